@@ -1,0 +1,49 @@
+# Everything needs only Python 3.11 or newer and make.
+PYTHON ?= python3
+PORT ?= 8000
+BIN := .venv/bin
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+
+.PHONY: run test lint test-sqlite test-postgres lock openapi clean
+
+run: .venv/run  ## Start the service on 127.0.0.1:$(PORT), with its data under var/
+	@exec $(BIN)/python -m infra_service.quickstart --port $(PORT)
+
+test: lint test-sqlite test-postgres  ## The whole gate
+
+lint: .venv/dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m tests.gate
+
+test-sqlite: .venv/dev
+	$(BIN)/python -m coverage erase
+	$(BIN)/python -m pytest -n 2 --cov --cov-report=
+
+test-postgres: .venv/dev
+	$(BIN)/python -m tests.postgres $(BIN)/python -m pytest -n 2 --cov --cov-append --cov-report=term --cov-fail-under=100
+
+lock: .venv/dev  ## Pin the newest allowed versions, with hashes
+	$(BIN)/uv pip compile pyproject.toml --universal --generate-hashes --no-header -q -U -o requirements.txt
+	$(BIN)/uv pip compile pyproject.toml --group dev --universal --generate-hashes --no-header -q -U -c requirements.txt -o requirements-dev.txt
+
+openapi: .venv/dev  ## Write docs/reference/openapi.yaml from the views
+	$(BIN)/python -m tests.gate --write-openapi
+
+clean:  ## Remove the environment, never the data under var/
+	rm -rf .venv
+
+# One marker file for each set of packages, so that a changed lock file installs again.
+.venv/run: requirements.txt | .venv/bin/python
+	$(BIN)/pip install -q --require-hashes -r requirements.txt
+	@touch $@
+
+.venv/dev: requirements-dev.txt | .venv/bin/python
+	$(BIN)/pip install -q --require-hashes -r requirements-dev.txt
+	@touch $@ .venv/run
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; set PYTHON=")'
+	$(PYTHON) -m venv .venv

@@ -1,0 +1,192 @@
+"""The composition root: everything that can be set, and every class that is plugged in.
+
+Values come from the environment, from a file named by ``<NAME>_FILE`` (for mounted secrets), or
+from ``var/service.env``, which ``make run`` writes; the environment wins. The reference for
+operators is docs/reference/settings.md, and a test holds it against this file.
+"""
+
+from pathlib import Path
+
+import environ
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+
+env = environ.FileAwareEnv()
+VAR_DIR = Path(env.str("VAR_DIR", default=str(BASE_DIR / "var")))
+environ.Env.read_env(VAR_DIR / "service.env")
+
+# --- Secrets: there is no default, so that nobody runs with a known one ---------------------------
+
+SECRET_KEY = env.str("SECRET_KEY")
+SECRET_KEY_FALLBACKS = env.list("SECRET_KEY_FALLBACKS", default=[])
+# 32 random bytes each, base64. The first encrypts, all decrypt.
+STATE_ENCRYPTION_KEYS = env.list("STATE_ENCRYPTION_KEYS")
+
+# --- Django ---------------------------------------------------------------------------------------
+
+DEBUG = False
+ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
+CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[])
+ROOT_URLCONF = "infra_service.urls"
+WSGI_APPLICATION = "infra_service.wsgi.application"
+AUTH_USER_MODEL = "apikeys.User"
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+USE_TZ = True
+TIME_ZONE = "UTC"
+LANGUAGE_CODE = "en-us"
+# A redirect makes Terraform lose a state while it reports success, so no path is ever completed.
+APPEND_SLASH = False
+
+INSTALLED_APPS = [
+    "infra_service.apps.InfraServiceConfig",
+    "apikeys.apps.ApiKeysConfig",
+    "states.apps.StatesConfig",
+    "workloads.apps.WorkloadsConfig",
+    "rest_framework",
+    "django_filters",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+]
+
+MIDDLEWARE = [
+    "infra_service.middleware.RequestContextMiddleware",
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
+
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in (
+        "UserAttributeSimilarityValidator",
+        "MinimumLengthValidator",
+        "CommonPasswordValidator",
+        "NumericPasswordValidator",
+    )
+]
+
+STATIC_URL = "static/"
+STATIC_ROOT = BASE_DIR / "staticfiles"
+# The admin's and Swagger UI's files are served from the packages that ship them.
+WHITENOISE_USE_FINDERS = True
+WHITENOISE_AUTOREFRESH = False
+
+# --- Database -------------------------------------------------------------------------------------
+
+DATABASES = {"default": env.db_url("DATABASE_URL", default=f"sqlite:///{VAR_DIR / 'db.sqlite3'}")}
+_database = DATABASES["default"]
+if _database["ENGINE"] == "django.db.backends.postgresql":
+    _database["OPTIONS"] = {
+        **_database.get("OPTIONS", {}),
+        # Opened by each worker after the fork; a request that finds none in time answers 503.
+        "pool": {
+            "min_size": env.int("DATABASE_POOL_MIN", default=1),
+            "max_size": env.int("DATABASE_POOL_MAX", default=10),
+            "timeout": env.int("DATABASE_POOL_TIMEOUT", default=10),
+        },
+        # Only together do these two spare the server's parser and planner.
+        "server_side_binding": True,
+        "prepare_threshold": env.int("DATABASE_PREPARE_THRESHOLD", default=0),
+    }
+elif _database["ENGINE"] == "django.db.backends.sqlite3":
+    _database["CONN_MAX_AGE"] = None
+    _database["OPTIONS"] = {
+        # Writers queue at BEGIN instead of failing when they upgrade a read lock.
+        "transaction_mode": "IMMEDIATE",
+        "timeout": 20,
+        # FULL: a push that was acknowledged survives a loss of power.
+        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON;",
+    }
+
+# --- The API --------------------------------------------------------------------------------------
+
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": ["apikeys.authentication.TokenAuthentication"],
+    "DEFAULT_PERMISSION_CLASSES": ["apikeys.permissions.HasScope"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "EXCEPTION_HANDLER": "infra_service.api.errors.exception_handler",
+    "UNAUTHENTICATED_USER": None,
+    "URL_FORMAT_OVERRIDE": None,
+}
+
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Infrastructure management service",
+    "DESCRIPTION": "API keys, infrastructure state and cluster workloads.",
+    "VERSION": "1",
+    "OAS_VERSION": "3.1.0",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SCHEMA_PATH_PREFIX": r"/(api/)?v1",
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+}
+
+# The largest state document, in bytes; larger ones are refused before they are read.
+STATE_MAX_BYTES = env.int("STATE_MAX_BYTES", default=64 * 1024 * 1024)
+# How long a deleted state's history is kept.
+STATE_RETENTION_DAYS = env.int("STATE_RETENTION_DAYS", default=90)
+# Bodies of ordinary resources; documents have their own limit and are read by the state backend.
+DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
+
+# --- Transport ------------------------------------------------------------------------------------
+
+# True behind a proxy that ends TLS and that alone can reach this server: it must set these headers.
+BEHIND_TLS_PROXY = env.bool("BEHIND_TLS_PROXY", default=False)
+SECURE_SSL_REDIRECT = env.bool("SECURE_SSL_REDIRECT", default=False)
+# API clients are told instead of redirected (infra_service.middleware).
+SECURE_REDIRECT_EXEMPT = [r"^(api|v1|healthz|readyz|metrics)(/|$)"]
+if BEHIND_TLS_PROXY:
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT
+SECURE_HSTS_SECONDS = env.int("SECURE_HSTS_SECONDS", default=0)
+SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = SECURE_HSTS_SECONDS > 0
+SECURE_CONTENT_TYPE_NOSNIFF = True
+X_FRAME_OPTIONS = "DENY"
+
+# --- Logs -----------------------------------------------------------------------------------------
+
+LOG_LEVEL = env.str("LOG_LEVEL", default="INFO")
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "filters": {"redact": {"()": "infra_service.logs.RedactTokens"}},
+    "formatters": {"json": {"()": "infra_service.logs.json_formatter"}},
+    "handlers": {
+        "stderr": {
+            "class": "logging.StreamHandler",
+            "formatter": "json",
+            "filters": ["redact"],
+        }
+    },
+    "root": {"handlers": ["stderr"], "level": LOG_LEVEL},
+    "loggers": {
+        # Our own access event says all of it.
+        "django.request": {"level": "CRITICAL"},
+        "django.security.DisallowedHost": {"level": "CRITICAL"},
+    },
+}
