@@ -1,0 +1,8 @@
+from django.apps import AppConfig
+
+
+class ApiKeysConfig(AppConfig):
+    """Users, API keys, access tokens and the audit trail."""
+
+    name = "apikeys"
+    verbose_name = "Access"

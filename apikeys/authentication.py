@@ -1,0 +1,64 @@
+"""The one DRF authentication class: a bearer token, or a token as the password of HTTP Basic."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import TYPE_CHECKING, Final
+
+from rest_framework.authentication import BaseAuthentication
+
+from apikeys.callers import Caller, find_caller
+from apikeys.errors import CredentialsInvalid
+
+if TYPE_CHECKING:
+    from rest_framework.request import Request
+
+_REALM: Final = 'realm="infra-service"'
+
+
+class TokenAuthentication(BaseAuthentication):
+    """``Authorization: Bearer <token>`` (RFC 6750).
+
+    Where the view sets ``accepts_basic``, also HTTP Basic with the token as the password and any
+    user name, because Terraform's http backend can send nothing else.
+    """
+
+    def authenticate(self, request: Request) -> tuple[Caller, Caller] | None:
+        """Return the caller, or None when no credentials were sent.
+
+        Raises:
+            CredentialsInvalid: another scheme, or a token that is not valid.
+            TokenExpired: the token was right until it expired.
+        """
+        header = request.META.get("HTTP_AUTHORIZATION", "")
+        if not header:
+            return None
+        scheme, _, credentials = header.partition(" ")
+        if scheme.lower() == "bearer":
+            token = credentials.strip()
+        elif scheme.lower() == "basic" and _accepts_basic(request):
+            token = _password(credentials)
+        else:
+            raise CredentialsInvalid
+        caller = find_caller(token)
+        return caller, caller
+
+    def authenticate_header(self, request: Request) -> str:
+        """Return the challenge of a 401; it names an error only when credentials were sent."""
+        bearer = f"Bearer {_REALM}"
+        if request.META.get("HTTP_AUTHORIZATION"):
+            bearer += ', error="invalid_token"'
+        return f"{bearer}, Basic {_REALM}" if _accepts_basic(request) else bearer
+
+
+def _accepts_basic(request: Request) -> bool:
+    return getattr(request.parser_context["view"], "accepts_basic", False)
+
+
+def _password(credentials: str) -> str:
+    try:
+        pair = base64.b64decode(credentials.strip(), validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError) as error:
+        raise CredentialsInvalid from error
+    return pair.partition(":")[2]

@@ -1,0 +1,27 @@
+"""Identifiers that a person can tell apart: a short prefix and a time-ordered number."""
+
+from typing import Final
+
+from uuid_utils.compat import uuid7
+
+_DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
+_LENGTH: Final = 25  # 36 ** 25 > 2 ** 128, so that every identifier has the same length and sorts
+
+
+def _base36_uuid7() -> str:
+    number = uuid7().int
+    digits = []
+    for _ in range(_LENGTH):
+        number, remainder = divmod(number, 36)
+        digits.append(_DIGITS[remainder])
+    return "".join(reversed(digits))
+
+
+def api_key_id() -> str:
+    """Return a new API key id, ``^key-[0-9a-z]+$``; later ids sort after earlier ones."""
+    return f"key-{_base36_uuid7()}"
+
+
+def access_token_id() -> str:
+    """Return a new access token id, ``^tok-[0-9a-z]+$``; later ids sort after earlier ones."""
+    return f"tok-{_base36_uuid7()}"

@@ -1,0 +1,212 @@
+"""The one error form, for every status on every path (AIP-193).
+
+Apps raise DRF's ``APIException`` or a subclass. What the form needs beyond the status is read from
+the exception: ``default_code`` (the reason), and where they are set ``rpc_status``, ``metadata``
+(text to text), ``field_violations``, ``top_level`` (fields beside ``error``) and ``auth_header``.
+"""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final
+
+import structlog
+from django.core.exceptions import PermissionDenied, RequestDataTooBig
+from django.db import InterfaceError, OperationalError
+from django.http import Http404, HttpRequest, JsonResponse
+from rest_framework import exceptions
+from rest_framework.response import Response
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+log = structlog.get_logger("infra_service.errors")
+
+DOMAIN: Final = "infra-service"
+_TYPE: Final = "type.googleapis.com/google.rpc."
+
+# HTTP status to the name in google.rpc.Code, unless the exception says another.
+_RPC_STATUS: Final = {
+    400: "INVALID_ARGUMENT",
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    404: "NOT_FOUND",
+    405: "UNIMPLEMENTED",
+    406: "INVALID_ARGUMENT",
+    409: "ABORTED",
+    413: "INVALID_ARGUMENT",
+    415: "INVALID_ARGUMENT",
+    423: "FAILED_PRECONDITION",
+    429: "RESOURCE_EXHAUSTED",
+    500: "INTERNAL",
+    503: "UNAVAILABLE",
+}
+# DRF's own codes that say less than ours.
+_REASONS: Final = {
+    "PARSE_ERROR": "INVALID_JSON",
+    "INVALID": "INVALID_FIELDS",
+    "NOT_AUTHENTICATED": "CREDENTIALS_MISSING",
+    "THROTTLED": "RATE_LIMITED",
+    "ERROR": "INTERNAL",
+}
+
+
+class RequestTooLarge(exceptions.APIException):
+    """The body is larger than the server takes."""
+
+    status_code = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+    default_code = "REQUEST_TOO_LARGE"
+    default_detail = "The request body is too large."
+
+
+class DatabaseUnavailable(exceptions.APIException):
+    """The database did not answer; the request may be sent again as it is."""
+
+    status_code = HTTPStatus.SERVICE_UNAVAILABLE
+    default_code = "DATABASE_UNAVAILABLE"
+    default_detail = "The database is not available now; try again."
+    wait = 2
+
+
+def error_body(
+    status: int,
+    reason: str,
+    message: str,
+    *,
+    request_id: str,
+    rpc_status: str | None = None,
+    metadata: Mapping[str, str] | None = None,
+    field_violations: list[dict[str, str]] | None = None,
+) -> dict[str, Any]:
+    """Return the error form; ``message`` is for people, ``reason`` for programs."""
+    info: dict[str, Any] = {"@type": _TYPE + "ErrorInfo", "reason": reason, "domain": DOMAIN}
+    info["metadata"] = dict(metadata or {})
+    details = [info]
+    if field_violations:
+        details.append({"@type": _TYPE + "BadRequest", "field_violations": field_violations})
+    details.append({"@type": _TYPE + "RequestInfo", "request_id": request_id})
+    return {
+        "error": {
+            "code": status,
+            "status": rpc_status or _RPC_STATUS.get(status, "UNKNOWN"),
+            "message": message,
+            "details": details,
+        }
+    }
+
+
+def exception_handler(exc: Exception, context: dict[str, Any]) -> Response | None:
+    """Answer an exception of a view; DRF calls it. None means a 500 by Django's handler."""
+    error = _as_api_exception(exc)
+    if error is None:
+        return None
+    request = context["request"]._request
+    violations = list(getattr(error, "field_violations", []))
+    if isinstance(error, exceptions.ValidationError):
+        violations += _violations(error.get_full_details(), "")
+    reason = _reason(error)
+    body = error_body(
+        error.status_code,
+        reason,
+        _message(error, violations),
+        request_id=request.request_id,
+        rpc_status=getattr(error, "rpc_status", None),
+        metadata=getattr(error, "metadata", None),
+        field_violations=violations,
+    )
+    request.error_reason = reason
+    headers = {}
+    if auth_header := getattr(error, "auth_header", None):
+        headers["WWW-Authenticate"] = auth_header
+    if (wait := getattr(error, "wait", None)) is not None:
+        headers["Retry-After"] = str(max(1, int(-(-wait // 1))))
+    return Response(
+        {**getattr(error, "top_level", {}), **body}, status=error.status_code, headers=headers
+    )
+
+
+def _as_api_exception(exc: Exception) -> exceptions.APIException | None:
+    match exc:
+        case exceptions.APIException():
+            return exc
+        case Http404():
+            return exceptions.NotFound()
+        case PermissionDenied():
+            return exceptions.PermissionDenied()
+        case RequestDataTooBig():
+            return RequestTooLarge()
+        case OperationalError() | InterfaceError():
+            log.warning("database_unavailable", error=type(exc).__name__, exc_info=exc)
+            return DatabaseUnavailable()
+    return None
+
+
+def _reason(error: exceptions.APIException) -> str:
+    code = str(error.default_code).upper()
+    return _REASONS.get(code, code)
+
+
+def _message(error: exceptions.APIException, violations: list[dict[str, str]]) -> str:
+    if isinstance(error.detail, str):
+        return error.detail
+    return " ".join(f"{v['field']}: {v['description']}" for v in violations)
+
+
+def _violations(details: Any, field: str) -> list[dict[str, str]]:
+    """Flatten DRF's nested error details into one entry a fault, with a dotted path."""
+    if isinstance(details, dict) and set(details) == {"message", "code"}:
+        description, reason = str(details["message"]), str(details["code"]).upper()
+        return [{"field": field or "body", "description": description, "reason": reason}]
+    pairs = enumerate(details) if isinstance(details, list) else details.items()
+    found = []
+    for key, value in pairs:
+        is_leaf = isinstance(details, list) and isinstance(value, dict) and "message" in value
+        part = "" if is_leaf or key == "non_field_errors" else str(key)
+        found += _violations(value, ".".join(filter(None, (field, part))))
+    return found
+
+
+def _plain(request: HttpRequest, status: HTTPStatus, reason: str, message: str) -> JsonResponse:
+    request.error_reason = reason  # type: ignore[attr-defined]
+    request_id = getattr(request, "request_id", "")
+    return JsonResponse(error_body(status, reason, message, request_id=request_id), status=status)
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> JsonResponse:
+    """Django's handler400: a wrong Host header and the like, before any view."""
+    if isinstance(exception, RequestDataTooBig):
+        return _plain(
+            request,
+            HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+            RequestTooLarge.default_code,
+            RequestTooLarge.default_detail,
+        )
+    return _plain(request, HTTPStatus.BAD_REQUEST, "BAD_REQUEST", "The request is malformed.")
+
+
+def permission_denied(request: HttpRequest, exception: Exception) -> JsonResponse:  # noqa: ARG001 - Django's signature
+    """Django's handler403."""
+    return _plain(request, HTTPStatus.FORBIDDEN, "PERMISSION_DENIED", "You may not do this.")
+
+
+def not_found(request: HttpRequest, exception: Exception) -> JsonResponse:  # noqa: ARG001 - Django's signature
+    """Django's handler404: no such path."""
+    return _plain(request, HTTPStatus.NOT_FOUND, "NOT_FOUND", "There is nothing at this path.")
+
+
+def server_error(request: HttpRequest) -> JsonResponse:
+    """Django's handler500."""
+    message = "An internal error; the log has it under this request id."
+    return _plain(request, HTTPStatus.INTERNAL_SERVER_ERROR, "INTERNAL", message)
+
+
+def insecure_transport(request: HttpRequest) -> JsonResponse:
+    """Refuse plain HTTP where it is not allowed; a redirect would turn a POST into a GET."""
+    body = error_body(
+        HTTPStatus.BAD_REQUEST,
+        "HTTPS_REQUIRED",
+        "Use https.",
+        request_id=getattr(request, "request_id", ""),
+        rpc_status="FAILED_PRECONDITION",
+    )
+    return JsonResponse(body, status=HTTPStatus.BAD_REQUEST)

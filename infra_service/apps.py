@@ -1,0 +1,14 @@
+from django.apps import AppConfig
+from django.conf import settings
+
+
+class InfraServiceConfig(AppConfig):
+    """The composition root: plumbing that belongs to no single area."""
+
+    name = "infra_service"
+
+    def ready(self) -> None:
+        """Register the project's system checks and set up our log lines."""
+        from infra_service import checks, logs  # noqa: F401, PLC0415 - checks register themselves
+
+        logs.configure(settings.LOG_LEVEL)

@@ -1,0 +1,55 @@
+"""Start-up checks: the API is closed by default."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.core.checks import CheckMessage, Error, register
+from django.urls import URLPattern, URLResolver, get_resolver
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+# The admin has its own log-in; static files are public by nature.
+_OTHER_DOORS = {"admin"}
+
+
+@register
+def every_view_declares_its_access(**_kwargs: Any) -> list[CheckMessage]:
+    """Report each API view that is open without saying so."""
+    return [
+        Error(
+            f"{pattern} ({name}) does not declare {missing}.",
+            hint="Set required_scopes and token_kinds, or public = True.",
+            id="infra_service.E001",
+        )
+        for pattern, name, missing in _undeclared(get_resolver().url_patterns, "")
+    ]
+
+
+def _undeclared(
+    patterns: Sequence[URLPattern | URLResolver], prefix: str
+) -> Iterator[tuple[str, str, str]]:
+    for entry in patterns:
+        path = prefix + str(entry.pattern)
+        if isinstance(entry, URLResolver):
+            if entry.namespace not in _OTHER_DOORS:
+                yield from _undeclared(entry.url_patterns, path)
+            continue
+        view = getattr(entry.callback, "cls", entry.callback)
+        if getattr(view, "public", False):
+            continue
+        if not getattr(view, "token_kinds", None):
+            yield path, view.__name__, "token_kinds"
+        scopes = getattr(view, "required_scopes", {})
+        for key in _doors(view, getattr(entry.callback, "actions", None)):
+            if key not in scopes:
+                yield path, view.__name__, f"the scope of {key}"
+
+
+def _doors(view: Any, actions: dict[str, str] | None) -> list[str]:
+    """Return what a request can reach: a viewset's actions, or a view's methods."""
+    if actions:
+        return sorted(set(actions.values()))
+    names = getattr(view, "http_method_names", ())
+    return [name.upper() for name in names if name != "options" and hasattr(view, name)]

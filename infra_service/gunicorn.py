@@ -1,0 +1,32 @@
+"""gunicorn's settings: ``gunicorn -c python:infra_service.gunicorn infra_service.wsgi``."""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import Any
+
+worker_class = "gthread"
+workers = int(os.environ.get("WEB_WORKERS", "2"))
+# Many threads, because a slow upload holds one: with four a worker, eight slow clients stall all.
+threads = int(os.environ.get("WEB_THREADS", "32"))
+bind = os.environ.get("BIND", f"127.0.0.1:{os.environ.get('PORT', '8000')}")
+# The kernel spreads connections over the workers.
+reuse_port = True
+keepalive = 75
+timeout = 120
+graceful_timeout = 30
+# Terraform's methods and long addresses behind proxies need nothing special; this is gunicorn's own
+# administration socket, which would be one more door.
+control_socket_disable = True
+loglevel = os.environ.get("GUNICORN_LOG_LEVEL", "warning")
+
+
+def when_ready(server: Any) -> None:  # noqa: ARG001 - gunicorn's signature
+    """Make Ctrl-C as gentle as SIGTERM: requests in flight are answered."""
+    signal.signal(signal.SIGINT, lambda *_: os.kill(os.getpid(), signal.SIGTERM))
+
+
+def post_worker_init(worker: Any) -> None:  # noqa: ARG001 - gunicorn's signature
+    """Leave Ctrl-C, which the terminal sends to every process, to the arbiter."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

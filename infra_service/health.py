@@ -1,0 +1,62 @@
+"""``/healthz``: the process answers. ``/readyz``: it can work."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING
+
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
+from drf_spectacular.utils import OpenApiTypes, extend_schema
+from rest_framework.exceptions import APIException
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+if TYPE_CHECKING:
+    from rest_framework.request import Request
+
+
+class MigrationsPending(APIException):
+    """The database is older than the code."""
+
+    status_code = 503
+    default_code = "MIGRATIONS_PENDING"
+    default_detail = "The database has migrations to apply: manage.py migrate."
+    wait = 5
+
+
+class HealthView(APIView):
+    """Whether the process is alive. It asks nothing of the database."""
+
+    public = True
+    authentication_classes = ()
+    http_method_names = ["get", "head"]
+
+    @extend_schema(operation_id="healthz", responses=OpenApiTypes.OBJECT, auth=[])
+    def get(self, _request: Request) -> Response:
+        """Answer 200."""
+        return Response({"status": "ok"})
+
+
+class ReadyView(HealthView):
+    """Whether requests can be served: the database answers and is migrated."""
+
+    @extend_schema(operation_id="readyz", responses=OpenApiTypes.OBJECT, auth=[])
+    def get(self, _request: Request) -> Response:
+        """Answer 200, or 503 with the reason."""
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+        if not _is_migrated():
+            raise MigrationsPending
+        return Response({"status": "ok"})
+
+
+def _is_migrated() -> bool:
+    """Whether nothing is pending; a yes is remembered, because a database never goes back."""
+    return _found_migrated() or (_found_migrated.cache_clear() or False)
+
+
+@functools.cache
+def _found_migrated() -> bool:
+    executor = MigrationExecutor(connection)
+    return not executor.migration_plan(executor.loader.graph.leaf_nodes())

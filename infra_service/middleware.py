@@ -1,0 +1,78 @@
+"""What happens around every request: an id, one log line, no redirect."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import TYPE_CHECKING, Final
+
+import structlog
+from django.conf import settings
+from uuid_utils.compat import uuid7
+
+from infra_service.api.errors import insecure_transport
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from django.http import HttpRequest, HttpResponse
+
+log = structlog.get_logger("infra_service.access")
+
+_WELL_FORMED_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+
+class RequestContextMiddleware:
+    """Give the request an id, answer it, and write one access event.
+
+    The event has no query and no header: a query may hold a lock's id, a header a token.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+        self.exempt_from_redirect = [re.compile(p) for p in settings.SECURE_REDIRECT_EXEMPT]
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        """Answer the request."""
+        started = time.perf_counter()
+        given = request.headers.get("X-Request-ID", "")
+        request_id = given if _WELL_FORMED_ID.fullmatch(given) else uuid7().hex
+        request.request_id = request_id  # type: ignore[attr-defined]
+        if settings.BEHIND_TLS_PROXY and (hops := request.headers.get("X-Forwarded-For")):
+            # Only the last entry was written by our own proxy.
+            request.META["REMOTE_ADDR"] = hops.rpartition(",")[2].strip()
+        with structlog.contextvars.bound_contextvars(request_id=request_id):
+            if self._must_be_refused(request):
+                response: HttpResponse = insecure_transport(request)
+            else:
+                response = self.get_response(request)
+            response["X-Request-ID"] = request_id
+            self._log(request, response, time.perf_counter() - started)
+        return response
+
+    def process_exception(self, _request: HttpRequest, exception: Exception) -> None:
+        """Log an exception that no handler knew; Django answers it with handler500."""
+        log.error("unhandled_exception", exc_info=exception)
+
+    def _must_be_refused(self, request: HttpRequest) -> bool:
+        """Whether HTTPS is demanded on a path where a redirect would lose data."""
+        return (
+            settings.SECURE_SSL_REDIRECT
+            and not request.is_secure()
+            and any(p.search(request.path.lstrip("/")) for p in self.exempt_from_redirect)
+        )
+
+    @staticmethod
+    def _log(request: HttpRequest, response: HttpResponse, seconds: float) -> None:
+        event = {
+            "method": request.method,
+            "path": request.path,
+            "status": response.status_code,
+            "duration_ms": round(seconds * 1000, 2),
+            "address": request.META.get("REMOTE_ADDR"),
+        }
+        if caller := getattr(request, "auth", None):
+            event["token_id"] = caller.token_id
+        if reason := getattr(request, "error_reason", None):
+            event["reason"] = reason
+        log.info("request", **event)

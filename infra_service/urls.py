@@ -1,0 +1,21 @@
+"""Every path of the service. Each is matched with and without a final slash: nothing redirects."""
+
+from django.contrib import admin
+from django.urls import include, path, re_path
+
+from infra_service.api.documents import SchemaView, SwaggerView
+from infra_service.health import HealthView, ReadyView
+
+handler400 = "infra_service.api.errors.bad_request"
+handler403 = "infra_service.api.errors.permission_denied"
+handler404 = "infra_service.api.errors.not_found"
+handler500 = "infra_service.api.errors.server_error"
+
+urlpatterns = [
+    re_path(r"^healthz/?$", HealthView.as_view(), name="healthz"),
+    re_path(r"^readyz/?$", ReadyView.as_view(), name="readyz"),
+    re_path(r"^api/schema/?$", SchemaView.as_view(), name="schema"),
+    re_path(r"^api/docs/?$", SwaggerView.as_view(), name="docs"),
+    path("api/v1/", include("states.urls")),
+    path("admin/", admin.site.urls),
+]

@@ -1,0 +1,257 @@
+"""What can be done to a state, over several models; each keyword-only, each whole or not at all.
+
+Races are decided by conditional writes, never by a check before: a push compares and swaps the
+current version, a LOCK is one UPDATE. A loser reads again and is judged by the rules again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from django.db import transaction
+from django.utils import timezone
+from uuid_utils.compat import uuid7
+
+from apikeys import audit
+from states import documents, rules
+from states.documents import Sealed
+from states.errors import LockNotHeld, SerialConflict, StateLocked, StateNotFound, WriteConflict
+from states.lockinfo import LockInfo
+from states.models import MAX_SERIAL, Component, Environment, State, StateVersion
+from states.retries import retrying
+
+if TYPE_CHECKING:
+    import uuid
+
+    from apikeys.audit import Actor
+    from states.uploads import Upload
+
+# Each attempt is lost only to another writer's success.
+_ATTEMPTS: Final = 50
+
+
+def find_or_register(*, component_id: uuid.UUID, environment_id: uuid.UUID, actor: Actor) -> State:
+    """Return the state record; the first LOCK or push registers whatever is missing."""
+    state = State.objects.of(component_id, environment_id).first()
+    if state is not None:
+        return state
+    with transaction.atomic():
+        Component.objects.bulk_create([Component(pk=component_id)], ignore_conflicts=True)
+        Environment.objects.bulk_create([Environment(pk=environment_id)], ignore_conflicts=True)
+        # Locked, so that a component that is moved meanwhile takes this state along.
+        component = Component.objects.select_for_update().get(pk=component_id)
+        state = State(
+            component=component,
+            environment_id=environment_id,
+            application_id=component.application_id,
+        )
+        State.objects.bulk_create([state], ignore_conflicts=True)
+        registered: State = State.objects.of(component_id, environment_id).get()
+        if registered.pk == state.pk:
+            audit.record(actor, "state.create", state.pk)
+    return registered
+
+
+@retrying
+def push(
+    *,
+    component_id: uuid.UUID,
+    environment_id: uuid.UUID,
+    upload: Upload,
+    lock_id: uuid.UUID | None,
+    force: bool,
+    actor: Actor,
+) -> State:
+    """Store a new version and make it the current one; what is current already is left alone.
+
+    ``force`` lets a writer without a lock replace what is newer or of another lineage.
+
+    Raises:
+        StateLocked, LockNotHeld, SerialConflict, LineageMismatch: see ``states.rules``.
+        WriteConflict: lost the race too often.
+    """
+    for _ in range(_ATTEMPTS):
+        state = find_or_register(
+            component_id=component_id, environment_id=environment_id, actor=actor
+        )
+        rules.check_lock(state, lock_id)
+        if rules.is_current(state, upload):
+            return state
+        if lock_id is None and not force:
+            rules.check_succession(state, upload)
+        if _append_version(state, upload, actor):
+            return state
+    raise WriteConflict
+
+
+def _append_version(state: State, upload: Upload, actor: Actor) -> bool:
+    """Append the version if the state is still as it was read; return whether it was."""
+    version = StateVersion(
+        state=state,
+        number=state.version_number + 1,
+        serial=_serial(state, upload),
+        lineage=upload.head.lineage or state.lineage,
+        md5=upload.md5,
+        size_bytes=upload.size_bytes,
+        created_by=actor.name,
+        token_id=actor.token_id,
+    )
+    sealed = documents.seal(upload.gzipped, state.pk, version.pk)
+    version.document, version.encryption_key = sealed.payload, sealed.key_name
+    with transaction.atomic():
+        # First the pointer, so that one who lost the race has not written megabytes for nothing;
+        # the foreign key is checked when the transaction commits.
+        swapped = State.objects.as_seen(state).update(
+            version_number=version.number,
+            current_version=version.pk,
+            serial=version.serial,
+            lineage=version.lineage,
+            md5=version.md5,
+            size_bytes=version.size_bytes,
+            updated_at=version.created_at,
+            deleted_at=None,
+        )
+        if not swapped:
+            return False
+        version.save(force_insert=True)
+        audit.record(
+            actor,
+            "state.push",
+            state.pk,
+            version=version.number,
+            serial=version.serial,
+            md5=version.md5,
+            size_bytes=version.size_bytes,
+        )
+    return True
+
+
+def _serial(state: State, upload: Upload) -> int:
+    """Return the document's serial, or for a document without one the next."""
+    if upload.head.serial is not None:
+        return upload.head.serial
+    if state.serial is None:
+        return 1
+    if state.serial >= MAX_SERIAL:
+        raise SerialConflict(state.serial, state.serial)
+    return int(state.serial) + 1
+
+
+@retrying
+def lock(
+    *, component_id: uuid.UUID, environment_id: uuid.UUID, info: LockInfo, actor: Actor
+) -> LockInfo:
+    """Lock the state, at once or not at all; its own holder is told again that it holds it.
+
+    Raises:
+        StateLocked: another lock holds the state.
+        WriteConflict: lost the race too often.
+    """
+    for _ in range(_ATTEMPTS):
+        state = find_or_register(
+            component_id=component_id, environment_id=environment_id, actor=actor
+        )
+        if state.lock_info is not None:
+            holder = LockInfo(**state.lock_info)
+            if state.lock_id != info.uuid:
+                raise StateLocked(holder)
+            return holder
+        with transaction.atomic():
+            if State.objects.take_lock(state.pk, info):
+                audit.record(actor, "state.lock", state.pk, lock=_described(info))
+                return info
+    raise WriteConflict
+
+
+@retrying
+def unlock(
+    *, component_id: uuid.UUID, environment_id: uuid.UUID, lock_id: uuid.UUID, actor: Actor
+) -> None:
+    """Release this lock; a state that is not locked is left as it is.
+
+    Raises:
+        LockNotHeld: another lock holds the state.
+    """
+    state = State.objects.of(component_id, environment_id).first()
+    if state is None or state.lock_info is None:
+        return
+    with transaction.atomic():
+        if State.objects.release_lock(state.pk, lock_id):
+            audit.record(actor, "state.unlock", state.pk, lock=_described_as_stored(state))
+            return
+    if State.objects.filter(pk=state.pk).exclude(lock_id=None).exists():
+        raise LockNotHeld
+
+
+@retrying
+def force_unlock(
+    *, component_id: uuid.UUID, environment_id: uuid.UUID, reason: str, actor: Actor
+) -> None:
+    """Break whatever lock holds the state; the trail keeps whose it was, and the reason."""
+    state = State.objects.of(component_id, environment_id).first()
+    if state is None or state.lock_id is None:
+        return
+    with transaction.atomic():
+        if State.objects.release_lock(state.pk, state.lock_id):
+            lock = _described_as_stored(state)
+            audit.record(actor, "state.force_unlock", state.pk, lock=lock, reason=reason)
+            return
+    raise WriteConflict  # it changed hands this moment: breaking the new lock was not asked
+
+
+@retrying
+def delete(*, component_id: uuid.UUID, environment_id: uuid.UUID, actor: Actor) -> None:
+    """Hide the state; its history is kept for STATE_RETENTION_DAYS, and a push revives it.
+
+    Raises:
+        StateNotFound: nothing is stored.
+        StateLocked: somebody works with it.
+    """
+    for _ in range(_ATTEMPTS):
+        state = _find(component_id, environment_id)
+        rules.check_lock(state, None)
+        with transaction.atomic():
+            if State.objects.as_seen(state).update(deleted_at=timezone.now()):
+                audit.record(actor, "state.delete", state.pk, version=state.version_number)
+                return
+    raise WriteConflict
+
+
+def _find(component_id: uuid.UUID, environment_id: uuid.UUID) -> State:
+    state: State | None = State.objects.of(component_id, environment_id).visible().first()
+    if state is None or state.current_version_id is None:
+        raise StateNotFound
+    return state
+
+
+def read_current(*, component_id: uuid.UUID, environment_id: uuid.UUID, actor: Actor) -> bytes:
+    """Return the current document, gzip'd.
+
+    Raises:
+        StateNotFound: nothing is stored.
+        DocumentDamaged: what is stored is not what was pushed.
+    """
+    row = (
+        StateVersion.objects.filter(
+            pk__in=State.objects.of(component_id, environment_id)
+            .visible()
+            .values("current_version_id")
+        )
+        .values_list("state_id", "id", "number", "document", "encryption_key")
+        .first()
+    )
+    if row is None:
+        raise StateNotFound
+    state_id, version_id, number, payload, key_name = row
+    gzipped = documents.unseal(Sealed(payload, key_name), state_id, version_id)
+    audit.record(actor, "state.read", state_id, version=number)
+    return gzipped
+
+
+def _described(info: LockInfo) -> dict[str, str]:
+    """Return what the trail keeps of a lock: not its ID, which lets its holder write."""
+    return {"who": info.Who, "operation": info.Operation, "created": info.Created}
+
+
+def _described_as_stored(state: State) -> dict[str, str]:
+    return _described(LockInfo(**state.lock_info))

@@ -1,0 +1,133 @@
+"""Documents: their head, and their form at rest.
+
+At rest a document is gzip'd, then encrypted with AES-256-GCM (NIST SP 800-38D): a random 96-bit
+nonce, the ciphertext and the tag. The associated data names the state's and the version's id, so
+that a document that was moved to another row does not decrypt.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+import secrets
+import uuid
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from django.conf import settings
+from isal import igzip
+
+from states.errors import DocumentDamaged, InvalidDocument
+from states.models import MAX_SERIAL
+
+_NONCE_BYTES: Final = 12
+_TAG_BYTES: Final = 16
+_KEY_BYTES: Final = 32
+_MAX_LINEAGE: Final = 255
+
+
+class Head(msgspec.Struct, frozen=True):
+    """What is read of a document. msgspec checks the syntax of the rest and builds nothing of it.
+
+    OpenTofu's encrypted states have these two beside ``encrypted_data``.
+    """
+
+    serial: int | None = None
+    lineage: str | None = None
+
+
+_decoder: Final = msgspec.json.Decoder(Head)
+
+
+def read_head(document: bytes | bytearray) -> Head:
+    """Return serial and lineage; an empty lineage counts as none.
+
+    Raises:
+        InvalidDocument: not a JSON object, or its serial or lineage cannot be right.
+    """
+    try:
+        head = _decoder.decode(document)
+    except RecursionError as error:
+        raise InvalidDocument("The document is nested too deeply.") from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InvalidDocument(f"The document is not a JSON object of a state: {error}") from error
+    if head.serial is not None and not 0 <= head.serial <= MAX_SERIAL:
+        raise InvalidDocument(f"The serial is not between 0 and {MAX_SERIAL}.")
+    if head.lineage and (len(head.lineage) > _MAX_LINEAGE or "\0" in head.lineage):
+        raise InvalidDocument(f"The lineage is over {_MAX_LINEAGE} characters or holds a NUL.")
+    return Head(serial=head.serial, lineage=head.lineage or None)
+
+
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    """A document at rest, and the name of the key that opens it."""
+
+    payload: bytes | bytearray | memoryview
+    key_name: str
+
+
+@functools.cache
+def _keyring(configured: tuple[str, ...]) -> dict[str, AESGCM]:
+    """Return the ciphers by key name, the one that encrypts first."""
+    ring = {}
+    for text in configured:
+        key = base64.b64decode(text, validate=True)
+        if len(key) != _KEY_BYTES:
+            raise ValueError(f"a state encryption key has {len(key)} bytes, not {_KEY_BYTES}")
+        ring[hashlib.sha256(key).hexdigest()[:16]] = AESGCM(key)
+    return ring
+
+
+def keyring() -> dict[str, AESGCM]:
+    """Return the configured ciphers by key name; the first encrypts, all decrypt.
+
+    Raises:
+        ValueError: a key is not 32 bytes in base64.
+    """
+    return _keyring(tuple(settings.STATE_ENCRYPTION_KEYS))
+
+
+def _context(state_id: uuid.UUID, version_id: uuid.UUID) -> bytes:
+    return state_id.bytes + version_id.bytes
+
+
+def seal(gzipped: bytes, state_id: uuid.UUID, version_id: uuid.UUID) -> Sealed:
+    """Encrypt a gzip'd document for its place, with the first key."""
+    name, cipher = next(iter(keyring().items()))
+    # One buffer, filled in place: a document may have tens of megabytes.
+    payload = bytearray(_NONCE_BYTES + len(gzipped) + _TAG_BYTES)
+    payload[:_NONCE_BYTES] = nonce = secrets.token_bytes(_NONCE_BYTES)
+    target = memoryview(payload)[_NONCE_BYTES:]
+    cipher.encrypt_into(nonce, gzipped, _context(state_id, version_id), target)
+    return Sealed(payload=payload, key_name=name)
+
+
+def unseal(sealed: Sealed, state_id: uuid.UUID, version_id: uuid.UUID) -> bytes:
+    """Return the gzip'd document.
+
+    Raises:
+        DocumentDamaged: a bit has changed, the document belongs elsewhere, or its key is missing.
+    """
+    cipher = keyring().get(sealed.key_name)
+    if cipher is None:
+        raise DocumentDamaged
+    payload = memoryview(sealed.payload)
+    context = _context(state_id, version_id)
+    try:
+        return cipher.decrypt(payload[:_NONCE_BYTES], payload[_NONCE_BYTES:], context)
+    except InvalidTag as error:
+        raise DocumentDamaged from error
+
+
+def compress(document: bytes | bytearray) -> bytes:
+    """Return the document gzip'd, at the level that is as fast as the network."""
+    return igzip.compress(document, compresslevel=1, mtime=0)
+
+
+def decompress(gzipped: bytes) -> bytes:
+    """Return the document, byte for byte as it was pushed."""
+    return igzip.decompress(gzipped)

@@ -1,0 +1,133 @@
+"""The ways in which the state backend refuses, by name.
+
+Terraform shows its user no body of a refused POST or UNLOCK, so each has a status of its own, and
+the reason is also in the log.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rest_framework.exceptions import APIException, NotFound
+
+if TYPE_CHECKING:
+    from states.lockinfo import LockInfo
+
+
+class StateNotFound(NotFound):
+    """Nothing is stored here, or the token does not reach it."""
+
+    default_code = "STATE_NOT_FOUND"
+    default_detail = "No state is stored for this component and environment."
+
+
+class InvalidDocument(APIException):
+    """The body is no state document: not JSON, no object, or a head that makes no sense."""
+
+    status_code = 400
+    default_code = "INVALID_DOCUMENT"
+
+
+class InvalidLockInfo(APIException):
+    """The body of a LOCK or UNLOCK is not LockInfo."""
+
+    status_code = 400
+    default_code = "INVALID_LOCK_INFO"
+
+
+class InvalidParameter(APIException):
+    """A path or query parameter has the wrong form."""
+
+    status_code = 400
+    default_code = "INVALID_FIELDS"
+
+    def __init__(self, field: str, description: str) -> None:
+        super().__init__(f"{field}: {description}")
+        self.field_violations = [
+            {"field": field, "description": description, "reason": "INVALID_FORMAT"}
+        ]
+
+
+class ContentMd5Mismatch(APIException):
+    """The body that arrived is not the body that was sent."""
+
+    status_code = 400
+    default_code = "CONTENT_MD5_MISMATCH"
+    default_detail = "Content-MD5 does not match the body."
+
+
+class BodyIncomplete(APIException):
+    """The connection ended before the body did."""
+
+    status_code = 400
+    default_code = "BODY_INCOMPLETE"
+    default_detail = "The body is shorter than its Content-Length, or its chunks are damaged."
+
+
+class BodyTooLarge(APIException):
+    """The body is over the limit."""
+
+    status_code = 413
+    default_code = "REQUEST_TOO_LARGE"
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"The body is larger than {limit} bytes.")
+        self.metadata = {"limit_bytes": str(limit)}
+
+
+class StateLocked(APIException):
+    """Another lock holds the state; its LockInfo is in the answer, where Terraform looks for it."""
+
+    status_code = 423
+    default_code = "STATE_LOCKED"
+
+    def __init__(self, holder: LockInfo) -> None:
+        super().__init__(f"The state is locked by {holder.Who or 'somebody'} ({holder.Operation}).")
+        self.top_level = holder.as_dict()
+
+
+class LockNotHeld(APIException):
+    """The given lock does not hold the state, so its owner must not write or unlock."""
+
+    status_code = 409
+    default_code = "LOCK_NOT_HELD"
+    default_detail = "The given lock ID does not hold this state."
+
+
+class SerialConflict(APIException):
+    """Without a lock, the serial must grow."""
+
+    status_code = 409
+    default_code = "SERIAL_CONFLICT"
+
+    def __init__(self, pushed: int, current: int) -> None:
+        super().__init__(f"The serial must be greater than {current}, but is {pushed}.")
+        self.metadata = {"serial": str(pushed), "current_serial": str(current)}
+
+
+class LineageMismatch(APIException):
+    """Without a lock, the lineage must stay: another one is another state."""
+
+    status_code = 409
+    default_code = "LINEAGE_MISMATCH"
+
+    def __init__(self, pushed: str, current: str) -> None:
+        super().__init__("The document has another lineage than the stored state.")
+        self.metadata = {"lineage": pushed, "current_lineage": current}
+
+
+class WriteConflict(APIException):
+    """Other writers were faster, again and again."""
+
+    status_code = 503
+    default_code = "WRITE_CONFLICT"
+    default_detail = "Too many writers at once; send the request again."
+    wait = 1
+
+
+class DocumentDamaged(APIException):
+    """The stored bytes are not what was stored, or their key is missing: never wrong bytes."""
+
+    status_code = 500
+    default_code = "DOCUMENT_DAMAGED"
+    default_detail = "The stored document is damaged or its encryption key is not configured."

@@ -1,0 +1,70 @@
+"""LockInfo: what Terraform says of itself when it locks (its statemgr.LockInfo, on the wire)."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from typing import Final
+
+import msgspec
+from django.utils import timezone
+
+from states.errors import InvalidLockInfo
+
+#: A LockInfo is a few hundred bytes; the client's Info may make it longer.
+MAX_BYTES: Final = 64 * 1024
+
+_CANONICAL_UUID: Final = re.compile(
+    r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.ASCII | re.IGNORECASE
+)
+# Go refuses to decode LockInfo with any other form, and the refused client would show nothing.
+_RFC3339: Final = re.compile(
+    r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)", re.ASCII
+)
+
+
+def parse_uuid(text: str) -> uuid.UUID | None:
+    """Return the UUID that is written in the canonical 8-4-4-4-12 form, in any case."""
+    return uuid.UUID(text) if _CANONICAL_UUID.fullmatch(text) else None
+
+
+class LockInfo(msgspec.Struct, frozen=True):
+    """The lock's fields, named as on the wire; ``Created`` has up to nine fractional digits."""
+
+    ID: str
+    Operation: str = ""
+    Info: str = ""
+    Who: str = ""
+    Version: str = ""
+    Created: str = ""
+    Path: str = ""
+
+    @property
+    def uuid(self) -> uuid.UUID:
+        """The ID, as a value to compare."""
+        return uuid.UUID(self.ID)
+
+    def as_dict(self) -> dict[str, str]:
+        """Return the seven fields as they are stored and sent."""
+        return msgspec.structs.asdict(self)
+
+    @classmethod
+    def parse(cls, body: bytes | bytearray) -> LockInfo:
+        """Read the body of a LOCK or UNLOCK.
+
+        Raises:
+            InvalidLockInfo: not a JSON object of strings, or an ID that is no UUID.
+        """
+        try:
+            info = msgspec.json.decode(body, type=cls)
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+            raise InvalidLockInfo(f"The body is not LockInfo: {error}") from error
+        if parse_uuid(info.ID) is None:
+            raise InvalidLockInfo("The ID of a lock is a UUID.")
+        if any("\0" in value for value in info.as_dict().values()):
+            raise InvalidLockInfo("LockInfo holds a NUL character.")
+        if not info.Created:
+            return msgspec.structs.replace(info, Created=timezone.now().isoformat())
+        if not _RFC3339.fullmatch(info.Created):
+            raise InvalidLockInfo("Created is not an RFC 3339 timestamp.")
+        return info

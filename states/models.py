@@ -1,0 +1,198 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from django.db import models
+from django.db.models import F, Q
+from django.db.models.functions import Length
+from django.db.models.lookups import Exact
+from django.utils import timezone
+from uuid_utils.compat import uuid7
+
+if TYPE_CHECKING:
+    import datetime as dt
+    import uuid
+
+    from states.lockinfo import LockInfo
+
+MAX_SERIAL = 2**63 - 1
+
+
+class CatalogueEntry(models.Model):
+    """A named thing that states belong to. Ids tell entries apart; names need not differ."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    name = models.CharField(max_length=200, blank=True)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        abstract = True
+
+    def __str__(self) -> str:
+        return self.name or str(self.id)
+
+
+class Application(CatalogueEntry):
+    """A group of components."""
+
+
+class Component(CatalogueEntry):
+    """A piece of infrastructure that has one state in each environment."""
+
+    application = models.ForeignKey(
+        Application, on_delete=models.PROTECT, null=True, blank=True, related_name="components"
+    )
+
+
+class Environment(CatalogueEntry):
+    """Where a component is deployed: production, staging and the like."""
+
+
+class StateQuerySet(models.QuerySet["State"]):
+    """Rules over many states, and the conditional writes that decide races."""
+
+    def visible(self) -> StateQuerySet:
+        """Those that are not deleted."""
+        return self.filter(deleted_at=None)
+
+    def of(self, component_id: uuid.UUID, environment_id: uuid.UUID) -> StateQuerySet:
+        """Return the one of this component and environment, deleted or not."""
+        return self.filter(component_id=component_id, environment_id=environment_id)
+
+    def take_lock(self, state_id: uuid.UUID, lock: LockInfo) -> bool:
+        """Lock the state unless it is locked: one atomic statement, so that one of many wins."""
+        return bool(
+            self.filter(pk=state_id, lock_id=None).update(
+                lock_id=lock.uuid, lock_info=lock.as_dict(), lock_acquired_at=timezone.now()
+            )
+        )
+
+    def release_lock(self, state_id: uuid.UUID, lock_id: uuid.UUID) -> bool:
+        """Unlock the state if this lock holds it."""
+        return bool(
+            self.filter(pk=state_id, lock_id=lock_id).update(
+                lock_id=None, lock_info=None, lock_acquired_at=None
+            )
+        )
+
+    def as_seen(self, state: State) -> StateQuerySet:
+        """Return the state if nobody pushed, locked, unlocked or deleted since it was read."""
+        return self.filter(
+            pk=state.pk,
+            version_number=state.version_number,
+            lock_id=state.lock_id,
+            deleted_at=state.deleted_at,
+        )
+
+
+class State(models.Model):
+    """The state record of a (component, environment).
+
+    What lists show of the current version is copied here, so that a list reads one table.
+    ``serial``, ``md5`` and the like are null until the first push.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    # The composite unique index leads with the component; one on the column alone would mislead
+    # the planner.
+    component = models.ForeignKey(Component, on_delete=models.PROTECT, db_index=False)
+    environment = models.ForeignKey(Environment, on_delete=models.PROTECT, db_index=False)
+    # Copied from the component, because a filter through the join cannot be served by an index.
+    application = models.ForeignKey(
+        Application, on_delete=models.PROTECT, null=True, blank=True, db_index=False
+    )
+    # Counts the pushes, and decides races between them: it only ever grows.
+    version_number = models.PositiveIntegerField(default=0)
+    current_version = models.ForeignKey(
+        "StateVersion", on_delete=models.PROTECT, null=True, related_name="+", db_index=False
+    )
+    serial = models.BigIntegerField(null=True)
+    lineage = models.CharField(max_length=255, null=True)  # noqa: DJ001 - null before the first push
+    md5 = models.CharField(max_length=32, null=True)  # noqa: DJ001 - null before the first push
+    size_bytes = models.BigIntegerField(null=True)
+    lock_id = models.UUIDField(null=True)
+    lock_info = models.JSONField(null=True)
+    lock_acquired_at = models.DateTimeField(null=True)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    updated_at = models.DateTimeField(default=timezone.now)
+    deleted_at = models.DateTimeField(null=True)
+
+    objects: ClassVar = StateQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                name="state_of_component_and_environment", fields=["component", "environment"]
+            ),
+            models.CheckConstraint(
+                name="state_lock_whole_or_absent",
+                condition=Q(lock_id=None, lock_info=None, lock_acquired_at=None)
+                | Q(lock_id__isnull=False, lock_info__isnull=False, lock_acquired_at__isnull=False),
+            ),
+            models.CheckConstraint(
+                name="state_version_whole_or_absent",
+                condition=Q(
+                    version_number=0, current_version=None, serial=None, md5=None, size_bytes=None
+                )
+                | Q(
+                    version_number__gt=0,
+                    current_version__isnull=False,
+                    serial__gte=0,
+                    md5__isnull=False,
+                    size_bytes__gt=0,
+                ),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.component_id}/{self.environment_id}"
+
+
+class StateVersionManager(models.Manager["StateVersion"]):
+    """Leaves the document where it is: a list of versions must not read gigabytes."""
+
+    def get_queryset(self) -> models.QuerySet[StateVersion]:
+        """Return the versions without their documents."""
+        return super().get_queryset().defer("document")
+
+
+class StateVersion(models.Model):
+    """One pushed document. Immutable, but for its encryption when keys are rotated."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    state = models.ForeignKey(
+        State, on_delete=models.PROTECT, related_name="versions", db_index=False
+    )
+    number = models.PositiveIntegerField()
+    serial = models.BigIntegerField()
+    lineage = models.CharField(max_length=255, null=True)  # noqa: DJ001 - a document may have none
+    md5 = models.CharField(max_length=32)
+    size_bytes = models.BigIntegerField()
+    # gzip, then AES-256-GCM with the key named beside it (states.documents).
+    document = models.BinaryField()
+    encryption_key = models.CharField(max_length=16)
+    created_at: models.DateTimeField[dt.datetime, dt.datetime] = models.DateTimeField(
+        default=timezone.now
+    )
+    created_by = models.CharField(max_length=200)
+    token_id = models.CharField(max_length=40, blank=True)
+
+    objects = StateVersionManager()
+
+    class Meta:
+        base_manager_name = "objects"
+        constraints = [
+            models.UniqueConstraint(name="stateversion_number", fields=["state", "number"]),
+            models.CheckConstraint(
+                name="stateversion_figures",
+                condition=Q(number__gt=0, serial__gte=0, size_bytes__gt=0),
+            ),
+            models.CheckConstraint(
+                name="stateversion_md5_form", condition=Exact(Length(F("md5")), 32)
+            ),
+        ]
+        indexes = [models.Index(fields=["encryption_key"], name="stateversion_by_key")]
+
+    def __str__(self) -> str:
+        return f"{self.state_id} #{self.number}"

@@ -1,0 +1,41 @@
+"""Transactions that the database asks to run again."""
+
+from __future__ import annotations
+
+import functools
+import random
+import time
+from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
+
+from django.db import OperationalError, connection
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+# serialization_failure and deadlock_detected: the transaction had no effect and may be repeated.
+_REPEATABLE: Final = {"40001", "40P01"}
+_PAUSES: Final = (0.01, 0.03, 0.1, 0.3)
+
+
+def retrying(action: Callable[P, R]) -> Callable[P, R]:
+    """Repeat an action that a PostgreSQL-wire database has rolled back in favour of another.
+
+    Inside a caller's transaction nothing can be repeated, and the error is the caller's.
+    """
+
+    @functools.wraps(action)
+    def repeated(*args: P.args, **kwargs: P.kwargs) -> R:
+        for pause in _PAUSES:
+            try:
+                return action(*args, **kwargs)
+            except OperationalError as error:
+                sqlstate = getattr(error.__cause__, "sqlstate", None)
+                if sqlstate not in _REPEATABLE or connection.in_atomic_block:
+                    raise
+                time.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311 - jitter, not a secret
+        return action(*args, **kwargs)
+
+    return repeated
