@@ -8,7 +8,6 @@ from django.db import transaction
 
 from apikeys import audit, tokens
 from apikeys.models import AccessToken, ApiKey
-from apikeys.tokens import TokenKind
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from apikeys.audit import Actor
     from apikeys.models import User
     from apikeys.scopes import Scope
+    from apikeys.tokens import TokenKind
 
 
 @transaction.atomic
@@ -29,7 +29,7 @@ def issue_access_token(
     expires_at: dt.datetime | None,
     actor: Actor,
 ) -> tuple[AccessToken, str]:
-    """Issue a personal or service access token; return it with its secret, which is kept nowhere."""
+    """Issue a personal or service access token; return it with its secret, kept nowhere."""
     secret = tokens.generate(kind)
     token = AccessToken(
         kind=kind.name,

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from apikeys.authentication import caller_of
 from apikeys.models import AuditEvent
 
 if TYPE_CHECKING:
+    import uuid
+
     from rest_framework.request import Request
 
 
@@ -25,12 +27,13 @@ class Actor:
     @classmethod
     def of(cls, request: Request) -> Actor:
         """Return the actor of an authenticated API request."""
+        caller = caller_of(request)
         return cls(
-            name=request.auth.username,
-            user_id=request.auth.user_id,
-            token_id=request.auth.token_id,
+            name=caller.username,
+            user_id=caller.user_id,
+            token_id=caller.token_id,
             address=request.META.get("REMOTE_ADDR") or None,
-            request_id=request.request_id,
+            request_id=getattr(request, "request_id", ""),
         )
 
 

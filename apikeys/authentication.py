@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from rest_framework.authentication import BaseAuthentication
 
@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from rest_framework.request import Request
 
 _REALM: Final = 'realm="infra-service"'
+
+
+def caller_of(request: Request) -> Caller:
+    """Return the caller of a request that was authenticated here."""
+    return cast("Caller", request.auth)
 
 
 class TokenAuthentication(BaseAuthentication):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ from apikeys.models import LAST_USED_RESOLUTION, AccessToken, ApiKey
 from apikeys.tokens import TokenKind
 
 if TYPE_CHECKING:
+    import datetime as dt
     from collections.abc import Collection
 
 
@@ -109,18 +109,11 @@ def find_caller(token: str) -> Caller:
 
 def _find_row(kind: TokenKind, digest: bytes, now: dt.datetime) -> dict[str, Any] | None:
     if kind is TokenKind.API_KEY:
-        return (
-            ApiKey.objects.filter(
-                Q(digest=digest) | Q(previous_digest=digest, previous_digest_expires_at__gt=now)
-            )
-            .values(*_COMMON)
-            .order_by().first()
-        )
-    return (
-        AccessToken.objects.filter(digest=digest, kind=kind.name)
-        .values(*_COMMON, *_OF_PARENT)
-        .order_by().first()
-    )
+        current = Q(digest=digest)
+        previous = Q(previous_digest=digest, previous_digest_expires_at__gt=now)
+        return next(iter(ApiKey.objects.filter(current | previous).values(*_COMMON)), None)
+    issued = AccessToken.objects.filter(digest=digest, kind=kind.name)
+    return next(iter(issued.values(*_COMMON, *_OF_PARENT)), None)
 
 
 def _uuids(texts: Collection[str] | None) -> frozenset[uuid.UUID] | None:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, TypeVar
 
 from django.contrib.auth.models import AbstractUser
 from django.db import models
@@ -27,7 +27,10 @@ class User(AbstractUser):
     display_name = models.CharField(max_length=200, blank=True)
 
 
-class CredentialQuerySet(models.QuerySet["Credential"]):
+C = TypeVar("C", bound="Credential")
+
+
+class CredentialQuerySet(models.QuerySet[C]):
     """Rules over many credentials."""
 
     def touch(self, credential_id: str, now: dt.datetime) -> bool:
@@ -83,7 +86,7 @@ class ApiKey(Credential):
     previous_digest = models.BinaryField(max_length=32, unique=True, null=True)
     previous_digest_expires_at = models.DateTimeField(null=True)
 
-    objects: ClassVar = CredentialQuerySet.as_manager()
+    objects = CredentialQuerySet.as_manager()
 
     class Meta(Credential.Meta):
         verbose_name = "API key"
@@ -118,7 +121,7 @@ class AccessToken(Credential):
         ApiKey, on_delete=models.PROTECT, related_name="access_tokens", null=True, blank=True
     )
 
-    objects: ClassVar = CredentialQuerySet.as_manager()
+    objects = CredentialQuerySet.as_manager()
 
     class Meta(Credential.Meta):
         constraints = [

@@ -15,12 +15,17 @@ from typing import TYPE_CHECKING, Final
 
 from rest_framework.permissions import BasePermission
 
+from apikeys.authentication import caller_of
 from apikeys.errors import CredentialsMissing, ScopeInsufficient, TokenKindUnsupported
 from apikeys.tokens import TokenKind
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rest_framework.request import Request
     from rest_framework.views import APIView
+
+    from apikeys.scopes import Scope
 
 ACCESS_TOKENS: Final = frozenset({TokenKind.PERSONAL, TokenKind.SERVICE})
 
@@ -34,11 +39,27 @@ class HasScope(BasePermission):
             return True
         if request.auth is None:
             raise CredentialsMissing
-        if request.auth.kind not in view.token_kinds:  # type: ignore[attr-defined]
-            raise TokenKindUnsupported(view.token_kinds)  # type: ignore[attr-defined]
-        key = getattr(view, "action", None) or str(request.method).replace("HEAD", "GET")
+        caller = caller_of(request)
+        token_kinds: frozenset[TokenKind] = getattr(view, "token_kinds")  # noqa: B009 - see above
+        if caller.kind not in token_kinds:
+            raise TokenKindUnsupported(token_kinds)
+        scopes: Mapping[str, Scope | None] = getattr(view, "required_scopes")  # noqa: B009 - see above
         # A method that the view does not have is answered with 405 after this.
-        scope = view.required_scopes.get(key)  # type: ignore[attr-defined]
-        if scope is not None and scope not in request.auth.scopes:
-            raise ScopeInsufficient(scope)
+        scope = scopes.get(getattr(view, "action", None) or _method(request))
+        if scope is not None:
+            demand_scope(request, scope)
         return True
+
+
+def demand_scope(request: Request, scope: Scope) -> None:
+    """Refuse a caller without the scope, where what is asked needs more than the view does.
+
+    Raises:
+        ScopeInsufficient: says which scope is missing.
+    """
+    if scope not in caller_of(request).scopes:
+        raise ScopeInsufficient(scope)
+
+
+def _method(request: Request) -> str:
+    return "GET" if request.method == "HEAD" else str(request.method)

@@ -7,7 +7,10 @@ class Scope(TextChoices):
     """Every scope, with what it allows. The reference is docs/reference/scopes.md."""
 
     APIKEY_READ = "apikey:read", "List and read the caller's own keys and tokens"
-    APIKEY_WRITE = "apikey:write", "Create, change, rotate and revoke the caller's own keys and tokens"
+    APIKEY_WRITE = (
+        "apikey:write",
+        "Create, change, rotate and revoke the caller's own keys and tokens",
+    )
     STATE_READ = "state:read", "Read states, their history and their locks"
     STATE_WRITE = "state:write", "Push, lock and unlock states"
     STATE_ADMIN = "state:admin", "Force-unlock, delete and force-push states"

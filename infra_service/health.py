@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import functools
 from typing import TYPE_CHECKING
 
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
-from drf_spectacular.utils import OpenApiTypes, extend_schema
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema
 from rest_framework.exceptions import APIException
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
+
+
+_seen_migrated = False
 
 
 class MigrationsPending(APIException):
@@ -52,11 +55,9 @@ class ReadyView(HealthView):
 
 
 def _is_migrated() -> bool:
-    """Whether nothing is pending; a yes is remembered, because a database never goes back."""
-    return _found_migrated() or (_found_migrated.cache_clear() or False)
-
-
-@functools.cache
-def _found_migrated() -> bool:
-    executor = MigrationExecutor(connection)
-    return not executor.migration_plan(executor.loader.graph.leaf_nodes())
+    """Whether nothing is pending. A yes is remembered, because a database never goes back."""
+    global _seen_migrated  # noqa: PLW0603 - one fact of the process
+    if not _seen_migrated:
+        executor = MigrationExecutor(connection)
+        _seen_migrated = not executor.migration_plan(executor.loader.graph.leaf_nodes())
+    return _seen_migrated

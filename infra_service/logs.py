@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 import sys
 from typing import TYPE_CHECKING, Any, Final
@@ -13,6 +12,8 @@ import structlog
 from apikeys.tokens import TOKEN_PATTERN
 
 if TYPE_CHECKING:
+    import logging
+
     from structlog.typing import EventDict, Processor, WrappedLogger
 
 _TOKEN: Final = re.compile(TOKEN_PATTERN)

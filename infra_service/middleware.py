@@ -47,6 +47,8 @@ class RequestContextMiddleware:
             else:
                 response = self.get_response(request)
             response["X-Request-ID"] = request_id
+            if request.method == "HEAD" and not response.streaming:
+                response.content = b""  # the headers are a GET's, Content-Length too
             self._log(request, response, time.perf_counter() - started)
         return response
 

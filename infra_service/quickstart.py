@@ -70,9 +70,7 @@ def _introduce(port: int) -> None:
         out(_AGAIN.format(port=port))
         return
     password = secrets.token_urlsafe(12)
-    operator = User.objects.create_superuser(
-        "operator", password=password, display_name="Operator"
-    )
+    operator = User.objects.create_superuser("operator", password=password, display_name="Operator")
     _token, secret = actions.issue_access_token(
         kind=TokenKind.PERSONAL,
         user=operator,

@@ -58,6 +58,7 @@ MIDDLEWARE = [
     "infra_service.middleware.RequestContextMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.middleware.common.CommonMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
@@ -90,10 +91,8 @@ AUTH_PASSWORD_VALIDATORS = [
 ]
 
 STATIC_URL = "static/"
-STATIC_ROOT = BASE_DIR / "staticfiles"
 # The admin's and Swagger UI's files are served from the packages that ship them.
 WHITENOISE_USE_FINDERS = True
-WHITENOISE_AUTOREFRESH = False
 
 # --- Database -------------------------------------------------------------------------------------
 
@@ -142,6 +141,7 @@ SPECTACULAR_SETTINGS = {
     "OAS_VERSION": "3.1.0",
     "SERVE_INCLUDE_SCHEMA": False,
     "SCHEMA_PATH_PREFIX": r"/(api/)?v1",
+    "PREPROCESSING_HOOKS": ["infra_service.api.documents.describable"],
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
 }

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final
 
 from django.db import transaction
 from django.utils import timezone
-from uuid_utils.compat import uuid7
 
 from apikeys import audit
 from states import documents, rules
@@ -254,4 +253,4 @@ def _described(info: LockInfo) -> dict[str, str]:
 
 
 def _described_as_stored(state: State) -> dict[str, str]:
-    return _described(LockInfo(**state.lock_info))
+    return _described(LockInfo(**(state.lock_info or {})))

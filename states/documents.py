@@ -11,21 +11,24 @@ import base64
 import functools
 import hashlib
 import secrets
-import uuid
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from django.conf import settings
-from isal import igzip
+from isal import igzip, isal_zlib
 
 from states.errors import DocumentDamaged, InvalidDocument
 from states.models import MAX_SERIAL
 
+if TYPE_CHECKING:
+    import uuid
+
 _NONCE_BYTES: Final = 12
 _TAG_BYTES: Final = 16
+_GZIP: Final = 31  # zlib's name for the gzip format with its largest window
 _KEY_BYTES: Final = 32
 _MAX_LINEAGE: Final = 255
 
@@ -130,4 +133,4 @@ def compress(document: bytes | bytearray) -> bytes:
 
 def decompress(gzipped: bytes) -> bytes:
     """Return the document, byte for byte as it was pushed."""
-    return igzip.decompress(gzipped)
+    return bytes(isal_zlib.decompress(gzipped, wbits=_GZIP))

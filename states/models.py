@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from django.db import models
 from django.db.models import F, Q
@@ -118,7 +118,7 @@ class State(models.Model):
     updated_at = models.DateTimeField(default=timezone.now)
     deleted_at = models.DateTimeField(null=True)
 
-    objects: ClassVar = StateQuerySet.as_manager()
+    objects = StateQuerySet.as_manager()
 
     class Meta:
         constraints = [

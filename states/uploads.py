@@ -17,11 +17,12 @@ from django.db import connection
 from gunicorn.http.errors import ParseException
 
 from states import documents
-from states.documents import Head
 from states.errors import BodyIncomplete, BodyTooLarge, ContentMd5Mismatch, InvalidDocument
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
+
+    from states.documents import Head
 
 _BLOCK: Final = 256 * 1024
 

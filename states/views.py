@@ -6,7 +6,6 @@ follows any redirect with a GET, so there is none.
 
 from __future__ import annotations
 
-import uuid
 from typing import TYPE_CHECKING
 
 from django.http import HttpResponse
@@ -15,8 +14,8 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from apikeys.audit import Actor
-from apikeys.errors import ScopeInsufficient
-from apikeys.permissions import ACCESS_TOKENS
+from apikeys.authentication import caller_of
+from apikeys.permissions import ACCESS_TOKENS, demand_scope
 from apikeys.scopes import Scope
 from states import actions, documents, lockinfo, uploads
 from states.errors import InvalidParameter, StateNotFound
@@ -24,6 +23,8 @@ from states.lockinfo import LockInfo
 from states.schema import lock_schema, state_schema
 
 if TYPE_CHECKING:
+    import uuid
+
     from rest_framework.request import Request
 
 
@@ -42,7 +43,7 @@ class BackendView(APIView):
         """
         names = ("component_id", "environment_id")
         key = {name: _uuid(name, self.kwargs[name]) for name in names}
-        if not self.request.auth.binding.allows_state(**key):
+        if not caller_of(self.request).binding.allows_state(**key):
             raise StateNotFound
         return key
 
@@ -59,7 +60,7 @@ class BackendView(APIView):
         if body:
             actions.unlock(**key, lock_id=LockInfo.parse(body).uuid, actor=actor)
         else:
-            _demand(request, Scope.STATE_ADMIN)
+            demand_scope(request, Scope.STATE_ADMIN)
             actions.force_unlock(**key, reason="terraform force-unlock", actor=actor)
         return HttpResponse()
 
@@ -97,7 +98,7 @@ class StateBackendView(BackendView):
         held = None if lock_id is None else _uuid("ID", lock_id)
         force = request.query_params.get("force") == "true"
         if force:
-            _demand(request, Scope.STATE_ADMIN)
+            demand_scope(request, Scope.STATE_ADMIN)
         upload = uploads.read_document(request._request)
         actions.push(**key, upload=upload, lock_id=held, force=force, actor=actor)
         return HttpResponse()
@@ -137,11 +138,6 @@ def _uuid(name: str, text: str) -> uuid.UUID:
     if value is None:
         raise InvalidParameter(name, "not a UUID in the form 8-4-4-4-12")
     return value
-
-
-def _demand(request: Request, scope: Scope) -> None:
-    if scope not in request.auth.scopes:
-        raise ScopeInsufficient(scope)
 
 
 def _accepts_gzip(request: Request) -> bool:

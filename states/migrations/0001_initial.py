@@ -9,121 +9,259 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
-    dependencies = [
-    ]
+    dependencies = []
 
     operations = [
         migrations.CreateModel(
-            name='Application',
+            name="Application",
             fields=[
-                ('id', models.UUIDField(default=uuid_utils.compat.uuid7, editable=False, primary_key=True, serialize=False)),
-                ('name', models.CharField(blank=True, max_length=200)),
-                ('created_at', models.DateTimeField(default=django.utils.timezone.now, editable=False)),
-                ('updated_at', models.DateTimeField(auto_now=True)),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=uuid_utils.compat.uuid7,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                ("name", models.CharField(blank=True, max_length=200)),
+                (
+                    "created_at",
+                    models.DateTimeField(default=django.utils.timezone.now, editable=False),
+                ),
+                ("updated_at", models.DateTimeField(auto_now=True)),
             ],
             options={
-                'abstract': False,
+                "abstract": False,
             },
         ),
         migrations.CreateModel(
-            name='Environment',
+            name="Environment",
             fields=[
-                ('id', models.UUIDField(default=uuid_utils.compat.uuid7, editable=False, primary_key=True, serialize=False)),
-                ('name', models.CharField(blank=True, max_length=200)),
-                ('created_at', models.DateTimeField(default=django.utils.timezone.now, editable=False)),
-                ('updated_at', models.DateTimeField(auto_now=True)),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=uuid_utils.compat.uuid7,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                ("name", models.CharField(blank=True, max_length=200)),
+                (
+                    "created_at",
+                    models.DateTimeField(default=django.utils.timezone.now, editable=False),
+                ),
+                ("updated_at", models.DateTimeField(auto_now=True)),
             ],
             options={
-                'abstract': False,
+                "abstract": False,
             },
         ),
         migrations.CreateModel(
-            name='Component',
+            name="Component",
             fields=[
-                ('id', models.UUIDField(default=uuid_utils.compat.uuid7, editable=False, primary_key=True, serialize=False)),
-                ('name', models.CharField(blank=True, max_length=200)),
-                ('created_at', models.DateTimeField(default=django.utils.timezone.now, editable=False)),
-                ('updated_at', models.DateTimeField(auto_now=True)),
-                ('application', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='components', to='states.application')),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=uuid_utils.compat.uuid7,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                ("name", models.CharField(blank=True, max_length=200)),
+                (
+                    "created_at",
+                    models.DateTimeField(default=django.utils.timezone.now, editable=False),
+                ),
+                ("updated_at", models.DateTimeField(auto_now=True)),
+                (
+                    "application",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="components",
+                        to="states.application",
+                    ),
+                ),
             ],
             options={
-                'abstract': False,
+                "abstract": False,
             },
         ),
         migrations.CreateModel(
-            name='State',
+            name="State",
             fields=[
-                ('id', models.UUIDField(default=uuid_utils.compat.uuid7, editable=False, primary_key=True, serialize=False)),
-                ('version_number', models.PositiveIntegerField(default=0)),
-                ('serial', models.BigIntegerField(null=True)),
-                ('lineage', models.CharField(max_length=255, null=True)),
-                ('md5', models.CharField(max_length=32, null=True)),
-                ('size_bytes', models.BigIntegerField(null=True)),
-                ('lock_id', models.UUIDField(null=True)),
-                ('lock_info', models.JSONField(null=True)),
-                ('lock_acquired_at', models.DateTimeField(null=True)),
-                ('created_at', models.DateTimeField(default=django.utils.timezone.now, editable=False)),
-                ('updated_at', models.DateTimeField(default=django.utils.timezone.now)),
-                ('deleted_at', models.DateTimeField(null=True)),
-                ('application', models.ForeignKey(blank=True, db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, to='states.application')),
-                ('component', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, to='states.component')),
-                ('environment', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, to='states.environment')),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=uuid_utils.compat.uuid7,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                ("version_number", models.PositiveIntegerField(default=0)),
+                ("serial", models.BigIntegerField(null=True)),
+                ("lineage", models.CharField(max_length=255, null=True)),
+                ("md5", models.CharField(max_length=32, null=True)),
+                ("size_bytes", models.BigIntegerField(null=True)),
+                ("lock_id", models.UUIDField(null=True)),
+                ("lock_info", models.JSONField(null=True)),
+                ("lock_acquired_at", models.DateTimeField(null=True)),
+                (
+                    "created_at",
+                    models.DateTimeField(default=django.utils.timezone.now, editable=False),
+                ),
+                ("updated_at", models.DateTimeField(default=django.utils.timezone.now)),
+                ("deleted_at", models.DateTimeField(null=True)),
+                (
+                    "application",
+                    models.ForeignKey(
+                        blank=True,
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        to="states.application",
+                    ),
+                ),
+                (
+                    "component",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        to="states.component",
+                    ),
+                ),
+                (
+                    "environment",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        to="states.environment",
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='StateVersion',
+            name="StateVersion",
             fields=[
-                ('id', models.UUIDField(default=uuid_utils.compat.uuid7, editable=False, primary_key=True, serialize=False)),
-                ('number', models.PositiveIntegerField()),
-                ('serial', models.BigIntegerField()),
-                ('lineage', models.CharField(max_length=255, null=True)),
-                ('md5', models.CharField(max_length=32)),
-                ('size_bytes', models.BigIntegerField()),
-                ('document', models.BinaryField()),
-                ('encryption_key', models.CharField(max_length=16)),
-                ('created_at', models.DateTimeField(default=django.utils.timezone.now)),
-                ('created_by', models.CharField(max_length=200)),
-                ('token_id', models.CharField(blank=True, max_length=40)),
-                ('state', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='versions', to='states.state')),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=uuid_utils.compat.uuid7,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                ("number", models.PositiveIntegerField()),
+                ("serial", models.BigIntegerField()),
+                ("lineage", models.CharField(max_length=255, null=True)),
+                ("md5", models.CharField(max_length=32)),
+                ("size_bytes", models.BigIntegerField()),
+                ("document", models.BinaryField()),
+                ("encryption_key", models.CharField(max_length=16)),
+                ("created_at", models.DateTimeField(default=django.utils.timezone.now)),
+                ("created_by", models.CharField(max_length=200)),
+                ("token_id", models.CharField(blank=True, max_length=40)),
+                (
+                    "state",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="versions",
+                        to="states.state",
+                    ),
+                ),
             ],
             options={
-                'base_manager_name': 'objects',
+                "base_manager_name": "objects",
             },
         ),
         migrations.AddField(
-            model_name='state',
-            name='current_version',
-            field=models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='states.stateversion'),
+            model_name="state",
+            name="current_version",
+            field=models.ForeignKey(
+                db_index=False,
+                null=True,
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="+",
+                to="states.stateversion",
+            ),
         ),
         migrations.AddIndex(
-            model_name='stateversion',
-            index=models.Index(fields=['encryption_key'], name='stateversion_by_key'),
+            model_name="stateversion",
+            index=models.Index(fields=["encryption_key"], name="stateversion_by_key"),
         ),
         migrations.AddConstraint(
-            model_name='stateversion',
-            constraint=models.UniqueConstraint(fields=('state', 'number'), name='stateversion_number'),
+            model_name="stateversion",
+            constraint=models.UniqueConstraint(
+                fields=("state", "number"), name="stateversion_number"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='stateversion',
-            constraint=models.CheckConstraint(condition=models.Q(('number__gt', 0), ('serial__gte', 0), ('size_bytes__gt', 0)), name='stateversion_figures'),
+            model_name="stateversion",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("number__gt", 0), ("serial__gte", 0), ("size_bytes__gt", 0)),
+                name="stateversion_figures",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='stateversion',
-            constraint=models.CheckConstraint(condition=django.db.models.lookups.Exact(django.db.models.functions.text.Length(models.F('md5')), 32), name='stateversion_md5_form'),
+            model_name="stateversion",
+            constraint=models.CheckConstraint(
+                condition=django.db.models.lookups.Exact(
+                    django.db.models.functions.text.Length(models.F("md5")), 32
+                ),
+                name="stateversion_md5_form",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='state',
-            constraint=models.UniqueConstraint(fields=('component', 'environment'), name='state_of_component_and_environment'),
+            model_name="state",
+            constraint=models.UniqueConstraint(
+                fields=("component", "environment"), name="state_of_component_and_environment"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='state',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('lock_acquired_at', None), ('lock_id', None), ('lock_info', None)), models.Q(('lock_acquired_at__isnull', False), ('lock_id__isnull', False), ('lock_info__isnull', False)), _connector='OR'), name='state_lock_whole_or_absent'),
+            model_name="state",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("lock_acquired_at", None), ("lock_id", None), ("lock_info", None)),
+                    models.Q(
+                        ("lock_acquired_at__isnull", False),
+                        ("lock_id__isnull", False),
+                        ("lock_info__isnull", False),
+                    ),
+                    _connector="OR",
+                ),
+                name="state_lock_whole_or_absent",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='state',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('current_version', None), ('md5', None), ('serial', None), ('size_bytes', None), ('version_number', 0)), models.Q(('current_version__isnull', False), ('md5__isnull', False), ('serial__gte', 0), ('size_bytes__gt', 0), ('version_number__gt', 0)), _connector='OR'), name='state_version_whole_or_absent'),
+            model_name="state",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(
+                        ("current_version", None),
+                        ("md5", None),
+                        ("serial", None),
+                        ("size_bytes", None),
+                        ("version_number", 0),
+                    ),
+                    models.Q(
+                        ("current_version__isnull", False),
+                        ("md5__isnull", False),
+                        ("serial__gte", 0),
+                        ("size_bytes__gt", 0),
+                        ("version_number__gt", 0),
+                    ),
+                    _connector="OR",
+                ),
+                name="state_version_whole_or_absent",
+            ),
         ),
     ]

@@ -40,7 +40,7 @@ class Command(BaseCommand):
         """Issue the token.
 
         Raises:
-            CommandError: unknown user or scope, an empty name, a time that is past or has no offset.
+            CommandError: unknown user or scope, no name, a time that is past or has no offset.
         """
         user = User.objects.filter(username=options["user"], is_active=True).first()
         if user is None:

