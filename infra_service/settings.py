@@ -107,9 +107,10 @@ if _database["ENGINE"] == "django.db.backends.postgresql":
             "max_size": env.int("DATABASE_POOL_MAX", default=10),
             "timeout": env.int("DATABASE_POOL_TIMEOUT", default=10),
         },
-        # Only together do these two spare the server's parser and planner.
+        # Only together do these two spare the server's parser and planner. Prepared from the third
+        # use on: migrations send several commands at once, once, which cannot be prepared.
         "server_side_binding": True,
-        "prepare_threshold": env.int("DATABASE_PREPARE_THRESHOLD", default=0),
+        "prepare_threshold": env.int("DATABASE_PREPARE_THRESHOLD", default=2),
     }
 elif _database["ENGINE"] == "django.db.backends.sqlite3":
     _database["CONN_MAX_AGE"] = None

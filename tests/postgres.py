@@ -25,7 +25,9 @@ _SETTINGS = ("-c", "max_connections=200", "-c", "shared_buffers=256MB")
 
 def binaries() -> Path:
     """Return the directory of postgres and initdb."""
-    candidates = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: path.parent.name)
+    candidates = sorted(
+        Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: path.parent.name
+    )
     if found := shutil.which("postgres"):
         candidates.append(Path(found).resolve().parent)
     for candidate in reversed(candidates):
@@ -63,18 +65,21 @@ class Server:
         if self._unprivileged:
             nobody = pwd.getpwnam("nobody")
             os.chown(self.directory, nobody.pw_uid, nobody.pw_gid)
-        self._run("initdb", "-D", "data", "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync")
+        self._run(
+            "initdb", "-D", "data", "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync"
+        )
 
     def start(self) -> None:
         """Start it and wait until it answers."""
         listen = ("-p", str(self.port), "-h", "127.0.0.1", "-k", str(self.directory))
-        self._process = subprocess.Popen(
-            [self.binaries / "postgres", "-D", "data", *listen, *_SETTINGS],
-            cwd=self.directory,
-            stdout=subprocess.DEVNULL,
-            stderr=(self.directory / "log").open("ab"),
-            **self._unprivileged,
-        )
+        with (self.directory / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [self.binaries / "postgres", "-D", "data", *listen, *_SETTINGS],
+                cwd=self.directory,
+                stdout=subprocess.DEVNULL,
+                stderr=log,
+                **self._unprivileged,
+            )
         ready = ("pg_isready", "-q", "-h", "127.0.0.1", "-p", str(self.port), "-t", "1")
         for _ in range(300):
             if self._process.poll() is not None:

@@ -1,0 +1,169 @@
+"""A live server for tests: real gunicorn, real workers, a database of its own."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import http.client
+import json
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from tests.postgres import free_port
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+class LiveServer:
+    """One service on a free loopback port. Its database lives as long as ``directory``.
+
+    The database is SQLite, or a new database on the PostgreSQL that ``DATABASE_URL`` names.
+    """
+
+    def __init__(self, directory: Path, **environment: str) -> None:
+        self.directory = directory
+        self.port = free_port()
+        self.environment = {
+            **{k: v for k, v in os.environ.items() if k != "DATABASE_URL"},
+            "VAR_DIR": str(directory),
+            "SECRET_KEY": secrets.token_urlsafe(50),
+            "STATE_ENCRYPTION_KEYS": base64.b64encode(secrets.token_bytes(32)).decode(),
+            "DJANGO_SETTINGS_MODULE": "infra_service.settings",
+            "BIND": f"127.0.0.1:{self.port}",
+            **environment,
+        }
+        self._database_name = ""
+        if "DATABASE_URL" not in environment and (url := os.environ.get("DATABASE_URL")):
+            self._database_name = f"live_{secrets.token_hex(6)}"
+            with psycopg.connect(url, autocommit=True) as connection:
+                connection.execute(f'CREATE DATABASE "{self._database_name}"')
+            server, _, _ = url.rpartition("/")
+            self.environment["DATABASE_URL"] = f"{server}/{self._database_name}"
+        self.log = directory / "server.log"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def manage(self, *arguments: str) -> str:
+        """Run a management command on the server's database and return what it prints."""
+        command = [sys.executable, "manage.py", *arguments]
+        done = subprocess.run(
+            command, cwd=ROOT, env=self.environment, check=True, capture_output=True, text=True
+        )
+        return done.stdout
+
+    def prepare(self) -> None:
+        """Migrate the database and make the user ``operator``."""
+        self.manage("migrate", "--verbosity", "0")
+        self.environment["DJANGO_SUPERUSER_PASSWORD"] = secrets.token_urlsafe(12)
+        names = ("--username", "operator", "--email", "operator@example.com")
+        self.manage("createsuperuser", "--noinput", *names)
+
+    def token(self, *scopes: str) -> str:
+        """Issue a personal access token."""
+        options = ("--user", "operator", "--name", "test", "--scopes", ",".join(scopes), "--json")
+        secret: str = json.loads(self.manage("issue_token", *options))["secret"]
+        return secret
+
+    def start(self) -> None:
+        """Start gunicorn, in a process group of its own, and wait until it is ready."""
+        arguments = ("-c", "python:infra_service.gunicorn", "infra_service.wsgi")
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "gunicorn", *arguments],
+                cwd=ROOT,
+                env=self.environment,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        for _ in range(400):
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                if self.request("GET", "/readyz").status == 200:
+                    return
+            if self._process.poll() is not None:
+                break
+            time.sleep(0.05)
+        raise RuntimeError(self.log.read_text())
+
+    def stop(self) -> int:
+        """End it as an operator does, and return its exit code."""
+        assert self._process is not None
+        self._process.terminate()
+        code = self._process.wait(60)
+        self._process = None
+        return code
+
+    def kill(self) -> None:
+        """End it as a power cut does: every process of it at once."""
+        assert self._process is not None
+        os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        self._process = None
+
+    def close(self) -> None:
+        """End it, and drop its database."""
+        if self._process is not None:
+            self.kill()
+        if self._database_name:
+            with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as connection:
+                connection.execute(f'DROP DATABASE "{self._database_name}" WITH (FORCE)')
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        *,
+        token: str = "",
+        headers: dict[str, str] | None = None,
+        timeout: float = 60,
+    ) -> Answer:
+        """Send one request on a connection of its own."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        with contextlib.closing(connection):
+            given = {"Authorization": f"Bearer {token}"} if token else {}
+            connection.request(method, path, body, {**given, **(headers or {})})
+            response = connection.getresponse()
+            return Answer(response.status, dict(response.getheaders()), response.read())
+
+
+class Answer:
+    """An HTTP answer, read to its end."""
+
+    def __init__(self, status: int, headers: dict[str, str], body: bytes) -> None:
+        self.status, self.headers, self.body = status, headers, body
+
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def reason(self) -> str:
+        """The reason of the error form."""
+        reason: str = self.json()["error"]["details"][0]["reason"]
+        return reason
+
+
+@contextlib.contextmanager
+def live_server(**environment: str) -> Iterator[LiveServer]:
+    """Run a prepared server for as long as the block."""
+    with tempfile.TemporaryDirectory(prefix="infra-live-") as directory:
+        server = LiveServer(Path(directory), **environment)
+        try:
+            server.prepare()
+            server.start()
+            yield server
+        finally:
+            server.close()
