@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from apikeys.authentication import caller_of
+from apikeys.compiled import insert
 from apikeys.models import AuditEvent
 
 if TYPE_CHECKING:
@@ -39,13 +40,15 @@ class Actor:
 
 def record(actor: Actor, action: str, resource_id: object, **details: Any) -> None:
     """Append one event; call it in the transaction of the change that it tells of."""
-    AuditEvent.objects.create(
-        action=action,
-        actor_id=actor.user_id,
-        actor_name=actor.name,
-        token_id=actor.token_id,
-        resource_id=str(resource_id),
-        address=actor.address,
-        request_id=actor.request_id,
-        details=details,
+    insert(
+        AuditEvent(
+            action=action,
+            actor_id=actor.user_id,
+            actor_name=actor.name,
+            token_id=actor.token_id,
+            resource_id=str(resource_id),
+            address=actor.address,
+            request_id=actor.request_id,
+            details=details,
+        )
     )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from django.db.models import Q
+from django.db.models import BinaryField, CharField, DateTimeField, Q
 from django.utils import timezone
 
 from apikeys import tokens
+from apikeys.compiled import CompiledQuery, Parameter
 from apikeys.errors import CredentialsInvalid, TokenExpired
 from apikeys.models import LAST_USED_RESOLUTION, AccessToken, ApiKey
 from apikeys.tokens import TokenKind
@@ -17,6 +18,8 @@ from apikeys.tokens import TokenKind
 if TYPE_CHECKING:
     import datetime as dt
     from collections.abc import Collection
+
+    from django.db.models import QuerySet
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,13 +110,29 @@ def find_caller(token: str) -> Caller:
     )
 
 
+def _api_keys() -> QuerySet[ApiKey, Any]:
+    digest = Parameter("digest", BinaryField())
+    now = Parameter("now", DateTimeField())
+    previous = Q(previous_digest=digest, previous_digest_expires_at__gt=now)
+    return ApiKey.objects.filter(Q(digest=digest) | previous).values_list(*_COMMON)
+
+
+def _access_tokens() -> QuerySet[AccessToken, Any]:
+    digest, kind = Parameter("digest", BinaryField()), Parameter("kind", CharField())
+    issued = AccessToken.objects.filter(digest=digest, kind=kind)
+    return issued.values_list(*_COMMON, *_OF_PARENT)
+
+
+_API_KEY: Final = CompiledQuery(_api_keys)
+_ACCESS_TOKEN: Final = CompiledQuery(_access_tokens)
+
+
 def _find_row(kind: TokenKind, digest: bytes, now: dt.datetime) -> dict[str, Any] | None:
     if kind is TokenKind.API_KEY:
-        current = Q(digest=digest)
-        previous = Q(previous_digest=digest, previous_digest_expires_at__gt=now)
-        return next(iter(ApiKey.objects.filter(current | previous).values(*_COMMON)), None)
-    issued = AccessToken.objects.filter(digest=digest, kind=kind.name)
-    return next(iter(issued.values(*_COMMON, *_OF_PARENT)), None)
+        row = _API_KEY.row(digest=digest, now=now)
+    else:
+        row = _ACCESS_TOKEN.row(digest=digest, kind=kind.name)
+    return None if row is None else dict(zip((*_COMMON, *_OF_PARENT), row, strict=False))
 
 
 def _uuids(texts: Collection[str] | None) -> frozenset[uuid.UUID] | None:

@@ -6,12 +6,14 @@ current version, a LOCK is one UPDATE. A loser reads again and is judged by the 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from django.db import transaction
+from django.db.models import F, PositiveIntegerField, UUIDField
 from django.utils import timezone
 
 from apikeys import audit
+from apikeys.compiled import CompiledQuery, CompiledUpdate, Parameter, find_instance, insert
 from states import documents, rules
 from states.documents import Sealed
 from states.errors import LockNotHeld, SerialConflict, StateLocked, StateNotFound, WriteConflict
@@ -22,6 +24,8 @@ from states.retries import retrying
 if TYPE_CHECKING:
     import uuid
 
+    from django.db.models import QuerySet
+
     from apikeys.audit import Actor
     from states.uploads import Upload
 
@@ -29,9 +33,22 @@ if TYPE_CHECKING:
 _ATTEMPTS: Final = 50
 
 
+def _state() -> QuerySet[State, Any]:
+    key = (Parameter("component_id", UUIDField()), Parameter("environment_id", UUIDField()))
+    return State.objects.of(*key).values_list()
+
+
+_STATE: Final = CompiledQuery(_state)
+
+
+def find(component_id: uuid.UUID, environment_id: uuid.UUID) -> State | None:
+    """Return the state record, deleted or not."""
+    return find_instance(_STATE, State, component_id=component_id, environment_id=environment_id)
+
+
 def find_or_register(*, component_id: uuid.UUID, environment_id: uuid.UUID, actor: Actor) -> State:
     """Return the state record; the first LOCK or push registers whatever is missing."""
-    state = State.objects.of(component_id, environment_id).first()
+    state = find(component_id, environment_id)
     if state is not None:
         return state
     with transaction.atomic():
@@ -83,6 +100,19 @@ def push(
     raise WriteConflict
 
 
+def _as_seen() -> QuerySet[State]:
+    pk, seen = Parameter("pk", UUIDField()), Parameter("seen", PositiveIntegerField())
+    return State.objects.filter(pk=pk, revision=seen)
+
+
+_SWAP: Final = CompiledUpdate(
+    _as_seen,
+    "version_number", "current_version", "serial", "lineage", "md5", "size_bytes", "updated_at",
+    deleted_at=None,
+    revision=F("revision") + 1,
+)  # fmt: skip
+
+
 def _append_version(state: State, upload: Upload, actor: Actor) -> bool:
     """Append the version if the state is still as it was read; return whether it was."""
     version = StateVersion(
@@ -100,7 +130,9 @@ def _append_version(state: State, upload: Upload, actor: Actor) -> bool:
     with transaction.atomic():
         # First the pointer, so that one who lost the race has not written megabytes for nothing;
         # the foreign key is checked when the transaction commits.
-        swapped = State.objects.as_seen(state).update(
+        swapped = _SWAP.run(
+            pk=state.pk,
+            seen=state.revision,
             version_number=version.number,
             current_version=version.pk,
             serial=version.serial,
@@ -108,11 +140,10 @@ def _append_version(state: State, upload: Upload, actor: Actor) -> bool:
             md5=version.md5,
             size_bytes=version.size_bytes,
             updated_at=version.created_at,
-            deleted_at=None,
         )
         if not swapped:
             return False
-        version.save(force_insert=True)
+        insert(version)
         audit.record(
             actor,
             "state.push",
@@ -171,7 +202,7 @@ def unlock(
     Raises:
         LockNotHeld: another lock holds the state.
     """
-    state = State.objects.of(component_id, environment_id).first()
+    state = find(component_id, environment_id)
     if state is None or state.lock_info is None:
         return
     with transaction.atomic():
@@ -187,7 +218,7 @@ def force_unlock(
     *, component_id: uuid.UUID, environment_id: uuid.UUID, reason: str, actor: Actor
 ) -> None:
     """Break whatever lock holds the state; the trail keeps whose it was, and the reason."""
-    state = State.objects.of(component_id, environment_id).first()
+    state = find(component_id, environment_id)
     if state is None or state.lock_id is None:
         return
     with transaction.atomic():
@@ -210,17 +241,27 @@ def delete(*, component_id: uuid.UUID, environment_id: uuid.UUID, actor: Actor) 
         state = _find(component_id, environment_id)
         rules.check_lock(state, None)
         with transaction.atomic():
-            if State.objects.as_seen(state).update(deleted_at=timezone.now()):
+            if State.objects.as_seen(state).change(deleted_at=timezone.now()):
                 audit.record(actor, "state.delete", state.pk, version=state.version_number)
                 return
     raise WriteConflict
 
 
 def _find(component_id: uuid.UUID, environment_id: uuid.UUID) -> State:
-    state: State | None = State.objects.of(component_id, environment_id).visible().first()
-    if state is None or state.current_version_id is None:
+    state = find(component_id, environment_id)
+    if state is None or state.current_version_id is None or state.deleted_at is not None:
         raise StateNotFound
     return state
+
+
+def _document() -> QuerySet[State, Any]:
+    key = (Parameter("component_id", UUIDField()), Parameter("environment_id", UUIDField()))
+    pushed = State.objects.of(*key).visible().filter(current_version__isnull=False)
+    version = ("id", "number", "document", "encryption_key")
+    return pushed.values_list("id", *(f"current_version__{name}" for name in version))
+
+
+_DOCUMENT: Final = CompiledQuery(_document)
 
 
 def read_current(*, component_id: uuid.UUID, environment_id: uuid.UUID, actor: Actor) -> bytes:
@@ -230,15 +271,7 @@ def read_current(*, component_id: uuid.UUID, environment_id: uuid.UUID, actor: A
         StateNotFound: nothing is stored.
         DocumentDamaged: what is stored is not what was pushed.
     """
-    row = (
-        StateVersion.objects.filter(
-            pk__in=State.objects.of(component_id, environment_id)
-            .visible()
-            .values("current_version_id")
-        )
-        .values_list("state_id", "id", "number", "document", "encryption_key")
-        .first()
-    )
+    row = _DOCUMENT.row(component_id=component_id, environment_id=environment_id)
     if row is None:
         raise StateNotFound
     state_id, version_id, number, payload, key_name = row

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.db import models
 from django.db.models import F, Q
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import datetime as dt
     import uuid
 
+    from apikeys.compiled import Parameter
     from states.lockinfo import LockInfo
 
 MAX_SERIAL = 2**63 - 1
@@ -56,14 +57,16 @@ class StateQuerySet(models.QuerySet["State"]):
         """Those that are not deleted."""
         return self.filter(deleted_at=None)
 
-    def of(self, component_id: uuid.UUID, environment_id: uuid.UUID) -> StateQuerySet:
+    def of(
+        self, component_id: uuid.UUID | Parameter, environment_id: uuid.UUID | Parameter
+    ) -> StateQuerySet:
         """Return the one of this component and environment, deleted or not."""
         return self.filter(component_id=component_id, environment_id=environment_id)
 
     def take_lock(self, state_id: uuid.UUID, lock: LockInfo) -> bool:
         """Lock the state unless it is locked: one atomic statement, so that one of many wins."""
         return bool(
-            self.filter(pk=state_id, lock_id=None).update(
+            self.filter(pk=state_id, lock_id=None).change(
                 lock_id=lock.uuid, lock_info=lock.as_dict(), lock_acquired_at=timezone.now()
             )
         )
@@ -71,19 +74,18 @@ class StateQuerySet(models.QuerySet["State"]):
     def release_lock(self, state_id: uuid.UUID, lock_id: uuid.UUID) -> bool:
         """Unlock the state if this lock holds it."""
         return bool(
-            self.filter(pk=state_id, lock_id=lock_id).update(
+            self.filter(pk=state_id, lock_id=lock_id).change(
                 lock_id=None, lock_info=None, lock_acquired_at=None
             )
         )
 
     def as_seen(self, state: State) -> StateQuerySet:
-        """Return the state if nobody pushed, locked, unlocked or deleted since it was read."""
-        return self.filter(
-            pk=state.pk,
-            version_number=state.version_number,
-            lock_id=state.lock_id,
-            deleted_at=state.deleted_at,
-        )
+        """Return the state if nobody changed it since it was read."""
+        return self.filter(pk=state.pk, revision=state.revision)
+
+    def change(self, **values: Any) -> int:
+        """Update, and let those who have read the rows before find out."""
+        return self.update(revision=F("revision") + 1, **values)
 
 
 class State(models.Model):
@@ -102,7 +104,9 @@ class State(models.Model):
     application = models.ForeignKey(
         Application, on_delete=models.PROTECT, null=True, blank=True, db_index=False
     )
-    # Counts the pushes, and decides races between them: it only ever grows.
+    # Counts the changes: a writer that has seen an older one has lost the race.
+    revision = models.PositiveIntegerField(default=0)
+    # Counts the pushes; it only ever grows, also over a deletion.
     version_number = models.PositiveIntegerField(default=0)
     current_version = models.ForeignKey(
         "StateVersion", on_delete=models.PROTECT, null=True, related_name="+", db_index=False

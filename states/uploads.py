@@ -20,6 +20,8 @@ from states import documents
 from states.errors import BodyIncomplete, BodyTooLarge, ContentMd5Mismatch, InvalidDocument
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from django.http import HttpRequest
 
     from states.documents import Head
@@ -43,18 +45,32 @@ def read_document(request: HttpRequest) -> Upload:
     Raises:
         BodyTooLarge, BodyIncomplete, ContentMd5Mismatch, InvalidDocument: nothing is stored.
     """
-    body = read_body(request, settings.STATE_MAX_BYTES)
-    digest = hashlib.md5(body, usedforsecurity=False)
+    body = bytearray()
+    digest = hashlib.md5(usedforsecurity=False)
+    # RFC 8259 §8.1 demands UTF-8, which msgspec does not check in what it skips.
+    utf8 = codecs.getincrementaldecoder("utf-8")()
+    try:
+        for block in blocks(request, settings.STATE_MAX_BYTES):  # while the next one travels
+            body += block
+            digest.update(block)
+            utf8.decode(block)
+        utf8.decode(b"", final=True)
+    except UnicodeDecodeError as error:
+        raise InvalidDocument("The document is not valid UTF-8.") from error
     expected = request.headers.get("Content-MD5")
     if expected is not None and _base64(expected) != digest.digest():
         raise ContentMd5Mismatch
-    _check_utf8(body)
     head = documents.read_head(body)
     return Upload(head, digest.hexdigest(), len(body), documents.compress(body))
 
 
-def read_body(request: HttpRequest, limit: int) -> bytearray:
-    """Read the body, with a Content-Length or chunked.
+def read_body(request: HttpRequest, limit: int) -> bytes:
+    """Read a short body; the errors are those of ``blocks``."""
+    return b"".join(blocks(request, limit))
+
+
+def blocks(request: HttpRequest, limit: int) -> Iterator[bytes]:
+    """Yield the body, with a Content-Length or chunked.
 
     Raises:
         BodyTooLarge: more than ``limit`` bytes; with a Content-Length none of them is read.
@@ -67,17 +83,17 @@ def read_body(request: HttpRequest, limit: int) -> bytearray:
         raise BodyTooLarge(limit)
     # Django takes a body without Content-Length for empty; the server knows where its chunks end.
     stream = request.META["wsgi.input"] if chunked else request
-    body = bytearray()
+    received = 0
     try:
         while block := stream.read(_BLOCK):
-            body += block
-            if len(body) > limit:
+            received += len(block)
+            if received > limit:
                 raise BodyTooLarge(limit)
+            yield block
     except (OSError, ParseException) as error:
         raise BodyIncomplete from error
-    if length is not None and len(body) != length:
+    if length is not None and received != length:
         raise BodyIncomplete
-    return body
 
 
 def _release_connection() -> None:
@@ -91,15 +107,3 @@ def _base64(text: str) -> bytes | None:
         return base64.b64decode(text, validate=True)
     except binascii.Error:
         return None
-
-
-def _check_utf8(body: bytearray) -> None:
-    """Refuse invalid UTF-8 (RFC 8259 §8.1), block by block so that no second copy is made."""
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    view = memoryview(body)
-    try:
-        for start in range(0, len(body), _BLOCK):
-            decoder.decode(view[start : start + _BLOCK])
-        decoder.decode(b"", final=True)
-    except UnicodeDecodeError as error:
-        raise InvalidDocument("The document is not valid UTF-8.") from error

@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-import base64
-import os
-import secrets
 from collections.abc import Iterator
 
 import pytest
-
-# Before Django reads its settings: secrets of this run only, and never what var/ holds.
-os.environ.setdefault("VAR_DIR", "/nonexistent")
-os.environ.setdefault("SECRET_KEY", secrets.token_urlsafe(50))
-os.environ.setdefault("STATE_ENCRYPTION_KEYS", base64.b64encode(secrets.token_bytes(32)).decode())
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,130 @@
+"""Statements that are compiled once, for the paths where compiling would cost the most.
+
+Turning a queryset into SQL costs several times what PostgreSQL spends on running a look-up by a
+unique index, and the text is the same on each request. What varies stands in the queryset as a
+``Parameter``. Models, fields and conversions stay the ORM's; nothing here is written in SQL.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from django.db import connection
+from django.db.models import Expression, Model
+from django.db.models.sql import UpdateQuery
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from django.db.backends.base.base import BaseDatabaseWrapper
+    from django.db.backends.utils import CursorWrapper
+    from django.db.models import Field, QuerySet
+    from django.db.models.sql.compiler import SQLCompiler
+
+M = TypeVar("M", bound=Model)
+
+
+class Parameter(Expression):
+    """A value that is given when the statement is run, by name."""
+
+    def __init__(self, name: str, output_field: Field[Any, Any]) -> None:
+        super().__init__(output_field=output_field)
+        self.name = name
+
+    def as_sql(self, _compiler: SQLCompiler, _connection: BaseDatabaseWrapper) -> tuple[str, Any]:
+        """Return a placeholder, with the parameter itself in the value's place."""
+        return "%s", (self,)
+
+
+class _Statement(Generic[M]):
+    """A queryset's text for one kind of database, and how to fill it."""
+
+    def __init__(self, compiler: SQLCompiler) -> None:
+        self.compiler = compiler
+        self.sql, parameters = compiler.as_sql()
+        self.parameters: Sequence[Any] = parameters
+
+    def execute(self, cursor: CursorWrapper, given: Mapping[str, Any]) -> None:
+        values = [
+            parameter.output_field.get_db_prep_value(given[parameter.name], connection)
+            if isinstance(parameter, Parameter)
+            else parameter
+            for parameter in self.parameters
+        ]
+        cursor.execute(self.sql, values)
+
+
+class CompiledQuery(Generic[M]):
+    """A ``values_list`` queryset with parameters; ``build`` is called at the first use."""
+
+    def __init__(self, build: Callable[[], QuerySet[M, Any]]) -> None:
+        self._build = build
+        self._statement = functools.cache(self._compile)
+
+    def _compile(self, _vendor: str) -> tuple[_Statement[M], dict[int, Any]]:
+        compiler = self._build().query.get_compiler(connection=connection)
+        statement: _Statement[M] = _Statement(compiler)
+        columns = [expression for expression, _sql, _alias in compiler.select or ()]
+        return statement, compiler.get_converters(columns)
+
+    def row(self, **given: Any) -> Sequence[Any] | None:
+        """Run the query and return its first row, in the order of ``values_list``, or None."""
+        statement, converters = self._statement(connection.vendor)
+        with connection.cursor() as cursor:
+            statement.execute(cursor, given)
+            row: Sequence[Any] | None = cursor.fetchone()
+        if row is not None and converters:
+            (row,) = statement.compiler.apply_converters([row], converters)
+        return row
+
+
+class CompiledUpdate(Generic[M]):
+    """An UPDATE of a queryset with parameters; each of ``columns`` is set to its namesake.
+
+    ``fixed`` are values, or expressions, that are the same each time.
+    """
+
+    def __init__(self, build: Callable[[], QuerySet[M]], *columns: str, **fixed: Any) -> None:
+        self._build, self._columns, self._fixed = build, columns, fixed
+        self._statement = functools.cache(self._compile)
+
+    def _compile(self, _vendor: str) -> _Statement[M]:
+        queryset = self._build()
+        fields = {field.name: field for field in queryset.model._meta.concrete_fields}
+        given = {name: Parameter(name, fields[name]) for name in self._columns}
+        query: Any = queryset.query.chain(UpdateQuery)
+        query.add_update_values({**given, **self._fixed})
+        return _Statement(query.get_compiler(connection=connection))
+
+    def run(self, **given: Any) -> int:
+        """Run the update and return how many rows it changed."""
+        with connection.cursor() as cursor:
+            self._statement(connection.vendor).execute(cursor, given)
+            return int(cursor.rowcount)
+
+
+def insert(instance: Model) -> None:
+    """Insert a new row, as ``save(force_insert=True)`` does, without its signals."""
+    fields = instance._meta.concrete_fields
+    values = [
+        field.get_db_prep_save(getattr(instance, field.attname), connection) for field in fields
+    ]
+    with connection.cursor() as cursor:
+        cursor.execute(_insert_text(type(instance), connection.vendor), values)
+
+
+@functools.cache
+def _insert_text(model: type[Model], _vendor: str) -> str:
+    quote = connection.ops.quote_name
+    columns = [quote(field.column or "") for field in model._meta.concrete_fields]
+    places = ", ".join(["%s"] * len(columns))
+    table = quote(model._meta.db_table)
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places})"  # noqa: S608 - our names
+
+
+def find_instance(query: CompiledQuery[M], model: type[M], **given: Any) -> M | None:
+    """Run a query of all the columns of a model and return its instance, or None."""
+    row = query.row(**given)
+    names = [field.attname for field in model._meta.concrete_fields]
+    return None if row is None else model.from_db(connection.alias, names, row)

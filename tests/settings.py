@@ -1,0 +1,13 @@
+"""The service's settings with secrets of this run only, and never with what ``var/`` holds."""
+
+import base64
+import os
+import secrets
+
+os.environ.update(
+    VAR_DIR="/nonexistent",
+    SECRET_KEY=secrets.token_urlsafe(50),
+    STATE_ENCRYPTION_KEYS=base64.b64encode(secrets.token_bytes(32)).decode(),
+)
+
+from infra_service.settings import *  # noqa: E402, F403 - after the environment
