@@ -1,0 +1,85 @@
+from datetime import UTC, datetime
+
+import pytest
+
+from workloads.kubernetes.containers import FAILING_REASONS, container_facts, failing_reason
+from workloads.kubernetes.facts import ContainerFacts
+
+ENDED = datetime(2026, 11, 21, 1, 40, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("reason", sorted(FAILING_REASONS))
+def test_waiting_for_a_known_failure(reason: str) -> None:
+    assert failing_reason("waiting", reason) == reason
+
+
+@pytest.mark.parametrize("reason", ["SomethingBackOff", "ErrNovel", "PostStartHookError"])
+def test_waiting_for_a_failure_of_known_shape(reason: str) -> None:
+    assert failing_reason("waiting", reason) == reason
+
+
+@pytest.mark.parametrize("reason", ["ContainerCreating", "PodInitializing", "", "Backoff"])
+def test_waiting_for_something_else(reason: str) -> None:
+    assert failing_reason("waiting", reason) == ""
+
+
+@pytest.mark.parametrize(
+    ("reason", "exit_code", "signal", "failing"),
+    [
+        ("Completed", 0, 0, ""),
+        ("Error", 1, 0, "Error"),
+        ("OOMKilled", 137, 0, "OOMKilled"),
+        ("Killed", 0, 9, "Killed"),
+        ("", 1, 0, "Error"),
+        # Windows: STATUS_CONTROL_C_EXIT.
+        ("Error", -1073741510, 0, "Error"),
+    ],
+)
+def test_terminated(reason: str, exit_code: int, signal: int, failing: str) -> None:
+    assert failing_reason("terminated", reason, exit_code, signal) == failing
+
+
+def test_running_never_fails() -> None:
+    assert failing_reason("running", "CrashLoopBackOff", 1, 9) == ""
+
+
+def test_a_healthy_container() -> None:
+    assert container_facts(name="app", state="running", ready=True) == ContainerFacts(
+        name="app", state="running", ready=True
+    )
+
+
+def test_a_container_that_crashes() -> None:
+    assert container_facts(
+        name="app",
+        state="waiting",
+        reason="CrashLoopBackOff",
+        restarts=3,
+        last_reason="OOMKilled",
+        last_exit_code=137,
+        last_finished_at=ENDED,
+    ) == ContainerFacts(
+        name="app",
+        state="waiting",
+        restarts=3,
+        failing="CrashLoopBackOff",
+        crashed_at=ENDED,
+        out_of_memory=True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("restarts", "exit_code", "finished"), [(0, 137, ENDED), (1, 0, ENDED), (1, 137, None)]
+)
+def test_a_last_run_that_is_no_crash(
+    restarts: int, exit_code: int, finished: datetime | None
+) -> None:
+    facts = container_facts(
+        name="app",
+        state="running",
+        restarts=restarts,
+        last_reason="OOMKilled",
+        last_exit_code=exit_code,
+        last_finished_at=finished,
+    )
+    assert (facts.crashed_at, facts.out_of_memory) == (None, False)

@@ -1,0 +1,51 @@
+"""docs/reference/workload-health.md says what the code does."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from workloads.kubernetes.containers import FAILING_REASONS, UNNAMED_FAILURE
+from workloads.kubernetes.health import RESTART_WINDOW, STARTUP_GRACE, HealthStatus, Reason
+from workloads.kubernetes.tally import PodTally
+
+from .test_health import CASES
+
+DOCUMENT = (Path(__file__).parents[3] / "docs/reference/workload-health.md").read_text()
+ROWS = {
+    int(number): (status, reason)
+    for number, status, reason in re.findall(
+        r"^\| (\d+) \| [^|]+ \| ([^|]+) \| ([^|]+) \|$", DOCUMENT, re.MULTILINE
+    )
+}
+
+
+@pytest.mark.parametrize("reason", sorted({*Reason, *FAILING_REASONS, UNNAMED_FAILURE}))
+def test_names_every_reason(reason: str) -> None:
+    assert f"`{reason}`" in DOCUMENT
+
+
+@pytest.mark.parametrize("status", sorted(HealthStatus))
+def test_names_every_status(status: str) -> None:
+    assert f"`{status}`" in DOCUMENT
+
+
+def test_lists_every_rule_once() -> None:
+    assert list(ROWS) == list(range(1, 19))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_rule_gives_what_its_row_says(
+    case: tuple[int, object, PodTally, HealthStatus, str],
+) -> None:
+    number, _, _, status, reason = case
+    row_status, row_reason = ROWS[number]
+    assert f"`{status}`" in row_status
+    code = reason.partition(":")[0]
+    handed_on = "reason of" in row_reason
+    assert f"`{code}`" in row_reason or handed_on or (not code and row_reason.strip() == "empty")
+
+
+def test_states_the_intervals() -> None:
+    assert f"{STARTUP_GRACE.seconds} s" in DOCUMENT
+    assert f"{RESTART_WINDOW.seconds} s" in DOCUMENT

@@ -1,0 +1,164 @@
+import copy
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from workloads.kubernetes.facts import ContainerFacts, PodFacts, PodKey, PodResources
+from workloads.kubernetes.quantities import NANOS
+from workloads.kubernetes.reduce import reduce_pod
+
+from .objects import CREATED, raw_pod, status
+
+
+def the_pod(raw: dict[str, Any]) -> PodFacts:
+    facts = reduce_pod(raw)
+    assert facts is not None
+    return facts
+
+
+def test_a_pod() -> None:
+    raw = raw_pod(containerStatuses=[status(ready=True, restartCount=0)])
+    assert reduce_pod(raw) == PodFacts(
+        key=PodKey("demo", "app-x"),
+        owner_uid="owner",
+        active=True,
+        live=True,
+        unschedulable=False,
+        containers=(ContainerFacts("app", "running", ready=True),),
+        resources=PodResources(cpu_requests=NANOS // 10),
+    )
+
+
+def test_equal_facts_are_kept_once() -> None:
+    raw = raw_pod(containerStatuses=[status(ready=True)])
+    one, other = the_pod(copy.deepcopy(raw)), the_pod(copy.deepcopy(raw))
+    assert one.containers is other.containers
+    assert one.resources is other.resources
+
+
+@pytest.mark.parametrize("owner", ["ReplicaSet", "StatefulSet", "DaemonSet"])
+def test_a_pod_has_the_owner_that_controls_it(owner: str) -> None:
+    raw = raw_pod()
+    raw["metadata"]["ownerReferences"] = [
+        {"kind": "ReplicaSet", "uid": "bystander"},
+        {"kind": "ReplicaSet", "uid": "bystander", "controller": False},
+        {"kind": owner, "uid": "the-owner", "controller": True},
+    ]
+    assert the_pod(raw).owner_uid == "the-owner"
+
+
+@pytest.mark.parametrize(
+    "owners",
+    [
+        None,
+        [],
+        [{"kind": "Job", "uid": "u", "controller": True}],
+        [{"kind": "ReplicaSet", "uid": "u"}],
+        [{"kind": "ReplicaSet", "uid": "", "controller": True}],
+        [{"kind": "ReplicaSet", "controller": True}],
+    ],
+)
+def test_a_pod_of_no_workload(owners: object) -> None:
+    raw = raw_pod()
+    raw["metadata"]["ownerReferences"] = owners
+    assert reduce_pod(raw) is None
+
+
+@pytest.mark.parametrize(
+    ("phase", "deleted", "active", "live"),
+    [
+        ("Running", None, True, True),
+        ("Pending", None, True, True),
+        ("Unknown", None, True, True),
+        ("Running", CREATED, True, False),
+        ("Succeeded", None, False, False),
+        ("Failed", None, False, False),
+        ("Failed", CREATED, False, False),
+    ],
+)
+def test_phases(phase: str, deleted: str | None, active: bool, live: bool) -> None:
+    raw = raw_pod(phase=phase)
+    raw["metadata"]["deletionTimestamp"] = deleted
+    facts = the_pod(raw)
+    assert (facts.active, facts.live) == (active, live)
+
+
+@pytest.mark.parametrize(
+    ("condition", "unschedulable"),
+    [
+        ({"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}, True),
+        ({"type": "PodScheduled", "status": "True", "reason": "Unschedulable"}, False),
+        ({"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}, False),
+        ({"type": "Ready", "status": "False", "reason": "Unschedulable"}, False),
+    ],
+)
+def test_unschedulable(condition: dict[str, str], unschedulable: bool) -> None:
+    assert the_pod(raw_pod(conditions=[condition])).unschedulable is unschedulable
+
+
+@pytest.mark.parametrize(
+    ("state", "expected"),
+    [
+        ({"running": {}}, ("running", "")),
+        ({"waiting": {"reason": "ErrImagePull"}}, ("waiting", "ErrImagePull")),
+        ({"waiting": {"reason": "ContainerCreating"}}, ("waiting", "")),
+        ({"terminated": {"exitCode": 137, "reason": "OOMKilled"}}, ("terminated", "OOMKilled")),
+        ({"terminated": {"exitCode": 0, "signal": 9}}, ("terminated", "Error")),
+        ({"terminated": {"exitCode": -1}}, ("terminated", "Error")),
+        ({"running": None, "terminated": {"exitCode": 1}}, ("terminated", "Error")),
+        ({}, ("waiting", "")),
+        (None, ("waiting", "")),
+    ],
+)
+def test_container_states(state: object, expected: tuple[str, str]) -> None:
+    (container,) = the_pod(raw_pod(containerStatuses=[status(state=state)])).containers
+    assert (container.state, container.failing) == expected
+
+
+def test_the_last_termination() -> None:
+    ended = {"exitCode": 137, "reason": "OOMKilled", "finishedAt": "2026-11-21T01:43:40Z"}
+    raw = raw_pod(
+        containerStatuses=[status(restartCount=12, ready=True, lastState={"terminated": ended})]
+    )
+    assert the_pod(raw).containers == (
+        ContainerFacts(
+            name="app",
+            state="running",
+            ready=True,
+            restarts=12,
+            crashed_at=datetime(2026, 11, 21, 1, 43, 40, tzinfo=UTC),
+            out_of_memory=True,
+        ),
+    )
+
+
+def test_init_steps_that_ended_well_are_gone() -> None:
+    done = {"terminated": {"exitCode": 0, "reason": "Completed"}}
+    raw = raw_pod(
+        containerStatuses=[status("app")],
+        initContainerStatuses=[
+            status("done", state=done, restartCount=3),
+            status("failed", state={"terminated": {"exitCode": 1}}),
+            status("now"),
+            status("sidecar", state=done),
+        ],
+    )
+    raw["spec"]["initContainers"] = [
+        {"name": "done"},
+        {"name": "failed"},
+        {"name": "now"},
+        {"name": "sidecar", "restartPolicy": "Always"},
+    ]
+    assert [(c.name, c.failing) for c in the_pod(raw).containers] == [
+        ("app", ""),
+        ("failed", "Error"),
+        ("now", ""),
+        ("sidecar", ""),
+    ]
+
+
+def test_a_reason_is_cut_to_fit() -> None:
+    state = {"terminated": {"exitCode": 1, "reason": "x" * 500}}
+    (container,) = the_pod(raw_pod(containerStatuses=[status(state=state)])).containers
+    assert container.failing == "x" * 128

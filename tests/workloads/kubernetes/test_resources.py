@@ -1,0 +1,125 @@
+"""The scheduler's formula; cores in the cases are whole, so that they read easily."""
+
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from workloads.kubernetes.facts import PodResources
+from workloads.kubernetes.quantities import NANOS
+from workloads.kubernetes.resources import pod_resources
+
+
+def container(
+    requests: int | None = None, limits: int | None = None, **more: Any
+) -> dict[str, Any]:
+    resources: dict[str, Any] = {}
+    if requests is not None:
+        resources["requests"] = {"cpu": str(requests)}
+    if limits is not None:
+        resources["limits"] = {"cpu": str(limits)}
+    return {"name": "c", "resources": resources, **more}
+
+
+def sidecar(requests: int | None = None, limits: int | None = None) -> dict[str, Any]:
+    return container(requests, limits, restartPolicy="Always")
+
+
+def cpu(**spec: Any) -> tuple[int, int]:
+    amounts = pod_resources(spec)
+    assert (amounts.memory_requests, amounts.memory_limits) == (0, 0)
+    return amounts.cpu_requests // NANOS, amounts.cpu_limits // NANOS
+
+
+@pytest.mark.parametrize(
+    ("spec", "requests", "limits"),
+    [
+        ({}, 0, 0),
+        ({"containers": [container(1, 2), container(3)]}, 4, 2),
+        # An ordinary init step runs alone: the dearer of the two counts, for each resource.
+        ({"containers": [container(1, 9)], "initContainers": [container(5, 5)]}, 5, 9),
+        ({"containers": [container(4)], "initContainers": [container(3), container(3)]}, 4, 0),
+        # A sidecar runs beside the app, and beside the steps that come after it.
+        ({"containers": [container(1)], "initContainers": [sidecar(2)]}, 3, 0),
+        ({"containers": [container(1)], "initContainers": [sidecar(2), container(5)]}, 7, 0),
+        ({"containers": [container(1)], "initContainers": [container(5), sidecar(2)]}, 5, 0),
+        (
+            {
+                "containers": [container(1)],
+                "initContainers": [sidecar(2), container(4), sidecar(3)],
+            },
+            *(6, 0),
+        ),
+        ({"containers": [container(1)], "initContainers": [sidecar(9, 9)]}, 10, 9),
+        # Overhead comes on top, and limits nothing that is not limited.
+        ({"containers": [container(1, 2)], "overhead": {"cpu": "1"}}, 2, 3),
+        ({"containers": [container(1)], "overhead": {"cpu": "1"}}, 2, 0),
+        # What the pod says as a whole replaces what its containers add up to.
+        (
+            {
+                "containers": [container(1, 2)],
+                "resources": {"requests": {"cpu": "8"}, "limits": {"cpu": "9"}},
+                "overhead": {"cpu": "1"},
+            },
+            *(9, 10),
+        ),
+        ({"containers": [container(3, 2)], "resources": {"requests": {"cpu": "1"}}}, 1, 2),
+        ({"containers": [container(3)], "resources": {"requests": {"hugepages-2Mi": "1"}}}, 3, 0),
+        # What is not of the form, null or negative counts as absent.
+        ({"containers": [{"resources": {"requests": {"cpu": "1K"}}}, container(1)]}, 1, 0),
+        ({"containers": [{"resources": {"requests": {"cpu": "-1"}}}, container(1)]}, 1, 0),
+        ({"containers": [{"resources": {"requests": {"cpu": 5}}}, container(1)]}, 1, 0),
+        ({"containers": [{"resources": None}, {}, None, container(1)]}, 1, 0),
+        ({"containers": None, "initContainers": None, "overhead": None, "resources": None}, 0, 0),
+    ],
+)
+def test_formula(spec: dict[str, Any], requests: int, limits: int) -> None:
+    assert cpu(**spec) == (requests, limits)
+
+
+def test_each_resource_is_taken_by_itself() -> None:
+    spec: dict[str, object] = {
+        "containers": [
+            {
+                "resources": {
+                    "requests": {"cpu": "250m", "memory": "64Mi"},
+                    "limits": {"cpu": "1", "memory": "512Mi"},
+                }
+            },
+            {"resources": {"requests": {"cpu": "100m", "memory": "100M"}}},
+        ],
+        "initContainers": [
+            {"resources": {"limits": {"cpu": "2"}, "requests": {"cpu": "2", "memory": "32Mi"}}}
+        ],
+    }
+    assert pod_resources(spec) == PodResources(
+        cpu_requests=2 * NANOS,
+        memory_requests=167_108_864 * NANOS,
+        cpu_limits=2 * NANOS,
+        memory_limits=536_870_912 * NANOS,
+    )
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.integers(0, 9), max_size=3),
+    st.lists(st.tuples(st.booleans(), st.integers(0, 9)), max_size=5),
+)
+def test_is_the_dearest_moment_of_a_pods_life(
+    apps: list[int], inits: list[tuple[bool, int]]
+) -> None:
+    # Lived through moment by moment: init containers start one after the other, steps end.
+    moments, staying = [0], 0
+    for stays, amount in inits:
+        moments.append(staying + amount)
+        staying += amount if stays else 0
+    moments.append(staying + sum(apps))
+    spec = {
+        "containers": [container(amount) for amount in apps],
+        "initContainers": [
+            sidecar(amount) if stays else container(amount) for stays, amount in inits
+        ],
+    }
+    assert Fraction(pod_resources(spec).cpu_requests, NANOS) == max(moments)

@@ -1,0 +1,130 @@
+import random
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from workloads.kubernetes.facts import ContainerFacts, PodFacts, PodKey, PodResources, Usage
+from workloads.kubernetes.tally import ContainerTally, PodTally, tally_pods
+
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+moments = st.none() | st.integers(0, 3).map(lambda hours: NOON + timedelta(hours=hours))
+container_facts = st.builds(
+    ContainerFacts,
+    name=st.sampled_from(["app", "proxy"]),
+    state=st.sampled_from(["running", "waiting", "terminated"]),
+    ready=st.booleans(),
+    restarts=st.integers(0, 5),
+    failing=st.sampled_from(["", "", "CrashLoopBackOff", "Error"]),
+    crashed_at=moments,
+    out_of_memory=st.booleans(),
+)
+amounts = st.integers(0, 10**12)
+pod_facts = st.builds(
+    PodFacts,
+    key=st.builds(PodKey, st.just("demo"), st.sampled_from("abcdef")),
+    owner_uid=st.just("owner"),
+    active=st.booleans(),
+    live=st.booleans(),
+    unschedulable=st.booleans(),
+    containers=st.lists(container_facts, max_size=3).map(tuple),
+    resources=st.builds(PodResources, amounts, amounts, amounts, amounts),
+)
+USAGE = {PodKey("demo", name): Usage(ord(name), 2 * ord(name)) for name in "abc"}
+
+
+def pod(name: str = "a", **facts: Any) -> PodFacts:
+    return PodFacts(PodKey("demo", name), "owner", **facts)
+
+
+@settings(deadline=None)
+@given(st.lists(st.lists(pod_facts, max_size=4), max_size=4), st.randoms(use_true_random=False))
+def test_neither_order_nor_grouping_matters(
+    groups: list[list[PodFacts]], shuffle: random.Random
+) -> None:
+    merged = PodTally()
+    for group in groups:
+        merged.merge(tally_pods(group, USAGE))
+    pods = [one for group in groups for one in group]
+    shuffle.shuffle(pods)
+    together = tally_pods(pods, USAGE)
+    assert merged == together
+    assert merged.most_frequent_failure() == together.most_frequent_failure()
+
+
+def test_a_pod_that_has_ended_only_counts_as_a_pod() -> None:
+    ended = pod(
+        active=False,
+        live=False,
+        containers=(ContainerFacts("app", "terminated", failing="Error"),),
+        resources=PodResources(1, 2, 3, 4),
+    )
+    assert tally_pods([ended], USAGE) == PodTally(pods=1)
+
+
+def test_a_pod_that_is_being_deleted_still_takes_resources() -> None:
+    leaving = pod(
+        live=False,
+        unschedulable=True,
+        containers=(ContainerFacts("app", "running"),),
+        resources=PodResources(1, 2, 3, 4),
+    )
+    assert tally_pods([leaving], USAGE) == PodTally(
+        pods=1,
+        measured=1,
+        cpu_requests=1,
+        memory_requests=2,
+        cpu_limits=3,
+        memory_limits=4,
+        cpu_used=97,
+        memory_used=194,
+    )
+
+
+def test_live_pods_count_in_full() -> None:
+    crash, earlier = NOON, NOON - timedelta(hours=1)
+    tally = tally_pods(
+        [
+            pod("x", unschedulable=True),
+            pod(
+                "y",
+                containers=(
+                    ContainerFacts("app", "waiting", False, 7, "CrashLoopBackOff", crash),
+                    ContainerFacts("proxy", "running", True),
+                ),
+            ),
+            pod(
+                "z",
+                containers=(
+                    ContainerFacts("app", "terminated", False, 1, "OOMKilled", earlier, True),
+                ),
+            ),
+        ]
+    )
+    assert tally == PodTally(
+        pods=3,
+        live=3,
+        broken=1,
+        unschedulable=1,
+        failing=tally.failing,
+        crashed_at=crash,
+        out_of_memory_at=earlier,
+        containers={
+            "app": ContainerTally(restarts=8, ready=0, state="terminated"),
+            "proxy": ContainerTally(restarts=0, ready=1, state="running"),
+        },
+    )
+    assert dict(tally.failing) == {"CrashLoopBackOff": 1, "OOMKilled": 1}
+
+
+def test_the_most_frequent_failure() -> None:
+    def fails(*reasons: str) -> PodTally:
+        return tally_pods(
+            pod(containers=(ContainerFacts("app", "waiting", failing=reason),))
+            for reason in reasons
+        )
+
+    assert fails().most_frequent_failure() == ""
+    assert fails("Error", "CrashLoopBackOff", "Error").most_frequent_failure() == "Error"
+    assert fails("Error", "CrashLoopBackOff").most_frequent_failure() == "CrashLoopBackOff"

@@ -1,0 +1,63 @@
+"""When a container counts as failing."""
+
+from datetime import datetime
+from typing import Final
+
+from workloads.kubernetes.facts import TERMINATED, WAITING, ContainerFacts
+
+# The kubelet's reasons for a container that waits because something is wrong. It adds new ones
+# now and then, all of the shapes below, except for InvalidImageName.
+FAILING_REASONS: Final = frozenset(
+    {
+        "CrashLoopBackOff",
+        "ImagePullBackOff",
+        "ErrImagePull",
+        "ErrImageNeverPull",
+        "InvalidImageName",
+        "CreateContainerError",
+        "CreateContainerConfigError",
+        "RunContainerError",
+    }
+)
+OUT_OF_MEMORY: Final = "OOMKilled"
+# For a container that ended badly and gives no reason; the kubelet's own word.
+UNNAMED_FAILURE: Final = "Error"
+
+
+def failing_reason(state: str, reason: str, exit_code: int = 0, signal: int = 0) -> str:
+    """Tell why a container in this state counts as failing, or "" when it does not."""
+    if state == WAITING and (
+        reason in FAILING_REASONS
+        or reason.startswith("Err")
+        or reason.endswith(("BackOff", "Error"))
+    ):
+        return reason
+    if state == TERMINATED and (exit_code or signal):
+        return reason or UNNAMED_FAILURE
+    return ""
+
+
+def container_facts(
+    *,
+    name: str,
+    state: str,
+    reason: str = "",
+    exit_code: int = 0,
+    signal: int = 0,
+    ready: bool = False,
+    restarts: int = 0,
+    last_reason: str = "",
+    last_exit_code: int = 0,
+    last_finished_at: datetime | None = None,
+) -> ContainerFacts:
+    """Reduce one container status: its state, and how its last run ended."""
+    crashed_at = last_finished_at if restarts > 0 and last_exit_code != 0 else None
+    return ContainerFacts(
+        name=name,
+        state=state,
+        ready=ready,
+        restarts=restarts,
+        failing=failing_reason(state, reason, exit_code, signal),
+        crashed_at=crashed_at,
+        out_of_memory=crashed_at is not None and last_reason == OUT_OF_MEMORY,
+    )

@@ -1,0 +1,126 @@
+"""What is kept of a cluster's objects: exactly what health and figures need.
+
+Nothing here comes from `spec` except counts, amounts, names and images: environment values,
+commands and volumes are never copied, because they often hold secrets. A collector reduces raw
+objects to these; a report of an agent may fill them directly.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+RUNNING: Final = "running"
+WAITING: Final = "waiting"
+TERMINATED: Final = "terminated"
+
+
+class WorkloadKind(StrEnum):
+    """The kinds of workload that are followed."""
+
+    DEPLOYMENT = "Deployment"
+    STATEFUL_SET = "StatefulSet"
+    DAEMON_SET = "DaemonSet"
+
+
+class PodKey(NamedTuple):
+    """What joins a pod with its metrics."""
+
+    namespace: str
+    name: str
+
+
+class Usage(NamedTuple):
+    """What the containers of one pod use, in nanos of cores and of bytes."""
+
+    cpu: int
+    memory: int
+
+
+class PodResources(NamedTuple):
+    """What one pod takes of a node, in nanos of cores and of bytes."""
+
+    cpu_requests: int = 0
+    memory_requests: int = 0
+    cpu_limits: int = 0
+    memory_limits: int = 0
+
+
+NO_RESOURCES: Final = PodResources()
+
+
+class Condition(NamedTuple):
+    """One entry of `status.conditions`, without its type."""
+
+    status: str
+    reason: str
+
+
+class TemplateContainer(NamedTuple):
+    """A container that every pod of a workload is to have."""
+
+    name: str
+    image: str
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerFacts:
+    """One container of one pod.
+
+    `failing` is the reason for which it counts as failing, or empty. `crashed_at` is the end of
+    its last run, when it has been restarted since and that run ended with an exit code not 0.
+    """
+
+    name: str
+    state: str
+    ready: bool = False
+    restarts: int = 0
+    failing: str = ""
+    crashed_at: datetime | None = None
+    out_of_memory: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PodFacts:
+    """One pod, under the uid of the object that controls it.
+
+    `active` is neither Succeeded nor Failed; `live` is active and not being deleted. Init steps
+    that have ended well are not among the containers: they play no more part.
+    """
+
+    key: PodKey
+    owner_uid: str
+    active: bool = True
+    live: bool = True
+    unschedulable: bool = False
+    containers: tuple[ContainerFacts, ...] = ()
+    resources: PodResources = NO_RESOURCES
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadFacts:
+    """One Deployment, StatefulSet or DaemonSet.
+
+    `observed_generation` is None when its controller has never written a status. A reporter that
+    knows nothing of generations leaves both at 0. `created_at` None counts as long ago.
+    """
+
+    kind: WorkloadKind
+    namespace: str
+    name: str
+    uid: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    created_at: datetime | None = None
+    deleting: bool = False
+    generation: int = 0
+    observed_generation: int | None = 0
+    desired: int = 0
+    ready: int = 0
+    available: int = 0
+    updated: int = 0
+    paused: bool = False
+    on_delete: bool = False
+    partition: int = 0
+    conditions: Mapping[str, Condition] = field(default_factory=dict)
+    containers: tuple[TemplateContainer, ...] = ()

@@ -1,0 +1,93 @@
+"""From facts to the workloads that are stored and shown."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from workloads.kubernetes.facts import TemplateContainer, WorkloadFacts, WorkloadKind
+from workloads.kubernetes.health import HealthStatus, derive_health
+from workloads.kubernetes.quantities import to_bytes, to_millicores
+from workloads.kubernetes.tally import ContainerTally, PodTally
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerRecord:
+    """One container of a workload's template, over all its live pods.
+
+    `state` is the worst of running, waiting and terminated, and "" while no pod says anything.
+    """
+
+    name: str
+    image: str
+    restart_count: int
+    state: str
+    ready: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadRecord:
+    """A workload as the API shows it, without the ids that the service gives.
+
+    Millicores and bytes, rounded up; what is used is None when nobody measures.
+    """
+
+    kind: WorkloadKind
+    namespace: str
+    name: str
+    uid: str
+    labels: Mapping[str, str]
+    health_status: HealthStatus
+    status_reason: str
+    replicas_desired: int
+    replicas_ready: int
+    replicas_available: int
+    cpu_requests_millicores: int
+    cpu_limits_millicores: int
+    cpu_used_millicores: int | None
+    memory_requests_bytes: int
+    memory_limits_bytes: int
+    memory_used_bytes: int | None
+    containers: tuple[ContainerRecord, ...]
+    observed_at: datetime
+
+
+def workload_record(
+    workload: WorkloadFacts, pods: PodTally, *, as_of: datetime, usage_known: bool
+) -> WorkloadRecord:
+    """Join a workload with its pods.
+
+    `usage_known` says whether there were metrics at all: a pod without them adds nothing, but a
+    cluster without a metrics API uses an unknown amount, not zero.
+    """
+    health = derive_health(workload, pods, as_of)
+    return WorkloadRecord(
+        kind=workload.kind,
+        namespace=workload.namespace,
+        name=workload.name,
+        uid=workload.uid,
+        labels=workload.labels,
+        health_status=health.status,
+        status_reason=health.reason,
+        replicas_desired=workload.desired,
+        replicas_ready=workload.ready,
+        replicas_available=workload.available,
+        cpu_requests_millicores=to_millicores(pods.cpu_requests),
+        cpu_limits_millicores=to_millicores(pods.cpu_limits),
+        cpu_used_millicores=to_millicores(pods.cpu_used) if usage_known else None,
+        memory_requests_bytes=to_bytes(pods.memory_requests),
+        memory_limits_bytes=to_bytes(pods.memory_limits),
+        memory_used_bytes=to_bytes(pods.memory_used) if usage_known else None,
+        containers=tuple(_container(container, pods) for container in workload.containers),
+        observed_at=as_of,
+    )
+
+
+def _container(template: TemplateContainer, pods: PodTally) -> ContainerRecord:
+    tally = pods.containers.get(template.name, ContainerTally())
+    return ContainerRecord(
+        name=template.name,
+        image=template.image,
+        restart_count=tally.restarts,
+        state=tally.state,
+        ready=0 < pods.live == tally.ready,
+    )

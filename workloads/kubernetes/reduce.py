@@ -1,0 +1,215 @@
+"""From raw Kubernetes objects, as lists and watches give them, to the facts that are kept.
+
+An object that cannot be placed (no uid, no name, no owner of ours) reduces to None.
+"""
+
+import sys
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Final
+
+from workloads.kubernetes.containers import container_facts
+from workloads.kubernetes.facts import (
+    RUNNING,
+    TERMINATED,
+    WAITING,
+    Condition,
+    ContainerFacts,
+    PodFacts,
+    PodKey,
+    PodResources,
+    TemplateContainer,
+    Usage,
+    WorkloadFacts,
+    WorkloadKind,
+)
+from workloads.kubernetes.raw import (
+    JsonObject,
+    amount,
+    child,
+    children,
+    count,
+    integer,
+    moment,
+    text,
+)
+from workloads.kubernetes.resources import is_sidecar, pod_resources
+
+# Pods of Jobs and the like are of no workload; leaving them out here keeps no tally of them.
+_POD_OWNERS: Final = ("ReplicaSet", WorkloadKind.STATEFUL_SET, WorkloadKind.DAEMON_SET)
+_REPLICASET_OWNERS: Final = (WorkloadKind.DEPLOYMENT,)
+# A status can hold any text; a reason is a code. What is longer is cut to fit its column.
+_REASON_LENGTH: Final = 128
+
+
+def reduce_pod(raw: JsonObject) -> PodFacts | None:
+    """Reduce a Pod; None when no ReplicaSet, StatefulSet or DaemonSet controls it."""
+    metadata, spec, status = child(raw, "metadata"), child(raw, "spec"), child(raw, "status")
+    owner_uid = _controller(metadata, _POD_OWNERS)
+    if owner_uid is None:
+        return None
+    active = text(status, "phase") not in {"Succeeded", "Failed"}
+    return PodFacts(
+        key=PodKey(sys.intern(text(metadata, "namespace")), text(metadata, "name")),
+        owner_uid=sys.intern(owner_uid),
+        active=active,
+        live=active and not metadata.get("deletionTimestamp"),
+        unschedulable=_is_unschedulable(status),
+        containers=_shared_containers(tuple(_container_statuses(spec, status))),
+        resources=_shared_resources(pod_resources(spec)),
+    )
+
+
+def reduce_replicaset(raw: JsonObject) -> tuple[str, str] | None:
+    """Reduce a ReplicaSet to its uid and that of its Deployment; None when it has none."""
+    metadata = child(raw, "metadata")
+    uid, owner_uid = text(metadata, "uid"), _controller(metadata, _REPLICASET_OWNERS)
+    return (sys.intern(uid), sys.intern(owner_uid)) if uid and owner_uid else None
+
+
+def reduce_pod_metrics(raw: JsonObject) -> tuple[PodKey, Usage] | None:
+    """Reduce a PodMetrics to what its containers use together."""
+    metadata = child(raw, "metadata")
+    key = PodKey(sys.intern(text(metadata, "namespace")), text(metadata, "name"))
+    if not all(key):
+        return None
+    cpu = memory = 0
+    for container in children(raw, "containers"):
+        usage = child(container, "usage")
+        cpu += amount(usage, "cpu") or 0
+        memory += amount(usage, "memory") or 0
+    return key, Usage(cpu, memory)
+
+
+def reduce_workload(raw: JsonObject, kind: WorkloadKind) -> WorkloadFacts | None:
+    """Reduce a Deployment, StatefulSet or DaemonSet; a list's items do not say which they are."""
+    metadata, spec, status = child(raw, "metadata"), child(raw, "spec"), child(raw, "status")
+    uid, namespace, name = (text(metadata, key) for key in ("uid", "namespace", "name"))
+    if not (uid and namespace and name):
+        return None
+    desired, ready, available, updated = _replicas(kind, spec, status)
+    update = child(spec, "updateStrategy")
+    labels = child(metadata, "labels")
+    return WorkloadFacts(
+        kind=kind,
+        namespace=sys.intern(namespace),
+        name=name,
+        uid=uid,
+        labels={key: text(labels, key) for key, value in labels.items() if isinstance(value, str)},
+        created_at=moment(metadata, "creationTimestamp"),
+        deleting=bool(metadata.get("deletionTimestamp")),
+        generation=integer(metadata, "generation") or 0,
+        observed_generation=integer(status, "observedGeneration"),
+        desired=desired,
+        ready=ready,
+        available=available,
+        updated=updated,
+        paused=spec.get("paused") is True,
+        on_delete=text(update, "type") == "OnDelete",
+        partition=count(child(update, "rollingUpdate"), "partition"),
+        conditions={
+            text(condition, "type"): Condition(text(condition, "status"), _reason(condition))
+            for condition in children(status, "conditions")
+        },
+        containers=tuple(_template_containers(child(child(spec, "template"), "spec"))),
+    )
+
+
+# Pods of one workload are mostly alike; whoever keeps their facts, to follow a watch, keeps one
+# copy of what is equal, in half the memory.
+@lru_cache(maxsize=8192)
+def _shared_containers(containers: tuple[ContainerFacts, ...]) -> tuple[ContainerFacts, ...]:
+    return containers
+
+
+@lru_cache(maxsize=8192)
+def _shared_resources(resources: PodResources) -> PodResources:
+    return resources
+
+
+def _controller(metadata: JsonObject, kinds: tuple[str, ...]) -> str | None:
+    """Read the uid of the one owner that controls an object, when it is of these kinds."""
+    for owner in children(metadata, "ownerReferences"):
+        if owner.get("controller") is True:
+            return text(owner, "uid") or None if text(owner, "kind") in kinds else None
+    return None
+
+
+def _is_unschedulable(status: JsonObject) -> bool:
+    return any(
+        text(condition, "type") == "PodScheduled"
+        and text(condition, "status") == "False"
+        and text(condition, "reason") == "Unschedulable"
+        for condition in children(status, "conditions")
+    )
+
+
+def _replicas(
+    kind: WorkloadKind, spec: JsonObject, status: JsonObject
+) -> tuple[int, int, int, int]:
+    """Read desired, ready, available and updated."""
+    if kind is WorkloadKind.DAEMON_SET:
+        return (
+            count(status, "desiredNumberScheduled"),
+            count(status, "numberReady"),
+            count(status, "numberAvailable"),
+            count(status, "updatedNumberScheduled"),
+        )
+    ready = count(status, "readyReplicas")
+    # StatefulSets have told what is available only since Kubernetes 1.22.
+    without = ready if kind is WorkloadKind.STATEFUL_SET else 0
+    return (
+        count(spec, "replicas", default=1),
+        ready,
+        count(status, "availableReplicas", default=without),
+        count(status, "updatedReplicas"),
+    )
+
+
+def _template_containers(spec: JsonObject) -> Iterator[TemplateContainer]:
+    """Read the containers that stay for the life of a pod: sidecars too, after the others."""
+    for container in children(spec, "containers"):
+        yield TemplateContainer(sys.intern(text(container, "name")), text(container, "image"))
+    for container in children(spec, "initContainers"):
+        if is_sidecar(container):
+            yield TemplateContainer(sys.intern(text(container, "name")), text(container, "image"))
+
+
+def _container_statuses(spec: JsonObject, status: JsonObject) -> Iterator[ContainerFacts]:
+    for container in children(status, "containerStatuses"):
+        yield _container(container)
+    sidecars = {text(c, "name") for c in children(spec, "initContainers") if is_sidecar(c)}
+    for container in children(status, "initContainerStatuses"):
+        facts = _container(container)
+        ended_well = facts.state == TERMINATED and not facts.failing
+        if not ended_well or facts.name in sidecars:
+            yield facts
+
+
+def _container(raw: JsonObject) -> ContainerFacts:
+    state, detail = _state(child(raw, "state"))
+    last = child(child(raw, "lastState"), TERMINATED)
+    return container_facts(
+        name=sys.intern(text(raw, "name")),
+        state=state,
+        reason=_reason(detail),
+        exit_code=integer(detail, "exitCode") or 0,
+        signal=integer(detail, "signal") or 0,
+        ready=raw.get("ready") is True,
+        restarts=count(raw, "restartCount"),
+        last_reason=_reason(last),
+        last_exit_code=integer(last, "exitCode") or 0,
+        last_finished_at=moment(last, "finishedAt"),
+    )
+
+
+def _state(state: JsonObject) -> tuple[str, JsonObject]:
+    """Read a ContainerState: its only member. By its definition, none means waiting."""
+    for name in (RUNNING, TERMINATED):
+        if isinstance(state.get(name), dict):
+            return name, child(state, name)
+    return WAITING, child(state, WAITING)
+
+
+def _reason(parent: JsonObject) -> str:
+    return sys.intern(text(parent, "reason")[:_REASON_LENGTH])

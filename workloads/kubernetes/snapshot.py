@@ -1,0 +1,62 @@
+"""One pass over a cluster, page by page."""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+
+from workloads.kubernetes.facts import PodKey, Usage, WorkloadFacts, WorkloadKind
+from workloads.kubernetes.raw import JsonObject
+from workloads.kubernetes.records import WorkloadRecord, workload_record
+from workloads.kubernetes.reduce import reduce_pod, reduce_replicaset, reduce_workload
+from workloads.kubernetes.tally import PodTally
+
+
+class SnapshotBuilder:
+    """Joins pods, ReplicaSets and workloads, which may come in any order.
+
+    Pods are joined by `ownerReferences[controller=true].uid`, never by labels: selectors of
+    different workloads may overlap. What is kept grows with the number of workloads and
+    ReplicaSets; a pod is gone as soon as it is added.
+    """
+
+    def __init__(self, usage: Mapping[PodKey, Usage] | None) -> None:
+        """Take the cluster's pod metrics; None when it has no working metrics API."""
+        self._usage = usage
+        self._tallies: dict[str, PodTally] = {}
+        self._deployment_of: dict[str, str] = {}
+        self._workloads: list[WorkloadFacts] = []
+
+    def add_pod(self, raw: JsonObject) -> None:
+        """Count a raw Pod for the object that controls it."""
+        pod = reduce_pod(raw)
+        if pod is not None:
+            usage = self._usage.get(pod.key) if self._usage is not None else None
+            self._tallies.setdefault(pod.owner_uid, PodTally()).add(pod, usage)
+
+    def add_replicaset(self, raw: JsonObject) -> None:
+        """Learn from a raw ReplicaSet which Deployment its pods are of."""
+        link = reduce_replicaset(raw)
+        if link is not None:
+            uid, deployment_uid = link
+            self._deployment_of[uid] = deployment_uid
+
+    def add_workload(self, raw: JsonObject, kind: WorkloadKind) -> None:
+        """Take a raw Deployment, StatefulSet or DaemonSet."""
+        workload = reduce_workload(raw, kind)
+        if workload is not None:
+            self._workloads.append(workload)
+
+    def records(self, as_of: datetime) -> Iterator[WorkloadRecord]:
+        """Judge every workload as it was at `as_of`, when the lists were taken."""
+        deployments: dict[str, PodTally] = {}
+        for uid, deployment_uid in self._deployment_of.items():
+            if uid in self._tallies:
+                deployments.setdefault(deployment_uid, PodTally()).merge(self._tallies[uid])
+        nothing = PodTally()
+        for workload in self._workloads:
+            tallies = deployments if workload.kind is WorkloadKind.DEPLOYMENT else self._tallies
+            yield workload_record(
+                workload,
+                tallies.get(workload.uid, nothing),
+                as_of=as_of,
+                usage_known=self._usage is not None,
+            )

@@ -1,0 +1,140 @@
+"""The pods of one workload, added up.
+
+A cluster's pods are read once and never held together: each is added to the tally of the object
+that controls it and dropped, so that memory grows with the number of workloads and not of pods.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+
+from workloads.kubernetes.facts import (
+    RUNNING,
+    TERMINATED,
+    WAITING,
+    ContainerFacts,
+    PodFacts,
+    PodKey,
+    Usage,
+)
+
+# From best to worst; "" is a container of which no pod says anything yet.
+_STATES: Final = ("", RUNNING, WAITING, TERMINATED)
+_RANK: Final = {state: rank for rank, state in enumerate(_STATES)}
+
+
+@dataclass(slots=True)
+class ContainerTally:
+    """The containers of one name, over a workload's live pods."""
+
+    restarts: int = 0
+    ready: int = 0
+    state: str = ""
+
+    def add(self, restarts: int, ready: int, state: str) -> None:
+        """Count more containers of this name; the state stays the worst of all."""
+        self.restarts += restarts
+        self.ready += ready
+        if _RANK[state] > _RANK[self.state]:
+            self.state = state
+
+
+@dataclass(slots=True)
+class PodTally:
+    """What health and figures need of all pods of one workload.
+
+    Counts: `pods` is all of them and `measured` those with metrics. Amounts are nanos, of pods
+    that are neither Succeeded nor Failed. All below `live` is of live pods only: `failing` counts
+    containers by reason, `broken` is the pods that have nothing but failing containers.
+    """
+
+    pods: int = 0
+    measured: int = 0
+    cpu_requests: int = 0
+    memory_requests: int = 0
+    cpu_limits: int = 0
+    memory_limits: int = 0
+    cpu_used: int = 0
+    memory_used: int = 0
+    live: int = 0
+    broken: int = 0
+    unschedulable: int = 0
+    failing: Counter[str] = field(default_factory=Counter)
+    crashed_at: datetime | None = None
+    out_of_memory_at: datetime | None = None
+    containers: dict[str, ContainerTally] = field(default_factory=dict)
+
+    def add(self, pod: PodFacts, usage: Usage | None = None) -> None:
+        """Count one more pod, with its metrics when there are any."""
+        self.pods += 1
+        if not pod.active:
+            return
+        self.cpu_requests += pod.resources.cpu_requests
+        self.memory_requests += pod.resources.memory_requests
+        self.cpu_limits += pod.resources.cpu_limits
+        self.memory_limits += pod.resources.memory_limits
+        if usage is not None:
+            self.measured += 1
+            self.cpu_used += usage.cpu
+            self.memory_used += usage.memory
+        if not pod.live:
+            return
+        self.live += 1
+        self.unschedulable += pod.unschedulable
+        self.broken += bool(pod.containers) and all(c.failing for c in pod.containers)
+        for container in pod.containers:
+            self._add_container(container)
+
+    def merge(self, other: "PodTally") -> None:
+        """Add the pods of another tally: a Deployment's are spread over its ReplicaSets."""
+        self.pods += other.pods
+        self.measured += other.measured
+        self.cpu_requests += other.cpu_requests
+        self.memory_requests += other.memory_requests
+        self.cpu_limits += other.cpu_limits
+        self.memory_limits += other.memory_limits
+        self.cpu_used += other.cpu_used
+        self.memory_used += other.memory_used
+        self.live += other.live
+        self.broken += other.broken
+        self.unschedulable += other.unschedulable
+        self.failing.update(other.failing)
+        self.crashed_at = _later(self.crashed_at, other.crashed_at)
+        self.out_of_memory_at = _later(self.out_of_memory_at, other.out_of_memory_at)
+        for name, theirs in other.containers.items():
+            self._container(name).add(theirs.restarts, theirs.ready, theirs.state)
+
+    def most_frequent_failure(self) -> str:
+        """Name the reason that most containers fail for, or "".
+
+        Of equals it is the first in the alphabet, whatever order the pods came in.
+        """
+        return min(self.failing, key=lambda reason: (-self.failing[reason], reason), default="")
+
+    def _add_container(self, container: ContainerFacts) -> None:
+        self._container(container.name).add(container.restarts, container.ready, container.state)
+        if container.failing:
+            self.failing[container.failing] += 1
+        if container.crashed_at is not None:
+            self.crashed_at = _later(self.crashed_at, container.crashed_at)
+            if container.out_of_memory:
+                self.out_of_memory_at = _later(self.out_of_memory_at, container.crashed_at)
+
+    def _container(self, name: str) -> ContainerTally:
+        return self.containers.setdefault(name, ContainerTally())
+
+
+def tally_pods(pods: Iterable[PodFacts], usage: Mapping[PodKey, Usage] | None = None) -> PodTally:
+    """Add up the pods of one workload."""
+    tally = PodTally()
+    for pod in pods:
+        tally.add(pod, usage.get(pod.key) if usage is not None else None)
+    return tally
+
+
+def _later(one: datetime | None, other: datetime | None) -> datetime | None:
+    if one is None or other is None:
+        return one or other
+    return max(one, other)
