@@ -2,15 +2,90 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterator
+from typing import Any, Protocol
 
 import pytest
+from django.test import Client
+
+from apikeys import actions
+from apikeys.audit import Actor
+from apikeys.models import AccessToken, User
+from apikeys.scopes import Scope
+from apikeys.tokens import TokenKind
+from tests.server import LiveServer, live_server
 
 
 @pytest.fixture(scope="session")
-def live() -> Iterator[object]:
+def live() -> Iterator[LiveServer]:
     """A live server with a database of its own, shared by the tests of this process."""
-    from tests.server import live_server  # noqa: PLC0415 - only for tests that need it
-
     with live_server() as server:
         yield server
+
+
+@pytest.fixture
+def operator(db: None) -> User:
+    """A user without any right of their own; their tokens say what they may do."""
+    return User.objects.create(username="operator", display_name="The operator")
+
+
+class ApiClient(Client):
+    """Django's test client with a token of its own. A 500 is an answer, as it is for users."""
+
+    def __init__(self, secret: str, token: AccessToken) -> None:
+        super().__init__(
+            raise_request_exception=False, headers={"Authorization": f"Bearer {secret}"}
+        )
+        self.secret = secret
+        self.token = token
+
+
+class ClientWith(Protocol):
+    """``client_with("state:read")``: a client whose token has just these scopes."""
+
+    def __call__(
+        self, *scopes: str, kind: TokenKind = TokenKind.PERSONAL, **binding: Any
+    ) -> ApiClient: ...
+
+
+@pytest.fixture
+def client_with(operator: User) -> ClientWith:
+    def make(*scopes: str, kind: TokenKind = TokenKind.PERSONAL, **binding: Any) -> ApiClient:
+        token, secret = actions.issue_access_token(
+            kind=kind,
+            user=operator,
+            name="test",
+            scopes=[Scope(scope) for scope in scopes],
+            expires_at=None,
+            actor=Actor(name="test"),
+        )
+        if binding:
+            AccessToken.objects.filter(pk=token.pk).update(**binding)
+        return ApiClient(secret, token)
+
+    return make
+
+
+@pytest.fixture
+def anonymous(db: None) -> Client:
+    """A client without any token."""
+    return Client(raise_request_exception=False)
+
+
+def error_reason(response: Any) -> str:
+    """Return the reason of an answer in the error form, after checking the form."""
+    body = response.json()["error"]
+    assert body["code"] == response.status_code
+    info, *_, request_info = body["details"]
+    assert info["@type"] == "type.googleapis.com/google.rpc.ErrorInfo"
+    assert info["domain"] == "infra-service"
+    assert request_info == {
+        "@type": "type.googleapis.com/google.rpc.RequestInfo",
+        "request_id": response["X-Request-ID"],
+    }
+    reason: str = info["reason"]
+    return reason
+
+
+LONG_AGO = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)

@@ -10,4 +10,4 @@ os.environ.update(
     STATE_ENCRYPTION_KEYS=base64.b64encode(secrets.token_bytes(32)).decode(),
 )
 
-from infra_service.settings import *  # noqa: E402, F403 - after the environment
+from infra_service.settings import *  # noqa: F403 - after the environment

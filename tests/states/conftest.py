@@ -1,0 +1,95 @@
+"""What the tests of the state backend share."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from typing import Any
+
+import pytest
+
+from states.models import State
+from tests.conftest import ApiClient
+
+LINEAGE = "3b9b1c0e-0000-4000-8000-000000000001"
+
+
+def document(serial: int | None = 1, lineage: str | None = LINEAGE, **more: Any) -> bytes:
+    """Return a state document as Terraform writes it, indented."""
+    body: dict[str, Any] = {"version": 4, "terraform_version": "1.11.4"}
+    if serial is not None:
+        body["serial"] = serial
+    if lineage is not None:
+        body["lineage"] = lineage
+    return json.dumps({**body, "outputs": {}, "resources": [], **more}, indent=2).encode()
+
+
+def lock_info(lock_id: uuid.UUID | str, **changes: str) -> dict[str, str]:
+    """Return LockInfo as Terraform sends it."""
+    return {
+        "ID": str(lock_id),
+        "Operation": "OperationTypeApply",
+        "Info": "",
+        "Who": "ada@laptop",
+        "Version": "1.11.4",
+        "Created": "2026-11-21T06:50:11.123456789Z",
+        "Path": "",
+        **changes,
+    }
+
+
+class Backend:
+    """The state backend of one (component, environment), as seen by one client."""
+
+    def __init__(self, client: ApiClient) -> None:
+        self.client = client
+        self.component_id, self.environment_id = uuid.uuid4(), uuid.uuid4()
+
+    @property
+    def path(self) -> str:
+        return f"/api/v1/state/{self.component_id}/env/{self.environment_id}"
+
+    def as_client(self, client: ApiClient) -> Backend:
+        """Return the same state, seen by another client."""
+        other = Backend(client)
+        other.component_id, other.environment_id = self.component_id, self.environment_id
+        return other
+
+    def get(self, **options: Any) -> Any:
+        return self.client.get(self.path, **options)
+
+    def push(self, body: bytes, query: str = "", **options: Any) -> Any:
+        return self.client.post(self.path + query, body, "application/json", **options)
+
+    def delete(self) -> Any:
+        return self.client.delete(self.path)
+
+    def lock(self, lock_id: uuid.UUID | str, **changes: str) -> Any:
+        return self.send("LOCK", json.dumps(lock_info(lock_id, **changes)))
+
+    def unlock(self, lock_id: uuid.UUID | str | None) -> Any:
+        body = "" if lock_id is None else json.dumps(lock_info(lock_id))
+        return self.send("UNLOCK", body)
+
+    def send(self, method: str, body: str | bytes = "", suffix: str = "") -> Any:
+        return self.client.generic(method, self.path + suffix, body, "application/json")
+
+    @property
+    def record(self) -> State:
+        return State.objects.get(component=self.component_id, environment=self.environment_id)
+
+
+@pytest.fixture
+def backend(client_with: Any) -> Backend:
+    return Backend(client_with("state:read", "state:write"))
+
+
+@pytest.fixture
+def admin(backend: Backend, client_with: Any) -> Backend:
+    """The same state, seen by a client that may also force."""
+    return backend.as_client(client_with("state:read", "state:write", "state:admin"))
+
+
+@pytest.fixture
+def lock_id() -> uuid.UUID:
+    return uuid.uuid4()

@@ -1,0 +1,359 @@
+"""POST on the state backend."""
+
+import base64
+import hashlib
+import uuid
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from apikeys.models import AuditEvent
+from states.models import Component, Environment, StateVersion
+from tests.conftest import ClientWith, error_reason
+from tests.states.conftest import LINEAGE, Backend, document
+
+
+def test_a_first_push_registers_and_stores(backend: Backend) -> None:
+    body = document()
+
+    response = backend.push(body)
+
+    assert (response.status_code, response.content) == (200, b"")
+    assert backend.get().content == body
+    state = backend.record
+    assert (state.serial, state.lineage) == (1, LINEAGE)
+    assert state.md5 == hashlib.md5(body).hexdigest()
+    assert state.size_bytes == len(body)
+    assert Component.objects.filter(pk=backend.component_id, application=None).exists()
+    assert Environment.objects.filter(pk=backend.environment_id).exists()
+
+
+def test_a_push_is_written_to_the_trail(backend: Backend) -> None:
+    body = document()
+    backend.push(body)
+    state = backend.record
+
+    create, push = AuditEvent.objects.filter(resource_id=str(state.pk)).order_by("id")
+
+    assert create.action == "state.create"
+    assert (push.action, push.actor_name) == ("state.push", "operator")
+    assert push.token_id == backend.client.token.pk
+    assert push.address == "127.0.0.1"
+    assert push.request_id
+    md5 = hashlib.md5(body).hexdigest()
+    assert push.details == {"version": 1, "serial": 1, "md5": md5, "size_bytes": len(body)}
+
+
+def test_every_push_makes_a_version(backend: Backend) -> None:
+    for serial in (1, 2, 5):
+        assert backend.push(document(serial)).status_code == 200
+
+    versions = StateVersion.objects.order_by("number")
+    assert [(v.number, v.serial, v.created_by) for v in versions] == [
+        (1, 1, "operator"), (2, 2, "operator"), (3, 5, "operator"),
+    ]  # fmt: skip
+    assert backend.record.current_version_id == versions[2].pk
+
+
+def test_the_same_again_makes_no_version(backend: Backend) -> None:
+    for _ in range(3):
+        assert backend.push(document(4)).status_code == 200
+
+    assert StateVersion.objects.count() == 1
+
+
+def test_the_same_again_under_the_lock_makes_no_version(
+    backend: Backend, lock_id: uuid.UUID
+) -> None:
+    backend.lock(lock_id)
+    for _ in range(3):
+        assert backend.push(document(4), f"?ID={lock_id}").status_code == 200
+
+    assert StateVersion.objects.count() == 1
+
+
+@pytest.mark.parametrize("serial", [1, 4])
+def test_without_a_lock_the_serial_must_grow(backend: Backend, serial: int) -> None:
+    backend.push(document(4))
+
+    response = backend.push(document(serial, outputs={"changed": {}}))
+
+    assert (response.status_code, error_reason(response)) == (409, "SERIAL_CONFLICT")
+    assert response.json()["error"]["details"][0]["metadata"] == {
+        "serial": str(serial), "current_serial": "4",
+    }  # fmt: skip
+    assert backend.record.serial == 4
+
+
+def test_without_a_lock_the_lineage_must_stay(backend: Backend) -> None:
+    backend.push(document(4))
+
+    response = backend.push(document(5, lineage="another"))
+
+    assert (response.status_code, error_reason(response)) == (409, "LINEAGE_MISMATCH")
+    assert backend.record.lineage == LINEAGE
+
+
+def test_force_replaces_what_is_newer(backend: Backend, admin: Backend) -> None:
+    backend.push(document(4))
+
+    response = admin.push(document(2, lineage="another"), "?force=true")
+
+    assert response.status_code == 200
+    assert (backend.record.serial, backend.record.lineage) == (2, "another")
+
+
+def test_force_needs_its_scope(backend: Backend) -> None:
+    backend.push(document(4))
+
+    response = backend.push(document(2), "?force=true")
+
+    assert (response.status_code, error_reason(response)) == (403, "SCOPE_INSUFFICIENT")
+    assert 'scope="state:admin"' in response["WWW-Authenticate"]
+    assert backend.record.serial == 4
+
+
+def test_with_the_lock_any_serial_and_lineage_are_taken(
+    backend: Backend, lock_id: uuid.UUID
+) -> None:
+    backend.push(document(9))
+    backend.lock(lock_id)
+
+    response = backend.push(document(3, lineage="another"), f"?ID={lock_id}")
+
+    assert response.status_code == 200
+    assert (backend.record.serial, backend.record.lineage) == (3, "another")
+
+
+@pytest.mark.parametrize("other", ["", f"?ID={uuid.uuid4()}"])
+def test_locked_by_another(backend: Backend, lock_id: uuid.UUID, other: str) -> None:
+    backend.lock(lock_id)
+
+    response = backend.push(document(), other)
+
+    assert (response.status_code, error_reason(response)) == (423, "STATE_LOCKED")
+    body = response.json()
+    assert (body["ID"], body["Who"]) == (str(lock_id), "ada@laptop")
+    assert StateVersion.objects.count() == 0
+
+
+def test_force_does_not_break_a_lock(admin: Backend, lock_id: uuid.UUID) -> None:
+    admin.lock(lock_id)
+
+    assert admin.push(document(), "?force=true").status_code == 423
+
+
+def test_a_broken_lock_must_not_write(backend: Backend, lock_id: uuid.UUID) -> None:
+    backend.push(document(1))
+    backend.lock(lock_id)
+    backend.unlock(lock_id)
+
+    response = backend.push(document(2), f"?ID={lock_id}")
+
+    assert (response.status_code, error_reason(response)) == (409, "LOCK_NOT_HELD")
+    assert backend.record.serial == 1
+
+
+def test_a_document_without_serial_gets_the_next(backend: Backend) -> None:
+    backend.push(document(None))
+    assert backend.record.serial == 1
+
+    backend.push(document(7))
+    backend.push(document(None, outputs={"new": {}}))
+
+    assert backend.record.serial == 8
+
+
+def test_a_document_without_serial_after_the_last_one(backend: Backend) -> None:
+    backend.push(document(2**63 - 1))
+
+    response = backend.push(document(None, outputs={"new": {}}))
+
+    assert (response.status_code, error_reason(response)) == (409, "SERIAL_CONFLICT")
+
+
+@pytest.mark.parametrize("lineage", [None, ""])
+def test_a_document_without_lineage_keeps_the_present_one(
+    backend: Backend, lineage: str | None
+) -> None:
+    backend.push(document(1))
+
+    assert backend.push(document(2, lineage=lineage)).status_code == 200
+
+    assert backend.record.lineage == LINEAGE
+
+
+def test_an_encrypted_opentofu_state_is_kept(backend: Backend) -> None:
+    body = (
+        b'{"serial":3,"lineage":"l","meta":{"key_provider.pbkdf2.a":"e30="},'
+        b'"encrypted_data":"AAAA","encryption_version":"v0"}'
+    )
+
+    assert backend.push(body).status_code == 200
+
+    assert backend.get().content == body
+    assert (backend.record.serial, backend.record.lineage) == (3, "l")
+
+
+def test_the_right_content_md5(backend: Backend) -> None:
+    body = document()
+    digest = base64.b64encode(hashlib.md5(body).digest()).decode()
+
+    assert backend.push(body, headers={"Content-MD5": digest}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "digest", ["", "nonsense", base64.b64encode(b"0" * 16).decode(), "1B2M2Y8AsgTpgAmY7PhCfg="]
+)
+def test_a_wrong_content_md5(backend: Backend, digest: str) -> None:
+    response = backend.push(document(), headers={"Content-MD5": digest})
+
+    assert (response.status_code, error_reason(response)) == (400, "CONTENT_MD5_MISMATCH")
+    assert StateVersion.objects.count() == 0
+
+
+BAD_DOCUMENTS: dict[str, bytes] = {
+    "empty": b"",
+    "no JSON": b"state",
+    "half": b'{"serial": 1',
+    "array": b"[]",
+    "null": b"null",
+    "number": b"1",
+    "nested": b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+    "NaN": b'{"serial": 1, "a": NaN}',
+    "Infinity": b'{"serial": 1, "a": -Infinity}',
+    "invalid UTF-8": b'{"serial": 1, "a": "\xff"}',
+    "cut UTF-8": b'{"serial": 1, "a": "\xe2\x82"}',
+    "ends in UTF-8": b'{"serial": 1}\xe2\x82',
+    "BOM": b'\xef\xbb\xbf{"serial": 1}',
+    "trailing": b'{"serial": 1} x',
+    "negative serial": b'{"serial": -1}',
+    "huge serial": b'{"serial": 9223372036854775808}',
+    "absurd serial": b'{"serial": 1' + b"0" * 5000 + b"}",
+    "float serial": b'{"serial": 1.5}',
+    "text serial": b'{"serial": "1"}',
+    "true serial": b'{"serial": true}',
+    "number lineage": b'{"serial": 1, "lineage": 5}',
+    "long lineage": b'{"serial": 1, "lineage": "' + b"x" * 256 + b'"}',
+    "NUL lineage": b'{"serial": 1, "lineage": "\\u0000"}',
+    "lone surrogate": b'{"serial": 1, "a": "\\ud800"}',
+    "surrogate lineage": b'{"serial": 1, "lineage": "\\ud800"}',
+}
+
+
+@pytest.mark.parametrize("body", BAD_DOCUMENTS.values(), ids=BAD_DOCUMENTS.keys())
+def test_no_document(backend: Backend, body: bytes) -> None:
+    response = backend.push(body)
+
+    assert (response.status_code, error_reason(response)) == (400, "INVALID_DOCUMENT")
+    assert StateVersion.objects.count() == 0
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"serial":1,"n":0.1234567890123456789012345,"e":1E400,"z":-0}',
+        b'{"serial":1,"serial":2}',
+        b'{"serial":1,"a":"\\u0000\\ud83d\\ude00"}',
+        b'\r\n {"serial":1,"\xc3\xa9":"\xf0\x9f\x98\x80"} \n',
+        b"{}",
+    ],
+)
+def test_documents_come_back_byte_for_byte(backend: Backend, body: bytes) -> None:
+    assert backend.push(body).status_code == 200
+
+    assert backend.get().content == body
+
+
+def test_the_largest_document_and_one_byte_more(backend: Backend, settings: Any) -> None:
+    body = document()
+    settings.STATE_MAX_BYTES = len(body)
+    assert backend.push(body).status_code == 200
+
+    response = backend.push(document(2) + b" ")
+
+    assert (response.status_code, error_reason(response)) == (413, "REQUEST_TOO_LARGE")
+    assert backend.record.serial == 1
+
+
+@pytest.mark.parametrize("lock", ["x", "", "3b9b1c0e00004000800000000000000a"])
+def test_an_id_that_is_no_uuid(backend: Backend, lock: str) -> None:
+    response = backend.push(document(), f"?ID={lock}")
+
+    assert (response.status_code, error_reason(response)) == (400, "INVALID_FIELDS")
+    assert response.json()["error"]["details"][1]["field_violations"] == [
+        {"field": "ID", "description": "not a UUID in the form 8-4-4-4-12",
+         "reason": "INVALID_FORMAT"}
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("field", ["component_id", "environment_id"])
+def test_a_path_that_is_no_uuid(backend: Backend, field: str) -> None:
+    setattr(backend, field, "main")
+
+    response = backend.push(document())
+
+    assert (response.status_code, error_reason(response)) == (400, "INVALID_FIELDS")
+    violations = response.json()["error"]["details"][1]["field_violations"]
+    assert violations[0]["field"] == field
+
+
+def test_upper_case_ids_are_the_same_state(backend: Backend) -> None:
+    backend.push(document())
+    path = backend.path.replace(str(backend.component_id), str(backend.component_id).upper())
+
+    assert backend.client.get(path).content == document()
+
+
+def test_with_a_final_slash(backend: Backend) -> None:
+    response = backend.client.post(backend.path + "/", document(), "application/json")
+
+    assert response.status_code == 200
+    assert backend.client.get(backend.path + "/").content == document()
+
+
+def test_needs_a_token(backend: Backend, anonymous: Client) -> None:
+    response = anonymous.post(backend.path, document(), "application/json")
+
+    assert (response.status_code, error_reason(response)) == (401, "CREDENTIALS_MISSING")
+
+
+def test_needs_the_scope(backend: Backend, client_with: ClientWith) -> None:
+    response = backend.as_client(client_with("state:read")).push(document())
+
+    assert (response.status_code, error_reason(response)) == (403, "SCOPE_INSUFFICIENT")
+    assert 'scope="state:write"' in response["WWW-Authenticate"]
+
+
+def test_outside_the_binding_there_is_nothing(backend: Backend, client_with: ClientWith) -> None:
+    elsewhere = client_with("state:write", bound_component_ids=[str(uuid.uuid4())])
+
+    response = backend.as_client(elsewhere).push(document())
+
+    assert (response.status_code, error_reason(response)) == (404, "STATE_NOT_FOUND")
+    assert not Component.objects.exists()
+
+
+def test_inside_the_binding(backend: Backend, client_with: ClientWith) -> None:
+    bound = client_with(
+        "state:write",
+        bound_component_ids=[str(backend.component_id)],
+        bound_environment_ids=[str(backend.environment_id)],
+    )
+
+    assert backend.as_client(bound).push(document()).status_code == 200
+
+
+def test_a_cluster_token_reaches_no_state(backend: Backend, client_with: ClientWith) -> None:
+    bound = client_with("state:write", bound_cluster_id=uuid.uuid4())
+
+    assert backend.as_client(bound).push(document()).status_code == 404
+
+
+def test_queries(backend: Backend, django_assert_num_queries: Any) -> None:
+    backend.push(document(1))
+
+    # Token, state; begin, swap, version, audit event, commit (savepoints in a test).
+    with django_assert_num_queries(7):
+        backend.push(document(2))
