@@ -59,6 +59,6 @@ def configure(level: str) -> None:
     structlog.configure(
         processors=[*_SHARED, structlog.processors.JSONRenderer(serializer=_dumps)],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
+        logger_factory=structlog.WriteLoggerFactory(file=sys.__stderr__),
         cache_logger_on_first_use=True,
     )

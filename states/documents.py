@@ -122,7 +122,7 @@ def unseal(sealed: Sealed, state_id: uuid.UUID, version_id: uuid.UUID) -> bytes:
     context = _context(state_id, version_id)
     try:
         return cipher.decrypt(payload[:_NONCE_BYTES], payload[_NONCE_BYTES:], context)
-    except InvalidTag as error:
+    except (InvalidTag, ValueError) as error:  # ValueError: cut off within the nonce
         raise DocumentDamaged from error
 
 

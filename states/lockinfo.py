@@ -64,7 +64,8 @@ class LockInfo(msgspec.Struct, frozen=True):
         if any("\0" in value for value in info.as_dict().values()):
             raise InvalidLockInfo("LockInfo holds a NUL character.")
         if not info.Created:
-            return msgspec.structs.replace(info, Created=timezone.now().isoformat())
+            now = timezone.now().isoformat().replace("+00:00", "Z")
+            return msgspec.structs.replace(info, Created=now)
         if not _RFC3339.fullmatch(info.Created):
             raise InvalidLockInfo("Created is not an RFC 3339 timestamp.")
         return info

@@ -115,6 +115,8 @@ def exception_handler(exc: Exception, context: dict[str, Any]) -> Response | Non
         field_violations=violations,
     )
     request.error_reason = reason
+    if error.status_code == HTTPStatus.INTERNAL_SERVER_ERROR:
+        log.error("internal_error", reason=reason, exc_info=exc)
     headers = {}
     if auth_header := getattr(error, "auth_header", None):
         headers["WWW-Authenticate"] = auth_header

@@ -1,0 +1,155 @@
+"""The one error form, where no view of ours has raised it."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from django.core.exceptions import PermissionDenied, RequestDataTooBig
+from django.http import Http404, HttpRequest
+from django.test import Client, RequestFactory
+from rest_framework import exceptions
+from rest_framework.response import Response
+
+from infra_service.api import errors
+from infra_service.api.errors import exception_handler
+from tests.conftest import error_reason
+
+
+@pytest.fixture
+def client() -> Client:
+    return Client(raise_request_exception=False)
+
+
+@pytest.fixture
+def request_() -> HttpRequest:
+    request = RequestFactory().get("/")
+    request.request_id = "r1"  # type: ignore[attr-defined]
+    return request
+
+
+def answer(request: HttpRequest, exception: Exception) -> Response:
+    response = exception_handler(exception, {"request": SimpleNamespace(_request=request)})
+    assert response is not None
+    return response
+
+
+@pytest.mark.parametrize("path", ["/", "/nothing", "/api/v1/nothing/", "/v1", "/%00", "/api/v1//"])
+def test_an_unknown_path(client: Client, path: str) -> None:
+    response = client.post(path)
+
+    assert (response.status_code, error_reason(response)) == (404, "NOT_FOUND")
+    assert response.json() == {
+        "error": {
+            "code": 404,
+            "status": "NOT_FOUND",
+            "message": "There is nothing at this path.",
+            "details": [
+                {
+                    "@type": "type.googleapis.com/google.rpc.ErrorInfo",
+                    "reason": "NOT_FOUND",
+                    "domain": "infra-service",
+                    "metadata": {},
+                },
+                {
+                    "@type": "type.googleapis.com/google.rpc.RequestInfo",
+                    "request_id": response["X-Request-ID"],
+                },
+            ],
+        }
+    }
+
+
+def test_a_wrong_host(client: Client) -> None:
+    response = client.get("/healthz", headers={"Host": "evil.example"})
+
+    assert (response.status_code, error_reason(response)) == (400, "BAD_REQUEST")
+
+
+def test_an_internal_error(client: Client, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> None:
+    from infra_service.health import HealthView  # noqa: PLC0415 - beside its use
+
+    def fail(*_: Any) -> None:
+        raise RuntimeError("isp_" + "A" * 38)
+
+    monkeypatch.setattr(HealthView, "get", fail)
+
+    response = client.get("/healthz")
+
+    assert (response.status_code, error_reason(response)) == (500, "INTERNAL")
+    assert "AAAA" not in response.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("exception", "status", "rpc_status", "reason"),
+    [
+        (Http404(), 404, "NOT_FOUND", "NOT_FOUND"),
+        (PermissionDenied(), 403, "PERMISSION_DENIED", "PERMISSION_DENIED"),
+        (RequestDataTooBig(), 413, "INVALID_ARGUMENT", "REQUEST_TOO_LARGE"),
+        (exceptions.ParseError(), 400, "INVALID_ARGUMENT", "INVALID_JSON"),
+        (exceptions.UnsupportedMediaType("text/plain"), 415, "INVALID_ARGUMENT",
+         "UNSUPPORTED_MEDIA_TYPE"),
+        (exceptions.Throttled(wait=1.2), 429, "RESOURCE_EXHAUSTED", "RATE_LIMITED"),
+    ],
+)  # fmt: skip
+def test_known_exceptions(
+    request_: HttpRequest, exception: Exception, status: int, rpc_status: str, reason: str
+) -> None:
+    response = answer(request_, exception)
+
+    error = response.data["error"]
+    assert (response.status_code, error["status"]) == (status, rpc_status)
+    assert error["details"][0]["reason"] == reason
+    assert error["message"]
+
+
+def test_waiting_times_are_whole_seconds(request_: HttpRequest) -> None:
+    assert answer(request_, exceptions.Throttled(wait=1.2)).headers["Retry-After"] == "2"
+    assert answer(request_, exceptions.Throttled(wait=0)).headers["Retry-After"] == "1"
+
+
+def test_every_fault_of_a_body_is_named(request_: HttpRequest) -> None:
+    exception = exceptions.ValidationError(
+        {
+            "name": [exceptions.ErrorDetail("This field is required.", "required")],
+            "scopes": {1: [exceptions.ErrorDetail("Unknown scope.", "unknown_scope")]},
+            "non_field_errors": [exceptions.ErrorDetail("Not like this.", "invalid")],
+        }
+    )
+
+    error = answer(request_, exception).data["error"]
+
+    assert error["details"][0]["reason"] == "INVALID_FIELDS"
+    assert error["details"][1]["field_violations"] == [
+        {"field": "name", "description": "This field is required.", "reason": "REQUIRED"},
+        {"field": "scopes.1", "description": "Unknown scope.", "reason": "UNKNOWN_SCOPE"},
+        {"field": "body", "description": "Not like this.", "reason": "INVALID"},
+    ]
+    assert error["message"] == (
+        "name: This field is required. scopes.1: Unknown scope. body: Not like this."
+    )
+
+
+def test_other_exceptions_are_djangos(request_: HttpRequest) -> None:
+    context = {"request": SimpleNamespace(_request=request_)}
+
+    assert exception_handler(RuntimeError(), context) is None
+
+
+@pytest.mark.parametrize(
+    ("exception", "status", "reason"),
+    [(Exception(), 400, "BAD_REQUEST"), (RequestDataTooBig(), 413, "REQUEST_TOO_LARGE")],
+)
+def test_before_any_view(
+    request_: HttpRequest, exception: Exception, status: int, reason: str
+) -> None:
+    response = errors.bad_request(request_, exception)
+
+    assert response.status_code == status
+    assert f'"reason": "{reason}"' in response.content.decode()
+
+
+def test_forbidden_outside_the_api(request_: HttpRequest) -> None:
+    response = errors.permission_denied(request_, PermissionDenied())
+
+    assert response.status_code == 403
+    assert '"reason": "PERMISSION_DENIED"' in response.content.decode()

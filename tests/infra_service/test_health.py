@@ -1,0 +1,64 @@
+"""``/healthz`` and ``/readyz``."""
+
+from typing import Any
+
+import pytest
+from django.db import OperationalError, connection
+from django.test import Client
+
+from infra_service import health
+from tests.conftest import error_reason
+
+
+@pytest.fixture
+def client() -> Client:
+    return Client(raise_request_exception=False)
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/healthz/"])
+def test_alive_without_a_database(client: Client, path: str) -> None:
+    response = client.get(path)
+
+    assert (response.status_code, response.json()) == (200, {"status": "ok"})
+
+
+@pytest.mark.parametrize("path", ["/readyz", "/readyz/"])
+def test_ready(client: Client, db: None, path: str) -> None:
+    response = client.get(path)
+
+    assert (response.status_code, response.json()) == (200, {"status": "ok"})
+
+
+def test_not_ready_before_the_migrations(
+    client: Client, db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(health, "_seen_migrated", False)
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM django_migrations WHERE app = 'states'")
+
+    response = client.get("/readyz")
+
+    assert (response.status_code, error_reason(response)) == (503, "MIGRATIONS_PENDING")
+    assert response["Retry-After"] == "5"
+
+
+def test_not_ready_without_the_database(
+    client: Client, db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any) -> None:
+        raise OperationalError("the server is gone")
+
+    with monkeypatch.context() as without:
+        without.setattr(connection, "cursor", refuse)
+        response = client.get("/readyz")
+
+    assert (response.status_code, error_reason(response)) == (503, "DATABASE_UNAVAILABLE")
+    assert response["Retry-After"] == "2"
+    assert response.json()["error"]["status"] == "UNAVAILABLE"
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz"])
+def test_nothing_else_is_done_here(client: Client, path: str) -> None:
+    response = client.post(path)
+
+    assert (response.status_code, error_reason(response)) == (405, "METHOD_NOT_ALLOWED")

@@ -1,0 +1,109 @@
+"""Request ids, the access event, and the refusal of plain HTTP."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+from django.conf import settings as configured
+from django.test import Client
+
+from tests.conftest import ClientWith, error_reason
+
+
+@pytest.fixture
+def client() -> Client:
+    return Client(raise_request_exception=False)
+
+
+def events(capfd: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+    """Return the log lines since the last call."""
+    lines = capfd.readouterr().err.splitlines()
+    return [json.loads(line) for line in lines if line.startswith("{")]
+
+
+def test_a_good_request_id_is_kept(client: Client) -> None:
+    response = client.get("/healthz", headers={"X-Request-ID": "ci-42.a_b"})
+
+    assert response["X-Request-ID"] == "ci-42.a_b"
+
+
+@pytest.mark.parametrize("given", ["", "a b", "x" * 65, "ä", "a/b"])
+def test_another_is_replaced(client: Client, given: str) -> None:
+    response = client.get("/healthz", headers={"X-Request-ID": given})
+
+    assert re.fullmatch("[0-9a-f]{32}", response["X-Request-ID"])
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/api/v1/nothing", "/v1/api-keys"])
+def test_plain_http_is_refused_and_not_redirected(client: Client, settings: Any, path: str) -> None:
+    settings.SECURE_SSL_REDIRECT = True
+
+    response = client.post(path)
+
+    assert (response.status_code, error_reason(response)) == (400, "HTTPS_REQUIRED")
+
+
+def test_https_behind_a_proxy_is_not_refused(client: Client, settings: Any) -> None:
+    settings.SECURE_SSL_REDIRECT = True
+    settings.SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+
+    assert client.get("/healthz", headers={"X-Forwarded-Proto": "https"}).status_code == 200
+
+
+def test_people_are_redirected(client: Client, settings: Any) -> None:
+    settings.SECURE_SSL_REDIRECT = True
+
+    response = client.get("/admin/")
+
+    assert (response.status_code, response["Location"]) == (301, "https://testserver/admin/")
+
+
+def test_one_event_a_request(client_with: ClientWith, capfd: pytest.CaptureFixture[str]) -> None:
+    client = client_with("state:read")
+    events(capfd)
+
+    response = client.get("/api/v1/nothing?ID=secret", headers={"X-Request-ID": "r1"})
+
+    (event,) = events(capfd)
+    assert event.pop("duration_ms") > 0
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT[\d:.]+Z", event.pop("time"))
+    assert event == {
+        "event": "request",
+        "level": "info",
+        "request_id": "r1",
+        "method": "GET",
+        "path": "/api/v1/nothing",
+        "status": response.status_code,
+        "address": "127.0.0.1",
+        "reason": "NOT_FOUND",
+    }
+
+
+def test_the_event_names_the_token_by_its_id(
+    client_with: ClientWith, capfd: pytest.CaptureFixture[str]
+) -> None:
+    client = client_with("state:read")
+    events(capfd)
+
+    client.get("/api/v1/state/x/env/y")
+
+    (event,) = events(capfd)
+    assert (event["token_id"], event["reason"]) == (client.token.pk, "INVALID_FIELDS")
+    assert client.secret not in json.dumps(event)
+
+
+def test_the_address_behind_a_proxy(
+    client: Client, settings: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
+    headers = {"X-Forwarded-For": "6.6.6.6, 192.0.2.7"}
+    client.get("/healthz", headers=headers)
+    assert events(capfd)[-1]["address"] == "127.0.0.1"
+
+    settings.BEHIND_TLS_PROXY = True
+    client.get("/healthz", headers=headers)
+    assert events(capfd)[-1]["address"] == "192.0.2.7"
+
+
+def test_nothing_redirects_for_a_slash() -> None:
+    assert configured.APPEND_SLASH is False

@@ -1,0 +1,100 @@
+"""DELETE on the state backend, and the state's life after it."""
+
+import uuid
+from typing import Any
+
+from apikeys.models import AuditEvent
+from states import actions
+from states.models import StateVersion
+from tests.conftest import error_reason
+from tests.states.conftest import Backend, document
+
+
+def test_delete_hides_the_state_and_keeps_its_history(admin: Backend) -> None:
+    admin.push(document())
+
+    response = admin.delete()
+
+    assert (response.status_code, response.content) == (200, b"")
+    assert admin.get().status_code == 404
+    assert admin.record.deleted_at is not None
+    assert StateVersion.objects.count() == 1
+    event = AuditEvent.objects.get(action="state.delete")
+    assert event.details == {"version": 1}
+
+
+def test_a_push_revives_it(admin: Backend) -> None:
+    admin.push(document(7))
+    admin.delete()
+
+    assert admin.push(document(1, lineage="another")).status_code == 200
+
+    state = admin.record
+    assert (state.deleted_at, state.serial, state.version_number) == (None, 1, 2)
+    assert admin.get().content == document(1, lineage="another")
+
+
+def test_the_same_document_revives_it_too(admin: Backend) -> None:
+    admin.push(document(7))
+    admin.delete()
+
+    assert admin.push(document(7)).status_code == 200
+
+    assert admin.get().content == document(7)
+
+
+def test_a_deleted_state_can_be_locked_first(admin: Backend, lock_id: uuid.UUID) -> None:
+    admin.push(document(7))
+    admin.delete()
+
+    assert admin.lock(lock_id).status_code == 200
+    assert admin.get().status_code == 404
+    assert admin.push(document(1), f"?ID={lock_id}").status_code == 200
+    assert admin.get().content == document(1)
+
+
+def test_nothing_is_stored(admin: Backend) -> None:
+    response = admin.delete()
+
+    assert (response.status_code, error_reason(response)) == (404, "STATE_NOT_FOUND")
+
+
+def test_twice(admin: Backend) -> None:
+    admin.push(document())
+    admin.delete()
+
+    assert admin.delete().status_code == 404
+
+
+def test_a_locked_state_stays(admin: Backend, lock_id: uuid.UUID) -> None:
+    admin.push(document())
+    admin.lock(lock_id)
+
+    response = admin.delete()
+
+    assert (response.status_code, error_reason(response)) == (423, "STATE_LOCKED")
+    assert response.json()["ID"] == str(lock_id)
+    assert admin.get().status_code == 200
+
+
+def test_needs_its_scope(backend: Backend) -> None:
+    backend.push(document())
+
+    response = backend.delete()
+
+    assert (response.status_code, error_reason(response)) == (403, "SCOPE_INSUFFICIENT")
+
+
+def test_one_that_was_overtaken_looks_again(
+    admin: Backend, lock_id: uuid.UUID, monkeypatch: Any
+) -> None:
+    """Somebody locks after the deletion has looked: the compare-and-swap notices."""
+    admin.push(document())
+    state = admin.record
+    before = actions.find(state.component_id, state.environment_id)
+    assert before is not None
+    admin.lock(lock_id)
+    real, looks = actions.find, iter([before])
+    monkeypatch.setattr(actions, "find", lambda *key: next(looks, None) or real(*key))
+
+    assert admin.delete().status_code == 423

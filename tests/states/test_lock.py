@@ -1,0 +1,246 @@
+"""LOCK, UNLOCK and ``…/lock`` on the state backend."""
+
+import json
+import uuid
+from typing import Any
+
+import pytest
+
+from apikeys.models import AuditEvent
+from states import actions
+from states.errors import StateLocked
+from states.lockinfo import LockInfo
+from states.models import State
+from tests.conftest import ClientWith, error_reason
+from tests.states.conftest import Backend, document, lock_info
+
+
+def _actions() -> list[str]:
+    return list(AuditEvent.objects.order_by("id").values_list("action", flat=True))
+
+
+def test_the_first_lock_registers_the_state(backend: Backend, lock_id: uuid.UUID) -> None:
+    response = backend.lock(lock_id)
+
+    assert (response.status_code, response.json()) == (200, lock_info(lock_id))
+    state = backend.record
+    assert (state.lock_id, state.serial) == (lock_id, None)
+    assert state.lock_info == lock_info(lock_id)
+    assert state.lock_acquired_at is not None
+
+
+def test_the_holder_is_told_again(backend: Backend, lock_id: uuid.UUID) -> None:
+    backend.lock(lock_id)
+    acquired_at = backend.record.lock_acquired_at
+
+    response = backend.lock(lock_id, Created="2026-11-21T07:00:00Z")
+
+    assert (response.status_code, response.json()) == (200, lock_info(lock_id))
+    assert backend.record.lock_acquired_at == acquired_at
+    assert _actions().count("state.lock") == 1
+
+
+def test_another_is_refused_and_told_by_whom(backend: Backend, lock_id: uuid.UUID) -> None:
+    backend.lock(lock_id)
+
+    response = backend.lock(uuid.uuid4(), Who="bob@desk")
+
+    assert (response.status_code, error_reason(response)) == (423, "STATE_LOCKED")
+    body = response.json()
+    assert body.pop("error")["status"] == "FAILED_PRECONDITION"
+    assert body == lock_info(lock_id)
+    assert backend.record.lock_id == lock_id
+
+
+def test_a_lock_survives_a_push(backend: Backend, lock_id: uuid.UUID) -> None:
+    backend.lock(lock_id)
+    backend.push(document(), f"?ID={lock_id}")
+
+    assert backend.record.lock_id == lock_id
+
+
+def test_unlock(backend: Backend, lock_id: uuid.UUID) -> None:
+    backend.lock(lock_id)
+
+    response = backend.unlock(lock_id)
+
+    assert (response.status_code, response.content) == (200, b"")
+    state = backend.record
+    assert (state.lock_id, state.lock_info, state.lock_acquired_at) == (None, None, None)
+    assert backend.lock(uuid.uuid4()).status_code == 200
+
+
+def test_unlock_with_another_id(backend: Backend, lock_id: uuid.UUID) -> None:
+    backend.lock(lock_id)
+
+    response = backend.unlock(uuid.uuid4())
+
+    assert (response.status_code, error_reason(response)) == (409, "LOCK_NOT_HELD")
+    assert backend.record.lock_id == lock_id
+
+
+def test_unlock_what_is_not_locked(backend: Backend, lock_id: uuid.UUID) -> None:
+    assert backend.unlock(lock_id).status_code == 200
+    backend.push(document())
+    assert backend.unlock(lock_id).status_code == 200
+    assert "state.unlock" not in _actions()
+
+
+def test_unlock_needs_the_id_alone(backend: Backend, lock_id: uuid.UUID) -> None:
+    backend.lock(lock_id)
+
+    assert backend.send("UNLOCK", json.dumps({"ID": str(lock_id)})).status_code == 200
+
+
+def test_force_unlock(admin: Backend, lock_id: uuid.UUID) -> None:
+    admin.lock(lock_id)
+
+    response = admin.unlock(None)
+
+    assert (response.status_code, response.content) == (200, b"")
+    assert admin.record.lock_id is None
+    event = AuditEvent.objects.get(action="state.force_unlock")
+    assert event.details == {
+        "lock": {
+            "who": "ada@laptop",
+            "operation": "OperationTypeApply",
+            "created": "2026-11-21T06:50:11.123456789Z",
+        },
+        "reason": "terraform force-unlock",
+    }
+
+
+def test_force_unlock_what_is_not_locked(admin: Backend) -> None:
+    assert admin.unlock(None).status_code == 200
+    admin.push(document())
+    assert admin.unlock(None).status_code == 200
+    assert "state.force_unlock" not in _actions()
+
+
+def test_force_unlock_needs_its_scope(backend: Backend, lock_id: uuid.UUID) -> None:
+    backend.lock(lock_id)
+
+    response = backend.unlock(None)
+
+    assert (response.status_code, error_reason(response)) == (403, "SCOPE_INSUFFICIENT")
+    assert backend.record.lock_id == lock_id
+
+
+@pytest.mark.parametrize("suffix", ["/lock", "/lock/"])
+def test_with_the_usual_methods(backend: Backend, lock_id: uuid.UUID, suffix: str) -> None:
+    body = json.dumps(lock_info(lock_id))
+
+    response = backend.send("POST", body, suffix)
+    assert (response.status_code, response.json()) == (200, lock_info(lock_id))
+
+    other = json.dumps(lock_info(uuid.uuid4()))
+    assert backend.send("POST", other, suffix).status_code == 423
+    assert backend.send("DELETE", other, suffix).status_code == 409
+    assert backend.send("DELETE", body, suffix).status_code == 200
+    assert backend.record.lock_id is None
+
+
+def test_force_unlock_with_the_usual_method(
+    backend: Backend, admin: Backend, lock_id: uuid.UUID
+) -> None:
+    backend.lock(lock_id)
+
+    assert backend.send("DELETE", "", "/lock").status_code == 403
+    assert admin.send("DELETE", "", "/lock").status_code == 200
+    assert backend.record.lock_id is None
+
+
+BAD_LOCK_INFO: dict[str, str | bytes] = {
+    "no JSON": "x",
+    "half": '{"ID": "',
+    "array": "[]",
+    "no ID": "{}",
+    "number ID": '{"ID": 1}',
+    "null": '{"ID": null}',
+    "no UUID": json.dumps(lock_info("main")),
+    "bare UUID": json.dumps(lock_info(uuid.uuid4().hex)),
+    "number who": json.dumps({**lock_info(uuid.uuid4()), "Who": 5}),
+    "NUL": json.dumps(lock_info(uuid.uuid4(), Who="a\0b")),
+    "no time": json.dumps(lock_info(uuid.uuid4(), Created="yesterday")),
+    "no offset": json.dumps(lock_info(uuid.uuid4(), Created="2026-11-21T06:50:11")),
+    "nested": '{"ID":' + "[" * 30_000,
+    "lone surrogate": json.dumps(lock_info(uuid.uuid4(), Who="\ud800")),
+    "invalid UTF-8": b'{"ID": "\xff"}',
+}
+
+
+@pytest.mark.parametrize("method", ["LOCK", "UNLOCK"])
+@pytest.mark.parametrize("body", BAD_LOCK_INFO.values(), ids=BAD_LOCK_INFO.keys())
+def test_no_lock_info(backend: Backend, method: str, body: str | bytes) -> None:
+    response = backend.send(method, body)
+
+    assert (response.status_code, error_reason(response)) == (400, "INVALID_LOCK_INFO")
+    assert not State.objects.exists()
+
+
+def test_a_lock_needs_a_body(backend: Backend) -> None:
+    response = backend.send("LOCK")
+
+    assert (response.status_code, error_reason(response)) == (400, "INVALID_LOCK_INFO")
+
+
+def test_lock_info_has_a_limit(backend: Backend, lock_id: uuid.UUID) -> None:
+    response = backend.lock(lock_id, Info="x" * 65_536)
+
+    assert (response.status_code, error_reason(response)) == (413, "REQUEST_TOO_LARGE")
+
+
+def test_a_missing_time_is_filled_in(backend: Backend, lock_id: uuid.UUID) -> None:
+    response = backend.lock(lock_id, Created="")
+
+    assert response.status_code == 200
+    assert LockInfo(**response.json()).Created.endswith("Z")
+
+
+def test_the_lock_id_is_in_no_audit_event(backend: Backend, lock_id: uuid.UUID) -> None:
+    backend.lock(lock_id)
+    backend.push(document(), f"?ID={lock_id}")
+    backend.unlock(lock_id)
+
+    events = AuditEvent.objects.values_list("details", flat=True)
+    assert str(lock_id) not in json.dumps(list(events))
+
+
+@pytest.mark.parametrize("method", ["LOCK", "UNLOCK"])
+def test_needs_the_scope(
+    backend: Backend, client_with: ClientWith, lock_id: uuid.UUID, method: str
+) -> None:
+    reader = backend.as_client(client_with("state:read"))
+
+    response = reader.send(method, json.dumps(lock_info(lock_id)))
+
+    assert (response.status_code, error_reason(response)) == (403, "SCOPE_INSUFFICIENT")
+
+
+def test_one_that_lost_the_race_is_refused(
+    backend: Backend, lock_id: uuid.UUID, monkeypatch: Any
+) -> None:
+    """Another takes the lock after this one has looked: the UPDATE decides, not the look."""
+    backend.push(document())
+    state = backend.record
+    before = actions.find(state.component_id, state.environment_id)
+    assert before is not None
+    backend.lock(lock_id)
+    real, looks = actions.find, iter([before])
+    monkeypatch.setattr(actions, "find", lambda *key: next(looks, None) or real(*key))
+
+    response = backend.lock(uuid.uuid4())
+
+    assert response.status_code == StateLocked.status_code
+    assert backend.record.lock_id == lock_id
+
+
+def test_queries(backend: Backend, lock_id: uuid.UUID, django_assert_num_queries: Any) -> None:
+    backend.push(document())
+
+    # Token, state; begin, update, audit event, commit.
+    with django_assert_num_queries(6):
+        backend.lock(lock_id)
+    # Token, state: a refusal writes nothing.
+    with django_assert_num_queries(2):
+        backend.lock(uuid.uuid4())

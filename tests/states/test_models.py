@@ -1,0 +1,98 @@
+"""The constraints of the state tables, each by its name."""
+
+import uuid
+from typing import Any
+
+import pytest
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from states.models import Application, Component, Environment, State, StateVersion
+
+
+@pytest.fixture
+def state(db: None) -> State:
+    component, environment = Component.objects.create(), Environment.objects.create()
+    return State.objects.create(component=component, environment=environment)
+
+
+def version(state: State, **changes: Any) -> StateVersion:
+    fields = {"number": 1, "serial": 1, "md5": "0" * 32, "size_bytes": 2, "document": b"x"}
+    return StateVersion.objects.create(state=state, **{**fields, **changes})
+
+
+def refused(name: str) -> Any:
+    """Expect the constraint of this name to refuse; SQLite names columns for a unique one."""
+    return pytest.raises(IntegrityError, match=name)
+
+
+def test_one_state_of_a_component_in_an_environment(state: State) -> None:
+    unique = "state_of_component_and_environment|states_state.component_id"
+    with refused(unique), transaction.atomic():
+        State.objects.create(component=state.component, environment=state.environment)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"lock_id": uuid.uuid4()},
+        {"lock_info": {"ID": "x"}},
+        {"lock_acquired_at": timezone.now()},
+        {"lock_id": uuid.uuid4(), "lock_acquired_at": timezone.now()},
+    ],
+)
+def test_a_lock_is_whole_or_absent(state: State, fields: dict[str, Any]) -> None:
+    with refused("state_lock_whole_or_absent"), transaction.atomic():
+        State.objects.filter(pk=state.pk).update(**fields)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"version_number": 1},
+        {"serial": 1},
+        {"md5": "0" * 32},
+        {"size_bytes": 5},
+        {"version_number": 1, "serial": 1, "md5": "0" * 32, "size_bytes": 5},
+    ],
+)
+def test_a_version_is_whole_or_absent(state: State, fields: dict[str, Any]) -> None:
+    with refused("state_version_whole_or_absent"), transaction.atomic():
+        State.objects.filter(pk=state.pk).update(**fields)
+
+
+def test_a_current_version_needs_its_figures(state: State) -> None:
+    current = version(state)
+    with refused("state_version_whole_or_absent"), transaction.atomic():
+        State.objects.filter(pk=state.pk).update(current_version=current)
+
+
+def test_version_numbers_do_not_repeat(state: State) -> None:
+    version(state)
+    unique = "stateversion_number|states_stateversion.state_id"
+    with refused(unique), transaction.atomic():
+        version(state)
+
+
+@pytest.mark.parametrize("fields", [{"number": 0}, {"serial": -1}, {"size_bytes": 0}])
+def test_figures_of_a_version(state: State, fields: dict[str, int]) -> None:
+    with refused("stateversion_figures"), transaction.atomic():
+        version(state, **fields)
+
+
+def test_md5_has_its_length(state: State) -> None:
+    with refused("stateversion_md5_form"), transaction.atomic():
+        version(state, md5="0")
+
+
+def test_lists_of_versions_read_no_documents(state: State) -> None:
+    version(state)
+
+    assert "document" in StateVersion.objects.get().get_deferred_fields()
+
+
+def test_names_for_people(state: State) -> None:
+    assert str(Application(name="shop")) == "shop"
+    assert str(state.component) == str(state.component.pk)
+    assert str(state) == f"{state.component_id}/{state.environment_id}"
+    assert str(version(state)) == f"{state.pk} #1"

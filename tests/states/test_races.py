@@ -1,0 +1,138 @@
+"""What happens between a look and a write; each test puts another writer exactly there.
+
+Real simultaneous clients are in tests/e2e.
+"""
+
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from states import actions
+from states.models import State, StateVersion
+from tests.conftest import error_reason
+from tests.states.conftest import Backend, document
+
+Interrupt = Callable[[Callable[[], Any]], None]
+
+
+@pytest.fixture
+def after_the_first_look(monkeypatch: pytest.MonkeyPatch) -> Interrupt:
+    """Let something happen right after the next action has read the state."""
+
+    def arrange(event: Callable[[], Any]) -> None:
+        real = actions.find
+        pending = [event]
+
+        def find(*key: uuid.UUID) -> State | None:
+            seen = real(*key)
+            if pending:
+                pending.pop()()
+            return seen
+
+        monkeypatch.setattr(actions, "find", find)
+
+    return arrange
+
+
+def test_two_pushes_with_the_same_serial(backend: Backend, after_the_first_look: Interrupt) -> None:
+    backend.push(document(1))
+    other = document(2, outputs={"other": {}})
+    after_the_first_look(lambda: backend.push(other))
+
+    response = backend.push(document(2))
+
+    assert (response.status_code, error_reason(response)) == (409, "SERIAL_CONFLICT")
+    assert backend.get().content == other
+
+
+def test_the_same_push_twice_at_once(backend: Backend, after_the_first_look: Interrupt) -> None:
+    backend.push(document(1))
+    after_the_first_look(lambda: backend.push(document(2)))
+
+    assert backend.push(document(2)).status_code == 200
+    assert StateVersion.objects.count() == 2
+
+
+def test_a_first_push_twice_at_once(backend: Backend, after_the_first_look: Interrupt) -> None:
+    after_the_first_look(lambda: backend.push(document(1)))
+
+    assert backend.push(document(1)).status_code == 200
+    assert StateVersion.objects.count() == 1
+
+
+def test_a_lock_that_is_broken_meanwhile(
+    backend: Backend, admin: Backend, lock_id: uuid.UUID, after_the_first_look: Interrupt
+) -> None:
+    backend.lock(lock_id)
+    after_the_first_look(lambda: admin.unlock(None))
+
+    response = backend.push(document(), f"?ID={lock_id}")
+
+    assert (response.status_code, error_reason(response)) == (409, "LOCK_NOT_HELD")
+    assert StateVersion.objects.count() == 0
+
+
+def test_a_lock_that_is_taken_meanwhile(
+    backend: Backend, lock_id: uuid.UUID, after_the_first_look: Interrupt
+) -> None:
+    backend.push(document(1))
+    after_the_first_look(lambda: backend.lock(lock_id))
+
+    assert backend.push(document(2)).status_code == 423
+    assert backend.record.serial == 1
+
+
+def test_a_lock_that_changes_hands_is_not_broken(
+    backend: Backend, admin: Backend, lock_id: uuid.UUID, after_the_first_look: Interrupt
+) -> None:
+    other = uuid.uuid4()
+    backend.lock(lock_id)
+
+    def change_hands() -> None:
+        backend.unlock(lock_id)
+        backend.lock(other)
+
+    after_the_first_look(change_hands)
+
+    response = admin.unlock(None)
+
+    assert (response.status_code, error_reason(response)) == (503, "WRITE_CONFLICT")
+    assert response["Retry-After"] == "1"
+    assert backend.record.lock_id == other
+
+
+def test_an_unlock_twice_at_once(
+    backend: Backend, lock_id: uuid.UUID, after_the_first_look: Interrupt
+) -> None:
+    backend.lock(lock_id)
+    after_the_first_look(lambda: backend.unlock(lock_id))
+
+    assert backend.unlock(lock_id).status_code == 200
+
+
+@pytest.mark.parametrize("method", ["push", "lock", "delete"])
+def test_one_that_always_loses_is_told_to_come_again(
+    admin: Backend, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    """Whatever is read is outdated at once, every time."""
+    admin.push(document(1))
+    real = actions.find
+
+    def find(*key: uuid.UUID) -> State | None:
+        seen = real(*key)
+        State.objects.all().change()
+        return seen
+
+    monkeypatch.setattr(actions, "find", find)
+    monkeypatch.setattr(type(State.objects.all()), "take_lock", lambda *_: False)
+
+    response = {
+        "push": lambda: admin.push(document(2)),
+        "lock": lambda: admin.lock(uuid.uuid4()),
+        "delete": admin.delete,
+    }[method]()
+
+    assert (response.status_code, error_reason(response)) == (503, "WRITE_CONFLICT")
+    assert StateVersion.objects.count() == 1

@@ -1,0 +1,164 @@
+"""GET on the state backend."""
+
+import gzip
+import uuid
+from typing import Any
+
+import pytest
+
+from apikeys.models import AuditEvent
+from states.models import StateVersion
+from tests.conftest import ClientWith, error_reason
+from tests.states.conftest import Backend, document
+
+
+def test_nothing_is_stored(backend: Backend) -> None:
+    response = backend.get()
+
+    assert (response.status_code, error_reason(response)) == (404, "STATE_NOT_FOUND")
+
+
+def test_a_lock_alone_is_no_state(backend: Backend, lock_id: uuid.UUID) -> None:
+    backend.lock(lock_id)
+
+    assert backend.get().status_code == 404
+
+
+def test_the_document(backend: Backend) -> None:
+    backend.push(document())
+
+    response = backend.get()
+
+    assert response.content == document()
+    assert response["Content-Type"] == "application/json"
+    assert response["Cache-Control"] == "no-store"
+    assert "Accept-Encoding" in response["Vary"]
+    assert "Content-Encoding" not in response
+
+
+@pytest.mark.parametrize("accepted", ["gzip", "deflate, GZIP;q=0.5", "gzip; q=1"])
+def test_gzip_is_handed_on(backend: Backend, accepted: str) -> None:
+    backend.push(document())
+
+    response = backend.get(headers={"Accept-Encoding": accepted})
+
+    assert response["Content-Encoding"] == "gzip"
+    assert int(response["Content-Length"]) == len(response.content)
+    assert gzip.decompress(response.content) == document()
+
+
+@pytest.mark.parametrize("accepted", ["", "identity", "gzip;q=0", "gzip;q=0.0, br", "xgzip"])
+def test_gzip_is_not_forced(backend: Backend, accepted: str) -> None:
+    backend.push(document())
+
+    assert backend.get(headers={"Accept-Encoding": accepted}).content == document()
+
+
+def test_head_has_the_headers_only(backend: Backend) -> None:
+    backend.push(document())
+
+    response = backend.client.head(backend.path)
+
+    assert (response.status_code, response.content) == (200, b"")
+    assert int(response["Content-Length"]) == len(document())
+
+
+def test_the_newest_is_read(backend: Backend) -> None:
+    backend.push(document(1))
+    backend.push(document(2))
+
+    assert backend.get().content == document(2)
+
+
+def test_a_read_is_written_to_the_trail(backend: Backend) -> None:
+    backend.push(document())
+    backend.get()
+
+    event = AuditEvent.objects.get(action="state.read")
+    assert event.resource_id == str(backend.record.pk)
+    assert event.token_id == backend.client.token.pk
+    assert event.details == {"version": 1}
+
+
+def _tamper(change: Any) -> None:
+    version = StateVersion.objects.defer(None).get()
+    fields = change(version)
+    StateVersion.objects.filter(pk=version.pk).update(**fields)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda version: {"document": bytes(version.document)[:-1]},
+        lambda version: {"document": bytes(version.document)[:20]},
+        lambda _: {"document": b""},
+        lambda version: {
+            "document": bytes([bytes(version.document)[0] ^ 1, *version.document[1:]])
+        },
+        lambda _: {"encryption_key": "0" * 16},
+    ],
+    ids=["cut", "too short", "empty", "a bit", "unknown key"],
+)
+def test_a_damaged_document_is_never_sent(backend: Backend, change: Any) -> None:
+    backend.push(document())
+    _tamper(change)
+
+    response = backend.get()
+
+    assert (response.status_code, error_reason(response)) == (500, "DOCUMENT_DAMAGED")
+
+
+def test_a_document_that_was_moved_is_never_sent(backend: Backend) -> None:
+    backend.push(document(1))
+    backend.push(document(2))
+    first, second = StateVersion.objects.defer(None).order_by("number")
+    StateVersion.objects.filter(pk=second.pk).update(document=first.document)
+
+    response = backend.get()
+
+    assert (response.status_code, error_reason(response)) == (500, "DOCUMENT_DAMAGED")
+
+
+def test_documents_are_not_readable_at_rest(backend: Backend) -> None:
+    backend.push(document(outputs={"password": {"value": "hunter2" * 50}}))
+
+    payload = bytes(StateVersion.objects.defer(None).get().document)
+
+    assert b"hunter2" not in payload
+    assert not payload.startswith(b"\x1f\x8b")
+
+
+def test_needs_the_scope(backend: Backend, client_with: ClientWith) -> None:
+    response = backend.as_client(client_with("state:write")).get()
+
+    assert (response.status_code, error_reason(response)) == (403, "SCOPE_INSUFFICIENT")
+
+
+def test_outside_the_binding_there_is_nothing(backend: Backend, client_with: ClientWith) -> None:
+    backend.push(document())
+    elsewhere = client_with("state:read", bound_environment_ids=[str(uuid.uuid4())])
+
+    response = backend.as_client(elsewhere).get()
+
+    assert (response.status_code, error_reason(response)) == (404, "STATE_NOT_FOUND")
+
+
+def test_another_method(backend: Backend) -> None:
+    response = backend.send("PATCH")
+
+    assert (response.status_code, error_reason(response)) == (405, "METHOD_NOT_ALLOWED")
+    assert response["Allow"] == "GET, HEAD, POST, DELETE, LOCK, UNLOCK"
+
+
+def test_another_media_type(backend: Backend) -> None:
+    response = backend.get(headers={"Accept": "text/html"})
+
+    assert (response.status_code, error_reason(response)) == (406, "NOT_ACCEPTABLE")
+
+
+def test_queries(backend: Backend, django_assert_num_queries: Any) -> None:
+    backend.push(document())
+
+    # Token, document, audit event.
+    with django_assert_num_queries(3):
+        backend.get()

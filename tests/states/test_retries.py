@@ -1,0 +1,61 @@
+"""Transactions that the database asks to run again."""
+
+import pytest
+from django.db import OperationalError
+
+from states import retries
+
+
+class RefusalError(Exception):
+    def __init__(self, sqlstate: str) -> None:
+        self.sqlstate = sqlstate
+
+
+class Refusing:
+    """An action that the database refuses so many times before it lets it pass."""
+
+    def __init__(self, times: int, sqlstate: str) -> None:
+        self.times, self.sqlstate, self.calls = times, sqlstate, 0
+
+    def __call__(self) -> str:
+        self.calls += 1
+        if self.calls <= self.times:
+            raise OperationalError("could not serialize access") from RefusalError(self.sqlstate)
+        return "done"
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retries, "_PAUSES", (0, 0, 0))
+
+
+@pytest.mark.parametrize("sqlstate", ["40001", "40P01"])
+def test_it_is_repeated(sqlstate: str) -> None:
+    action = Refusing(3, sqlstate)
+
+    assert retries.retrying(action)() == "done"
+    assert action.calls == 4
+
+
+def test_not_for_ever() -> None:
+    action = Refusing(9, "40001")
+
+    with pytest.raises(OperationalError):
+        retries.retrying(action)()
+    assert action.calls == 4
+
+
+def test_other_errors_are_the_callers() -> None:
+    action = Refusing(1, "57P01")
+
+    with pytest.raises(OperationalError):
+        retries.retrying(action)()
+    assert action.calls == 1
+
+
+def test_not_within_a_transaction(db: None) -> None:
+    action = Refusing(1, "40001")
+
+    with pytest.raises(OperationalError):
+        retries.retrying(action)()
+    assert action.calls == 1
