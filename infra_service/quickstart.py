@@ -7,7 +7,6 @@ import base64
 import os
 import secrets
 import sys
-import textwrap
 from pathlib import Path
 
 from uuid_utils.compat import uuid7
@@ -58,17 +57,24 @@ def _prepare_database() -> None:
 
 def _introduce(port: int) -> None:
     """Print what a newcomer needs; the password and the token are shown on the first start only."""
+    from apikeys.models import User  # noqa: PLC0415 - after set-up
+
+    if User.objects.filter(username="operator").exists():
+        secrets_ = _HOW_TO_GET_MORE
+    else:
+        secrets_ = _FIRST_SECRETS.format(port=port, **_create_operator())
+    address = f"http://127.0.0.1:{port}/api/v1/state/{uuid7()}/env/{uuid7()}"
+    sys.stdout.write(_GREETING.format(port=port, secrets=secrets_, address=address))
+
+
+def _create_operator() -> dict[str, str]:
+    """Create the user ``operator`` with a token that may do everything, and return both secrets."""
     from apikeys import actions  # noqa: PLC0415 - after set-up
     from apikeys.audit import Actor  # noqa: PLC0415 - after set-up
     from apikeys.models import User  # noqa: PLC0415 - after set-up
     from apikeys.scopes import Scope  # noqa: PLC0415 - after set-up
     from apikeys.tokens import TokenKind  # noqa: PLC0415 - after set-up
 
-    out = sys.stdout.write
-    operator = User.objects.filter(username="operator").first()
-    if operator is not None:
-        out(_AGAIN.format(port=port))
-        return
     password = secrets.token_urlsafe(12)
     operator = User.objects.create_superuser("operator", password=password, display_name="Operator")
     _token, secret = actions.issue_access_token(
@@ -79,41 +85,37 @@ def _introduce(port: int) -> None:
         expires_at=None,
         actor=Actor(name="make run"),
     )
-    address = f"http://127.0.0.1:{port}/api/v1/state/{uuid7()}/env/{uuid7()}"
-    out(_FIRST.format(port=port, password=password, token=secret, address=address))
+    return {"password": password, "token": secret}
 
 
-_FIRST = textwrap.dedent("""\
-    The service listens on http://127.0.0.1:{port}; Ctrl-C stops it.
+_GREETING = """\
+The service listens on http://127.0.0.1:{port}; Ctrl-C stops it.
 
-    Shown only now:
-      admin     http://127.0.0.1:{port}/admin/  operator  {password}
-      token     {token}
+{secrets}
+A backend block for any Terraform configuration. The two ids name a component and an environment;
+the same ids are the same state.
 
-    Paste this into a Terraform configuration; the two ids name a component and an environment.
+terraform {{
+  backend "http" {{
+    address        = "{address}"
+    lock_address   = "{address}"
+    unlock_address = "{address}"
+  }}
+}}
 
-    terraform {{
-      backend "http" {{
-        address        = "{address}"
-        lock_address   = "{address}"
-        unlock_address = "{address}"
-      }}
-    }}
+"""
 
-    and in the shell that runs it:
+_FIRST_SECRETS = """\
+Shown only now:
+  export TF_HTTP_USERNAME=token TF_HTTP_PASSWORD={token}
+  http://127.0.0.1:{port}/admin/  user operator, password {password}
+"""
 
-    export TF_HTTP_USERNAME=token TF_HTTP_PASSWORD={token}
-
-""")
-
-_AGAIN = textwrap.dedent("""\
-    The service listens on http://127.0.0.1:{port} with the data that is there; Ctrl-C stops it.
-
-    A new token:     .venv/bin/python manage.py issue_token --user operator --name laptop \\
-                         --scopes state:read,state:write,state:admin
-    A new password:  .venv/bin/python manage.py changepassword operator
-
-""")
+_HOW_TO_GET_MORE = """\
+The data that is there is kept. For a new token, and a new password:
+  .venv/bin/python manage.py issue_token --user operator --name ci --scopes state:read,state:write
+  .venv/bin/python manage.py changepassword operator
+"""
 
 if __name__ == "__main__":
     main()

@@ -1,0 +1,17 @@
+"""docs/reference/settings.md names what can be set: all of it, and nothing else."""
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+def test_settings_and_reference_agree() -> None:
+    settings = (ROOT / "infra_service" / "settings.py").read_text()
+    gunicorn = (ROOT / "infra_service" / "gunicorn.py").read_text()
+    read = set(re.findall(r'env\.\w+\(\s*"([A-Z_]+)"', settings))
+    read |= {"DATABASE_URL"}
+    read |= set(re.findall(r'environ\.get\("([A-Z_]+)"', gunicorn))
+
+    reference = (ROOT / "docs" / "reference" / "settings.md").read_text()
+    assert set(re.findall(r"^\| `([A-Z_]+)` \|", reference, re.MULTILINE)) == read
