@@ -10,14 +10,14 @@ worker_class = "gthread"
 workers = int(os.environ.get("WEB_WORKERS", "2"))
 # Many threads, because a slow upload holds one: with four a worker, eight slow clients stall all.
 threads = int(os.environ.get("WEB_THREADS", "32"))
-bind = os.environ.get("BIND", f"127.0.0.1:{os.environ.get('PORT', '8000')}")
+_port = os.environ.get("PORT", "8000")
+bind = os.environ.get("BIND", f"127.0.0.1:{_port}")
 # The kernel spreads connections over the workers.
 reuse_port = True
 keepalive = 75
 timeout = 120
 graceful_timeout = 30
-# Terraform's methods and long addresses behind proxies need nothing special; this is gunicorn's own
-# administration socket, which would be one more door.
+# gunicorn's administration socket would be one more door.
 control_socket_disable = True
 loglevel = os.environ.get("GUNICORN_LOG_LEVEL", "warning")
 
