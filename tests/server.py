@@ -116,7 +116,7 @@ class LiveServer:
     def close(self) -> None:
         """End it, and drop its database."""
         if self._process is not None:
-            self.kill()
+            self.stop()
         if self._database_name:
             with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as connection:
                 connection.execute(f'DROP DATABASE "{self._database_name}" WITH (FORCE)')

@@ -133,7 +133,7 @@ def test_with_the_usual_methods(backend: Backend, lock_id: uuid.UUID, suffix: st
     response = backend.send("POST", body, suffix)
     assert (response.status_code, response.json()) == (200, lock_info(lock_id))
 
-    other = json.dumps(lock_info(uuid.uuid4()))
+    other = json.dumps(lock_info(OTHER))
     assert backend.send("POST", other, suffix).status_code == 423
     assert backend.send("DELETE", other, suffix).status_code == 409
     assert backend.send("DELETE", body, suffix).status_code == 200
@@ -150,6 +150,8 @@ def test_force_unlock_with_the_usual_method(
     assert backend.record.lock_id is None
 
 
+OTHER = uuid.UUID(int=2)
+
 BAD_LOCK_INFO: dict[str, str | bytes] = {
     "no JSON": "x",
     "half": '{"ID": "',
@@ -158,13 +160,13 @@ BAD_LOCK_INFO: dict[str, str | bytes] = {
     "number ID": '{"ID": 1}',
     "null": '{"ID": null}',
     "no UUID": json.dumps(lock_info("main")),
-    "bare UUID": json.dumps(lock_info(uuid.uuid4().hex)),
-    "number who": json.dumps({**lock_info(uuid.uuid4()), "Who": 5}),
-    "NUL": json.dumps(lock_info(uuid.uuid4(), Who="a\0b")),
-    "no time": json.dumps(lock_info(uuid.uuid4(), Created="yesterday")),
-    "no offset": json.dumps(lock_info(uuid.uuid4(), Created="2026-11-21T06:50:11")),
+    "bare UUID": json.dumps(lock_info(OTHER.hex)),
+    "number who": json.dumps({**lock_info(OTHER), "Who": 5}),
+    "NUL": json.dumps(lock_info(OTHER, Who="a\0b")),
+    "no time": json.dumps(lock_info(OTHER, Created="yesterday")),
+    "no offset": json.dumps(lock_info(OTHER, Created="2026-11-21T06:50:11")),
     "nested": '{"ID":' + "[" * 30_000,
-    "lone surrogate": json.dumps(lock_info(uuid.uuid4(), Who="\ud800")),
+    "lone surrogate": json.dumps(lock_info(OTHER, Who="\ud800")),
     "invalid UTF-8": b'{"ID": "\xff"}',
 }
 

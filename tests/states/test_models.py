@@ -5,9 +5,11 @@ from typing import Any
 
 import pytest
 from django.db import IntegrityError, transaction
-from django.utils import timezone
 
 from states.models import Application, Component, Environment, State, StateVersion
+from tests.conftest import LONG_AGO
+
+LOCK = uuid.UUID(int=1)
 
 
 @pytest.fixture
@@ -35,10 +37,10 @@ def test_one_state_of_a_component_in_an_environment(state: State) -> None:
 @pytest.mark.parametrize(
     "fields",
     [
-        {"lock_id": uuid.uuid4()},
+        {"lock_id": LOCK},
         {"lock_info": {"ID": "x"}},
-        {"lock_acquired_at": timezone.now()},
-        {"lock_id": uuid.uuid4(), "lock_acquired_at": timezone.now()},
+        {"lock_acquired_at": LONG_AGO},
+        {"lock_id": LOCK, "lock_acquired_at": LONG_AGO},
     ],
 )
 def test_a_lock_is_whole_or_absent(state: State, fields: dict[str, Any]) -> None:

@@ -126,7 +126,7 @@ def test_with_the_lock_any_serial_and_lineage_are_taken(
     assert (backend.record.serial, backend.record.lineage) == (3, "another")
 
 
-@pytest.mark.parametrize("other", ["", f"?ID={uuid.uuid4()}"])
+@pytest.mark.parametrize("other", ["", f"?ID={LINEAGE}"])
 def test_locked_by_another(backend: Backend, lock_id: uuid.UUID, other: str) -> None:
     backend.lock(lock_id)
 

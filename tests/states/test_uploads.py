@@ -1,0 +1,82 @@
+"""Reading a body; what real sockets do to it is in tests/e2e."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.http import HttpRequest
+from django.test import RequestFactory
+from gunicorn.http.errors import InvalidChunkSize
+
+from states import uploads
+from states.errors import BodyIncomplete, BodyTooLarge
+
+
+def chunked(stream: Any) -> HttpRequest:
+    """Return a request as gunicorn hands over a chunked one: no length, and a stream that ends."""
+    request = RequestFactory().post("/")
+    del request.META["CONTENT_LENGTH"]
+    request.META["HTTP_TRANSFER_ENCODING"] = "chunked"
+    request.META["wsgi.input"] = stream
+    return request
+
+
+class BrokenStream(io.BytesIO):
+    """A body that breaks off after its first block."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(b"half")
+        self.error = error
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        block = super().read(size)
+        if block:
+            return block
+        raise self.error
+
+
+def test_a_chunked_body() -> None:
+    assert uploads.read_body(chunked(io.BytesIO(b"{}")), limit=2) == b"{}"
+
+
+def test_a_chunked_body_has_a_limit_too() -> None:
+    with pytest.raises(BodyTooLarge):
+        uploads.read_body(chunked(io.BytesIO(b"{} ")), limit=2)
+
+
+@pytest.mark.parametrize("error", [OSError("gone"), InvalidChunkSize(b"x")])
+def test_a_body_that_breaks_off(error: Exception) -> None:
+    with pytest.raises(BodyIncomplete):
+        uploads.read_body(chunked(BrokenStream(error)), limit=100)
+
+
+def test_a_body_that_ends_too_soon() -> None:
+    request = RequestFactory().post("/", b"half", "application/json")
+    request.META["CONTENT_LENGTH"] = "5"
+
+    with pytest.raises(BodyIncomplete):
+        uploads.read_body(request, limit=100)
+
+
+def test_no_body() -> None:
+    assert uploads.read_body(RequestFactory().generic("UNLOCK", "/"), limit=100) == b""
+
+
+@pytest.mark.parametrize(("pool", "in_transaction", "closed"), [
+    ({"max_size": 2}, False, True), ({"max_size": 2}, True, False), (None, False, False),
+])  # fmt: skip
+def test_the_connection_goes_back_to_its_pool(
+    monkeypatch: pytest.MonkeyPatch, pool: Any, in_transaction: bool, closed: bool
+) -> None:
+    calls: list[str] = []
+    wrapper = connection._connections[connection._alias]  # type: ignore[attr-defined]
+    monkeypatch.setitem(wrapper.settings_dict["OPTIONS"], "pool", pool)
+    monkeypatch.setattr(wrapper, "in_atomic_block", in_transaction)
+    monkeypatch.setattr(wrapper, "close", lambda: calls.append("close"))
+
+    uploads.read_body(RequestFactory().post("/"), limit=100)
+
+    assert calls == (["close"] if closed else [])
