@@ -13,7 +13,7 @@ from django.core.exceptions import ImproperlyConfigured, ValidationError
 
 from filterlang.diagnosis import closest
 from filterlang.errors import Code, FilterError
-from filterlang.filters import EnumField, LabelsField
+from filterlang.filters import EnumField, Int64Field, LabelsField
 from filterlang.nodes import Value
 
 EQUALITY: Final = ("=", "!=", "IN", "NOT IN")
@@ -101,11 +101,11 @@ class IntegerType(FieldType):
     """Digits with or without a minus, within the bounds of the form field."""
 
     name = "integer"
-    form_field = forms.IntegerField
+    form_field = Int64Field
     operators = ORDER
     pattern = re.compile(r"-?[0-9]+")
 
-    def __init__(self, field: forms.IntegerField) -> None:
+    def __init__(self, field: Int64Field) -> None:
         super().__init__(field)
         self.expected = f"expected an integer from {field.min_value} to {field.max_value}"
 

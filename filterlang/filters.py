@@ -24,9 +24,12 @@ class EnumField(forms.ChoiceField):
     def names(self) -> dict[str, str]:
         """Each accepted spelling, and the choice that it means; the choices come first."""
         choices = [str(choice) for choice, _ in cast("Iterable[tuple[Any, Any]]", self.choices)]
-        short = {choice.removeprefix(self.prefix): choice for choice in choices}
-        long = {f"{self.prefix}{name}": choice for name, choice in short.items()}
-        return {choice: choice for choice in choices} | short | long
+        names = {choice: choice for choice in choices}
+        for choice in choices:
+            short = choice.removeprefix(self.prefix)
+            names.setdefault(short, choice)
+            names.setdefault(f"{self.prefix}{short}", choice)
+        return names
 
     def to_python(self, value: Any) -> Any:
         """Return the choice that the value spells, else the value, which `validate` refuses."""
@@ -39,16 +42,17 @@ class EnumFilter(Filter):  # type: ignore[misc]  # django-filter has no types
     field_class = EnumField
 
 
+class Int64Field(forms.IntegerField):
+    """An integer within int64, or within ``min_value`` and ``max_value``."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**{"min_value": INT64_MIN, "max_value": INT64_MAX} | kwargs)
+
+
 class IntegerFilter(Filter):  # type: ignore[misc]  # django-filter has no types
-    """A whole number within int64, or within ``min_value`` and ``max_value``.
+    """A column of integers. django-filter's ``NumberFilter`` is for decimals."""
 
-    django-filter's ``NumberFilter`` is for decimals: its form field takes '1e3' and ' 1.50'.
-    """
-
-    field_class = forms.IntegerField
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **{"min_value": INT64_MIN, "max_value": INT64_MAX} | kwargs)
+    field_class = Int64Field
 
 
 class LabelsField(forms.JSONField):
