@@ -14,8 +14,8 @@ from django.db.models import Q
 from django_filters import FilterSet
 
 from filterlang.fields import Field, FieldSet, field_set, find
-from filterlang.lookups import LabelEquals, LabelExists, LabelMatches, Piece, TextMatches
-from filterlang.nodes import And, Node, Not, Or, Term
+from filterlang.lookups import LabelEquals, LabelExists, LabelIn, LabelMatches, Piece, TextMatches
+from filterlang.nodes import And, Node, Not, Term
 from filterlang.parser import parse
 
 # Operators that are the negation of another, or another word for it.
@@ -45,15 +45,12 @@ def compile_filter(filterset: type[FilterSet], text: str) -> Q:
 
 def _compile(node: Node, fields: FieldSet) -> Q:
     # As deep as parentheses nest at most, which the parser limits.
-    match node:
-        case Term():
-            return _compile_term(node, fields)
-        case Not(child):
-            return ~_compile(child, fields)
-        case And(children):
-            return Q(*[_compile(child, fields) for child in children])
-        case Or(children):
-            return Q(*[_compile(child, fields) for child in children], _connector=Q.OR)
+    if isinstance(node, Term):
+        return _compile_term(node, fields)
+    if isinstance(node, Not):
+        return ~_compile(node.child, fields)
+    connector = Q.AND if isinstance(node, And) else Q.OR
+    return Q(*[_compile(child, fields) for child in node.children], _connector=connector)
 
 
 def _compile_term(term: Term, fields: FieldSet) -> Q:
@@ -84,10 +81,10 @@ def _column(field: Field, operator: str, values: list[Any]) -> Q:
 def _label(field: Field, key: str, operator: str, values: list[Any]) -> Q:
     if operator == "EXISTS":
         return Q((f"{field.path}__{LabelExists.lookup_name}", key))
-    if operator in {"=", "IN"}:
-        # Containment of each value, since that is what the index answers.
-        lookup = f"{field.path}__{LabelEquals.lookup_name}"
-        return Q(*[(lookup, {key: value}) for value in values], _connector=Q.OR)
+    if operator == "=":
+        return Q((f"{field.path}__{LabelEquals.lookup_name}", {key: values[0]}))
+    if operator == "IN":
+        return Q((f"{field.path}__{LabelIn.lookup_name}", {key: tuple(values)}))
     return Q(
         (f"{field.path}__{LabelMatches.lookup_name}", {key: Piece(values[0], **_PIECES[operator])})
     )

@@ -11,7 +11,7 @@ from tests.filterlang.expressions import rows as any_row
 from tests.filterlang.rows import Row, RowFilters
 
 in_the_database = settings(
-    deadline=None, max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
 
