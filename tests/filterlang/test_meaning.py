@@ -1,7 +1,7 @@
 """What an expression selects in the database is what Python says it selects."""
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
 from filterlang.compiler import compile_filter
@@ -11,7 +11,11 @@ from tests.filterlang.expressions import rows as any_row
 from tests.filterlang.rows import Row, RowFilters
 
 in_the_database = settings(
-    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    deadline=None,
+    max_examples=60,
+    # Without shrinking, which takes minutes here; a failure names its text.
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 
 
