@@ -55,7 +55,7 @@ _OPERATORS: Final = {
 _WORD_OPERATORS: Final = ("CONTAINS", "STARTS_WITH", "ENDS_WITH", "BETWEEN", "EXISTS")
 _JOINS: Final = {"&": "AND", "&&": "AND", ",": "AND", ";": "AND", "|": "OR", "||": "OR"}
 
-_WORD: Final = re.compile(r"\w+", re.ASCII)
+_WORD: Final = re.compile(r"\w[\w./-]*", re.ASCII)
 _SYMBOL: Final = re.compile(r"[!<>=~:&|,;]+")
 _REF: Final = re.compile(
     rf"(field|labels){SPACE}*\[{SPACE}*[\"']([\w./-]+)[\"']", re.IGNORECASE | re.ASCII

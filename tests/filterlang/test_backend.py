@@ -3,8 +3,12 @@ import sys
 from types import SimpleNamespace
 
 import pytest
+from django.urls import path
+from drf_spectacular.generators import SchemaGenerator
 from rest_framework.exceptions import APIException
+from rest_framework.generics import ListAPIView
 from rest_framework.request import Request
+from rest_framework.serializers import Serializer
 from rest_framework.test import APIRequestFactory
 
 from filterlang.backend import FilterLanguageBackend, InvalidFilter
@@ -98,6 +102,19 @@ def test_the_openapi_parameter():
             "`ENDS_WITH` `EXISTS` `IS NULL` `IS NOT NULL` |"
         ),
     ]
+
+
+def test_spectacular_finds_the_parameter():
+    class View(ListAPIView):
+        queryset = Row.objects.all()
+        serializer_class = Serializer
+        filter_backends = (FilterLanguageBackend,)
+        filterset_class = RowFilters
+        pagination_class = None
+
+    generator = SchemaGenerator(patterns=[path("rows", View.as_view())])
+    operation = generator.get_schema(public=True)["paths"]["/rows"]["get"]
+    assert operation["parameters"] == FilterLanguageBackend().get_schema_operation_parameters(VIEW)
 
 
 def test_no_parameter_without_a_field_set():

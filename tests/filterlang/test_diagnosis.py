@@ -17,6 +17,7 @@ JOIN = "expected AND, OR, ')' or the end"
         # A term.
         ("namespace = 'x'", 0, TERM, "write field['namespace']"),
         ("  name = 'x'", 2, TERM, "write field['name']"),
+        ("labels.app/name = 'x'", 0, TERM, "write field['labels.app/name']"),
         ("Field['name'] = 'x'", 0, TERM, "write field['name']"),
         ("LABELS[\"app\"] = 'x'", 0, TERM, "write labels['app']"),
         ("field [ 'name' ] = 'x'", 0, TERM, "write field['name']"),
