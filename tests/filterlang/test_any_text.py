@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from filterlang.compiler import compile_filter
 from filterlang.errors import Code, FilterError
 from filterlang.grammar import MAX_LENGTH, OPERATORS
-from tests.filterlang.expressions import TEXTS, expressions
+from tests.filterlang.expressions import expressions
 from tests.filterlang.rows import RowFilters
+from tests.filterlang.values import TEXTS
 
 fragments = st.sampled_from(
     [

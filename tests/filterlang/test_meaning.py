@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from filterlang.compiler import compile_filter
 from filterlang.grammar import MAX_LENGTH
 from tests.filterlang.expressions import expressions, terms
-from tests.filterlang.expressions import rows as any_row
 from tests.filterlang.rows import Row, RowFilters
+from tests.filterlang.values import rows as any_row
 
 in_the_database = settings(
     deadline=None,
