@@ -37,7 +37,7 @@ def _milliseconds(moment: dt.datetime, tolerance: dt.timedelta) -> int:
     return min(max(since, 0), _LAST)
 
 
-class CreatedAtField(models.DateTimeField):  # type: ignore[type-arg] - Django's takes none at run time
+class CreatedAtField(models.DateTimeField):  # type: ignore[type-arg]  # it takes none at run time
     """The creation time of a row whose ``id`` is a UUIDv7 of that time."""
 
 
