@@ -1,0 +1,73 @@
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from django.db.models import Model
+from rest_framework.exceptions import APIException
+from rest_framework.filters import BaseFilterBackend
+from rest_framework.status import HTTP_400_BAD_REQUEST
+
+from filterlang.compiler import compile_filter
+from filterlang.describe import describe
+from filterlang.errors import Code, FilterError
+from filterlang.grammar import MAX_LENGTH
+
+if TYPE_CHECKING:
+    # Not at run time: settings name this module, and DRF's views import what settings name.
+    from django.db.models import QuerySet
+    from rest_framework.request import Request
+    from rest_framework.views import APIView
+
+PARAMETER: Final = "filter"
+
+M = TypeVar("M", bound=Model)
+Row = TypeVar("Row")
+
+
+class InvalidFilter(APIException):
+    """A refused filter as a 400; ``metadata`` holds its code, position and suggestion, if any."""
+
+    status_code = HTTP_400_BAD_REQUEST
+    default_code = "INVALID_FILTER"
+
+    def __init__(self, error: FilterError) -> None:
+        super().__init__(str(error))
+        self.metadata = {"code": str(error.code), "position": str(error.position)}
+        if error.suggestion:
+            self.metadata["suggestion"] = error.suggestion
+
+
+class FilterLanguageBackend(BaseFilterBackend):
+    """Applies ``filter=`` on a view that names its field set in ``filterset_class``."""
+
+    def filter_queryset(
+        self, request: "Request", queryset: "QuerySet[M, Row]", view: "APIView"
+    ) -> "QuerySet[M, Row]":
+        """Return the rows that the filter selects; raises ``InvalidFilter``."""
+        filterset = getattr(view, "filterset_class", None)
+        texts = request.query_params.getlist(PARAMETER)
+        if filterset is None or not texts:
+            return queryset
+        if len(texts) > 1:
+            # Taking one of them would show rows that the other excludes.
+            raise InvalidFilter(
+                FilterError(Code.SYNTAX, 0, "expected one filter", "join the filters with AND")
+            )
+        try:
+            condition = compile_filter(filterset, texts[0])
+        except FilterError as error:
+            raise InvalidFilter(error) from error
+        return queryset.filter(condition)
+
+    def get_schema_operation_parameters(self, view: "APIView") -> list[dict[str, Any]]:
+        """Return the OpenAPI parameter object of ``filter``, described from the field set."""
+        filterset = getattr(view, "filterset_class", None)
+        if filterset is None:
+            return []
+        return [
+            {
+                "name": PARAMETER,
+                "in": "query",
+                "required": False,
+                "description": describe(filterset),
+                "schema": {"type": "string", "maxLength": MAX_LENGTH},
+            }
+        ]

@@ -1,0 +1,26 @@
+"""What a field set allows, in Markdown, for the OpenAPI description of ``filter``."""
+
+from django_filters import FilterSet
+
+from filterlang.fields import field_set
+from filterlang.fieldtypes import EnumType
+
+_INTRODUCTION = """\
+Which items to list: terms such as `field['name'] = 'value'`, joined with `AND`, `OR`, `NOT` and \
+parentheses. Values are quoted text, integers, `true` or `false`.
+
+| field | type | operators |
+|---|---|---|
+"""
+
+
+def describe(filterset: type[FilterSet]) -> str:
+    """Return the language in two sentences and a table of the fields."""
+    rows = []
+    for field in field_set(filterset).values():  # type: ignore[arg-type]  # type[Any] is hashable
+        kind = field.type.name
+        if isinstance(field.type, EnumType):
+            kind += f": {', '.join(f'`{choice}`' for choice in field.type.choices)}"
+        operators = " ".join(f"`{operator}`" for operator in field.type.operators)
+        rows.append(f"| `{field.written}` | {kind} | {operators} |")
+    return _INTRODUCTION + "\n".join(rows)

@@ -1,0 +1,28 @@
+from enum import StrEnum
+
+
+class Code(StrEnum):
+    """What is wrong with a filter, for programs."""
+
+    SYNTAX = "syntax"
+    TOO_LONG = "too_long"
+    TOO_DEEP = "too_deep"
+    CHARACTER = "character"
+    UNKNOWN_FIELD = "unknown_field"
+    OPERATOR = "operator"
+    TYPE = "type"
+
+
+class FilterError(ValueError):
+    """A filter that is refused; its text is the message and the suggestion.
+
+    ``position`` counts characters from 0, ``message`` says what was expected there, ``suggestion``
+    what the writer probably meant ("" when there is no good guess).
+    """
+
+    def __init__(self, code: Code, position: int, message: str, suggestion: str = "") -> None:
+        super().__init__(f"{message}; {suggestion}" if suggestion else message)
+        self.code = code
+        self.position = position
+        self.message = message
+        self.suggestion = suggestion

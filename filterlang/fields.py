@@ -1,0 +1,95 @@
+"""Field sets: what a ``FilterSet`` declares, as the language uses it."""
+
+import functools
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from django.core.exceptions import ImproperlyConfigured
+from django_filters import FilterSet
+
+from filterlang.diagnosis import closest
+from filterlang.errors import Code, FilterError
+from filterlang.fieldtypes import BooleanType, FieldType, LabelType, field_type
+from filterlang.nodes import Term
+
+FieldSet = Mapping[str, "Field"]
+
+
+class Field(NamedTuple):
+    """One declared filter: its type, the ORM path of its column, and the lookup that is ``=``.
+
+    ``inverted`` is django-filter's ``exclude`` of a boolean, so that
+    ``BooleanFilter(field_name="lock_id", lookup_expr="isnull", exclude=True)`` means "is locked".
+    """
+
+    name: str
+    type: FieldType
+    path: str
+    equals: str
+    inverted: bool
+
+    @property
+    def written(self) -> str:
+        """The field as the user writes it in a list of fields."""
+        return f"{self.name}['<key>']" if isinstance(self.type, LabelType) else self.name
+
+
+@functools.cache
+def field_set(filterset: type[FilterSet]) -> FieldSet:
+    """Return the fields that a ``FilterSet`` class declares, by name.
+
+    Raises ``ImproperlyConfigured`` for a filter that the language cannot honour.
+    """
+    return MappingProxyType(
+        {
+            name: _field(filterset, name, declared)
+            for name, declared in filterset.base_filters.items()
+        }
+    )
+
+
+def _field(filterset: type[FilterSet], name: str, declared: Any) -> Field:
+    kind = field_type(declared.field)
+    plain = declared.lookup_expr == "exact" and not declared.exclude
+    if declared.method or not (plain or isinstance(kind, BooleanType)):
+        raise ImproperlyConfigured(
+            f"{filterset.__name__}.{name}: the filter language takes `method` from no filter, "
+            "`lookup_expr` and `exclude` from a boolean only"
+        )
+    path = declared.field_name
+    return Field(name, kind, path, f"{path}__{declared.lookup_expr}", declared.exclude)
+
+
+def find(fields: FieldSet, term: Term) -> tuple[Field, str | None]:
+    """Return the field that a term names, and the key of a label (None for any other field).
+
+    Raises ``FilterError`` when there is none, or when the term's operator is not for it.
+    """
+    name, dot, key = term.name.partition(".")
+    field = fields.get(name)
+    if field is None or isinstance(field.type, LabelType) is not bool(dot):
+        raise _unknown(fields, term)
+    if term.operator not in field.type.operators:
+        raise FilterError(
+            Code.OPERATOR,
+            term.operator_position,
+            f"not allowed for field '{term.name}' ({field.type.name})",
+            f"allowed: {', '.join(field.type.operators)}",
+        )
+    return field, key if dot else None
+
+
+def _unknown(fields: FieldSet, term: Term) -> FilterError:
+    listed = ", ".join(field.written for field in fields.values())
+    if term.name in fields:
+        suggestion = f"write {fields[term.name].written}"
+    else:
+        guess = closest(term.name, fields)
+        suggestion = f"did you mean '{guess}'?" if guess else ""
+    return FilterError(
+        Code.UNKNOWN_FIELD,
+        term.name_position,
+        f"unknown field '{term.name}'; filterable fields: {listed}",
+        suggestion,
+    )

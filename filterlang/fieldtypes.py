@@ -1,0 +1,180 @@
+"""The types of fields: the operators of each, the form of its values, and their conversion.
+
+The values themselves are converted by the declared filter's form field; a type adds what the
+language is stricter in than a web form.
+"""
+
+import re
+from datetime import UTC
+from typing import Any, ClassVar, Final
+
+from django import forms
+from django.core.exceptions import ImproperlyConfigured, ValidationError
+
+from filterlang.diagnosis import closest
+from filterlang.errors import Code, FilterError
+from filterlang.filters import EnumField, Int64Field, LabelsField
+from filterlang.nodes import Value
+
+EQUALITY: Final = ("=", "!=", "IN", "NOT IN")
+ORDER: Final = ("=", "!=", "<", "<=", ">", ">=", "BETWEEN", "IN", "NOT IN")
+TEXT: Final = (*EQUALITY, "~=", "CONTAINS", "STARTS_WITH", "ENDS_WITH")
+PRESENCE: Final = ("EXISTS", "IS NULL", "IS NOT NULL")
+
+
+class FieldType:
+    """One type, bound to the form field of one declared filter."""
+
+    name: ClassVar[str]
+    form_field: ClassVar[type[forms.Field]]
+    operators: ClassVar[tuple[str, ...]]
+    pattern: ClassVar[re.Pattern[str]]
+    expected: str
+
+    def __init__(self, field: Any) -> None:
+        self.field = field
+
+    def convert(self, value: Value) -> Any:
+        """Return what the database compares with; raises ``FilterError`` at the value."""
+        try:
+            if self._accepts(value):
+                return self._clean(value.text)
+        except (ValidationError, OverflowError):
+            pass  # The right form, but no such number, day or offset.
+        raise FilterError(Code.TYPE, value.position, self.expected, self._suggest(value.text))
+
+    def _accepts(self, value: Value) -> bool:
+        return self.pattern.fullmatch(value.text) is not None
+
+    def _clean(self, text: str) -> Any:
+        return self.field.clean(text)
+
+    def _suggest(self, text: str) -> str:  # noqa: ARG002  # most types have nothing to guess
+        return ""
+
+
+class UUIDType(FieldType):
+    """The canonical form, in any case; ``uuid.UUID`` also takes braces, URNs and any dashes."""
+
+    name = "uuid"
+    form_field = forms.UUIDField
+    operators = EQUALITY
+    pattern = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE | re.ASCII)
+    expected = "expected a UUID"
+
+
+class EnumType(FieldType):
+    """One of the declared choices, exactly, with or without the prefix of its type."""
+
+    name = "enum"
+    form_field = EnumField
+    operators = EQUALITY
+
+    def __init__(self, field: EnumField) -> None:
+        super().__init__(field)
+        self.names = field.names
+        self.choices = tuple(dict.fromkeys(self.names.values()))
+        self.expected = f"expected one of {', '.join(self.choices)}"
+
+    def _accepts(self, value: Value) -> bool:
+        return value.text in self.names
+
+    def _suggest(self, text: str) -> str:
+        guess = closest(text, self.names)
+        return f"did you mean '{guess}'?" if guess else ""
+
+
+class BooleanType(FieldType):
+    """``true`` or ``false``, in any case."""
+
+    name = "boolean"
+    form_field = forms.NullBooleanField
+    operators = ("=", "!=")
+    pattern = re.compile(r"true|false", re.IGNORECASE | re.ASCII)
+    expected = "expected true or false"
+
+    def _clean(self, text: str) -> Any:
+        return super()._clean(text.lower())
+
+
+class IntegerType(FieldType):
+    """Digits with or without a minus, within the bounds of the form field."""
+
+    name = "integer"
+    form_field = Int64Field
+    operators = ORDER
+    pattern = re.compile(r"-?[0-9]+")
+
+    def __init__(self, field: Int64Field) -> None:
+        super().__init__(field)
+        self.expected = f"expected an integer from {field.min_value} to {field.max_value}"
+
+
+class TimestampType(FieldType):
+    """RFC 3339 with an offset; without one, whose midnight it is would be a guess."""
+
+    name = "timestamp"
+    form_field = forms.DateTimeField
+    operators = ORDER
+    pattern = re.compile(
+        r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?(?:Z|[+-][0-9]{2}:[0-9]{2})",
+        re.IGNORECASE | re.ASCII,
+    )
+    expected = "expected an RFC 3339 timestamp with an offset, such as '2026-01-31T12:00:00Z'"
+
+    def _clean(self, text: str) -> Any:
+        # In UTC here, because SQLite's adapter converts too, and year 1 at +01:00 overflows.
+        return super()._clean(text.upper()).astimezone(UTC)
+
+    def _suggest(self, text: str) -> str:
+        guesses = {
+            f"{text}Z": "add the offset",
+            f"{text}T00:00:00Z": "add the time and the offset",
+            text.replace(" ", "T"): "write T before the time",
+            text.replace(" ", "+"): "write + as %2B in an address",
+        }
+        for guess, advice in guesses.items():
+            if guess != text and self.pattern.fullmatch(guess):
+                return f"{advice}: '{guess}'"
+        return ""
+
+
+class StringType(FieldType):
+    """Any text."""
+
+    name = "string"
+    form_field = forms.CharField
+    operators: ClassVar[tuple[str, ...]] = TEXT
+    expected = "expected a quoted value"
+
+    def _accepts(self, value: Value) -> bool:
+        return value.quoted
+
+    def _clean(self, text: str) -> str:
+        # Not the form field's: that strips the space around the text.
+        return text
+
+    def _suggest(self, text: str) -> str:
+        return f"quote the value: '{text}'"
+
+
+class LabelType(StringType):
+    """The value under one key of a ``LabelsFilter``, which may be absent."""
+
+    name = "label"
+    form_field = LabelsField
+    operators = (*TEXT, *PRESENCE)
+
+
+_TYPES: Final[dict[type, type[FieldType]]] = {
+    kind.form_field: kind
+    for kind in (UUIDType, EnumType, BooleanType, IntegerType, TimestampType, StringType, LabelType)
+}
+
+
+def field_type(field: forms.Field) -> FieldType:
+    """Return the type for a filter's form field; raises ``ImproperlyConfigured`` without one."""
+    for base in type(field).__mro__:
+        if base in _TYPES:
+            return _TYPES[base](field)
+    raise ImproperlyConfigured(f"the filter language has no type for {type(field).__name__}")

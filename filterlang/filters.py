@@ -1,0 +1,65 @@
+"""Filters beside django-filter's own, for what it has no exact type for."""
+
+import functools
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from django import forms
+from django_filters import Filter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+INT64_MIN: Final = -(2**63)
+INT64_MAX: Final = 2**63 - 1
+
+
+class EnumField(forms.ChoiceField):
+    """A choice, which may also be written with or without the prefix of its type."""
+
+    def __init__(self, *, prefix: str = "", **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.prefix = prefix
+
+    @functools.cached_property
+    def names(self) -> dict[str, str]:
+        """Each accepted spelling, and the choice that it means; the choices come first."""
+        choices = [str(choice) for choice, _ in cast("Iterable[tuple[Any, Any]]", self.choices)]
+        names = {choice: choice for choice in choices}
+        for choice in choices:
+            short = choice.removeprefix(self.prefix)
+            names.setdefault(short, choice)
+            names.setdefault(f"{self.prefix}{short}", choice)
+        return names
+
+    def to_python(self, value: Any) -> Any:
+        """Return the choice that the value spells, else the value, which `validate` refuses."""
+        return super().to_python(self.names.get(value, value))
+
+
+class EnumFilter(Filter):  # type: ignore[misc]  # django-filter has no types
+    """A column of fixed words: ``EnumFilter(choices=Health.choices, prefix="HEALTH_")``."""
+
+    field_class = EnumField
+
+
+class Int64Field(forms.IntegerField):
+    """An integer within int64, or within ``min_value`` and ``max_value``."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**{"min_value": INT64_MIN, "max_value": INT64_MAX} | kwargs)
+
+
+class IntegerFilter(Filter):  # type: ignore[misc]  # django-filter has no types
+    """A column of integers. django-filter's ``NumberFilter`` is for decimals."""
+
+    field_class = Int64Field
+
+
+class LabelsField(forms.JSONField):
+    """A JSON object of strings."""
+
+
+class LabelsFilter(Filter):  # type: ignore[misc]  # django-filter has no types
+    """A ``JSONField`` that maps strings to strings; its keys are the user's."""
+
+    field_class = LabelsField

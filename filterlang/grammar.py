@@ -1,0 +1,85 @@
+"""The grammar, as a PEG over tokens.
+
+It is flat on purpose: parentheses are part of a clause's first and last token and are balanced by
+the parser. A grammar that calls itself for each parenthesis exhausts Python's stack at about 90 of
+them, and `RecursionError` is no `ParseError`.
+
+Its cost is the number of rules tried, about 1 µs each, so a token is one regular expression that
+also eats the space after it.
+"""
+
+from typing import Final
+
+from parsimonious.expressions import Regex
+from parsimonious.grammar import Grammar
+
+MAX_LENGTH: Final = 1024
+MAX_DEPTH: Final = 16
+
+# In the order in which messages and the OpenAPI description list them.
+OPERATORS: Final = (
+    "=",
+    "!=",
+    "<",
+    "<=",
+    ">",
+    ">=",
+    "BETWEEN",
+    "IN",
+    "NOT IN",
+    "~=",
+    "CONTAINS",
+    "STARTS_WITH",
+    "ENDS_WITH",
+    "EXISTS",
+    "IS NULL",
+    "IS NOT NULL",
+)
+
+STRUCTURE: Final = """
+    filter     = clause more* end
+    more       = join clause
+    clause     = opens root name bracket predicate closes
+    predicate  = comparison / membership / range / presence
+    comparison = operator value
+    membership = in lparen value item* rparen
+    item       = comma value
+    range      = between value and value
+"""
+
+SPACE: Final = r"[ \t\r\n]"
+# A keyword may touch anything but a letter; `_` would make it another word.
+_STOP = r"(?![a-z_])"
+# Unrolled, so that an unterminated string fails in linear time. \' and '' are a quote inside.
+_SINGLE = r"'[^'\\]*(?:(?:\\'|\\(?!')|'')[^'\\]*)*'(?!')"
+STRING: Final = rf"(?:{_SINGLE}|{_SINGLE.replace(chr(39), chr(34))})"
+# Digits that run on, as in 2026-01-31 or 0198f0aa, are a value without its quotes.
+_INTEGER = rf"-?[0-9]+(?=[ \t\r\n,)]|\Z|(?:and|or){_STOP})"
+
+_TOKENS = {
+    "opens": rf"{SPACE}*(?:(?:not{_STOP}|\(){SPACE}*)*",
+    "root": r"(?-i:(field|labels)\[)",
+    "name": rf"({STRING})",
+    "bracket": r"\]",
+    "operator": rf"((?:[!<>~]=|[=<>])(?![=<>~!])|(?:contains|starts_with|ends_with){_STOP})",
+    "value": rf"({STRING}|{_INTEGER}|(?:true|false){_STOP})",
+    "in": rf"((?:not{SPACE}+)?in){_STOP}",
+    "between": rf"(between){_STOP}",
+    "presence": rf"(exists|is{SPACE}+(?:not{SPACE}+)?null){_STOP}",
+    "and": rf"and{_STOP}",
+    "join": rf"(and|or){_STOP}",
+    "lparen": r"\(",
+    "rparen": r"\)",
+    "comma": ",",
+    "closes": rf"(?:\){SPACE}*)*",
+    "end": r"\Z",
+}
+
+# ASCII, because otherwise U+017F (long s) and U+212A (Kelvin) would be letters of keywords.
+GRAMMAR: Final = Grammar(
+    STRUCTURE,
+    **{
+        name: Regex(f"{pattern}{SPACE}*", name=name, ignore_case=True, ascii=True)
+        for name, pattern in _TOKENS.items()
+    },
+)

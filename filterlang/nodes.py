@@ -1,0 +1,45 @@
+"""What a filter means, apart from any field set: a tree of terms, NOT, AND and OR."""
+
+from typing import NamedTuple
+
+
+class Value(NamedTuple):
+    """One value as written, without its quotes; ``position`` is that of its first character."""
+
+    text: str
+    quoted: bool
+    position: int
+
+
+class Term(NamedTuple):
+    """One comparison. ``name`` is ``labels.app`` for both spellings of a label.
+
+    ``operator`` is one of ``grammar.OPERATORS``; the number of values follows from it.
+    """
+
+    name: str
+    name_position: int
+    operator: str
+    operator_position: int
+    values: tuple[Value, ...] = ()
+
+
+class Not(NamedTuple):
+    """What its child does not select."""
+
+    child: "Node"
+
+
+class And(NamedTuple):
+    """What all of two or more children select."""
+
+    children: "tuple[Node, ...]"
+
+
+class Or(NamedTuple):
+    """What any of two or more children selects."""
+
+    children: "tuple[Node, ...]"
+
+
+Node = Term | Not | And | Or

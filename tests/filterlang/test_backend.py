@@ -1,0 +1,137 @@
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+from django.urls import path
+from drf_spectacular.generators import SchemaGenerator
+from rest_framework.exceptions import APIException
+from rest_framework.generics import ListAPIView
+from rest_framework.request import Request
+from rest_framework.serializers import Serializer
+from rest_framework.test import APIRequestFactory
+
+from filterlang.backend import FilterLanguageBackend, InvalidFilter
+from tests.filterlang.rows import Row, RowFilters
+
+VIEW = SimpleNamespace(filterset_class=RowFilters)
+BARE = SimpleNamespace()
+
+
+def filtered(query, view=VIEW):
+    request = Request(APIRequestFactory().get("/", query))
+    return FilterLanguageBackend().filter_queryset(request, Row.objects.all(), view)
+
+
+def refused(query):
+    with pytest.raises(InvalidFilter) as caught:
+        filtered(query)
+    error = caught.value
+    assert isinstance(error, APIException)
+    assert (error.status_code, error.default_code) == (400, "INVALID_FILTER")
+    return str(error.detail), error.metadata
+
+
+def test_a_filter_selects(rows):
+    one = rows.create(name="one", kind="Deployment")
+    rows.create(name="two", kind="Deployment")
+    assert list(filtered({"filter": "field['name'] = 'one'"})) == [one]
+
+
+@pytest.mark.parametrize("query", [{}, {"filter": ""}, {"filter": "  "}, {"other": "x"}])
+def test_no_filter_selects_everything(query):
+    assert not filtered(query).query.where
+
+
+def test_a_view_without_a_field_set_is_left_alone():
+    assert not filtered({"filter": "what?"}, BARE).query.where
+
+
+def test_a_refused_filter():
+    assert refused({"filter": "field['name'] == 'x'"}) == (
+        "expected an operator; did you mean = ?",
+        {"code": "syntax", "position": "14", "suggestion": "did you mean = ?"},
+    )
+
+
+def test_a_refused_filter_without_a_suggestion():
+    assert refused({"filter": "(field['name'] = 'x'"}) == (
+        "'(' is never closed",
+        {"code": "syntax", "position": "0"},
+    )
+
+
+def test_one_filter_only():
+    assert refused({"filter": ["field['name'] = 'x'", ""]}) == (
+        "expected one filter; join the filters with AND",
+        {"code": "syntax", "position": "0", "suggestion": "join the filters with AND"},
+    )
+
+
+def test_the_openapi_parameter():
+    (parameter,) = FilterLanguageBackend().get_schema_operation_parameters(VIEW)
+    description = parameter.pop("description")
+    assert parameter == {
+        "name": "filter",
+        "in": "query",
+        "required": False,
+        "schema": {"type": "string", "maxLength": 1024},
+    }
+    assert description.splitlines() == [
+        (
+            "Which items to list: terms such as `field['name'] = 'value'`, joined with `AND`, "
+            "`OR`, `NOT` and parentheses. Values are quoted text, integers, `true` or `false`."
+        ),
+        "",
+        "| field | type | operators |",
+        "|---|---|---|",
+        "| `id` | uuid | `=` `!=` `IN` `NOT IN` |",
+        "| `name` | string | `=` `!=` `IN` `NOT IN` `~=` `CONTAINS` `STARTS_WITH` `ENDS_WITH` |",
+        "| `note` | string | `=` `!=` `IN` `NOT IN` `~=` `CONTAINS` `STARTS_WITH` `ENDS_WITH` |",
+        "| `kind` | enum: `Deployment`, `StatefulSet`, `DaemonSet` | `=` `!=` `IN` `NOT IN` |",
+        (
+            "| `health_status` | enum: `WORKLOAD_HEALTH_STATUS_UNSPECIFIED`, `HEALTHY`, "
+            "`DEGRADED`, `ERROR` | `=` `!=` `IN` `NOT IN` |"
+        ),
+        "| `size_bytes` | integer | `=` `!=` `<` `<=` `>` `>=` `BETWEEN` `IN` `NOT IN` |",
+        "| `created_at` | timestamp | `=` `!=` `<` `<=` `>` `>=` `BETWEEN` `IN` `NOT IN` |",
+        "| `locked` | boolean | `=` `!=` |",
+        "| `paused` | boolean | `=` `!=` |",
+        (
+            "| `labels['<key>']` | label | `=` `!=` `IN` `NOT IN` `~=` `CONTAINS` `STARTS_WITH` "
+            "`ENDS_WITH` `EXISTS` `IS NULL` `IS NOT NULL` |"
+        ),
+    ]
+
+
+def test_spectacular_finds_the_parameter():
+    class View(ListAPIView):
+        queryset = Row.objects.all()
+        serializer_class = Serializer
+        filter_backends = (FilterLanguageBackend,)
+        filterset_class = RowFilters
+        pagination_class = None
+
+    generator = SchemaGenerator(patterns=[path("rows", View.as_view())])
+    operation = generator.get_schema(public=True)["paths"]["/rows"]["get"]
+    assert operation["parameters"] == FilterLanguageBackend().get_schema_operation_parameters(VIEW)
+
+
+def test_no_parameter_without_a_field_set():
+    assert FilterLanguageBackend().get_schema_operation_parameters(BARE) == []
+
+
+def test_settings_may_name_the_backend():
+    # DRF's views import what settings name, so the backend must not import them in its turn.
+    program = """
+from django.conf import settings
+name = "filterlang.backend.FilterLanguageBackend"
+settings.configure(REST_FRAMEWORK={"DEFAULT_FILTER_BACKENDS": [name]})
+import django
+django.setup()
+import filterlang.backend, sys
+assert not {"rest_framework.views", "rest_framework.generics"} & set(sys.modules)
+from rest_framework.generics import GenericAPIView
+assert GenericAPIView.filter_backends == [filterlang.backend.FilterLanguageBackend]
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -1,0 +1,151 @@
+from uuid import UUID
+
+import pytest
+from django.db import connection
+from django.db.models import Q
+
+from filterlang.compiler import compile_filter
+from filterlang.errors import FilterError
+from filterlang.lookups import Piece
+from tests.filterlang.rows import Row, RowFilters
+
+A = Q(("kind__exact", "Deployment"))
+B = Q(("size__exact", 1))
+LABEL = Q(("labels__filterlang_label_equals", {"a": "x"}))
+
+
+@pytest.mark.parametrize(
+    ("text", "condition"),
+    [
+        ("", Q()),
+        ("field['kind'] = 'Deployment'", A),
+        ("field['kind'] != 'Deployment'", ~A),
+        ("NOT field['kind'] = 'Deployment'", ~A),
+        ("NOT field['kind'] != 'Deployment'", ~~A),
+        ("field['kind'] = 'Deployment' AND field['size_bytes'] = '1'", Q(A, B)),
+        ("field['kind'] = 'Deployment' OR field['size_bytes'] = 1", Q(A, B, _connector=Q.OR)),
+        ("field['size_bytes'] < 1", Q(("size__lt", 1))),
+        ("field['size_bytes'] <= 1", Q(("size__lte", 1))),
+        ("field['size_bytes'] > 1", Q(("size__gt", 1))),
+        ("field['size_bytes'] >= 1", Q(("size__gte", 1))),
+        ("field['size_bytes'] BETWEEN 1 AND '2'", Q(("size__range", [1, 2]))),
+        ("field['size_bytes'] IN (1, 2)", Q(("size__in", [1, 2]))),
+        ("field['size_bytes'] NOT IN (1)", ~Q(("size__in", [1]))),
+        (
+            "field['id'] = '00000000-0000-0000-0000-00000000000A'",
+            Q(("uid__exact", UUID(int=10))),
+        ),
+        ("field['locked'] = true", Q(("lock_id__isnull", False))),
+        ("field['locked'] = 'false'", Q(("lock_id__isnull", True))),
+        ("field['paused'] != true", ~Q(("paused__exact", True))),
+        ("field['name'] ~= 'x'", Q(("name__filterlang_matches", Piece("x", ignore_case=True)))),
+        ("field['name'] CONTAINS 'x'", Q(("name__filterlang_matches", Piece("x")))),
+        (
+            "field['name'] STARTS_WITH 'x'",
+            Q(("name__filterlang_matches", Piece("x", at_start=True))),
+        ),
+        ("field['name'] ENDS_WITH 'x'", Q(("name__filterlang_matches", Piece("x", at_end=True)))),
+        ("labels['a'] = 'x'", LABEL),
+        ("labels['a'] != 'x'", ~LABEL),
+        (
+            "labels['a'] IN ('x', 'y')",
+            Q(("labels__filterlang_label_in", {"a": ("x", "y")})),
+        ),
+        ("labels['a'] CONTAINS 'x'", Q(("labels__filterlang_label_matches", {"a": Piece("x")}))),
+        ("labels['a'] EXISTS", Q(("labels__filterlang_label_exists", "a"))),
+        ("labels['a'] IS NOT NULL", Q(("labels__filterlang_label_exists", "a"))),
+        ("labels['a'] IS NULL", ~Q(("labels__filterlang_label_exists", "a"))),
+    ],
+)
+def test_conditions(text, condition):
+    assert compile_filter(RowFilters, text).deconstruct() == condition.deconstruct()
+
+
+def test_a_filter_is_compiled_once_for_each_field_set():
+    class Others(RowFilters):
+        pass
+
+    text = "field['kind'] = 'Deployment'"
+    assert compile_filter(RowFilters, text) is compile_filter(RowFilters, text)
+    assert compile_filter(Others, text) is not compile_filter(RowFilters, text)
+
+
+def test_a_refusal_is_not_remembered():
+    for _ in range(2):
+        before = compile_filter.cache_info().currsize
+        with pytest.raises(FilterError):
+            compile_filter(RowFilters, "field['kind'] = 1")
+        assert compile_filter.cache_info().currsize == before
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "kind__exact",
+        "_connector",
+        "_negated",
+        "pk",
+        "labels__a",
+        "lock_id",
+        "kind__contains",
+        "uid",
+    ],
+)
+def test_a_path_of_the_orm_is_no_field(name):
+    with pytest.raises(FilterError) as caught:
+        compile_filter(RowFilters, f"field['{name}'] = 'x'")
+    assert caught.value.code == "unknown_field"
+
+
+@pytest.mark.parametrize("key", ["a__b", "x' OR 1=1 --", '$."a"', "0", "a%s", "%(x)s", "?", ""])
+def test_a_label_key_is_a_value(rows, key):
+    row = rows.create(name="x", kind="Deployment", labels={key: "v"})
+    rows.create(name="y", kind="Deployment", labels={"other": "v"})
+    quoted = key.replace("'", "''")
+    for condition in ("= 'v'", "CONTAINS 'v'", "EXISTS", "IN ('v', 'w')"):
+        text = f"labels['{quoted}'] {condition}"
+        assert rows.filter(compile_filter(RowFilters, text)).get() == row
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("field['note'] != 'x'", {"null", "y"}),
+        ("field['note'] NOT IN ('x', 'z')", {"null", "y"}),
+        ("NOT field['note'] = 'x'", {"null", "y"}),
+        ("NOT (field['note'] = 'x' OR field['note'] CONTAINS 'z')", {"null", "y"}),
+        ("NOT NOT field['note'] = 'x'", {"x"}),
+        ("labels['a'] != 'x'", {"null", "y"}),
+        ("labels['a'] NOT IN ('x')", {"null", "y"}),
+        ("NOT labels['a'] ~= 'X'", {"null", "y"}),
+        ("labels['a'] IS NULL", {"null"}),
+        ("labels['a'] EXISTS", {"x", "y"}),
+        ("field['kind'] = 'Deployment' AND field['kind'] = 'DaemonSet'", set()),
+    ],
+)
+def test_what_is_missing_is_unequal(rows, text, names):
+    rows.create(name="null", kind="Deployment")
+    rows.create(name="x", kind="Deployment", note="x", labels={"a": "x"})
+    rows.create(name="y", kind="Deployment", note="y", labels={"a": "y"})
+    found = rows.filter(compile_filter(RowFilters, text)).values_list("name", flat=True)
+    assert set(found) == names
+
+
+@pytest.mark.parametrize(
+    "text",
+    [" OR ".join(["labels['a'] NOT IN ('b','c')"] * 30), "NOT " * 250 + "field['name'] = 'x'"],
+)
+def test_the_database_takes_long_filters(rows, text):
+    assert not rows.filter(compile_filter(RowFilters, text)).exists()
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="GIN is PostgreSQL's")
+@pytest.mark.parametrize("condition", ["= 'x'", "IN ('x', 'y')", "EXISTS"])
+def test_an_index_serves_labels(rows, condition):
+    rows.bulk_create(Row(name="n", kind="Deployment", labels={f"k{n}": "v"}) for n in range(2000))
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE INDEX rows_labels ON filterlang_rows_row USING gin (labels)")
+        cursor.execute("ANALYZE filterlang_rows_row")
+    plan = rows.filter(compile_filter(RowFilters, f"labels['a'] {condition}")).explain()
+    assert "Bitmap Index Scan on rows_labels" in plan
+    assert "Seq Scan" not in plan

@@ -1,0 +1,103 @@
+import pytest
+
+from filterlang.diagnosis import closest
+from filterlang.errors import FilterError
+from filterlang.parser import parse
+
+TERM = "expected a term such as field['name'], NOT or '('"
+NAME = "expected a quoted name"
+OPERATOR = "expected an operator"
+VALUE = "expected a quoted value, an integer, true or false"
+JOIN = "expected AND, OR, ')' or the end"
+
+
+@pytest.mark.parametrize(
+    ("text", "position", "message", "suggestion"),
+    [
+        # A term.
+        ("namespace = 'x'", 0, TERM, "write field['namespace']"),
+        ("  name = 'x'", 2, TERM, "write field['name']"),
+        ("labels.app/name = 'x'", 0, TERM, "write field['labels.app/name']"),
+        ("Field['name'] = 'x'", 0, TERM, "write field['name']"),
+        ("LABELS[\"app\"] = 'x'", 0, TERM, "write labels['app']"),
+        ("field [ 'name' ] = 'x'", 0, TERM, "write field['name']"),
+        ("NOTfield['a'] = 'x'", 0, TERM, "put a space after NOT"),
+        ("NOT", 3, TERM, ""),
+        ("()", 1, TERM, ""),
+        ("(", 1, TERM, ""),
+        ("= 'x'", 0, TERM, ""),
+        ("AND field['a']=1", 0, TERM, ""),
+        ("field['a']=1 AND", 16, TERM, ""),
+        ("field['a']=1 AND OR field['a']=1", 17, TERM, ""),
+        ("field['a']=1 AND b=1", 17, TERM, "write field['b']"),
+        # Its name.
+        ("field[name] = 'x'", 6, NAME, "quote the name: 'name'"),
+        ("field[] = 'x'", 6, NAME, ""),
+        ("field[", 6, NAME, ""),
+        ("field['name = 1", 6, "unterminated quoted name", "close it with '"),
+        ('labels["a', 7, "unterminated quoted name", 'close it with "'),
+        ("field['name' = 'x'", 13, "expected ]", ""),
+        # Its operator.
+        ("field['a'] == 'x'", 11, OPERATOR, "did you mean = ?"),
+        ("field['a'] <> 'x'", 11, OPERATOR, "did you mean != ?"),
+        ("field['a'] =~ 'x'", 11, OPERATOR, "did you mean ~= ?"),
+        ("field['a'] => 1", 11, OPERATOR, "did you mean >= ?"),
+        ("field['a']:'x'", 10, OPERATOR, "did you mean = ?"),
+        ("field['a'] like 'x'", 11, OPERATOR, "did you mean CONTAINS ?"),
+        ("field['a'] startswith 'x'", 11, OPERATOR, "did you mean STARTS_WITH ?"),
+        ("field['a'] contain 'x'", 11, OPERATOR, "did you mean CONTAINS ?"),
+        ("field['a'] is 'x'", 11, OPERATOR, "did you mean = ?"),
+        ("field['a'] not 'x'", 11, OPERATOR, "did you mean NOT IN ?"),
+        ("field['a'] <<< 'x'", 11, OPERATOR, ""),
+        ("field['a'] 'x'", 11, OPERATOR, ""),
+        ("field['a']", 10, OPERATOR, ""),
+        # Its values.
+        ("field['a'] = x", 13, VALUE, "quote the value: 'x'"),
+        ("field['a'] = 2026-01-31T00:00:00Z", 13, VALUE, "quote the value: '2026-01-31T00:00:00Z'"),
+        ("field['a'] = 0198f0aa-1", 13, VALUE, "quote the value: '0198f0aa-1'"),
+        ("field['a'] = ('x')", 13, VALUE, ""),
+        ("field['a'] =", 12, VALUE, ""),
+        ("field['a'] = 'x", 13, "unterminated quoted value", "close it with '"),
+        ('field["a"] = "x\'', 13, "unterminated quoted value", 'close it with "'),
+        ("field['a'] = 'x\\'", 13, "unterminated quoted value", "close it with '"),
+        ("field['a'] = 'x''", 13, "unterminated quoted value", "close it with '"),
+        ("field['a'] IN 'x'", 14, "expected '('", ""),
+        ("field['a'] IN ()", 15, VALUE, ""),
+        ("field['a'] IN ('x',)", 19, VALUE, ""),
+        ("field['a'] IN ('x' 'y')", 19, "expected ',' or ')'", ""),
+        ("field['a'] IN ('x'", 18, "expected ',' or ')'", ""),
+        ("field['a'] BETWEEN 1, 2", 20, "expected AND", ""),
+        ("field['a'] BETWEEN 1", 20, "expected AND", ""),
+        # What follows it.
+        ("field['a']=1 field['b']=1", 13, JOIN, "put AND or OR between two terms"),
+        ("field['a']=1 && field['b']=1", 13, JOIN, "did you mean AND ?"),
+        ("field['a']=1, field['b']=1", 12, JOIN, "did you mean AND ?"),
+        ("field['a']=1 || field['b']=1", 13, JOIN, "did you mean OR ?"),
+        ("field['a']=1 ORfield['b']=1", 13, JOIN, "put a space after OR"),
+        ("field['a']='it's'", 15, JOIN, "write a quote inside a value twice: ''"),
+    ],
+)
+def test_position_message_and_suggestion(text, position, message, suggestion):
+    with pytest.raises(FilterError) as caught:
+        parse(text)
+    error = caught.value
+    assert (error.code, error.position, error.message, error.suggestion) == (
+        "syntax",
+        position,
+        message,
+        suggestion,
+    )
+
+
+def test_an_error_reads_as_message_and_suggestion():
+    with pytest.raises(FilterError) as caught:
+        parse("field['a'] == 1")
+    assert str(caught.value) == "expected an operator; did you mean = ?"
+
+
+@pytest.mark.parametrize(
+    ("word", "choice"),
+    [("deployment", "Deployment"), ("Deploy", "Deployment"), ("x", ""), ("Deployment" * 10, "")],
+)
+def test_closest(word, choice):
+    assert closest(word, ["Deployment", "StatefulSet"]) == choice

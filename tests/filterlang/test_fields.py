@@ -1,0 +1,141 @@
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+from django_filters import BooleanFilter, CharFilter, FilterSet, NumberFilter
+
+from filterlang.errors import FilterError
+from filterlang.fields import Field, field_set, find
+from filterlang.nodes import Term
+from tests.filterlang.rows import RowFilters
+
+FIELDS = field_set(RowFilters)
+ALL = "id, name, note, kind, health_status, size_bytes, created_at, locked, paused, labels['<key>']"
+
+
+def refused(name, operator="="):
+    with pytest.raises(FilterError) as caught:
+        find(FIELDS, Term(name, 6, operator, 14))
+    error = caught.value
+    return error.code, error.position, error.message, error.suggestion
+
+
+def test_a_field_set_is_what_the_filterset_declares():
+    assert {
+        name: (field.type.name, field.path, field.equals, field.inverted)
+        for name, field in FIELDS.items()
+    } == {
+        "id": ("uuid", "uid", "uid__exact", False),
+        "name": ("string", "name", "name__exact", False),
+        "note": ("string", "note", "note__exact", False),
+        "kind": ("enum", "kind", "kind__exact", False),
+        "health_status": ("enum", "health", "health__exact", False),
+        "size_bytes": ("integer", "size", "size__exact", False),
+        "created_at": ("timestamp", "created_at", "created_at__exact", False),
+        "locked": ("boolean", "lock_id", "lock_id__isnull", True),
+        "paused": ("boolean", "paused", "paused__exact", False),
+        "labels": ("label", "labels", "labels__exact", False),
+    }
+
+
+def test_it_is_made_once():
+    assert field_set(RowFilters) is FIELDS
+
+
+@pytest.mark.parametrize(
+    ("name", "field", "key"),
+    [
+        ("kind", "kind", None),
+        ("labels.app", "labels", "app"),
+        ("labels.a.b/c", "labels", "a.b/c"),
+        ("labels.", "labels", ""),
+    ],
+)
+def test_find(name, field, key):
+    assert find(FIELDS, Term(name, 6, "=", 14)) == (FIELDS[field], key)
+
+
+@pytest.mark.parametrize(
+    ("name", "suggestion"),
+    [
+        ("nam", "did you mean 'name'?"),
+        ("KIND", "did you mean 'kind'?"),
+        ("label", "did you mean 'labels'?"),
+        ("labels", "write labels['<key>']"),
+        ("kind.x", "did you mean 'kind'?"),
+        ("", ""),
+        ("created_at__year", "did you mean 'created_at'?"),
+        ("pk", ""),
+        ("_state", ""),
+    ],
+)
+def test_an_unknown_field(name, suggestion):
+    message = f"unknown field '{name}'; filterable fields: {ALL}"
+    assert refused(name) == ("unknown_field", 6, message, suggestion)
+
+
+EQUALITY = ["=", "!=", "IN", "NOT IN"]
+ORDER = ["=", "!=", "<", "<=", ">", ">=", "BETWEEN", "IN", "NOT IN"]
+TEXT = [*EQUALITY, "~=", "CONTAINS", "STARTS_WITH", "ENDS_WITH"]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "allowed"),
+    [
+        ("id", "uuid", EQUALITY),
+        ("kind", "enum", EQUALITY),
+        ("paused", "boolean", ["=", "!="]),
+        ("size_bytes", "integer", ORDER),
+        ("created_at", "timestamp", ORDER),
+        ("name", "string", TEXT),
+        ("labels.app", "label", [*TEXT, "EXISTS", "IS NULL", "IS NOT NULL"]),
+    ],
+)
+@pytest.mark.parametrize(
+    "operator",
+    [*ORDER, "~=", "CONTAINS", "STARTS_WITH", "ENDS_WITH", "EXISTS", "IS NULL", "IS NOT NULL"],
+)
+def test_operators_by_type(name, kind, allowed, operator):
+    if operator in allowed:
+        assert find(FIELDS, Term(name, 6, operator, 14))[0].type.name == kind
+    else:
+        message = f"not allowed for field '{name}' ({kind})"
+        suggestion = f"allowed: {', '.join(allowed)}"
+        assert refused(name, operator) == ("operator", 14, message, suggestion)
+
+
+class ByMethod(FilterSet):
+    name = CharFilter(method="by_name")
+
+
+class ByLookup(FilterSet):
+    name = CharFilter(lookup_expr="iexact")
+
+
+class ByExclusion(FilterSet):
+    name = CharFilter(exclude=True)
+
+
+@pytest.mark.parametrize("filterset", [ByMethod, ByLookup, ByExclusion])
+def test_a_filter_that_cannot_be_honoured(filterset):
+    with pytest.raises(ImproperlyConfigured) as caught:
+        field_set(filterset)
+    assert str(caught.value) == (
+        f"{filterset.__name__}.name: the filter language takes `method` from no filter, "
+        "`lookup_expr` and `exclude` from a boolean only"
+    )
+
+
+def test_a_filter_without_a_type():
+    class Numbers(FilterSet):
+        size = NumberFilter()
+
+    with pytest.raises(ImproperlyConfigured, match="no type for DecimalField"):
+        field_set(Numbers)
+
+
+def test_a_boolean_may_be_excluded_and_looked_up():
+    class Locks(FilterSet):
+        free = BooleanFilter(field_name="lock_id", lookup_expr="isnull")
+
+    (field,) = field_set(Locks).values()
+    assert isinstance(field, Field)
+    assert (field.equals, field.inverted) == ("lock_id__isnull", False)

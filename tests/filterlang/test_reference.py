@@ -1,0 +1,87 @@
+"""docs/reference/filter-language.md says what the code does."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from filterlang import backend, filters, grammar
+from filterlang.compiler import compile_filter
+from filterlang.errors import Code, FilterError
+from filterlang.fields import field_set
+from filterlang.parser import parse
+from tests.filterlang.rows import RowFilters
+
+PAGE = Path(__file__).parents[2].joinpath("docs/reference/filter-language.md").read_text()
+
+
+def table(heading):
+    """The rows of the first table below a heading, as lists of cells."""
+    below = PAGE.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    lines = [line for line in below.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+
+
+def code(cell):
+    return re.findall(r"`([^`]+)`", cell)
+
+
+def test_types_and_operators():
+    types = {
+        field.type.name: list(field.type.operators) for field in field_set(RowFilters).values()
+    }
+    assert {kind: code(operators) for kind, operators, _ in table("Types and operators")} == types
+
+
+def test_every_operator_is_of_some_type():
+    types = [set(code(operators)) for _, operators, _ in table("Types and operators")]
+    assert set.union(*types) == set(grammar.OPERATORS)
+
+
+def test_keywords():
+    listed = code(PAGE.split("- Keywords (")[1].split(")")[0])
+    used = {
+        word for operator in grammar.OPERATORS for word in operator.split() if word.isidentifier()
+    }
+    assert set(listed) == used | {"AND", "OR", "true", "false"}
+    shown = set(re.findall(r"\b[A-Z_]{2,}\b", PAGE.split("```")[5]))
+    assert shown == used | {"AND", "OR"}
+
+
+def test_error_codes():
+    assert [code(cell) for cell, _ in table("Errors")] == [[str(reason)] for reason in Code]
+
+
+def test_limits():
+    assert f"- {grammar.MAX_LENGTH} characters." in PAGE
+    assert f"- {grammar.MAX_DEPTH} nested parentheses." in PAGE
+    assert f"{filters.INT64_MIN} to {filters.INT64_MAX}" in PAGE
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        *re.findall(r"```\n(field.*)\n```", PAGE),
+        *re.findall(r"filter=([^\n\"]+)\"\n", PAGE),
+        *[
+            expression
+            for expression in re.findall(r"`((?:NOT )?(?:field|labels)\['[^`]+)`", PAGE)
+            if " == " not in expression and re.search(r"\] \S", expression)
+        ],
+    ],
+)
+def test_examples_are_of_the_language(expression):
+    assert parse(expression)
+
+
+def test_the_example_of_an_error():
+    (example,) = map(json.loads, re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL))
+    (text,) = re.findall(r"For `(.*)`:", PAGE)
+    with pytest.raises(FilterError) as caught:
+        compile_filter(RowFilters, text)
+    error = backend.InvalidFilter(caught.value)
+    assert example["error"]["code"] == error.status_code
+    assert example["error"]["message"] == error.detail
+    (details,) = example["error"]["details"]
+    assert (details["reason"], details["metadata"]) == (error.default_code, error.metadata)
