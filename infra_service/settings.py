@@ -105,6 +105,9 @@ if _database["ENGINE"] == "django.db.backends.postgresql":
             "min_size": env.int("DATABASE_POOL_MIN", default=1),
             "max_size": env.int("DATABASE_POOL_MAX", default=10),
             "timeout": env.int("DATABASE_POOL_TIMEOUT", default=10),
+            # The pool doubles its pauses, up to this: with its default of five minutes a service
+            # whose database was away for long stays away as long again. Requests start anew.
+            "reconnect_timeout": 3,
         },
         # Only together do these two spare the server's parser and planner. Prepared from the third
         # use on: migrations send several commands at once, once, which cannot be prepared.
