@@ -102,19 +102,26 @@ REFUSED: dict[str, tuple[Any, list[tuple[str, str]]]] = {
     "a number for a scope": ({**GOOD, "scopes": [7]}, [("scopes.0", "UNKNOWN_SCOPE")]),
     "very many scopes": ({**GOOD, "scopes": ["x"] * 1000}, [("scopes", "MAX_LENGTH")]),
     "an end without an offset": (
-        {**GOOD, "expires_at": "2999-01-01T00:00:00"}, [("expires_at", "INVALID")],
+        {**GOOD, "expires_at": "2999-01-01T00:00:00"},
+        [("expires_at", "INVALID")],
     ),
-    "an end in the past": ({**GOOD, "expires_at": "2020-01-01T00:00:00Z"}, [("expires_at", "PAST")]),
+    "an end in the past": (
+        {**GOOD, "expires_at": "2020-01-01T00:00:00Z"},
+        [("expires_at", "PAST")],
+    ),
     "a day that is none": (
-        {**GOOD, "expires_at": "2999-02-30T00:00:00Z"}, [("expires_at", "INVALID")],
+        {**GOOD, "expires_at": "2999-02-30T00:00:00Z"},
+        [("expires_at", "INVALID")],
     ),
     "an end after all years": (
-        {**GOOD, "expires_at": "9999-12-31T23:59:59-05:00"}, [("expires_at", "INVALID")],
+        {**GOOD, "expires_at": "9999-12-31T23:59:59-05:00"},
+        [("expires_at", "INVALID")],
     ),
     "a number for an end": ({**GOOD, "expires_at": 4102444800}, [("expires_at", "INVALID")]),
     "a text for a binding": ({**GOOD, "binding": "x"}, [("binding", "INVALID")]),
     "a cluster that is none": (
-        {**GOOD, "binding": {"cluster_id": "x"}}, [("binding.cluster_id", "INVALID")],
+        {**GOOD, "binding": {"cluster_id": "x"}},
+        [("binding.cluster_id", "INVALID")],
     ),
     "bound both ways": (
         {
@@ -124,9 +131,10 @@ REFUSED: dict[str, tuple[Any, list[tuple[str, str]]]] = {
         [("binding.cluster_id", "BOTH")],
     ),
     "bound to no component": (
-        {**GOOD, "binding": {"component_ids": []}}, [("binding.component_ids", "EMPTY")],
+        {**GOOD, "binding": {"component_ids": []}},
+        [("binding.component_ids", "EMPTY")],
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("body", "faults"), REFUSED.values(), ids=REFUSED.keys())

@@ -44,23 +44,43 @@ MASKED: dict[str, tuple[Any, str, dict[str, Any]]] = {
     "an empty list": ({"api_key": NEW, "update_mask": []}, "", NEW),
     "a null mask": ({"api_key": NEW, "update_mask": None}, "", NEW),
     "a text": ({"api_key": ALL, "update_mask": "name"}, "", NEW),
-    "two in a text": ({"api_key": ALL, "update_mask": "name, scopes"}, "", {**NEW, "scopes": ["state:read"]}),
+    "two in a text": (
+        {"api_key": ALL, "update_mask": "name, scopes"},
+        "",
+        {**NEW, "scopes": ["state:read"]},
+    ),
     "a list": ({"api_key": ALL, "update_mask": ["name"]}, "", NEW),
     "in the query": ({"api_key": ALL}, "?update_mask=name", NEW),
     "camel case in the query": ({"api_key": ALL}, "?updateMask=expiresAt", {"expires_at": None}),
     "camel case": ({"api_key": ALL, "updateMask": "expiresAt"}, "", {"expires_at": None}),
     "beside the fields": ({**ALL, "update_mask": "name"}, "", NEW),
-    "in the mask, not in the body": ({"api_key": {}, "update_mask": "expires_at"}, "", {"expires_at": None}),
-    "in the body, not in the mask": ({"api_key": ALL, "update_mask": ["expires_at"]}, "", {"expires_at": None}),
+    "in the mask, not in the body": (
+        {"api_key": {}, "update_mask": "expires_at"},
+        "",
+        {"expires_at": None},
+    ),
+    "in the body, not in the mask": (
+        {"api_key": ALL, "update_mask": ["expires_at"]},
+        "",
+        {"expires_at": None},
+    ),
     "all": ({"api_key": ALL, "update_mask": "*"}, "", ALL),
     "all, with what is not there": (
-        {"api_key": {"name": "new", "scopes": ["state:read"]}, "update_mask": "*"}, "", ALL,
+        {"api_key": {"name": "new", "scopes": ["state:read"]}, "update_mask": "*"},
+        "",
+        ALL,
     ),
     "put out only": (
-        {"api_key": {**NEW, "status": "x", "id": 5, "created_at": None}}, "", NEW,
+        {"api_key": {**NEW, "status": "x", "id": 5, "created_at": None}},
+        "",
+        NEW,
     ),
-    "put out only, in the mask": ({"api_key": NEW, "update_mask": "name,status,lastUsedAt"}, "", NEW),
-}  # fmt: skip
+    "put out only, in the mask": (
+        {"api_key": NEW, "update_mask": "name,status,lastUsedAt"},
+        "",
+        NEW,
+    ),
+}
 
 
 @pytest.mark.parametrize(("body", "query", "effect"), MASKED.values(), ids=MASKED.keys())
@@ -71,26 +91,44 @@ def test_what_is_changed(
 
 
 REFUSED: dict[str, tuple[Any, str, list[tuple[str, str]]]] = {
-    "an unknown path": ({"api_key": NEW, "update_mask": "nam"}, "", [("update_mask", "UNKNOWN_PATH")]),
-    "a path into a field": (
-        {"api_key": NEW, "update_mask": "binding.cluster_id"}, "", [("update_mask", "UNKNOWN_PATH")],
+    "an unknown path": (
+        {"api_key": NEW, "update_mask": "nam"},
+        "",
+        [("update_mask", "UNKNOWN_PATH")],
     ),
-    "a mask twice": ({"api_key": NEW, "update_mask": "name"}, "?update_mask=name", [("update_mask", "DUPLICATE")]),
+    "a path into a field": (
+        {"api_key": NEW, "update_mask": "binding.cluster_id"},
+        "",
+        [("update_mask", "UNKNOWN_PATH")],
+    ),
+    "a mask twice": (
+        {"api_key": NEW, "update_mask": "name"},
+        "?update_mask=name",
+        [("update_mask", "DUPLICATE")],
+    ),
     "a number for a mask": ({"api_key": NEW, "update_mask": 5}, "", [("update_mask", "INVALID")]),
     "numbers in a mask": ({"api_key": NEW, "update_mask": [5]}, "", [("update_mask", "INVALID")]),
     "all and more": ({"api_key": ALL, "update_mask": "*,name"}, "", [("update_mask", "INVALID")]),
     "an unknown field": ({"api_key": {"nam": "x"}}, "", [("api_key.nam", "UNKNOWN_FIELD")]),
     "an unknown field outside the mask": (
-        {"api_key": {**NEW, "nam": "x"}, "update_mask": "name"}, "", [("api_key.nam", "UNKNOWN_FIELD")],
+        {"api_key": {**NEW, "nam": "x"}, "update_mask": "name"},
+        "",
+        [("api_key.nam", "UNKNOWN_FIELD")],
     ),
     "the name cleared": ({"name": None}, "", [("name", "NULL")]),
     "all without the name": (
-        {"api_key": {"scopes": ["state:read"]}, "update_mask": "*"}, "", [("api_key.name", "NULL")],
+        {"api_key": {"scopes": ["state:read"]}, "update_mask": "*"},
+        "",
+        [("api_key.name", "NULL")],
     ),
     "no scopes": ({"scopes": []}, "", [("scopes", "EMPTY")]),
     "an end in the past": ({"expires_at": "2020-01-01T00:00:00Z"}, "", [("expires_at", "PAST")]),
-    "beside the wrapper": ({"api_key": NEW, "updatemask": "x"}, "", [("updatemask", "UNKNOWN_FIELD")]),
-}  # fmt: skip
+    "beside the wrapper": (
+        {"api_key": NEW, "updatemask": "x"},
+        "",
+        [("updatemask", "UNKNOWN_FIELD")],
+    ),
+}
 
 
 @pytest.mark.parametrize(("body", "query", "faults"), REFUSED.values(), ids=REFUSED.keys())
@@ -207,7 +245,7 @@ def test_who_loses_every_race_is_told(
     owner: KeyOwner, target: KeyOwner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(api_keys, "_ATTEMPTS", 2)
-    monkeypatch.setattr(ApiKeyQuerySet, "as_seen", lambda self, key: self.none())
+    monkeypatch.setattr(ApiKeyQuerySet, "as_seen", lambda self, _key: self.none())
 
     for response in (
         owner.send("PATCH", target.path, {"name": "new"}),
