@@ -137,7 +137,9 @@ def storm(backend: Backend, until: float) -> Counter[str]:
                 continue
             for _ in range(choice.randrange(3)):
                 # A locked writer may send any serial.
-                body = document(choice.randrange(1000), by=lock_id, filler="x" * 20_000)
+                # Never the same twice: a repeated push makes no version.
+                unique = str(uuid.uuid4())
+                body = document(choice.randrange(1000), by=unique, filler="x" * 20_000)
                 seen[f"locked push {backend.push(body, lock_id).status}"] += 1
                 assert backend.get().body == body
             seen[f"unlock {backend.unlock(lock_id).status}"] += 1
