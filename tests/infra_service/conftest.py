@@ -1,0 +1,3 @@
+from tests.workloads.conftest import cluster, workload
+
+__all__ = ["cluster", "workload"]
