@@ -56,6 +56,12 @@ class LiveServer:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
+    @property
+    def pid(self) -> int:
+        """The process that started all others."""
+        assert self._process is not None
+        return self._process.pid
+
     def manage(self, *arguments: str) -> str:
         """Run a management command on the server's database and return what it prints."""
         command = [sys.executable, "manage.py", *arguments]
