@@ -130,6 +130,8 @@ class Limiter:
                 self._counters = self._connect()
             count = self._counters.hit(name, window)
         except (redis.RedisError, OSError) as error:
+            if time.monotonic() < self._paused_until:  # another thread has said so
+                return None
             self._paused_until = time.monotonic() + _PAUSE
             log.warning("rate_limits_unavailable", error=repr(error), uncounted_seconds=_PAUSE)
             return None

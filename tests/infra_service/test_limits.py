@@ -81,7 +81,12 @@ def test_redis_counts() -> None:
 
     sent = [command for command in commands if command[0] not in {"CLIENT", "HELLO"}]
     key = "infra-service:limit:a:1"
-    assert sent[:4] == [["MULTI"], ["SET", key, "0", "NX", "EX", "120"], ["INCR", key], ["EXEC"]]
+    assert sent[:4] == [
+        ["MULTI"],
+        ["SET", key, "0", "NX", "EX", "120"],
+        ["INCRBY", key, "1"],
+        ["EXEC"],
+    ]
 
 
 class Away:
@@ -111,6 +116,21 @@ def test_without_counters_requests_go_on(
     now[0] += 5
     limiter.seconds_to_wait("x", 1)
     assert away.asked == 2
+
+
+def test_threads_that_fail_together_say_it_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    logged: list[str] = []
+    monkeypatch.setattr(limits.log, "warning", lambda event, **_more: logged.append(event))
+    limiter = Limiter(lambda: Away(OSError("down")))
+
+    def away_and_another_was_first() -> Any:
+        limiter._paused_until = time.monotonic() + 5
+        raise OSError("down")
+
+    limiter._connect = away_and_another_was_first
+
+    assert limiter.seconds_to_wait("x", 1) is None
+    assert logged == []
 
 
 def test_a_redis_that_does_not_answer_is_not_waited_for_long() -> None:
