@@ -89,11 +89,15 @@ class LiveServer:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
+        self.wait_until_ready(self._process)
+
+    def wait_until_ready(self, process: subprocess.Popen[Any]) -> None:
+        """Wait until the service that this process is answers, or fail with its log."""
         for _ in range(400):
             with contextlib.suppress(OSError, http.client.HTTPException):
                 if self.request("GET", "/readyz").status == 200:
                     return
-            if self._process.poll() is not None:
+            if process.poll() is not None:
                 break
             time.sleep(0.05)
         raise RuntimeError(self.log.read_text())
@@ -106,8 +110,17 @@ class LiveServer:
 
     def stop(self) -> int:
         """End it as an operator does, and return its exit code."""
+        self.signal(signal.SIGTERM)
+        return self.ended()
+
+    def signal(self, number: signal.Signals, *, to_all: bool = False) -> None:
+        """Send a signal to gunicorn's master, or as a terminal does to every process of it."""
         assert self._process is not None
-        self._process.terminate()
+        (os.killpg if to_all else os.kill)(self._process.pid, number)
+
+    def ended(self) -> int:
+        """Wait for its end, and return its exit code."""
+        assert self._process is not None
         code = self._process.wait(60)
         self._process = None
         return code
