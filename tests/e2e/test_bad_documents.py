@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.backend import Backend, content_md5, document, lock_info
-from tests.e2e.database import contradictions, snapshot
+from tests.e2e.database import problems, snapshot
 from tests.e2e.forms import assert_error
 
 DEEP = 100_000
@@ -25,7 +25,7 @@ def untouched(backend: Backend) -> Iterator[Backend]:
     assert backend.get().body == document(7)
     assert backend.holder() is None
     assert backend.push(document(8)).status == 200
-    assert contradictions(backend.server) == []
+    assert problems(backend) == []
 
 
 def head(**values: Any) -> bytes:
@@ -116,8 +116,7 @@ def test_outermost_serials_are_good(backend: Backend, serial: int) -> None:
     body = document(serial, lineage="ä" * 255)
     assert backend.push(body).status == 200
     assert backend.get().body == body
-    state = snapshot(backend.server).state(backend.component_id, backend.environment_id)
-    assert state is not None
+    (state,) = snapshot(backend.server, backend).states
     assert (state["serial"], state["lineage"]) == (serial, "ä" * 255)
 
 

@@ -131,11 +131,6 @@ def test_from_nothing_to_a_stored_state_and_again(quickstart: Quickstart, tmp_pa
     tf.write(ONE.replace("first", "changed"))
     assert "Resources: 0 added, 1 changed" in tf.apply().out
     assert quickstart.interrupt() == 0
-
-
-def test_ctrl_c_says_nothing_bad(quickstart: Quickstart) -> None:
-    quickstart.start()
-    assert quickstart.interrupt() == 0
     log = quickstart.place.log.read_text()
     assert "Traceback" not in log
     assert "isp_" not in log
