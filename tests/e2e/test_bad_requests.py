@@ -13,7 +13,7 @@ from tests.e2e.forms import assert_error
 from tests.e2e.wire import Wire
 from tests.server import LiveServer
 
-COMPONENT, ENVIRONMENT = uuid.uuid4(), uuid.uuid4()
+COMPONENT, ENVIRONMENT = uuid.UUID(int=1), uuid.UUID(int=2)
 BAD_IDS = [
     "x",
     "1",
