@@ -68,7 +68,11 @@ class LiveServer:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
-    def manage(self, *commands: Sequence[str]) -> list[str]:
+    def manage(self, *command: str) -> str:
+        """Run a management command on the server's database and return what it prints."""
+        return self.manage_all(command)[0]
+
+    def manage_all(self, *commands: Sequence[str]) -> list[str]:
         """Run management commands on the server's database, in one process, for speed.
 
         Return what each of them prints.
@@ -88,12 +92,14 @@ class LiveServer:
         """Migrate the database and make the user ``operator``."""
         self.environment["DJANGO_SUPERUSER_PASSWORD"] = secrets.token_urlsafe(12)
         names = ("--username", "operator", "--email", "operator@example.com")
-        self.manage(("migrate", "--verbosity", "0"), ("createsuperuser", "--noinput", *names))
+        self.manage_all(("migrate", "--verbosity", "0"), ("createsuperuser", "--noinput", *names))
 
     def tokens(self, *scopes: str) -> list[str]:
         """Issue a personal access token for each comma-separated list of scopes."""
         start = ("issue_token", "--user", "operator", "--name", "test", "--json", "--scopes")
-        return [json.loads(text)["secret"] for text in self.manage(*((*start, s) for s in scopes))]
+        return [
+            json.loads(text)["secret"] for text in self.manage_all(*((*start, s) for s in scopes))
+        ]
 
     def token(self, *scopes: str) -> str:
         """Issue a personal access token."""
