@@ -103,7 +103,7 @@ def views() -> dict[str, Any]:
         permission_classes: Any = ()
         throttle_classes: Any = ()
 
-        def get(self, request: Any) -> Response:
+        def get(self, _request: Any) -> Response:
             return Response({"status": "ok"})
 
     class Ours(Plain):
