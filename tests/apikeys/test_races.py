@@ -21,7 +21,7 @@ class LiveKey:
     def __init__(self, server: LiveServer, name: str) -> None:
         self.server = server
         options = ("--user", "operator", "--name", name, "--scopes", ",".join(SCOPES), "--json")
-        (seeded,) = json.loads(server.manage(("seed_apikeys", *options))[0])["api_keys"]
+        (seeded,) = json.loads(server.manage("seed_apikeys", *options))["api_keys"]
         self.secret: str = seeded["secret"]
 
     def send(self, method: str, path: str, body: Any = None, *, secret: str = "") -> Answer:
