@@ -107,6 +107,7 @@ class LiveServer:
 
     def start(self) -> None:
         """Start gunicorn, in a process group of its own, and wait until it is ready."""
+        assert not self.is_running
         arguments = ("-c", "python:infra_service.gunicorn", "infra_service.wsgi")
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
@@ -129,6 +130,10 @@ class LiveServer:
                 break
             time.sleep(0.05)
         raise RuntimeError(self.log.read_text())
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None
 
     def workers(self) -> list[int]:
         """Return the process ids of gunicorn's workers."""

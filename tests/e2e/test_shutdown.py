@@ -28,9 +28,11 @@ def own() -> Iterator[Backend]:
 
 
 @pytest.fixture
-def running(own: Backend) -> Backend:
+def running(own: Backend) -> Iterator[Backend]:
     own.server.start()
-    return Backend(own.server, own.token)
+    yield Backend(own.server, own.token)
+    if own.server.is_running:  # the test has failed
+        own.server.kill()
 
 
 def assert_free(port: int) -> None:
