@@ -54,6 +54,7 @@ def other_connection(db: None) -> Iterator[Any]:
     ApiKey.objects.using("other").all().delete()
     User.objects.using("other").all().delete()
     other.close()
+    other.close_pool()
     del connections["other"]
 
 
