@@ -115,7 +115,7 @@ def requests(server: LiveServer, client: Client, url: str, late_token: str, rows
 
 
 def filters_of_states() -> Iterator[tuple[str, str]]:
-    from states.models import Application, Environment, State  # noqa: PLC0415 - after set-up
+    from states.models import Application, Environment, State
 
     ordered = State.objects.order_by("id")
     total = ordered.count()
@@ -159,7 +159,7 @@ def filters_of_states() -> Iterator[tuple[str, str]]:
 
 
 def filters_of_workloads(cluster: Any) -> Iterator[tuple[str, str]]:
-    from workloads.models import Workload  # noqa: PLC0415 - after set-up
+    from workloads.models import Workload
 
     members = Workload.objects.filter(cluster=cluster).order_by("namespace", "name")
     one = members[members.count() // 2]
@@ -187,7 +187,7 @@ def filters_of_workloads(cluster: Any) -> Iterator[tuple[str, str]]:
 
 
 def explain(client: Any, path: str, table: str, filters: Iterator[tuple[str, str]]) -> None:
-    from tests.plans import plans_of  # noqa: PLC0415 - after set-up
+    from tests.plans import plans_of
 
     print(f"{table:28} {'page 1':>9} {'rows read':>9}  read by")
     for name, text in filters:
@@ -205,7 +205,7 @@ def explain(client: Any, path: str, table: str, filters: Iterator[tuple[str, str
 
 def newest_two_percent() -> None:
     """Give the newest states an application and an environment of their own, once."""
-    from states.models import Application, Environment, State  # noqa: PLC0415 - after set-up
+    from states.models import Application, Environment, State
 
     if Application.objects.filter(name="bench: the newest").exists():
         return
@@ -223,17 +223,17 @@ def bench(url: str, rows: int) -> None:
     settings = "tests.bench.peers"
     environment = {"DATABASE_URL": url, "DJANGO_SETTINGS_MODULE": settings, "WEB_WORKERS": "1"}
     with serving(**environment) as server:
-        os.environ.update(server.environment, ALLOWED_HOSTS="*")
-        import django  # noqa: PLC0415 - after the environment
+        os.environ.update(server.environment, ALLOWED_HOSTS="*", LOG_LEVEL="ERROR")
+        import django
 
         django.setup()
-        from django.http import QueryDict  # noqa: PLC0415 - after set-up
-        from django.test import Client as InProcess  # noqa: PLC0415 - after set-up
+        from django.http import QueryDict
+        from django.test import Client as InProcess
 
-        from infra_service.api import pagination  # noqa: PLC0415 - after set-up
-        from infra_service.demo.loading import refresh_statistics  # noqa: PLC0415 - after set-up
-        from states.models import State  # noqa: PLC0415 - after set-up
-        from workloads.models import Cluster  # noqa: PLC0415 - after set-up
+        from infra_service.api import pagination
+        from infra_service.demo.loading import refresh_statistics
+        from states.models import State
+        from workloads.models import Cluster
 
         newest_two_percent()
         refresh_statistics(State)
