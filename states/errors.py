@@ -21,6 +21,27 @@ class StateNotFound(NotFound):
     default_detail = "No state is stored for this component and environment."
 
 
+class ApplicationNotFound(NotFound):
+    """There is none, or the token does not reach it."""
+
+    default_code = "APPLICATION_NOT_FOUND"
+    default_detail = "There is no such application."
+
+
+class ComponentNotFound(NotFound):
+    """There is none, or the token does not reach it."""
+
+    default_code = "COMPONENT_NOT_FOUND"
+    default_detail = "There is no such component."
+
+
+class EnvironmentNotFound(NotFound):
+    """There is none, or the token does not reach it."""
+
+    default_code = "ENVIRONMENT_NOT_FOUND"
+    default_detail = "There is no such environment."
+
+
 class InvalidDocument(APIException):
     """The body is no state document: not JSON, no object, or a head that makes no sense."""
 

@@ -9,45 +9,20 @@ from django.db.models.lookups import Exact
 from django.utils import timezone
 from uuid_utils.compat import uuid7
 
+from states.entries import Application, Component, Environment
+from states.fields import CreatedAtField, IdAt
+
 if TYPE_CHECKING:
     import datetime as dt
     import uuid
 
     from apikeys.compiled import Parameter
+    from apikeys.grants import Binding
     from states.lockinfo import LockInfo
 
+__all__ = ["MAX_SERIAL", "Application", "Component", "Environment", "State", "StateVersion"]
+
 MAX_SERIAL = 2**63 - 1
-
-
-class CatalogueEntry(models.Model):
-    """A named thing that states belong to. Ids tell entries apart; names need not differ."""
-
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    name = models.CharField(max_length=200, blank=True)
-    created_at = models.DateTimeField(default=timezone.now, editable=False)
-    updated_at = models.DateTimeField(auto_now=True)
-
-    class Meta:
-        abstract = True
-
-    def __str__(self) -> str:
-        return self.name or str(self.id)
-
-
-class Application(CatalogueEntry):
-    """A group of components."""
-
-
-class Component(CatalogueEntry):
-    """A piece of infrastructure that has one state in each environment."""
-
-    application = models.ForeignKey(
-        Application, on_delete=models.PROTECT, null=True, blank=True, related_name="components"
-    )
-
-
-class Environment(CatalogueEntry):
-    """Where a component is deployed: production, staging and the like."""
 
 
 class StateQuerySet(models.QuerySet["State"]):
@@ -56,6 +31,17 @@ class StateQuerySet(models.QuerySet["State"]):
     def visible(self) -> StateQuerySet:
         """Those that are not deleted."""
         return self.filter(deleted_at=None)
+
+    def inside(self, binding: Binding) -> StateQuerySet:
+        """Those that a token with this binding sees."""
+        if binding.cluster_id is not None:
+            return self.none()
+        inside = self.all()
+        if binding.component_ids is not None:
+            inside = inside.filter(component_id__in=binding.component_ids)
+        if binding.environment_ids is not None:
+            inside = inside.filter(environment_id__in=binding.environment_ids)
+        return inside
 
     def of(
         self, component_id: uuid.UUID | Parameter, environment_id: uuid.UUID | Parameter
@@ -118,7 +104,7 @@ class State(models.Model):
     lock_id = models.UUIDField(null=True)
     lock_info = models.JSONField(null=True)
     lock_acquired_at = models.DateTimeField(null=True)
-    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    created_at = CreatedAtField(default=timezone.now, editable=False)
     updated_at = models.DateTimeField(default=timezone.now)
     deleted_at = models.DateTimeField(null=True)
 
@@ -147,6 +133,33 @@ class State(models.Model):
                     size_bytes__gt=0,
                 ),
             ),
+            models.CheckConstraint(
+                name="state_created_with_its_id",
+                condition=Q(
+                    id__gte=IdAt("created_at", last=False), id__lte=IdAt("created_at", last=True)
+                ),
+            ),
+        ]
+        # For the list of states, which is ordered by id: each ends with it, so that a page is read
+        # and never sorted. The first three tell where a state belongs, and are written once; the
+        # next four change with each push.
+        indexes = [
+            models.Index(name=name, fields=[*fields, "id"], condition=Q(deleted_at=None))
+            for name, fields in {
+                "state_by_application": ["application"],
+                "state_by_application_env": ["application", "environment"],
+                "state_by_environment": ["environment"],
+                "state_by_serial": ["serial"],
+                "state_by_lineage": ["lineage"],
+                "state_by_size": ["size_bytes"],
+                "state_by_update": ["updated_at"],
+            }.items()
+        ] + [
+            models.Index(
+                name="state_locked",
+                fields=["id"],
+                condition=Q(deleted_at=None, lock_id__isnull=False),
+            )
         ]
 
     def __str__(self) -> str:
