@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 from django.conf import settings
+from django.core.exceptions import DisallowedHost
 from uuid_utils.compat import uuid7
 
-from infra_service.api.errors import insecure_transport
+from infra_service.api.errors import bad_request, insecure_transport
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger("infra_service.access")
 
 _WELL_FORMED_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_PROBE: Final = re.compile(r"/(healthz|readyz)/?")
 
 
 class RequestContextMiddleware:
@@ -42,13 +44,12 @@ class RequestContextMiddleware:
             # Only the last entry was written by our own proxy.
             request.META["REMOTE_ADDR"] = hops.rpartition(",")[2].strip()
         with structlog.contextvars.bound_contextvars(request_id=request_id):
-            if self._must_be_refused(request):
-                response: HttpResponse = insecure_transport(request)
-            else:
-                response = self.get_response(request)
+            response = self._refusal(request) or self.get_response(request)
             response["X-Request-ID"] = request_id
-            if request.method == "HEAD" and not response.streaming:
-                response.content = b""  # the headers are a GET's, Content-Length too
+            if not response.streaming:
+                response.setdefault("Content-Length", str(len(response.content)))
+                if request.method == "HEAD":
+                    response.content = b""  # the headers stay a GET's
             self._log(request, response, time.perf_counter() - started)
         return response
 
@@ -56,13 +57,22 @@ class RequestContextMiddleware:
         """Log an exception that no handler knew; Django answers it with handler500."""
         log.error("unhandled_exception", exc_info=exception)
 
-    def _must_be_refused(self, request: HttpRequest) -> bool:
-        """Whether HTTPS is demanded on a path where a redirect would lose data."""
-        return (
-            settings.SECURE_SSL_REDIRECT
-            and not request.is_secure()
-            and any(p.search(request.path.lstrip("/")) for p in self.exempt_from_redirect)
-        )
+    def _refusal(self, request: HttpRequest) -> HttpResponse | None:
+        """Refuse what Django would redirect or answer in HTML, and what is not for this host.
+
+        Probes come to an address, not to a name, and without TLS, so they are let in.
+        """
+        if _PROBE.fullmatch(request.path):
+            return None
+        try:
+            request.get_host()
+        except DisallowedHost as error:
+            return bad_request(request, error)
+        is_insecure = settings.SECURE_SSL_REDIRECT and not request.is_secure()
+        path = request.path.lstrip("/")
+        if is_insecure and any(exempt.search(path) for exempt in self.exempt_from_redirect):
+            return insecure_transport(request)
+        return None
 
     @staticmethod
     def _log(request: HttpRequest, response: HttpResponse, seconds: float) -> None:

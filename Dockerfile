@@ -1,0 +1,26 @@
+# The service as a container: non-root, nothing written but /tmp, one process tree.
+FROM python:3.11-slim AS build
+WORKDIR /app
+RUN python -m venv /venv
+COPY requirements.txt .
+RUN /venv/bin/pip install --no-cache-dir --require-hashes -r requirements.txt
+
+FROM python:3.11-slim
+# The same path as in the build, so that the environment's scripts work.
+COPY --from=build /venv /venv
+WORKDIR /app
+COPY manage.py ./
+COPY infra_service infra_service
+COPY apikeys apikeys
+COPY states states
+COPY workloads workloads
+COPY filterlang filterlang
+RUN /venv/bin/python -m compileall -q . && useradd --system --uid 10001 --no-create-home infra
+USER 10001
+# Settings come from the environment; /dev/shm holds gunicorn's heartbeat files.
+ENV PATH=/venv/bin:$PATH PYTHONUNBUFFERED=1 VAR_DIR=/tmp BIND=0.0.0.0:8000
+EXPOSE 8000
+HEALTHCHECK --interval=10s --timeout=3s --start-period=10s CMD ["python", "-c", \
+    "import urllib.request as r; r.urlopen('http://127.0.0.1:8000/healthz', timeout=2)"]
+STOPSIGNAL SIGTERM
+CMD ["gunicorn", "-c", "python:infra_service.gunicorn", "infra_service.wsgi"]
