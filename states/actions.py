@@ -261,7 +261,7 @@ def _document() -> QuerySet[State, Any]:
     return pushed.values_list("id", *(f"current_version__{name}" for name in version))
 
 
-_DOCUMENT: Final = CompiledQuery(_document)
+_DOCUMENT: Final = CompiledQuery(_document, is_binary=True)
 
 
 def read_current(*, component_id: uuid.UUID, environment_id: uuid.UUID, actor: Actor) -> bytes:
