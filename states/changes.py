@@ -42,8 +42,7 @@ def describe(change: Change, secrets: Secrets | None) -> dict[str, Any]:
 def _attributes(before: Instance, after: Instance, secrets: Secrets | None) -> list[dict[str, Any]]:
     old, new = terraform.decode(before.values), terraform.decode(after.values)
     sides = (old, marks.marks_of(before, old)), (new, marks.marks_of(after, new))
-    mask = masking.mask_of_instance(secrets, *sides)
-    return list(_changes("", *sides[0], *sides[1], mask))
+    return list(_changes("", *sides, masking.mask_of_instance(secrets, *sides)))
 
 
 def _describe_output(change: Change, secrets: Secrets | None) -> dict[str, Any]:
@@ -54,7 +53,7 @@ def _describe_output(change: Change, secrets: Secrets | None) -> dict[str, Any]:
     if before is not None and after is not None:
         marked: Marks = True if before.sensitive or after.sensitive else {}
         old, new = terraform.decode(before.value), terraform.decode(after.value)
-        attributes = list(_changes("value", old, marked, new, marked, Mask(secrets)))
+        attributes = list(_changes("value", (old, marked), (new, marked), Mask(secrets)))
         if before.sensitive != after.sensitive:
             flags = {"before": before.sensitive, "after": after.sensitive}
             facts.append({"field": "sensitive", **flags})
@@ -71,29 +70,34 @@ def _describe_output(change: Change, secrets: Secrets | None) -> dict[str, Any]:
 
 _ABSENT: Final = object()
 
+#: A decoded value, or that there is none, and where it is marked.
+Side = tuple[Any, "Marks"]
 
-def _changes(
-    path: str, before: Any, old_marks: Marks, after: Any, new_marks: Marks, mask: Mask
-) -> Iterator[dict[str, Any]]:
+
+def _changes(path: str, before: Side, after: Side, mask: Mask) -> Iterator[dict[str, Any]]:
     """Yield the deepest places that changed; one that is hidden is not looked into."""
-    hidden = mask.hides(before, old_marks) or mask.hides(after, new_marks)
-    if not hidden:
-        pairs = _pairs(path, before, after)
-        if pairs is not None:
-            for inner, key, old, new in pairs:
-                yield from _changes(
-                    inner, old, below(old_marks, key), new, below(new_marks, key), mask
-                )
-            return
-    if not differs(before, after):
-        return
-    yield {
-        "path": path,
-        "action": _action(before, after),
-        "before": None if before is _ABSENT else MASK if hidden else mask.apply(before, old_marks),
-        "after": None if after is _ABSENT else MASK if hidden else mask.apply(after, new_marks),
-        "sensitive": hidden or old_marks is True or new_marks is True,
-    }
+    (old, old_marks), (new, new_marks) = before, after
+    hidden = mask.hides(old, old_marks) or mask.hides(new, new_marks)
+    pairs = None if hidden else _pairs(path, old, new)
+    if pairs is not None:
+        for inner, key, left, right in pairs:
+            sides = (left, below(old_marks, key)), (right, below(new_marks, key))
+            yield from _changes(inner, *sides, mask)
+    elif differs(old, new):
+        yield {
+            "path": path,
+            "action": _action(old, new),
+            "before": _shown(before, mask, hidden=hidden),
+            "after": _shown(after, mask, hidden=hidden),
+            "sensitive": hidden or True in (old_marks, new_marks),
+        }
+
+
+def _shown(side: Side, mask: Mask, *, hidden: bool) -> Any:
+    value, marked = side
+    if value is _ABSENT:
+        return None
+    return MASK if hidden else mask.apply(value, marked)
 
 
 def _pairs(path: str, before: Any, after: Any) -> Iterator[tuple[str, Any, Any, Any]] | None:

@@ -17,7 +17,7 @@ from apikeys.audit import Actor
 from apikeys.authentication import caller_of
 from apikeys.permissions import ACCESS_TOKENS, demand_scope
 from apikeys.scopes import Scope
-from states import actions, documents, lockinfo, uploads
+from states import actions, documents, lockinfo, reading, uploads
 from states.errors import InvalidParameter, StateNotFound
 from states.lockinfo import LockInfo
 from states.schema import lock_schema, state_schema
@@ -96,7 +96,7 @@ class StateBackendView(BackendView):
 
     def get(self, request: Request, **_path: str) -> HttpResponse:
         """Return the current document, exactly as it was pushed."""
-        gzipped = actions.read_current(**self.key(), actor=Actor.of(request))
+        gzipped = reading.read_current(**self.key(), actor=Actor.of(request))
         headers = {"Cache-Control": "no-store"}
         if _accepts_gzip(request):
             headers["Content-Encoding"] = "gzip"
