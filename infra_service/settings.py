@@ -139,7 +139,6 @@ REST_FRAMEWORK = {
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["infra_service.api.parsers.JsonParser"],
     "DEFAULT_THROTTLE_CLASSES": ["infra_service.api.throttling.TokenThrottle"],
-    "DEFAULT_FILTER_BACKENDS": ["filterlang.backend.FilterLanguageBackend"],
     "DEFAULT_PAGINATION_CLASS": "infra_service.api.pagination.KeysetPagination",
     "DEFAULT_SCHEMA_CLASS": "infra_service.api.schema.ApiSchema",
     "EXCEPTION_HANDLER": "infra_service.api.errors.exception_handler",

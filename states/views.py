@@ -6,7 +6,7 @@ follows any redirect with a GET, so there is none.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.http import HttpResponse
 from django.utils.cache import patch_vary_headers
@@ -25,23 +25,9 @@ from states.schema import lock_schema, state_schema
 if TYPE_CHECKING:
     import uuid
 
+    from django.http import HttpRequest
+    from django.http.response import HttpResponseBase
     from rest_framework.request import Request
-
-
-class DocumentResponse(HttpResponse):
-    """A document, let go of as soon as it is sent.
-
-    DRF's view, request and response refer to each other, so that their memory is freed only when
-    the garbage collector comes round: for small objects that is soon enough.
-    """
-
-    def __init__(self, content: bytes, headers: dict[str, str]) -> None:
-        super().__init__(content, "application/json", headers=headers)
-
-    def close(self) -> None:
-        """End the response."""
-        super().close()
-        self.content = b""
 
 
 class BackendView(APIView):
@@ -49,6 +35,16 @@ class BackendView(APIView):
 
     accepts_basic = True
     token_kinds = ACCESS_TOKENS
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        """Answer, and let go of the document.
+
+        DRF's view, request and response refer to each other, so that a pulled document of
+        megabytes would stay until the garbage collector comes round.
+        """
+        response = super().dispatch(request, *args, **kwargs)
+        del self.response
+        return response
 
     def key(self) -> dict[str, uuid.UUID]:
         """Return the component's and the environment's id.
@@ -100,9 +96,10 @@ class StateBackendView(BackendView):
         headers = {"Cache-Control": "no-store"}
         if _accepts_gzip(request):
             headers["Content-Encoding"] = "gzip"
-            response = DocumentResponse(gzipped, headers=headers)
+            content = gzipped
         else:
-            response = DocumentResponse(documents.decompress(gzipped), headers=headers)
+            content = documents.decompress(gzipped)
+        response = HttpResponse(content, "application/json", headers=headers)
         patch_vary_headers(response, ("Accept-Encoding",))
         return response
 
