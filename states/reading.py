@@ -84,12 +84,21 @@ def read_version(*, state_id: uuid.UUID, number: int, actor: Actor, **details: A
         VersionNotFound: there is none, or it has been pruned.
         DocumentDamaged, StorageUnavailable: as for the current one.
     """
-    stored, gzipped = _unsealed(lambda: _VERSION.row(state_id=state_id, number=number))
+    stored, gzipped = find_version(state_id=state_id, number=number)
     if stored is None:
         raise VersionNotFound
     audit.record(actor, "state.read", state_id, version=number, **details)
     connections.drop_large_buffers(len(gzipped))
     return gzipped
+
+
+def find_version(*, state_id: uuid.UUID, number: int) -> tuple[Stored | None, bytes]:
+    """Return where a version's document is and the gzip'd document, for use within the service.
+
+    Raises:
+        DocumentDamaged, StorageUnavailable: as for the current one.
+    """
+    return _unsealed(lambda: _VERSION.row(state_id=state_id, number=number))
 
 
 def load(version_id: uuid.UUID) -> tuple[Stored | None, bytes]:

@@ -103,35 +103,45 @@ def parse(document: bytes) -> Document:
         StateEncrypted: OpenTofu encrypted it on the client; only its owner can read it.
         StateFormatUnsupported: another format version, or what is no state at all.
     """
-    try:
-        kind = _kind.decode(document)
-        if kind.encrypted_data is not None:
-            raise StateEncrypted
-        version = bytes(kind.version).decode()
-        if version != str(FORMAT):
-            raise StateFormatUnsupported(f"its format version is {version[:20]}", version[:20])
-        return _document.decode(document)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise StateFormatUnsupported(str(error)) from error
+    version = refuse_encrypted(document)
+    if version != str(FORMAT):
+        raise StateFormatUnsupported(f"its format version is {version}", version)
+    return decode_with(_document, document)
+
+
+def refuse_encrypted(document: bytes) -> str:
+    """Return the document's format version as it is written, unless OpenTofu encrypted it.
+
+    Raises:
+        StateEncrypted: it did.
+        StateFormatUnsupported: what is no state at all.
+    """
+    kind = decode_with(_kind, document)
+    if kind.encrypted_data is not None:
+        raise StateEncrypted
+    return bytes(kind.version)[:20].decode(errors="replace")
 
 
 # A number keeps every digit that was written: floats have 17, Terraform's have up to 154.
-_value: Final = msgspec.json.Decoder(float_hook=decimal.Decimal)
+_value: Final[msgspec.json.Decoder[Any]] = msgspec.json.Decoder(float_hook=decimal.Decimal)
+_encoder: Final = msgspec.json.Encoder(decimal_format="number")
+
+
+def encode(value: Any) -> Raw:
+    """Return the JSON of what was decoded, as a part of an answer."""
+    return Raw(_encoder.encode(value))
 
 
 def decode(raw: Raw) -> Any:
     """Return a value of the document: dict, list, str, int, Decimal, bool or None.
 
     Raises:
-        StateFormatUnsupported: nested too deeply.
+        StateFormatUnsupported: nested too deeply, or text that is no text.
     """
-    try:
-        return _value.decode(raw)
-    except RecursionError as error:
-        raise StateFormatUnsupported("a value in it is nested too deeply") from error
+    return decode_with(_value, raw)
 
 
-def decode_with(decoder: msgspec.json.Decoder[T], raw: Raw) -> T:
+def decode_with(decoder: msgspec.json.Decoder[T], raw: Raw | bytes) -> T:
     """Return a value that must have the decoder's type.
 
     Raises:
