@@ -136,7 +136,8 @@ elif _database["ENGINE"] == "django.db.backends.sqlite3":
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["apikeys.authentication.TokenAuthentication"],
     "DEFAULT_PERMISSION_CLASSES": ["apikeys.permissions.HasScope"],
-    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_FILTER_BACKENDS": ["filterlang.backend.FilterLanguageBackend"],
+    "DEFAULT_RENDERER_CLASSES": ["infra_service.api.rendering.JsonRenderer"],
     "DEFAULT_PARSER_CLASSES": ["infra_service.api.parsers.JsonParser"],
     "DEFAULT_THROTTLE_CLASSES": ["infra_service.api.throttling.TokenThrottle"],
     "DEFAULT_PAGINATION_CLASS": "infra_service.api.pagination.KeysetPagination",
