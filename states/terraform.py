@@ -89,7 +89,7 @@ class Document(msgspec.Struct, frozen=True):
 
 class _Kind(msgspec.Struct):
     version: Raw = _NULL
-    encrypted_data: Raw | None = None
+    encrypted_data: Raw = _NULL
 
 
 _kind: Final = msgspec.json.Decoder(_Kind)
@@ -117,7 +117,7 @@ def refuse_encrypted(document: bytes) -> str:
         StateFormatUnsupported: what is no state at all.
     """
     kind = decode_with(_kind, document)
-    if kind.encrypted_data is not None:
+    if kind.encrypted_data != _NULL:
         raise StateEncrypted
     return bytes(kind.version)[:20].decode(errors="replace")
 
