@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import uuid
 from typing import Any
@@ -75,6 +76,18 @@ class Backend:
         return self.client.generic(method, self.path + suffix, body, "application/json")
 
     @property
+    def root(self) -> str:
+        """The path of the state's record."""
+        return f"/api/v1/states/{self.record.pk}"
+
+    def look(self, suffix: str = "", **options: Any) -> Any:
+        return self.client.get(self.root + suffix, **options)
+
+    def call(self, suffix: str, body: Any = None) -> Any:
+        """Call a method of the state's record."""
+        return self.client.post(self.root + suffix, json.dumps(body or {}), "application/json")
+
+    @property
     def record(self) -> State:
         return State.objects.get(component=self.component_id, environment=self.environment_id)
 
@@ -88,6 +101,17 @@ def backend(client_with: Any) -> Backend:
 def admin(backend: Backend, client_with: Any) -> Backend:
     """The same state, seen by a client that may also force."""
     return backend.as_client(client_with("state:read", "state:write", "state:admin"))
+
+
+@pytest.fixture
+def seeing(backend: Backend, client_with: Any) -> Backend:
+    """The same state, seen by a client that may see its secrets."""
+    return backend.as_client(client_with("state:read", "state:secrets"))
+
+
+def seen(moment: dt.datetime) -> str:
+    """Return a time as answers have it."""
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 @pytest.fixture

@@ -154,7 +154,8 @@ def test_a_data_source_and_a_removed_thing() -> None:
         ({"a": [1, 2]}, {"a": [1, 3, 4]},
          [change("a[1]", "CHANGED", 2, 3), change("a[2]", "ADDED", None, 4)]),
         ({"a": [1, 2]}, {"a": [1]}, [change("a[1]", "REMOVED", 2, None)]),
-        ({"a": {"k k": {"b": 1}}}, {"a": {"k k": {"b": 2}}}, [change('a["k k"].b', "CHANGED", 1, 2)]),
+        ({"a": {"k k": {"b": 1}}}, {"a": {"k k": {"b": 2}}},
+         [change('a["k k"].b', "CHANGED", 1, 2)]),
         ({"a": None}, {"a": {"b": 1}}, [change("a", "CHANGED", None, {"b": 1})]),
         ({"a": [1]}, {"a": {"0": 1}}, [change("a", "CHANGED", [1], {"0": 1})]),
         # As JSON, true is not 1, and 1.0 is.
