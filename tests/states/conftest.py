@@ -5,9 +5,10 @@ from __future__ import annotations
 import datetime as dt
 import json
 import uuid
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from django.core.files.storage import InMemoryStorage, storages
 
 from states.models import State
 from tests.conftest import ApiClient
@@ -107,6 +108,45 @@ def admin(backend: Backend, client_with: Any) -> Backend:
 def seeing(backend: Backend, client_with: Any) -> Backend:
     """The same state, seen by a client that may see its secrets."""
     return backend.as_client(client_with("state:read", "state:secrets"))
+
+
+class UnsteadyStorage(InMemoryStorage):
+    """An object store in memory that can be told to fail."""
+
+    failing: bool = False
+
+    def _may_fail(self) -> None:
+        if self.failing:
+            raise ConnectionError("the store is away")
+
+    def save(self, name: Any, content: Any, max_length: Any = None) -> str:
+        self._may_fail()
+        return super().save(name, content, max_length)
+
+    def open(self, name: str, mode: str = "rb") -> Any:
+        self._may_fail()
+        return super().open(name, mode)
+
+    def delete(self, name: str) -> None:
+        self._may_fail()
+        super().delete(name)
+
+    def listdir(self, path: str) -> Any:
+        self._may_fail()
+        return super().listdir(path)
+
+    @property
+    def names(self) -> set[str]:
+        """All objects."""
+        return {f"{d}/{f}" for d in self.listdir("")[0] for f in self.listdir(d)[1]}
+
+
+@pytest.fixture
+def store(settings: Any) -> UnsteadyStorage:
+    """An object store, to which new documents go."""
+    name = f"{__name__}.{UnsteadyStorage.__name__}"
+    settings.STORAGES = {**settings.STORAGES, "states": {"BACKEND": name}}
+    return cast("UnsteadyStorage", storages["states"])
 
 
 def seen(moment: dt.datetime) -> str:
