@@ -6,7 +6,6 @@ Django's ``request.body`` knows neither chunked bodies nor a body that ends too 
 from __future__ import annotations
 
 import base64
-import binascii
 import codecs
 import hashlib
 from dataclasses import dataclass
@@ -105,5 +104,5 @@ def release_connection() -> None:
 def _base64(text: str) -> bytes | None:
     try:
         return base64.b64decode(text, validate=True)
-    except binascii.Error:
+    except ValueError:  # also of a header that is not ASCII
         return None

@@ -64,7 +64,7 @@ def report(what: str, traffic: Traffic) -> None:
 def test_database_is_stopped_and_crashes_under_traffic() -> None:
     with (
         postgres.running() as database,
-        live_server(DATABASE_URL=database.url, DATABASE_POOL_TIMEOUT="2") as server,
+        live_server(DATABASE_URL=database.url, DATABASE_POOL_TIMEOUT="1") as server,
     ):
         traffic = Traffic(server, server.token("state:read", "state:write", "state:admin"))
         traffic.start(persistent=True)
