@@ -1,8 +1,9 @@
 """Pages by keyset: never OFFSET, never COUNT, and page 5,000 costs what page 1 costs.
 
 A view says ``page_key``, the columns by which its list is ordered. Together they are unique, an
-index serves them, and they are all ascending or all descending (``("-id",)``). ``resource_plural``
-is the list's name in the answer; ``list_parameters`` are query parameters that the view itself
+index serves them, and they are all ascending or all descending (``("-id",)``). ``page_columns`` are
+those that have an index of their own which ends with that key. ``resource_plural`` is the list's
+name in the answer; ``list_parameters`` are query parameters that the view itself
 reads, beside those of its filters.
 """
 
@@ -21,6 +22,7 @@ from rest_framework.exceptions import APIException
 from rest_framework.pagination import BasePagination
 from rest_framework.response import Response
 
+from infra_service.api.leading import ordered, replanned
 from infra_service.api.rendering import ListReader
 
 if TYPE_CHECKING:
@@ -76,11 +78,13 @@ class KeysetPagination(BasePagination):
         """
         columns, descending = _key(view.page_key)
         position = self.begin(request, view, len(columns))
+        size = self.size
         if position is not None:
             queryset = queryset.filter(_beyond(columns, position, queryset, descending))
+        queryset = ordered(queryset, getattr(view, "page_columns", ()), view.page_key)
         reader = ListReader(queryset, view, columns)
-        size = self.size
-        rows = list(reader.queryset.order_by(*view.page_key)[: size + 1])
+        with replanned():
+            rows = list(reader.queryset[: size + 1])
         self._next = self.token(*_values(rows[size - 1], columns)) if len(rows) > size else ""
         self._written = reader.texts(rows[:size]) if reader.written else None
         # Nothing is left for the serializer to do when the database has written the rows.
@@ -102,7 +106,7 @@ class KeysetPagination(BasePagination):
         token = parameters.get(_TOKEN)
         return _position(token, self._scope, length) if token else None
 
-    def token(self, *position: Any) -> str:
+    def token(self, *position: int | str) -> str:
         """Return the token of the page that begins after this position."""
         return signing.dumps([self._scope, *position], salt=_SALT)
 
@@ -183,7 +187,7 @@ def _position(token: str, scope: str, length: int) -> list[Any]:
     """Return where the page before ended."""
     try:
         found, *rest = signing.loads(token, salt=_SALT, max_age=TOKEN_AGE)
-    except (signing.BadSignature, ValueError, TypeError) as error:
+    except (signing.BadSignature, ValueError) as error:
         raise InvalidPageToken from error
     if found != scope or len(rest) != length:
         raise InvalidPageToken
