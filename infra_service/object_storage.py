@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
-_OPTIONS: Final = frozenset({"endpoint_url", "region_name", "addressing_style"})
+_OPTIONS: Final = frozenset({"endpoint_url", "region_name", "addressing_style", "read_timeout"})
 
 
 def s3_storage(url: str) -> dict[str, Any]:
@@ -36,6 +36,9 @@ def s3_storage(url: str) -> dict[str, Any]:
             f"known are {', '.join(sorted(_OPTIONS))}"
         )
     style = options.pop("addressing_style", "auto")
+    patience = options.pop("read_timeout", "15")
+    if not patience.isdecimal():
+        raise ImproperlyConfigured("STATE_STORAGE_URL: read_timeout is not whole seconds")
     credentials = {}
     if parts.username and parts.password:
         credentials = {
@@ -56,7 +59,7 @@ def s3_storage(url: str) -> dict[str, Any]:
                 signature_version="s3v4",
                 s3={"addressing_style": style},
                 connect_timeout=3,
-                read_timeout=15,
+                read_timeout=int(patience),
                 retries={"mode": "standard", "total_max_attempts": 2},
                 # Stores that only resemble S3 refuse its newer checksums, and documents have
                 # authenticated ones of their own.

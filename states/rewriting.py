@@ -6,7 +6,7 @@ meanwhile. So a run can be stopped at any moment, and continued: what is done is
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from states import documents, reading, storage
 from states.batches import in_batches
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from django.db.models import QuerySet
+
+_PASSES: Final = 3
 
 
 def outdated() -> QuerySet[StateVersion]:
@@ -47,25 +49,21 @@ def rotate_keys() -> Iterator[StateVersion]:
 def move(*, to_store: bool) -> Iterator[tuple[StateVersion, bool]]:
     """Move the documents, and yield the version of each, and whether it is where it should be.
 
-    A document that is damaged stays where it is. Another's change in between is waited for.
+    A document that is damaged stays where it is. One that somebody changed in between is looked at
+    again, but not for ever: another process may be moving them the other way.
 
     Raises:
         StorageUnavailable: the object store does not answer; those before it are done.
     """
     damaged: set[uuid.UUID] = set()
-    changed = True
-    while changed:
-        changed = False
+    for _ in range(_PASSES):
         for version in in_batches(elsewhere(than_store=to_store).exclude(pk__in=damaged)):
             try:
-                done = _rewrite(version.pk, in_store=to_store)
+                if _rewrite(version.pk, in_store=to_store):
+                    yield version, True
             except DocumentDamaged:
                 damaged.add(version.pk)
                 yield version, False
-                continue
-            if done:
-                changed = True
-                yield version, True
 
 
 def _rewrite(version_id: uuid.UUID, *, in_store: bool | None = None) -> bool:

@@ -115,5 +115,13 @@ def answering(operation: str, name: str) -> Iterator[None]:
     except StorageUnavailable:
         raise
     except Exception as error:  # each store's client has errors of its own
+        if _says_missing(error):
+            raise ObjectMissingError(name) from error
         log.warning("storage_unavailable", operation=operation, object=name, exc_info=error)
         raise StorageUnavailable from error
+
+
+def _says_missing(error: Exception) -> bool:
+    """Whether S3 says that an object is gone which was there when it was opened."""
+    response = getattr(error, "response", None)
+    return isinstance(response, dict) and response.get("Error", {}).get("Code") == "NoSuchKey"

@@ -20,7 +20,7 @@ def options(url: str) -> dict[str, Any]:
 def test_everything_in_one_address() -> None:
     found = options(
         "s3://key:se%2Fcret@states/prod/eu"
-        "?endpoint_url=https://minio.example:9000&region_name=eu-west-1&addressing_style=path"
+        "?endpoint_url=https://minio.example:9000&region_name=eu-west-1&addressing_style=path&read_timeout=5"
     )
 
     config = found.pop("client_config")
@@ -35,7 +35,7 @@ def test_everything_in_one_address() -> None:
         "default_acl": None,
     }
     assert config.s3 == {"addressing_style": "path"}
-    assert (config.connect_timeout, config.read_timeout) == (3, 15)
+    assert (config.connect_timeout, config.read_timeout) == (3, 5)
 
 
 def test_a_bucket_is_enough() -> None:
@@ -52,6 +52,7 @@ def test_a_bucket_is_enough() -> None:
         ("https://key:hunter2@states/", "is not s3://"),
         ("s3://", "is not s3://"),
         ("s3://bucket#part", "is not s3://"),
+        ("s3://bucket?read_timeout=1.5", "not whole seconds"),
         ("s3://key:hunter2@bucket?endpoint=x", "unknown option endpoint; known are"),
     ],
 )

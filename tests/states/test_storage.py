@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from states import actions, reading, storage
+from states.errors import StorageUnavailable
 from states.models import State, StateVersion
 from tests.conftest import error_reason
 from tests.states.conftest import Backend, UnsteadyStorage, document
@@ -211,3 +212,24 @@ def test_an_unknown_outcome_keeps_the_object(
 
     assert len(store.names) == 1
     assert State.objects.get().current_version is None
+
+
+@pytest.mark.parametrize(
+    ("code", "raised"),
+    [("NoSuchKey", storage.ObjectMissingError), ("NoSuchBucket", StorageUnavailable)],
+)
+def test_an_object_that_goes_between_its_opening_and_its_reading(
+    store: UnsteadyStorage, monkeypatch: pytest.MonkeyPatch, code: str, raised: type[Exception]
+) -> None:
+    """S3's client looks whether there is one, and then asks for it."""
+
+    class ClientError(Exception):
+        response = {"Error": {"Code": code}}
+
+    def gone(_name: str) -> None:
+        raise ClientError
+
+    monkeypatch.setattr(store, "open", gone)
+
+    with pytest.raises(raised):
+        storage.fetch("x/y")
