@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from django.db import connection
+from django.db.models import Model
 
 
 @dataclass
@@ -73,3 +74,10 @@ def plans_of(table: str, *, analyze: bool = False) -> Iterator[list[Plan]]:
     plans = Plans(table, analyze)
     with connection.execute_wrapper(plans):
         yield plans.found
+
+
+def analyze(*models: type[Model]) -> None:
+    """Tell the planner what is in the tables."""
+    with connection.cursor() as cursor:
+        for model in models:
+            cursor.execute(f"ANALYZE {connection.ops.quote_name(model._meta.db_table)}")

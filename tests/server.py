@@ -68,6 +68,12 @@ class LiveServer:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
+    @property
+    def pid(self) -> int:
+        """The process that started all others."""
+        assert self._process is not None
+        return self._process.pid
+
     def manage(self, *command: str) -> str:
         """Run a management command on the server's database and return what it prints."""
         return self.manage_all(command)[0]
@@ -107,6 +113,7 @@ class LiveServer:
 
     def start(self) -> None:
         """Start gunicorn, in a process group of its own, and wait until it is ready."""
+        assert not self.is_running
         arguments = ("-c", "python:infra_service.gunicorn", "infra_service.wsgi")
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
@@ -129,6 +136,10 @@ class LiveServer:
                 break
             time.sleep(0.05)
         raise RuntimeError(self.log.read_text())
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None
 
     def workers(self) -> list[int]:
         """Return the process ids of gunicorn's workers."""

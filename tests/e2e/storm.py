@@ -23,10 +23,10 @@ _LOOP = """
 import io, sys, time, django
 django.setup()
 from django.core.management import call_command
-end, *commands = sys.argv[1:]
-runs = 0
-while time.time() < float(end):
-    for command in commands:
+print("ready", flush=True)
+end, runs = float(sys.stdin.readline()), 0
+while time.time() < end:
+    for command in sys.argv[1:]:
         call_command(*command.split(), stdout=io.StringIO(), stderr=io.StringIO())
         runs += 1
 print(runs)
@@ -36,17 +36,33 @@ print(runs)
 _APPENDING = ("state.push", "state.restore")
 
 
-def repeat(
-    server: LiveServer, end: float, *commands: str, **environment: str
-) -> subprocess.Popen[str]:
-    """Run management commands over and over, in a process of their own."""
-    return subprocess.Popen(
-        [sys.executable, "-c", _LOOP, str(end), *commands],
-        cwd=ROOT,
-        env={**server.environment, **environment},
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+class Repeated:
+    """Management commands that are run over and over, in a process of their own."""
+
+    def __init__(self, server: LiveServer, *commands: str, **environment: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", _LOOP, *commands],
+            cwd=ROOT,
+            env={**server.environment, **environment},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def wait_until_ready(self) -> None:
+        assert self.process.stdout is not None
+        assert self.process.stdout.readline() == "ready\n"
+
+    def begin(self, end: float) -> None:
+        """Run them until this time (of ``time.time``)."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{end}\n")
+        self.process.stdin.flush()
+
+    def runs(self) -> int:
+        """Return how often they were run, when they have ended."""
+        out, _ = self.process.communicate(timeout=120)
+        return int(out)
 
 
 @dataclass

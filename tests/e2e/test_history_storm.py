@@ -18,7 +18,7 @@ import pytest
 from tests.e2e import object_store
 from tests.e2e.backend import Backend
 from tests.e2e.object_store import Line
-from tests.e2e.storm import Storm, repeat
+from tests.e2e.storm import Repeated, Storm
 from tests.server import live_server
 
 SECONDS = float(os.environ.get("STORM_SECONDS", "6"))
@@ -48,18 +48,22 @@ def test_no_version_within_retention_is_lost_or_altered(where: str) -> None:
         backends = [Backend(server, token) for _ in range(2)]
         storm = Storm(backends, seed=secrets.randbits(32))
         storm.begin()
-        end = time.time() + SECONDS + 2  # the commands take a while to load
         workers = [
-            repeat(server, end, "prune_states"),
-            repeat(server, end, "rotate_state_keys"),
-            repeat(server, end, "rotate_state_keys", STATE_ENCRYPTION_KEYS=reversed_keys),
+            Repeated(server, "prune_states"),
+            Repeated(server, "rotate_state_keys"),
+            Repeated(server, "rotate_state_keys", STATE_ENCRYPTION_KEYS=reversed_keys),
         ]
         if storage:
             back = {"STATE_STORAGE_WRITES": "false"}
-            workers.append(repeat(server, end, "move_documents --to storage"))
-            workers.append(repeat(server, end, "move_documents --to database", **back))
+            workers.append(Repeated(server, "move_documents --to storage"))
+            workers.append(Repeated(server, "move_documents --to database", **back))
+        for worker in workers:
+            worker.wait_until_ready()
+        end = time.time() + SECONDS
+        for worker in workers:
+            worker.begin(end)
         storm.run(end)
-        runs = [int(worker.communicate(timeout=120)[0]) for worker in workers]
+        runs = [worker.runs() for worker in workers]
 
         assert storm.wrong == [], storm.seed
         assert min(runs) > 0

@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -29,14 +30,15 @@ class Quickstart:
         self.place, self.var = place, var
         self.environment = {k: v for k, v in place.environment.items() if k not in GENERATED}
         self.environment["VAR_DIR"] = str(var)
+        module = ("-m", "infra_service.quickstart")
+        self.command = [sys.executable, *module, "--port", str(place.port)]
         self.process: subprocess.Popen[str] | None = None
 
     def start(self) -> str:
         """Start it, and return what it prints until it serves."""
-        module = ("-m", "infra_service.quickstart", "--port", str(self.place.port))
         with self.place.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, *module],
+                self.command,
                 cwd=ROOT,
                 env=self.environment,
                 stdout=subprocess.PIPE,
@@ -88,6 +90,25 @@ def pasted(tmp_path: Path, printed: str) -> Terraform:
     (tf.directory / "backend.tf").write_text(block[0])
     tf.write(ONE)
     return tf
+
+
+def test_a_port_is_not_shared(quickstart: Quickstart, tmp_path: Path) -> None:
+    """Two services on one port would each get some of the requests."""
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        listener.bind(("127.0.0.1", quickstart.place.port))
+        listener.listen()
+        refused = subprocess.run(
+            quickstart.command,
+            cwd=ROOT,
+            env=quickstart.environment,
+            check=False,
+            capture_output=True,
+            text=True,
+        )
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "Address already in use" in refused.stderr
+    assert not quickstart.var.exists()
 
 
 @pytest.mark.terraform

@@ -1,5 +1,6 @@
-"""API keys and their clients, as the tests of keys have them."""
+"""What other tests have, as the tests of the project package use it."""
 
 from tests.apikeys.conftest import key_with, owner
+from tests.workloads.conftest import cluster, workload
 
-__all__ = ["key_with", "owner"]
+__all__ = ["cluster", "key_with", "owner", "workload"]

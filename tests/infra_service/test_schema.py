@@ -1,10 +1,13 @@
 """The OpenAPI description, as the service gives it."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import yaml
 from django.test import Client
+
+from infra_service.api.schema import ApiSchema
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +48,13 @@ def test_every_path_is_described_once_and_without_a_final_slash(described: dict[
         "/v1/access-tokens/{id}:revoke",
         "/v1/whoami",
     } <= set(paths)
+
+
+def test_a_list_without_pages_can_be_described() -> None:
+    schema = ApiSchema()
+    schema.view = SimpleNamespace()
+
+    assert schema._get_paginator() is None
 
 
 def test_lists_are_the_only_pages(described: dict[str, Any]) -> None:
