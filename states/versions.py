@@ -97,7 +97,7 @@ class VersionViewSet(OfStateViewSet):
         }
         position = before.number if before else 0, start + paginator.size
         token = paginator.token(*position) if page.more else ""
-        return Response({"diff": body, "next_page_token": token})
+        return _private({"diff": body, "next_page_token": token})
 
     def _side(self, version: StateVersion, terraform_version: str | None) -> dict[str, Any]:
         return {**self.get_serializer(version).data, "terraform_version": terraform_version}
@@ -141,6 +141,11 @@ def _against(
     return _version(versions, text)
 
 
+def _private(body: dict[str, Any]) -> Response:
+    """Return an answer with values of a state, which no cache may keep."""
+    return Response(body, headers={"Cache-Control": "no-store"})
+
+
 @contents_schema
 class ContentsViewSet(OfStateViewSet):
     """What is in the current version, or while its pages are turned in the one they began with."""
@@ -165,6 +170,6 @@ class ContentsViewSet(OfStateViewSet):
         gzipped = self.read(state.pk, number, self.action)
         page = find(gzipped, start=start, size=paginator.size, hide=self.hide)
         token = paginator.token(number, start + paginator.size) if page.more else ""
-        return Response(
+        return _private(
             {self.action: page.items, "version_number": number, "next_page_token": token}
         )

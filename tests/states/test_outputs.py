@@ -11,7 +11,7 @@ def test_outputs_without_their_secrets(backend: Backend) -> None:
 
     response = backend.look("/outputs")
 
-    assert response.status_code == 200
+    assert (response.status_code, response["Cache-Control"]) == (200, "no-store")
     assert response.json() == {
         "outputs": [
             {

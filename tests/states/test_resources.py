@@ -25,7 +25,7 @@ def test_a_resource_without_its_secrets(backend: Backend) -> None:
 
     response = backend.look("/resources")
 
-    assert response.status_code == 200
+    assert (response.status_code, response["Cache-Control"]) == (200, "no-store")
     assert response.json() == {
         "resources": [
             {

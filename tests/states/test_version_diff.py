@@ -30,7 +30,7 @@ def test_against_the_version_before(three: Backend) -> None:
 
     sides = [three.look(f"/versions/{n}").json()["version"] for n in (2, 3)]
     change = {"action": "CHANGED", "before": "b", "after": "c", "sensitive": False}
-    assert response.status_code == 200
+    assert (response.status_code, response["Cache-Control"]) == (200, "no-store")
     assert response.json() == {
         "diff": {
             "before": {**sides[0], "terraform_version": "1.11.4"},
