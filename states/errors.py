@@ -152,3 +152,42 @@ class DocumentDamaged(APIException):
     status_code = 500
     default_code = "DOCUMENT_DAMAGED"
     default_detail = "The stored document is damaged or its encryption key is not configured."
+
+
+class VersionNotFound(NotFound):
+    """The state has no such version, or it has been pruned."""
+
+    default_code = "VERSION_NOT_FOUND"
+    default_detail = "The state has no version of this number, or no longer has it."
+
+
+class StateEncrypted(APIException):
+    """OpenTofu encrypted the document on the client, so that nobody else can look into it."""
+
+    status_code = 400
+    rpc_status = "FAILED_PRECONDITION"
+    default_code = "STATE_ENCRYPTED"
+    default_detail = (
+        "The document is encrypted by OpenTofu; only its owner's configuration can read it."
+    )
+
+
+class StateFormatUnsupported(APIException):
+    """The document is none of Terraform's state format 4; it is stored and served all the same."""
+
+    status_code = 400
+    rpc_status = "FAILED_PRECONDITION"
+    default_code = "STATE_FORMAT_UNSUPPORTED"
+
+    def __init__(self, problem: str, format_version: str = "4") -> None:
+        super().__init__(f"The document is not of state format 4: {problem}.")
+        self.metadata = {"format_version": format_version}
+
+
+class StorageUnavailable(APIException):
+    """The object store did not answer, or refused; nothing was changed."""
+
+    status_code = 503
+    default_code = "STORAGE_UNAVAILABLE"
+    default_detail = "The object store that holds the documents is not available now; try again."
+    wait = 2

@@ -75,7 +75,7 @@ def blocks(request: HttpRequest, limit: int) -> Iterator[bytes]:
         BodyTooLarge: more than ``limit`` bytes; with a Content-Length none of them is read.
         BodyIncomplete: the client went away, or its chunks are damaged.
     """
-    _release_connection()
+    release_connection()
     chunked = "HTTP_TRANSFER_ENCODING" in request.META
     length = None if chunked else int(request.META.get("CONTENT_LENGTH") or 0)
     if length is not None and length > limit:
@@ -95,7 +95,7 @@ def blocks(request: HttpRequest, limit: int) -> Iterator[bytes]:
         raise BodyIncomplete
 
 
-def _release_connection() -> None:
+def release_connection() -> None:
     """Give the connection back to its pool, or a few slow uploads keep everybody else waiting."""
     if connection.settings_dict["OPTIONS"].get("pool") and not connection.in_atomic_block:
         connection.close()
