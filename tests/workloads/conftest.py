@@ -1,0 +1,57 @@
+"""What the tests of clusters and workloads share."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import pytest
+
+from tests.conftest import LONG_AGO
+from workloads.models import Cluster, Workload
+
+CONTAINER = {
+    "name": "app",
+    "image": "registry.example.com/app:1.4.2",
+    "restart_count": 0,
+    "state": "running",
+    "ready": True,
+}
+
+
+class NewWorkload(Protocol):
+    """``workload(name="web")``: a healthy Deployment of the cluster, but for what is given."""
+
+    def __call__(self, **fields: Any) -> Workload: ...
+
+
+@pytest.fixture
+def cluster(db: None) -> Cluster:
+    return Cluster.objects.create(name="prod-eu-1")
+
+
+@pytest.fixture
+def workload(cluster: Cluster) -> NewWorkload:
+    def make(**fields: Any) -> Workload:
+        usual: dict[str, Any] = {
+            "cluster": cluster,
+            "namespace": "shop",
+            "name": "web",
+            "kind": "Deployment",
+            "uid": "0b8b2a52-0000-4000-8000-000000000001",
+            "labels": {"app": "web"},
+            "health_status": "HEALTHY",
+            "replicas_desired": 2,
+            "replicas_ready": 2,
+            "replicas_available": 2,
+            "cpu_requests_millicores": 200,
+            "cpu_limits_millicores": 400,
+            "cpu_used_millicores": 31,
+            "memory_requests_bytes": 268435456,
+            "memory_limits_bytes": 536870912,
+            "memory_used_bytes": 190000000,
+            "containers": [CONTAINER],
+            "observed_at": LONG_AGO,
+        }
+        return Workload.objects.create(**{**usual, **fields})
+
+    return make

@@ -1,0 +1,52 @@
+"""Column types and expressions that Django does not have."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from django.db import models
+
+if TYPE_CHECKING:
+    from django.db.backends.base.base import BaseDatabaseWrapper
+
+
+class VerbatimJSONField(models.JSONField):
+    """JSON that is kept as the text that was written, and is never searched.
+
+    PostgreSQL's ``jsonb`` sorts the keys of an object by their length; ``json`` leaves them.
+    """
+
+    def db_type(self, connection: BaseDatabaseWrapper) -> str | None:
+        """Return ``json`` on PostgreSQL."""
+        return "json" if connection.vendor == "postgresql" else super().db_type(connection)
+
+    def get_db_prep_value(
+        self,
+        value: Any,
+        connection: BaseDatabaseWrapper,
+        prepared: bool = False,  # noqa: FBT001, FBT002 - Django's signature
+    ) -> Any:
+        """Return the compact text."""
+        if value is None or hasattr(value, "as_sql"):
+            return super().get_db_prep_value(value, connection, prepared)
+        return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+    def select_format(self, compiler: Any, sql: str, params: Any) -> tuple[str, Any]:
+        """Read the text, which Django then decodes; psycopg would have decoded it before."""
+        if compiler.connection.vendor == "postgresql":
+            return f"{sql}::text", params
+        return super().select_format(compiler, sql, params)
+
+
+class JsonType(models.Func):
+    """The type of a JSON column's value, in JSON's words: object, array and so on."""
+
+    function = "JSONB_TYPEOF"
+    template = "%(function)s(%(expressions)s::jsonb)"
+    output_field = models.CharField()
+
+    def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        """Return the same in SQLite's words."""
+        template = "%(function)s(%(expressions)s)"
+        return self.as_sql(compiler, connection, "JSON_TYPE", template, **context)

@@ -1,0 +1,189 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.db import models
+from django.db.models import F, Q
+from django.db.models.lookups import Exact
+from django.utils import timezone
+from uuid_utils.compat import uuid7
+
+from workloads.fields import JsonType, VerbatimJSONField
+from workloads.kubernetes.facts import WorkloadKind
+from workloads.kubernetes.health import HealthStatus
+
+if TYPE_CHECKING:
+    import uuid
+
+#: How long a cluster is expected to be silent between two reports, unless it says otherwise.
+DEFAULT_REPORT_INTERVAL = 60
+MAX_REPORT_INTERVAL = 24 * 60 * 60
+#: Kubernetes' own limits: a namespace is a DNS label, a name a DNS subdomain (RFC 1123).
+MAX_NAMESPACE = 63
+MAX_NAME = 253
+# The names are the wire format.
+KINDS = [(kind.value, kind.value) for kind in WorkloadKind]
+HEALTH_STATUSES = [(status.value, status.value) for status in HealthStatus]
+
+
+class ClusterQuerySet(models.QuerySet["Cluster"]):
+    """Rules over many clusters, and the conditional writes that decide races."""
+
+    def as_seen(self, cluster: Cluster) -> ClusterQuerySet:
+        """Return the cluster if nobody changed it since it was read."""
+        return self.filter(pk=cluster.pk, revision=cluster.revision)
+
+    def change(self, **values: Any) -> int:
+        """Update, and let those who have read the rows before find out."""
+        return self.update(revision=F("revision") + 1, **values)
+
+
+class Cluster(models.Model):
+    """A Kubernetes cluster whose workloads are reported.
+
+    Its health follows from the counts and from the age of its last report, so that a list of
+    clusters reads one table; whoever writes workloads keeps the counts, in the same transaction.
+    """
+
+    id: models.UUIDField[uuid.UUID, uuid.UUID] = models.UUIDField(
+        primary_key=True, default=uuid7, editable=False
+    )
+    name = models.CharField(max_length=200)
+    # The uid of its kube-system namespace: tells a report that came to the wrong cluster.
+    uid = models.CharField(max_length=64, null=True, blank=True)  # noqa: DJ001 - null until reported
+    report_interval_seconds = models.IntegerField(default=DEFAULT_REPORT_INTERVAL)
+    # The reporter's clock, which orders its reports; then ours, which says how old the last one is.
+    last_report_at = models.DateTimeField(null=True)
+    last_received_at = models.DateTimeField(null=True)
+    # The last report that said all: what was in it unchanged is as fresh as that.
+    last_snapshot_at = models.DateTimeField(null=True)
+    workloads_unspecified = models.IntegerField(default=0)
+    workloads_healthy = models.IntegerField(default=0)
+    workloads_degraded = models.IntegerField(default=0)
+    workloads_error = models.IntegerField(default=0)
+    # Counts the changes: a writer that has seen an older one has lost the race.
+    revision = models.PositiveIntegerField(default=0)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    updated_at = models.DateTimeField(default=timezone.now)
+
+    objects = ClusterQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(name="cluster_name_unique", fields=["name"]),
+            models.CheckConstraint(name="cluster_name_present", condition=~Q(name="")),
+            models.CheckConstraint(name="cluster_uid_present", condition=~Q(uid="")),
+            models.CheckConstraint(
+                name="cluster_report_interval_in_range",
+                condition=Q(report_interval_seconds__range=(1, MAX_REPORT_INTERVAL)),
+            ),
+            models.CheckConstraint(
+                name="cluster_report_whole_or_absent",
+                condition=Q(last_report_at=None, last_received_at=None, last_snapshot_at=None)
+                | Q(last_report_at__isnull=False, last_received_at__isnull=False),
+            ),
+            models.CheckConstraint(
+                name="cluster_snapshot_not_after_report",
+                condition=Q(last_snapshot_at=None) | Q(last_snapshot_at__lte=F("last_report_at")),
+            ),
+            models.CheckConstraint(
+                name="cluster_counts_not_negative",
+                condition=Q(
+                    workloads_unspecified__gte=0,
+                    workloads_healthy__gte=0,
+                    workloads_degraded__gte=0,
+                    workloads_error__gte=0,
+                ),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Workload(models.Model):
+    """A Deployment, StatefulSet or DaemonSet of a cluster, as it was last reported.
+
+    Only what changed is written; ``last_updated_at`` of the API is the later of ``observed_at``
+    and the cluster's ``last_snapshot_at``.
+    """
+
+    id: models.UUIDField[uuid.UUID, uuid.UUID] = models.UUIDField(
+        primary_key=True, default=uuid7, editable=False
+    )
+    # Every index below leads with the cluster; one on the column alone would mislead the planner.
+    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, db_index=False)
+    namespace = models.CharField(max_length=MAX_NAMESPACE)
+    name = models.CharField(max_length=MAX_NAME)
+    kind = models.CharField(max_length=11, choices=KINDS)
+    # What Kubernetes calls it; another uid under the same name is another object.
+    uid = models.CharField(max_length=64, blank=True)
+    labels = models.JSONField(default=dict)
+    health_status = models.CharField(max_length=34, choices=HEALTH_STATUSES)
+    status_reason = models.CharField(max_length=1024, blank=True)
+    replicas_desired = models.IntegerField()
+    replicas_ready = models.IntegerField()
+    replicas_available = models.IntegerField()
+    cpu_requests_millicores = models.BigIntegerField()
+    cpu_limits_millicores = models.BigIntegerField()
+    # Null when nobody measures.
+    cpu_used_millicores = models.BigIntegerField(null=True)
+    memory_requests_bytes = models.BigIntegerField()
+    memory_limits_bytes = models.BigIntegerField()
+    memory_used_bytes = models.BigIntegerField(null=True)
+    # [{"name", "image", "restart_count", "state", "ready"}], in this order of keys.
+    containers = VerbatimJSONField(default=list)
+    observed_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            # Also the order of the pages.
+            models.UniqueConstraint(
+                name="workload_of_cluster", fields=["cluster", "namespace", "name", "kind"]
+            ),
+            models.CheckConstraint(
+                name="workload_names_present", condition=~Q(namespace="") & ~Q(name="")
+            ),
+            models.CheckConstraint(
+                name="workload_kind_known",
+                condition=Q(kind__in=[kind for kind, _ in KINDS]),
+            ),
+            models.CheckConstraint(
+                name="workload_health_known",
+                condition=Q(health_status__in=[status for status, _ in HEALTH_STATUSES]),
+            ),
+            models.CheckConstraint(
+                name="workload_figures_not_negative",
+                condition=Q(
+                    replicas_desired__gte=0,
+                    replicas_ready__gte=0,
+                    replicas_available__gte=0,
+                    cpu_requests_millicores__gte=0,
+                    cpu_limits_millicores__gte=0,
+                    memory_requests_bytes__gte=0,
+                    memory_limits_bytes__gte=0,
+                )
+                & (Q(cpu_used_millicores=None) | Q(cpu_used_millicores__gte=0))
+                & (Q(memory_used_bytes=None) | Q(memory_used_bytes__gte=0)),
+            ),
+            models.CheckConstraint(
+                name="workload_labels_are_an_object",
+                condition=Exact(JsonType("labels"), "object"),
+            ),
+            models.CheckConstraint(
+                name="workload_containers_are_an_array",
+                condition=Exact(JsonType("containers"), "array"),
+            ),
+        ]
+        indexes = [
+            # Each ends with the order of the pages, so that a page is read and never sorted.
+            models.Index(
+                name="workload_by_health",
+                fields=["cluster", "health_status", "namespace", "name", "kind"],
+            ),
+            models.Index(name="workload_by_kind", fields=["cluster", "kind", "namespace", "name"]),
+            models.Index(name="workload_by_name", fields=["cluster", "name", "namespace", "kind"]),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}"
