@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from apikeys.authentication import caller_of
 from apikeys.compiled import insert
+from apikeys.grants import EVERYTHING, Grant
 from apikeys.models import AuditEvent
 
 if TYPE_CHECKING:
@@ -17,9 +18,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Actor:
-    """Who acts: a caller over HTTP, a person in the admin, or a command."""
+    """Who acts: a caller over HTTP, a person in the admin, or a command.
+
+    ``grant`` is what they may hand on: a caller what the token holds, an operator everything.
+    """
 
     name: str
+    grant: Grant = EVERYTHING
     user_id: uuid.UUID | None = None
     token_id: str = ""
     address: str | None = None
@@ -31,6 +36,7 @@ class Actor:
         caller = caller_of(request)
         return cls(
             name=caller.username,
+            grant=caller.grant,
             user_id=caller.user_id,
             token_id=caller.token_id,
             address=request.META.get("REMOTE_ADDR") or None,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from django.db.models import BinaryField, CharField, DateTimeField, Q
@@ -12,39 +11,17 @@ from django.utils import timezone
 from apikeys import tokens
 from apikeys.compiled import CompiledQuery, Parameter
 from apikeys.errors import CredentialsInvalid, TokenExpired
-from apikeys.models import LAST_USED_RESOLUTION, AccessToken, ApiKey
+from apikeys.grants import Binding, Grant
+from apikeys.models import AccessToken, ApiKey
+from apikeys.querysets import LAST_USED_RESOLUTION
 from apikeys.tokens import TokenKind
 
 if TYPE_CHECKING:
     import datetime as dt
-    from collections.abc import Collection
+    import uuid
+    from collections.abc import Sequence
 
     from django.db.models import QuerySet
-
-
-@dataclass(frozen=True, slots=True)
-class Binding:
-    """Where a token works. None is everywhere; outside, everything is answered with 404."""
-
-    cluster_id: uuid.UUID | None = None
-    component_ids: frozenset[uuid.UUID] | None = None
-    environment_ids: frozenset[uuid.UUID] | None = None
-
-    def allows_state(self, component_id: uuid.UUID, environment_id: uuid.UUID) -> bool:
-        """Whether the state of this component and environment is inside."""
-        return (
-            self.cluster_id is None
-            and (self.component_ids is None or component_id in self.component_ids)
-            and (self.environment_ids is None or environment_id in self.environment_ids)
-        )
-
-    def allows_cluster(self, cluster_id: uuid.UUID) -> bool:
-        """Whether the cluster is inside."""
-        return (
-            self.component_ids is None
-            and self.environment_ids is None
-            and self.cluster_id in (None, cluster_id)
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,12 +30,21 @@ class Caller:
 
     kind: TokenKind
     token_id: str
+    # The key itself, or the key that the token was minted from; None when an operator issued it.
+    api_key_id: str | None
     user_id: uuid.UUID
     username: str
     scopes: frozenset[str]
     binding: Binding
     expires_at: dt.datetime | None
+    # Of the secret that was sent: a key has two for a while after a rotation.
+    digest: bytes = field(repr=False)
     is_authenticated: bool = True
+
+    @property
+    def grant(self) -> Grant:
+        """What the caller may do, and so at most hand on."""
+        return Grant(self.scopes, self.binding)
 
 
 _COMMON = (
@@ -66,7 +52,12 @@ _COMMON = (
     "bound_cluster_id", "bound_component_ids", "bound_environment_ids",
     "created_by_id", "created_by__username", "created_by__is_active",
 )  # fmt: skip
-_OF_PARENT = ("kind", "api_key_id", "api_key__scopes", "api_key__expires_at", "api_key__revoked_at")
+_OF_KEY = (*_COMMON, "digest", "previous_digest_expires_at")
+_OF_TOKEN = (
+    *_COMMON,
+    "api_key_id", "api_key__scopes", "api_key__expires_at", "api_key__revoked_at",
+    "api_key__bound_cluster_id", "api_key__bound_component_ids", "api_key__bound_environment_ids",
+)  # fmt: skip
 
 
 def find_caller(token: str) -> Caller:
@@ -79,17 +70,23 @@ def find_caller(token: str) -> Caller:
     kind = tokens.kind_of(token)
     if kind is None:
         raise CredentialsInvalid
-    now = timezone.now()
-    row = _find_row(kind, tokens.digest(token), now)
+    now, digest = timezone.now(), tokens.digest(token)
+    row = _find_row(kind, digest, now)
     if row is None or row["revoked_at"] or not row["created_by__is_active"]:
         raise CredentialsInvalid
-    scopes = frozenset(row["scopes"])
-    expires_at = row["expires_at"]
-    if row.get("api_key_id"):  # minted: it dies with its key, and has no more than its key has now
+    grant = _grant(row, "")
+    expiries = [row["expires_at"]]
+    if kind is TokenKind.API_KEY:
+        api_key_id = row["id"]
+        if bytes(row["digest"]) != digest:  # the secret before the last rotation
+            expiries.append(row["previous_digest_expires_at"])
+    elif api_key_id := row["api_key_id"]:
+        # Minted: it dies with its key, and has no more than its key has now.
         if row["api_key__revoked_at"]:
             raise CredentialsInvalid
-        scopes &= frozenset(row["api_key__scopes"])
-        expires_at = min(filter(None, (expires_at, row["api_key__expires_at"])))
+        expiries.append(row["api_key__expires_at"])
+        grant = grant.intersection(_grant(row, "api_key__"))
+    expires_at = min(filter(None, expiries), default=None)
     if expires_at is not None and expires_at <= now:
         raise TokenExpired
     if row["last_used_at"] is None or row["last_used_at"] <= now - LAST_USED_RESOLUTION:
@@ -98,29 +95,35 @@ def find_caller(token: str) -> Caller:
     return Caller(
         kind=kind,
         token_id=row["id"],
+        api_key_id=api_key_id,
         user_id=row["created_by_id"],
         username=row["created_by__username"],
-        scopes=scopes,
-        binding=Binding(
-            cluster_id=row["bound_cluster_id"],
-            component_ids=_uuids(row["bound_component_ids"]),
-            environment_ids=_uuids(row["bound_environment_ids"]),
-        ),
+        scopes=grant.scopes,
+        binding=grant.binding,
         expires_at=expires_at,
+        digest=digest,
     )
+
+
+def _grant(row: dict[str, Any], prefix: str) -> Grant:
+    binding = Binding.of_columns(
+        row[f"{prefix}bound_cluster_id"],
+        row[f"{prefix}bound_component_ids"],
+        row[f"{prefix}bound_environment_ids"],
+    )
+    return Grant(frozenset(row[f"{prefix}scopes"]), binding)
 
 
 def _api_keys() -> QuerySet[ApiKey, Any]:
     digest = Parameter("digest", BinaryField())
     now = Parameter("now", DateTimeField())
     previous = Q(previous_digest=digest, previous_digest_expires_at__gt=now)
-    return ApiKey.objects.filter(Q(digest=digest) | previous).values_list(*_COMMON)
+    return ApiKey.objects.filter(Q(digest=digest) | previous).values_list(*_OF_KEY)
 
 
 def _access_tokens() -> QuerySet[AccessToken, Any]:
     digest, kind = Parameter("digest", BinaryField()), Parameter("kind", CharField())
-    issued = AccessToken.objects.filter(digest=digest, kind=kind)
-    return issued.values_list(*_COMMON, *_OF_PARENT)
+    return AccessToken.objects.filter(digest=digest, kind=kind).values_list(*_OF_TOKEN)
 
 
 _API_KEY: Final = CompiledQuery(_api_keys)
@@ -128,12 +131,9 @@ _ACCESS_TOKEN: Final = CompiledQuery(_access_tokens)
 
 
 def _find_row(kind: TokenKind, digest: bytes, now: dt.datetime) -> dict[str, Any] | None:
+    names: Sequence[str]
     if kind is TokenKind.API_KEY:
-        row = _API_KEY.row(digest=digest, now=now)
+        names, row = _OF_KEY, _API_KEY.row(digest=digest, now=now)
     else:
-        row = _ACCESS_TOKEN.row(digest=digest, kind=kind.name)
-    return None if row is None else dict(zip((*_COMMON, *_OF_PARENT), row, strict=False))
-
-
-def _uuids(texts: Collection[str] | None) -> frozenset[uuid.UUID] | None:
-    return None if texts is None else frozenset(map(uuid.UUID, texts))
+        names, row = _OF_TOKEN, _ACCESS_TOKEN.row(digest=digest, kind=kind.name)
+    return None if row is None else dict(zip(names, row, strict=True))

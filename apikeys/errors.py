@@ -1,4 +1,4 @@
-"""What a caller is told about their credentials.
+"""What a caller is told about their credentials, and about keys and tokens as resources.
 
 Each error carries what the project's one error form needs: ``default_code`` is the reason, and
 ``auth_header`` is the challenge (RFC 9110 §11.6.1, RFC 6750 §3).
@@ -8,10 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rest_framework.exceptions import AuthenticationFailed, NotAuthenticated, PermissionDenied
+from rest_framework.exceptions import (
+    APIException,
+    AuthenticationFailed,
+    NotAuthenticated,
+    NotFound,
+    PermissionDenied,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    import datetime as dt
+    from collections.abc import Collection, Iterable
 
     from apikeys.scopes import Scope
     from apikeys.tokens import TokenKind
@@ -54,7 +61,88 @@ class TokenKindUnsupported(PermissionDenied):
 
     default_code = "TOKEN_KIND_UNSUPPORTED"
 
-    def __init__(self, accepted: Iterable[TokenKind]) -> None:
-        titles = " or ".join(sorted(kind.title for kind in accepted))
-        super().__init__(f"This endpoint accepts a {titles}.")
+    def __init__(self, accepted: Iterable[TokenKind], *, minted_only: bool = False) -> None:
+        if minted_only:
+            super().__init__("This endpoint accepts an API key or an access token minted from one.")
+        else:
+            titles = " or a ".join(sorted(kind.title for kind in accepted))
+            super().__init__(f"This endpoint accepts {'an' if titles[0] == 'A' else 'a'} {titles}.")
         self.metadata = {"accepted": ",".join(sorted(kind.name for kind in accepted))}
+
+
+class GrantExceeded(PermissionDenied):
+    """Nobody hands on more than they hold: ``scopes`` are what is missing, or the binding is."""
+
+    default_code = "GRANT_EXCEEDED"
+
+    def __init__(self, scopes: Collection[str]) -> None:
+        if scopes:
+            names = " ".join(scopes)
+            super().__init__(f"Your token cannot hand on what it does not hold: {names}.")
+            self.auth_header = f'Bearer error="insufficient_scope", scope="{names}"'
+            self.metadata = {"scopes": ",".join(scopes)}
+        else:
+            super().__init__("Your token is bound, and what it hands on must be within that.")
+
+
+class ApiKeyNotFound(NotFound):
+    """No such key, another's, or outside the caller's binding."""
+
+    default_code = "API_KEY_NOT_FOUND"
+    default_detail = "You have no such API key."
+
+
+class AccessTokenNotFound(NotFound):
+    """No such token, another's, or outside the caller's binding."""
+
+    default_code = "ACCESS_TOKEN_NOT_FOUND"
+    default_detail = "You have no such access token."
+
+
+class AuditTrailNotFound(NotFound):
+    """A bound token does not reach the trail, which tells of everything."""
+
+    default_code = "AUDIT_TRAIL_NOT_FOUND"
+    default_detail = "The audit trail is outside of what your token is bound to."
+
+
+class ApiKeyRevoked(APIException):
+    """Revocation is final."""
+
+    status_code = 400
+    rpc_status = "FAILED_PRECONDITION"
+    default_code = "API_KEY_REVOKED"
+    default_detail = "The API key is revoked, which is final."
+
+
+class ApiKeyExpired(APIException):
+    """An expired key can only be extended, or revoked."""
+
+    status_code = 400
+    rpc_status = "FAILED_PRECONDITION"
+    default_code = "API_KEY_EXPIRED"
+    default_detail = "The API key has expired; extend it first, by changing expires_at."
+
+
+class ConcurrentChange(APIException):
+    """Somebody else changed the same thing at the same moment, and was first."""
+
+    status_code = 409
+    default_code = "CONCURRENT_CHANGE"
+    default_detail = "The API key was changed at the same moment; look at it and try again."
+
+
+class LifetimeExceeded(APIException):
+    """A minted token would live longer than it may."""
+
+    status_code = 400
+    default_code = "INVALID_FIELDS"
+
+    def __init__(self, field: str, latest: dt.datetime) -> None:
+        description = (
+            f"A minted token ends with its key, and within 12 hours: at {latest} or before."
+        )
+        super().__init__(f"{field}: {description}")
+        self.field_violations = [
+            {"field": field, "description": description, "reason": "LIFETIME_EXCEEDED"}
+        ]

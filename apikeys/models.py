@@ -1,23 +1,21 @@
 from __future__ import annotations
 
-import datetime as dt
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from django.contrib.auth.models import AbstractUser
 from django.db import models
 from django.db.models import F, Q
-from django.db.models.functions import Length, Now
+from django.db.models.functions import Length
 from django.db.models.lookups import Exact
 from django.utils import timezone
 from uuid_utils.compat import uuid7
 
+from apikeys.grants import Binding, Grant
 from apikeys.identifiers import access_token_id, api_key_id
+from apikeys.querysets import AccessTokenQuerySet, ApiKeyQuerySet
 
 if TYPE_CHECKING:
     import uuid
-
-#: ``last_used_at`` is written at most this often, so that traffic does not become writes.
-LAST_USED_RESOLUTION = dt.timedelta(minutes=1)
 
 
 class User(AbstractUser):
@@ -25,25 +23,6 @@ class User(AbstractUser):
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     display_name = models.CharField(max_length=200, blank=True)
-
-
-C = TypeVar("C", bound="Credential")
-
-
-class CredentialQuerySet(models.QuerySet[C]):
-    """Rules over many credentials."""
-
-    def touch(self, credential_id: str, now: dt.datetime) -> bool:
-        """Note the credential's use; at most one writer a minute gets to."""
-        return bool(
-            self.filter(pk=credential_id)
-            .filter(Q(last_used_at=None) | Q(last_used_at__lte=now - LAST_USED_RESOLUTION))
-            .update(last_used_at=now)
-        )
-
-    def revoke(self, *credential_ids: str) -> int:
-        """Revoke those that are not; return how many were changed. Final, and idempotent."""
-        return self.filter(pk__in=credential_ids, revoked_at=None).update(revoked_at=Now())
 
 
 class Credential(models.Model):
@@ -56,6 +35,8 @@ class Credential(models.Model):
     expires_at = models.DateTimeField(null=True, blank=True)
     last_used_at = models.DateTimeField(null=True, blank=True, editable=False)
     revoked_at = models.DateTimeField(null=True, blank=True, editable=False)
+    # Raised by each change, so that two changes at once cannot both build on what they read.
+    revision = models.PositiveIntegerField(default=0, editable=False)
     # Where the credential works; null is everywhere. Outside it, everything is 404.
     bound_cluster_id = models.UUIDField(null=True, blank=True)
     bound_component_ids = models.JSONField(null=True, blank=True)
@@ -74,19 +55,42 @@ class Credential(models.Model):
                 name="%(class)s_expires_after_creation",
                 condition=Q(expires_at=None) | Q(expires_at__gt=F("created_at")),
             ),
+            models.CheckConstraint(
+                name="%(class)s_bound_one_way",
+                condition=Q(bound_cluster_id=None)
+                | Q(bound_component_ids__isnull=True, bound_environment_ids__isnull=True),
+            ),
         ]
+        indexes = [models.Index(fields=["created_by", "id"], name="%(class)s_of_owner")]
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.pk})"
+
+    @property
+    def binding(self) -> Binding:
+        """Where the credential works."""
+        return Binding.of_columns(
+            self.bound_cluster_id, self.bound_component_ids, self.bound_environment_ids
+        )
+
+    @property
+    def grant(self) -> Grant:
+        """What the credential itself holds; a minted token has no more of it than its key."""
+        return Grant(frozenset(self.scopes), self.binding)
 
 
 class ApiKey(Credential):
     """A long-lived key, from which its owner mints access tokens."""
 
     id = models.CharField(primary_key=True, max_length=40, default=api_key_id, editable=False)
-    created_by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="api_keys")
+    created_by = models.ForeignKey(
+        User, on_delete=models.PROTECT, related_name="api_keys", db_index=False
+    )
     # The secret before the last rotation, which works until its grace period ends.
     previous_digest = models.BinaryField(max_length=32, unique=True, null=True)
     previous_digest_expires_at = models.DateTimeField(null=True)
 
-    objects = CredentialQuerySet.as_manager()
+    objects = ApiKeyQuerySet.as_manager()
 
     class Meta(Credential.Meta):
         verbose_name = "API key"
@@ -100,9 +104,6 @@ class ApiKey(Credential):
             ),
         ]
 
-    def __str__(self) -> str:
-        return f"{self.name} ({self.id})"
-
 
 class AccessToken(Credential):
     """A token that the state and cluster endpoints accept: issued by an operator, or minted."""
@@ -115,13 +116,15 @@ class AccessToken(Credential):
 
     id = models.CharField(primary_key=True, max_length=40, default=access_token_id, editable=False)
     kind = models.CharField(max_length=8, choices=Kind.choices)
-    created_by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="access_tokens")
+    created_by = models.ForeignKey(
+        User, on_delete=models.PROTECT, related_name="access_tokens", db_index=False
+    )
     # The key that the token was minted from; null when an operator issued it.
     api_key = models.ForeignKey(
         ApiKey, on_delete=models.PROTECT, related_name="access_tokens", null=True, blank=True
     )
 
-    objects = CredentialQuerySet.as_manager()
+    objects = AccessTokenQuerySet.as_manager()
 
     class Meta(Credential.Meta):
         constraints = [
@@ -135,9 +138,6 @@ class AccessToken(Credential):
                 condition=Q(api_key=None) | Q(expires_at__isnull=False),
             ),
         ]
-
-    def __str__(self) -> str:
-        return f"{self.name} ({self.id})"
 
 
 class AuditEvent(models.Model):

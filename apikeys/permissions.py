@@ -4,7 +4,8 @@ A view, or viewset, says
 
 - ``required_scopes``: the scope of each method (``{"GET": Scope.STATE_READ}``) or, in a viewset,
   of each action (``{"list": Scope.APIKEY_READ}``); None where any valid token will do;
-- ``token_kinds``: the kinds of token it accepts;
+- ``token_kinds``: the kinds of token it accepts, and with ``minted_only = True`` of the access
+  tokens only those that were minted from an API key;
 
 or ``public = True``. One that says nothing is refused at start-up by a system check.
 """
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from apikeys.scopes import Scope
 
 ACCESS_TOKENS: Final = frozenset({TokenKind.PERSONAL, TokenKind.SERVICE})
+API_KEYS: Final = frozenset({TokenKind.API_KEY})
+ANY_TOKEN: Final = ACCESS_TOKENS | API_KEYS
 
 
 class HasScope(BasePermission):
@@ -41,8 +44,9 @@ class HasScope(BasePermission):
             raise CredentialsMissing
         caller = caller_of(request)
         token_kinds: frozenset[TokenKind] = getattr(view, "token_kinds")  # noqa: B009 - see above
-        if caller.kind not in token_kinds:
-            raise TokenKindUnsupported(token_kinds)
+        demand_kind(request, token_kinds)
+        if getattr(view, "minted_only", False) and caller.api_key_id is None:
+            raise TokenKindUnsupported(token_kinds, minted_only=True)
         scopes: Mapping[str, Scope | None] = getattr(view, "required_scopes")  # noqa: B009 - see above
         # A method that the view does not have is answered with 405 after this.
         scope = scopes.get(getattr(view, "action", None) or _method(request))
@@ -59,6 +63,16 @@ def demand_scope(request: Request, scope: Scope) -> None:
     """
     if scope not in caller_of(request).scopes:
         raise ScopeInsufficient(scope)
+
+
+def demand_kind(request: Request, kinds: frozenset[TokenKind]) -> None:
+    """Refuse a token of another kind, where what is asked takes fewer kinds than the view does.
+
+    Raises:
+        TokenKindUnsupported: says which kinds are accepted.
+    """
+    if caller_of(request).kind not in kinds:
+        raise TokenKindUnsupported(kinds)
 
 
 def _method(request: Request) -> str:

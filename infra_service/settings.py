@@ -56,6 +56,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "infra_service.middleware.RequestContextMiddleware",
+    "apikeys.middleware.TokenExpiryMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -128,11 +129,16 @@ REST_FRAMEWORK = {
     "DEFAULT_PERMISSION_CLASSES": ["apikeys.permissions.HasScope"],
     "DEFAULT_FILTER_BACKENDS": ["filterlang.backend.FilterLanguageBackend"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
-    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_PARSER_CLASSES": ["infra_service.api.parsers.JsonParser"],
+    "DEFAULT_THROTTLE_CLASSES": ["infra_service.api.throttling.TokenThrottle"],
+    "DEFAULT_FILTER_BACKENDS": ["filterlang.backend.FilterLanguageBackend"],
+    "DEFAULT_PAGINATION_CLASS": "infra_service.api.pagination.KeysetPagination",
+    "DEFAULT_SCHEMA_CLASS": "infra_service.api.schema.ApiSchema",
     "EXCEPTION_HANDLER": "infra_service.api.errors.exception_handler",
     "UNAUTHENTICATED_USER": None,
     "URL_FORMAT_OVERRIDE": None,
+    # One form everywhere, microseconds always, so that times compare as text.
+    "DATETIME_FORMAT": "%Y-%m-%dT%H:%M:%S.%fZ",
 }
 
 SPECTACULAR_SETTINGS = {
@@ -146,6 +152,14 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
 }
+
+# Requests a minute of one token, and failed authentications a minute of one address; 0 is no limit.
+RATE_LIMIT_TOKEN = env.int("RATE_LIMIT_TOKEN", default=60_000)
+RATE_LIMIT_FAILURES = env.int("RATE_LIMIT_FAILURES", default=600)
+# Where they are counted: redis://…, which several machines need; else a file that the processes of
+# this machine share in memory.
+CACHE_URL = env.str("CACHE_URL", default="")
+RATE_LIMIT_FILE = env.str("RATE_LIMIT_FILE", default=str(VAR_DIR / "rate-limits"))
 
 # The largest state document, in bytes; larger ones are refused before they are read.
 STATE_MAX_BYTES = env.int("STATE_MAX_BYTES", default=64 * 1024 * 1024)
@@ -172,6 +186,7 @@ X_FRAME_OPTIONS = "DENY"
 # --- Logs -----------------------------------------------------------------------------------------
 
 LOG_LEVEL = env.str("LOG_LEVEL", default="INFO")
+DEFAULT_EXCEPTION_REPORTER_FILTER = "infra_service.reports.TokenlessReportFilter"
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,

@@ -16,6 +16,7 @@ urlpatterns = [
     re_path(r"^readyz/?$", ReadyView.as_view(), name="readyz"),
     re_path(r"^api/schema/?$", SchemaView.as_view(), name="schema"),
     re_path(r"^api/docs/?$", SwaggerView.as_view(), name="docs"),
+    path("", include("apikeys.urls")),
     path("api/v1/", include("states.urls")),
     path("admin/", admin.site.urls),
 ]

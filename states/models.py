@@ -9,6 +9,8 @@ from django.db.models.lookups import Exact
 from django.utils import timezone
 from uuid_utils.compat import uuid7
 
+from states.fields import CreatedAtField, IdAt
+
 if TYPE_CHECKING:
     import datetime as dt
     import uuid
@@ -118,7 +120,7 @@ class State(models.Model):
     lock_id = models.UUIDField(null=True)
     lock_info = models.JSONField(null=True)
     lock_acquired_at = models.DateTimeField(null=True)
-    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    created_at = CreatedAtField(default=timezone.now, editable=False)
     updated_at = models.DateTimeField(default=timezone.now)
     deleted_at = models.DateTimeField(null=True)
 
@@ -147,6 +149,33 @@ class State(models.Model):
                     size_bytes__gt=0,
                 ),
             ),
+            models.CheckConstraint(
+                name="state_created_with_its_id",
+                condition=Q(
+                    id__gte=IdAt("created_at", last=False), id__lte=IdAt("created_at", last=True)
+                ),
+            ),
+        ]
+        # For the list of states, which is ordered by id: each ends with it, so that a page is read
+        # and never sorted. The first three tell where a state belongs, and are written once; the
+        # next four change with each push.
+        indexes = [
+            models.Index(name=name, fields=[*fields, "id"], condition=Q(deleted_at=None))
+            for name, fields in {
+                "state_by_application": ["application"],
+                "state_by_application_env": ["application", "environment"],
+                "state_by_environment": ["environment"],
+                "state_by_serial": ["serial"],
+                "state_by_lineage": ["lineage"],
+                "state_by_size": ["size_bytes"],
+                "state_by_update": ["updated_at"],
+            }.items()
+        ] + [
+            models.Index(
+                name="state_locked",
+                fields=["id"],
+                condition=Q(deleted_at=None, lock_id__isnull=False),
+            )
         ]
 
     def __str__(self) -> str:

@@ -17,6 +17,8 @@ from django.http import Http404, HttpRequest, JsonResponse
 from rest_framework import exceptions
 from rest_framework.response import Response
 
+from infra_service.api.throttling import wait_after_failure
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -34,6 +36,7 @@ _RPC_STATUS: Final = {
     405: "UNIMPLEMENTED",
     406: "INVALID_ARGUMENT",
     409: "ABORTED",
+    411: "INVALID_ARGUMENT",
     413: "INVALID_ARGUMENT",
     415: "INVALID_ARGUMENT",
     423: "FAILED_PRECONDITION",
@@ -101,6 +104,8 @@ def exception_handler(exc: Exception, context: dict[str, Any]) -> Response | Non
     if error is None:
         return None
     request = context["request"]._request
+    if isinstance(error, exceptions.AuthenticationFailed) and (wait := wait_after_failure(request)):
+        error = exceptions.Throttled(wait)
     violations = list(getattr(error, "field_violations", []))
     if isinstance(error, exceptions.ValidationError):
         violations += _violations(error.get_full_details(), "")

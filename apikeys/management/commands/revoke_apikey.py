@@ -1,41 +1,68 @@
-"""Revoke an API key."""
+"""Revoke an API key or an access token."""
 
 from __future__ import annotations
 
 import json
+import sys
 from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import BaseCommand, CommandError
+from django.db.models import Q
+from django.utils import timezone
 
-from apikeys import actions
+from apikeys import actions, tokens
 from apikeys.audit import Actor
-from apikeys.models import ApiKey
+from apikeys.models import AccessToken, ApiKey
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
 
 
 class Command(BaseCommand):
-    """Revoke an API key, and with it every token minted from it. Final, and idempotent."""
+    """Revoke a key, and with it every token minted from it, or a token. Final, and idempotent."""
 
-    help = "Revoke an API key, and with it every token that was minted from it."
+    help = (
+        "Revoke an API key, and with it every token that was minted from it, or an access token. "
+        "A leaked secret can be fed in as it is."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Declare the options."""
-        parser.add_argument("id", help="the key's id, key-…")
+        parser.add_argument(
+            "credential",
+            help="its id (key-… or tok-…), or its secret; '-' reads that from standard input, "
+            "which leaves no trace in the shell's history and in the list of processes",
+        )
         parser.add_argument("--json", action="store_true", help="print id and outcome as JSON")
 
     def handle(self, *_args: Any, **options: Any) -> None:
-        """Revoke the key.
+        """Revoke it.
 
         Raises:
-            CommandError: there is no such key.
+            CommandError: there is no such key or token; what was given is not repeated.
         """
-        key = ApiKey.objects.filter(pk=options["id"]).first()
-        if key is None:
-            raise CommandError("there is no such key")
-        changed = actions.revoke_api_key(key=key, actor=Actor(name="command revoke_apikey"))
-        if options["json"]:
-            self.stdout.write(json.dumps({"id": key.pk, "revoked": True, "changed": changed}))
+        given = options["credential"]
+        credential = _find((sys.stdin.readline() if given == "-" else given).strip())
+        actor = Actor(name="command revoke_apikey")
+        if isinstance(credential, ApiKey):
+            changed = actions.revoke_api_key(key=credential, actor=actor)
+        elif credential is not None:
+            changed = actions.revoke_access_token(token=credential, actor=actor)
         else:
-            self.stdout.write(f"{key.pk} {'revoked' if changed else 'was revoked already'}")
+            raise CommandError("there is no such key or token")
+        if options["json"]:
+            outcome = {"id": credential.pk, "revoked": True, "changed": changed}
+            self.stdout.write(json.dumps(outcome))
+        else:
+            self.stdout.write(f"{credential.pk} {'revoked' if changed else 'was revoked already'}")
+
+
+def _find(text: str) -> ApiKey | AccessToken | None:
+    """Return what the text names, by its id or by a secret that works, or did until it ended."""
+    is_secret = tokens.kind_of(text) is not None
+    key, token = Q(pk=text), Q(pk=text)
+    if is_secret:
+        digest = tokens.digest(text)
+        previous = Q(previous_digest=digest, previous_digest_expires_at__gt=timezone.now())
+        key, token = Q(digest=digest) | previous, Q(digest=digest)
+    return ApiKey.objects.filter(key).first() or AccessToken.objects.filter(token).first()

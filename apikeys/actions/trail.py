@@ -1,0 +1,22 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from apikeys.models import AccessToken
+
+if TYPE_CHECKING:
+    from apikeys.models import ApiKey
+
+
+def described(credential: ApiKey | AccessToken) -> dict[str, Any]:
+    """Return what the trail keeps of a key or token: all that it may do, and for how long."""
+    expires_at = credential.expires_at
+    described: dict[str, Any] = {
+        "name": credential.name,
+        "scopes": credential.scopes,
+        "expires_at": None if expires_at is None else expires_at.isoformat(),
+        "binding": credential.binding.described(),
+    }
+    if isinstance(credential, AccessToken):
+        described |= {"kind": credential.kind, "api_key_id": credential.api_key_id}
+    return described

@@ -1,0 +1,39 @@
+"""What lists may be filtered by."""
+
+from django_filters import CharFilter, FilterSet, IsoDateTimeFilter, UUIDFilter
+
+from apikeys.models import AccessToken
+from apikeys.querysets import AccessTokenStatus, ApiKeyStatus
+from filterlang.filters import EnumFilter
+
+
+class ApiKeyFilters(FilterSet):  # type: ignore[misc]  # django-filter has no types
+    """The filterable fields of API keys; expired and revoked ones stay in the list."""
+
+    status = EnumFilter(choices=ApiKeyStatus.choices, prefix="API_KEY_STATUS_")
+    name = CharFilter()
+    created_at = IsoDateTimeFilter()
+    expires_at = IsoDateTimeFilter()
+
+
+class AccessTokenFilters(FilterSet):  # type: ignore[misc]  # django-filter has no types
+    """The filterable fields of access tokens."""
+
+    status = EnumFilter(choices=AccessTokenStatus.choices, prefix="ACCESS_TOKEN_STATUS_")
+    name = CharFilter()
+    kind = EnumFilter(choices=AccessToken.Kind.choices)
+    api_key_id = CharFilter()
+    created_at = IsoDateTimeFilter()
+    expires_at = IsoDateTimeFilter()
+
+
+class AuditEventFilters(FilterSet):  # type: ignore[misc]  # django-filter has no types
+    """The filterable fields of the audit trail."""
+
+    action = CharFilter()
+    actor_id = UUIDFilter()
+    actor_name = CharFilter()
+    token_id = CharFilter()
+    resource_id = CharFilter()
+    request_id = CharFilter()
+    occurred_at = IsoDateTimeFilter()

@@ -1,0 +1,149 @@
+"""What a token may do and where, and the one rule: nobody hands on more than they hold."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from apikeys.errors import GrantExceeded
+from apikeys.scopes import Scope
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    Ids = frozenset[uuid.UUID] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """Where a token works. None is everywhere; outside, everything is answered with 404.
+
+    A token is bound to one cluster, or to components and environments, or to nothing.
+    """
+
+    cluster_id: uuid.UUID | None = None
+    component_ids: Ids = None
+    environment_ids: Ids = None
+
+    @classmethod
+    def of_columns(
+        cls,
+        cluster_id: uuid.UUID | None,
+        component_ids: Collection[str] | None,
+        environment_ids: Collection[str] | None,
+    ) -> Binding:
+        """Return the binding that a row's ``bound_…`` columns hold."""
+        if cluster_id is None and component_ids is None and environment_ids is None:
+            return EVERYWHERE
+        return cls(cluster_id, _uuids(component_ids), _uuids(environment_ids))
+
+    def columns(self) -> dict[str, Any]:
+        """Return what the ``bound_…`` columns of a row hold."""
+        return {
+            "bound_cluster_id": self.cluster_id,
+            "bound_component_ids": _texts(self.component_ids),
+            "bound_environment_ids": _texts(self.environment_ids),
+        }
+
+    def described(self) -> dict[str, Any] | None:
+        """Return the binding as the audit trail keeps it."""
+        if self == EVERYWHERE:
+            return None
+        return {
+            "cluster_id": None if self.cluster_id is None else str(self.cluster_id),
+            "component_ids": _texts(self.component_ids),
+            "environment_ids": _texts(self.environment_ids),
+        }
+
+    def allows_state(self, component_id: uuid.UUID, environment_id: uuid.UUID) -> bool:
+        """Whether the state of this component and environment is inside."""
+        return (
+            self.cluster_id is None
+            and (self.component_ids is None or component_id in self.component_ids)
+            and (self.environment_ids is None or environment_id in self.environment_ids)
+        )
+
+    def allows_cluster(self, cluster_id: uuid.UUID) -> bool:
+        """Whether the cluster is inside."""
+        return (
+            self.component_ids is None
+            and self.environment_ids is None
+            and self.cluster_id in (None, cluster_id)
+        )
+
+    def is_within(self, other: Binding) -> bool:
+        """Whether everything that is inside this binding is inside the other."""
+        return (
+            other.cluster_id in (None, self.cluster_id)
+            # A cluster's token reaches clusters, which components and environments do not hold.
+            and (self.cluster_id is None or other.allows_cluster(self.cluster_id))
+            and _within(self.component_ids, other.component_ids)
+            and _within(self.environment_ids, other.environment_ids)
+        )
+
+    def intersection(self, other: Binding) -> Binding:
+        """Return what is inside both."""
+        if self is other or other == EVERYWHERE:
+            return self
+        if self.cluster_id and other.cluster_id and self.cluster_id != other.cluster_id:
+            return NOWHERE
+        return Binding(
+            self.cluster_id or other.cluster_id,
+            _common(self.component_ids, other.component_ids),
+            _common(self.environment_ids, other.environment_ids),
+        )
+
+
+EVERYWHERE: Final = Binding()
+# No cluster, because it names components, and none of those.
+NOWHERE: Final = Binding(component_ids=frozenset(), environment_ids=frozenset())
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """Scopes, and where they work: what a token holds, or is to be given."""
+
+    scopes: frozenset[str]
+    binding: Binding = EVERYWHERE
+
+    def is_within(self, other: Grant) -> bool:
+        """Whether the other may do all of this."""
+        return self.scopes <= other.scopes and self.binding.is_within(other.binding)
+
+    def intersection(self, other: Grant) -> Grant:
+        """Return what both may do."""
+        return Grant(self.scopes & other.scopes, self.binding.intersection(other.binding))
+
+    def check(self, wanted: Grant) -> None:
+        """Refuse to hand on what is not held.
+
+        Raises:
+            GrantExceeded: names the scopes, or says that the binding is too wide.
+        """
+        if missing := wanted.scopes - self.scopes:
+            raise GrantExceeded(sorted(missing))
+        if not wanted.is_within(self):
+            raise GrantExceeded([])
+
+
+#: What an operator holds, at the command line and in the admin.
+EVERYTHING: Final = Grant(frozenset(Scope.values))
+
+
+def _within(ids: Ids, others: Ids) -> bool:
+    return others is None or (ids is not None and ids <= others)
+
+
+def _common(ids: Ids, others: Ids) -> Ids:
+    if ids is None or others is None:
+        return ids if others is None else others
+    return ids & others
+
+
+def _uuids(texts: Collection[str] | None) -> Ids:
+    return None if texts is None else frozenset(map(uuid.UUID, texts))
+
+
+def _texts(ids: Ids) -> list[str] | None:
+    return None if ids is None else sorted(map(str, ids))

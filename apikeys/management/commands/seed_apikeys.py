@@ -1,0 +1,117 @@
+"""Create API keys that are not there yet."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from django.contrib.auth.hashers import make_password
+from django.core.management.base import BaseCommand, CommandError
+from django.db import transaction
+
+from apikeys import actions
+from apikeys.audit import Actor
+from apikeys.management.options import (
+    add_credential_options,
+    check_credential,
+    find_user,
+    read_credential_options,
+)
+from apikeys.models import ApiKey, User
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+
+_ACTOR = Actor(name="command seed_apikeys")
+
+
+class Command(BaseCommand):
+    """Create the keys that a file or the arguments name, all or none.
+
+    A key is there when its owner has one of its name that is not revoked; it is left as it is.
+    """
+
+    help = (
+        "Create API keys that are not there yet, and print their secrets, which are shown only "
+        "now. A key of the same owner and name that is not revoked is left as it is."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Declare the options."""
+        parser.add_argument(
+            "--file", type=Path, help="a TOML file with [[api_keys]] tables, instead of one key"
+        )
+        parser.add_argument(
+            "--create-users", action="store_true", help="create owners that are not there yet"
+        )
+        add_credential_options(parser, required=False)
+        parser.add_argument("--json", action="store_true", help="print the outcome as JSON")
+
+    def handle(self, *_args: Any, **options: Any) -> None:
+        """Create the keys.
+
+        Raises:
+            CommandError: no or a bad file, an unknown user, or a field that is wrong.
+        """
+        wanted = _from_file(options["file"]) if options["file"] else [_from_options(options)]
+        with transaction.atomic():
+            outcomes = [_seed(create_user=options["create_users"], **key) for key in wanted]
+        if options["json"]:
+            self.stdout.write(json.dumps({"api_keys": outcomes}))
+            return
+        for outcome in outcomes:
+            secret = outcome["secret"] or "exists"
+            self.stdout.write(f"{outcome['user']} {outcome['name']} {outcome['id']} {secret}")
+
+
+def _from_options(options: dict[str, Any]) -> dict[str, Any]:
+    missing = [f"--{name}" for name in ("user", "name", "scopes") if not options[name]]
+    if missing:
+        raise CommandError(f"--file, or {', '.join(missing)}, is missing")
+    return {"user": options["user"], "fields": read_credential_options(options)}
+
+
+def _from_file(path: Path) -> list[dict[str, Any]]:
+    try:
+        tables = tomllib.loads(path.read_text())["api_keys"]
+    except (OSError, ValueError) as error:
+        raise CommandError(f"{path}: {error}") from error
+    except KeyError:
+        tables = None
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        raise CommandError(f"{path}: there are no [[api_keys]] tables")
+    wanted = []
+    for number, table in enumerate(tables, 1):
+        fields = {
+            name: value.isoformat() if isinstance(value, dt.datetime) else value
+            for name, value in table.items()
+        }
+        try:
+            user = fields.pop("user")
+            wanted.append({"user": str(user), "fields": check_credential(fields)})
+        except KeyError as error:
+            raise CommandError(f"{path}: api_keys {number}: user is missing") from error
+        except CommandError as error:
+            raise CommandError(f"{path}: api_keys {number}: {error}") from error
+    return wanted
+
+
+def _seed(*, user: str, fields: dict[str, Any], create_user: bool) -> dict[str, Any]:
+    if create_user:
+        User.objects.get_or_create(username=user, defaults={"password": make_password(None)})
+    # Locked, so that two runs at once do not both find that a key is missing.
+    owner = User.objects.select_for_update().get(pk=find_user(user).pk)
+    key = ApiKey.objects.filter(created_by=owner, name=fields["name"], revoked_at=None).first()
+    secret = None
+    if key is None:
+        key, secret = actions.create_api_key(user_id=owner.pk, actor=_ACTOR, **fields)
+    return {
+        "user": user,
+        "name": key.name,
+        "id": key.pk,
+        "created": secret is not None,
+        "secret": secret,
+    }

@@ -1,0 +1,76 @@
+"""How commands read what the API takes as JSON; what is wrong is a ``CommandError``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.core.management.base import CommandError
+
+from apikeys.grants import EVERYWHERE
+from apikeys.models import User
+from apikeys.serializers import CredentialSerializer
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+
+
+def add_credential_options(parser: ArgumentParser, *, required: bool) -> None:
+    """Declare what a key and a token have in common."""
+    parser.add_argument("--user", required=required, help="the user name of its owner")
+    parser.add_argument("--name", required=required, help="what it is for")
+    parser.add_argument("--scopes", required=required, help="comma-separated, such as state:read")
+    parser.add_argument("--expires-at", help="RFC 3339, with an offset; never when left out")
+    parser.add_argument("--cluster", help="the id of the only cluster where it works")
+    for kind in ("component", "environment"):
+        parser.add_argument(
+            f"--{kind}",
+            action="append",
+            help=f"the id of a {kind} where it works, and nowhere else; may be repeated",
+        )
+
+
+def read_credential_options(options: dict[str, Any]) -> dict[str, Any]:
+    """Return name, scopes, expires_at and binding, checked as the API checks them."""
+    binding = {
+        "cluster_id": options["cluster"],
+        "component_ids": options["component"],
+        "environment_ids": options["environment"],
+    }
+    names = (name.strip() for name in options["scopes"].split(","))
+    given = {
+        "name": options["name"],
+        "scopes": [name for name in names if name],
+        "expires_at": options["expires_at"],
+        "binding": binding if any(binding.values()) else None,
+    }
+    return check_credential(given)
+
+
+def check_credential(given: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields, checked as the API checks them.
+
+    Raises:
+        CommandError: says what is wrong with which field.
+    """
+    serializer = CredentialSerializer(data=given)
+    if not serializer.is_valid():
+        raise CommandError("; ".join(_faults(serializer.errors, "")))
+    return {"expires_at": None, "binding": EVERYWHERE, **serializer.validated_data}
+
+
+def find_user(username: str) -> User:
+    """Return the active user.
+
+    Raises:
+        CommandError: there is none.
+    """
+    user = User.objects.filter(username=username, is_active=True).first()
+    if user is None:
+        raise CommandError(f"there is no active user {username!r}")
+    return user
+
+
+def _faults(errors: Any, path: str) -> list[str]:
+    if isinstance(errors, dict):
+        return [f for name, e in errors.items() for f in _faults(e, f"{path}.{name}".strip("."))]
+    return [f"{path}: {' '.join(map(str, errors))}"]

@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from django.http import HttpRequest, HttpResponse
+
+    from apikeys.callers import Caller
+
+HEADER: Final = "Token-Expires-At"
+_SOON: Final = dt.timedelta(days=7)
+
+
+class TokenExpiryMiddleware:
+    """Tells a client whose token expires within a week when that is, on every answer."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        """Answer the request."""
+        response = self.get_response(request)
+        caller: Caller | None = getattr(request, "auth", None)
+        if caller is not None and caller.expires_at is not None:
+            moment = caller.expires_at
+            if moment - dt.datetime.now(dt.UTC) <= _SOON:
+                response[HEADER] = moment.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return response

@@ -1,0 +1,168 @@
+"""Rules over many keys and tokens."""
+
+from __future__ import annotations
+
+import datetime as dt
+import sqlite3
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
+
+from django.db import OperationalError, connection, transaction
+from django.db.models import (
+    BooleanField,
+    Case,
+    CharField,
+    F,
+    Func,
+    JSONField,
+    Model,
+    Q,
+    QuerySet,
+    TextChoices,
+    Value,
+    When,
+)
+from django.db.models.functions import Now
+from django.utils import timezone
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from apikeys.callers import Caller
+    from apikeys.grants import Binding
+
+#: ``last_used_at`` is written at most this often, so that traffic does not become writes.
+LAST_USED_RESOLUTION: Final = dt.timedelta(minutes=1)
+
+C = TypeVar("C", bound=Model)
+
+
+class ApiKeyStatus(TextChoices):
+    """The status of a key, which is derived and never stored."""
+
+    ACTIVE = "API_KEY_STATUS_ACTIVE"
+    EXPIRED = "API_KEY_STATUS_EXPIRED"
+    REVOKED = "API_KEY_STATUS_REVOKED"
+
+
+class AccessTokenStatus(TextChoices):
+    """The status of a token, which is derived and never stored."""
+
+    ACTIVE = "ACCESS_TOKEN_STATUS_ACTIVE"
+    EXPIRED = "ACCESS_TOKEN_STATUS_EXPIRED"
+    REVOKED = "ACCESS_TOKEN_STATUS_REVOKED"
+
+
+class IsSubset(Func):
+    """Whether a column's JSON list has nothing that the other JSON list has not; null has all."""
+
+    output_field = BooleanField()
+    template = "%(expressions)s"
+    arg_joiner = " <@ "
+
+    def as_sqlite(self, compiler: Any, connection: Any, **_extra: Any) -> tuple[str, Any]:  # noqa: ARG002 - Django's signature
+        """Return the same for SQLite, which has no operator for it."""
+        column, others = self.get_source_expressions()
+        column_sql, column_params = compiler.compile(column)
+        others_sql, others_params = compiler.compile(others)
+        sql = (
+            f"({column_sql} IS NOT NULL AND NOT EXISTS ("  # noqa: S608 - compiled expressions
+            f"SELECT 1 FROM json_each({column_sql}) AS own "
+            f"WHERE own.value NOT IN (SELECT value FROM json_each({others_sql}))))"
+        )
+        return sql, (*column_params, *column_params, *others_params)
+
+
+class CredentialQuerySet(QuerySet[C]):
+    """What API keys and access tokens have in common."""
+
+    statuses: ClassVar[type[TextChoices]]
+    # Columns that end a credential: its own, and those of the key that it was minted from.
+    revocations: ClassVar[tuple[str, ...]] = ("revoked_at",)
+    expiries: ClassVar[tuple[str, ...]] = ("expires_at",)
+
+    def with_status(self) -> Self:
+        """Annotate ``status``, which may then be filtered by; a revoked one never expires."""
+        now = timezone.now()
+        revoked, expired = Q(), Q()
+        for column in self.revocations:
+            revoked |= Q((f"{column}__isnull", False))
+        for column in self.expiries:
+            expired |= Q((f"{column}__lte", now))
+        status = Case(
+            When(revoked, then=Value(self.statuses["REVOKED"].value)),
+            When(expired, then=Value(self.statuses["EXPIRED"].value)),
+            default=Value(self.statuses["ACTIVE"].value),
+            output_field=CharField(),
+        )
+        return self.annotate(status=status)
+
+    def visible_to(self, caller: Caller) -> Self:
+        """Return the caller's own, and of them only what is inside the caller's binding."""
+        return self.filter(created_by=caller.user_id).inside(caller.binding)
+
+    def inside(self, binding: Binding) -> Self:
+        """Return those whose binding is within this one."""
+        inside = self
+        if binding.cluster_id is not None:
+            inside = inside.filter(bound_cluster_id=binding.cluster_id)
+        columns = binding.columns()
+        for name in ("bound_component_ids", "bound_environment_ids"):
+            if columns[name] is not None:
+                ids = Value(columns[name], JSONField())
+                inside = inside.filter(IsSubset(F(name), ids), bound_cluster_id=None)
+        return inside
+
+    def as_seen(self, credential: Any) -> Self:
+        """Return the credential if nobody has changed it since it was read."""
+        return self.filter(pk=credential.pk, revision=credential.revision)
+
+    def change(self, **values: Any) -> int:
+        """Update, so that whoever has read it before notices; return how many were changed."""
+        return self.update(**values, revision=F("revision") + 1)
+
+    def revoke(self, *credential_ids: str) -> int:
+        """Revoke those that are not; return how many were changed. Final, and idempotent."""
+        return self.filter(pk__in=credential_ids, revoked_at=None).change(revoked_at=Now())
+
+    def touch(self, credential_id: str, now: dt.datetime) -> bool:
+        """Note the credential's use, if nobody did within the last minute; never wait for it.
+
+        Where another transaction holds the row, or with SQLite the database, the note is left to
+        a later request.
+        """
+        due = Q(last_used_at=None) | Q(last_used_at__lte=now - LAST_USED_RESOLUTION)
+        free = self.filter(due, pk=credential_id).select_for_update(skip_locked=True, no_key=True)
+        used = self.filter(pk__in=free.values("pk"))
+        if connection.vendor != "sqlite":
+            with transaction.atomic():
+                return bool(used.update(last_used_at=now))
+        return _without_waiting(lambda: bool(used.update(last_used_at=now)))
+
+
+def _without_waiting(write: Any) -> bool:
+    """Write to SQLite now or not at all; return whether it was written."""
+    patience = int(connection.settings_dict["OPTIONS"].get("timeout", 5) * 1000)
+    with connection.cursor() as cursor:
+        cursor.execute("PRAGMA busy_timeout = 0")
+        try:
+            return bool(write())
+        except OperationalError as error:
+            if getattr(error.__cause__, "sqlite_errorcode", None) != sqlite3.SQLITE_BUSY:
+                raise
+            return False
+        finally:
+            cursor.execute(f"PRAGMA busy_timeout = {patience}")
+
+
+class ApiKeyQuerySet(CredentialQuerySet[Any]):
+    """Rules over many API keys."""
+
+    statuses = ApiKeyStatus
+
+
+class AccessTokenQuerySet(CredentialQuerySet[Any]):
+    """Rules over many access tokens; a minted one ends with its key."""
+
+    statuses = AccessTokenStatus
+    revocations = ("revoked_at", "api_key__revoked_at")
+    expiries = ("expires_at", "api_key__expires_at")

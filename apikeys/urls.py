@@ -1,0 +1,14 @@
+from django.urls import include, path, re_path
+
+from apikeys.resources import ResourceRouter
+from apikeys.views import AccessTokenViewSet, ApiKeyViewSet, AuditEventListView, WhoAmIView
+
+router = ResourceRouter()
+router.register("api-keys", ApiKeyViewSet, basename="api-key")
+router.register("access-tokens", AccessTokenViewSet, basename="access-token")
+
+urlpatterns = [
+    path("v1/", include(router.urls)),
+    re_path(r"^v1/whoami/?$", WhoAmIView.as_view(), name="whoami"),
+    re_path(r"^api/v1/audit-events/?$", AuditEventListView.as_view(), name="audit-events"),
+]

@@ -1,0 +1,189 @@
+"""Pages by keyset: never OFFSET, never COUNT, and page 5,000 costs what page 1 costs.
+
+A view says ``page_key``, the columns by which its list is ordered. Together they are unique, an
+index serves them, and they are all ascending or all descending (``("-id",)``). ``resource_plural``
+is the list's name in the answer; ``list_parameters`` are query parameters that the view itself
+reads, beside those of its filters.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import difflib
+import hashlib
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from django.core import signing
+from django.db.models import F, Q
+from django.db.models.fields.tuple_lookups import Tuple, TupleGreaterThan, TupleLessThan
+from rest_framework.exceptions import APIException
+from rest_framework.pagination import BasePagination
+from rest_framework.response import Response
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from django.db.models import QuerySet
+    from django.http import QueryDict
+    from rest_framework.request import Request
+
+DEFAULT_PAGE_SIZE: Final = 50
+MAX_PAGE_SIZE: Final = 100
+TOKEN_AGE: Final = dt.timedelta(days=3)
+
+_SALT: Final = "infra_service.page_token"
+_SIZE: Final = "page_size"
+_TOKEN: Final = "page_token"  # noqa: S105 - a parameter's name
+_INTEGER: Final = re.compile(r"-?[0-9]{1,10}", re.ASCII)
+
+
+class InvalidParameter(APIException):
+    """A query parameter that is unknown, given twice or out of range."""
+
+    status_code = 400
+    default_code = "INVALID_FIELDS"
+
+    def __init__(self, field: str, description: str, reason: str) -> None:
+        super().__init__(f"{field}: {description}")
+        self.field_violations = [{"field": field, "description": description, "reason": reason}]
+
+
+class InvalidPageToken(APIException):
+    """A page token that is damaged, too old, or of another list or filter."""
+
+    status_code = 400
+    default_code = "INVALID_PAGE_TOKEN"
+    default_detail = (
+        "The page_token is not one that this list gave for this filter within the last three days; "
+        "begin again without it."
+    )
+
+
+class KeysetPagination(BasePagination):
+    """``page_size`` and ``page_token`` in, ``next_page_token`` out; "" on the last page only."""
+
+    # The list's view; for the OpenAPI description infra_service.api.schema sets it.
+    view: Any = None
+
+    def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any]:
+        """Return the rows of the page: instances, or dicts of a ``values()`` queryset.
+
+        Raises:
+            InvalidParameter, InvalidPageToken: see there.
+        """
+        self.view = view
+        parameters = request.query_params
+        _check_names(parameters, view)
+        size = _page_size(parameters)
+        columns, descending = _key(view.page_key)
+        scope = _scope(request.path, parameters)
+        token = parameters.get(_TOKEN)
+        if token:
+            queryset = queryset.filter(
+                _beyond(columns, _position(token, scope, len(columns)), queryset, descending)
+            )
+        rows = list(queryset.order_by(*view.page_key)[: size + 1])
+        self._next = _sign(rows[size - 1], columns, scope) if len(rows) > size else ""
+        return rows[:size]
+
+    def get_paginated_response(self, data: Any) -> Response:
+        """Return the answer: the list under its name, and the next page's token."""
+        return Response({self.view.resource_plural: data, "next_page_token": self._next})
+
+    def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
+        """Return the OpenAPI schema of the answer."""
+        name = self.view.resource_plural
+        token = {"type": "string", "description": "Of the next page; empty on the last one."}
+        return {
+            "type": "object",
+            "required": [name, "next_page_token"],
+            "properties": {name: schema, "next_page_token": token},
+        }
+
+    def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:  # noqa: ARG002 - DRF's signature
+        """Return the OpenAPI descriptions of the parameters."""
+        size = {
+            "type": "integer",
+            "format": "int32",
+            "minimum": 0,
+            "maximum": MAX_PAGE_SIZE,
+            "default": 0,
+        }
+        described = {
+            _SIZE: (f"Items on a page at most; 0 is {DEFAULT_PAGE_SIZE}.", size),
+            _TOKEN: ("`next_page_token` of the page before.", {"type": "string"}),
+        }
+        return [
+            {"name": n, "in": "query", "required": False, "description": text, "schema": schema}
+            for n, (text, schema) in described.items()
+        ]
+
+
+def _check_names(parameters: QueryDict, view: Any) -> None:
+    """Refuse parameters that are misspelt, since a filter that is not applied shows too much."""
+    known = {_SIZE, _TOKEN, *getattr(view, "list_parameters", ())}
+    for backend in view.filter_backends:
+        known |= {p["name"] for p in backend().get_schema_operation_parameters(view)}
+    for name, values in parameters.lists():
+        if name not in known:
+            near = difflib.get_close_matches(name[:64].lower(), sorted(known), n=1)
+            guess = f"did you mean {near[0]}?" if near else f"known are {', '.join(sorted(known))}"
+            raise InvalidParameter(name[:64], f"Unknown parameter; {guess}", "UNKNOWN_PARAMETER")
+        if len(values) > 1:
+            raise InvalidParameter(name, "Given more than once.", "DUPLICATE")
+
+
+def _page_size(parameters: QueryDict) -> int:
+    text = parameters.get(_SIZE) or "0"
+    if _INTEGER.fullmatch(text) is None or not 0 <= int(text) <= MAX_PAGE_SIZE:
+        raise InvalidParameter(_SIZE, f"Not an integer from 0 to {MAX_PAGE_SIZE}.", "OUT_OF_RANGE")
+    return int(text) or DEFAULT_PAGE_SIZE
+
+
+def _key(page_key: Sequence[str]) -> tuple[list[str], bool]:
+    """Return the columns, and whether the order is descending."""
+    return [name.removeprefix("-") for name in page_key], page_key[0].startswith("-")
+
+
+def _scope(path: str, parameters: QueryDict) -> str:
+    """Return what a token is good for: the list, its parent and its filter, but not the size."""
+    kept = sorted((name, text) for name, text in parameters.items() if name not in (_SIZE, _TOKEN))
+    text = repr((path.rstrip("/"), [pair for pair in kept if str(pair[1]).strip()]))
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def _sign(row: Any, columns: Sequence[str], scope: str) -> str:
+    values = [row[name] if isinstance(row, dict) else getattr(row, name) for name in columns]
+    position = [v if isinstance(v, int | str) else str(v) for v in values]
+    return signing.dumps([scope, *position], salt=_SALT)
+
+
+def _position(token: str, scope: str, length: int) -> list[Any]:
+    """Return where the page before ended."""
+    try:
+        found, *rest = signing.loads(token, salt=_SALT, max_age=TOKEN_AGE)
+    except (signing.BadSignature, ValueError) as error:
+        raise InvalidPageToken from error
+    if found != scope or len(rest) != length:
+        raise InvalidPageToken
+    position: list[Any] = rest
+    return position
+
+
+def _beyond(
+    columns: Sequence[str],
+    position: Sequence[Any],
+    queryset: QuerySet[Any, Any],
+    descending: bool,  # noqa: FBT001 - an inner helper's flag
+) -> Any:
+    """Return the condition for rows after the position."""
+    values = [
+        queryset.model._meta.get_field(name).to_python(value)
+        for name, value in zip(columns, position, strict=True)
+    ]
+    if len(columns) == 1:
+        return Q((f"{columns[0]}__{'lt' if descending else 'gt'}", values[0]))
+    # One row comparison, which an index serves; the usual OR of ANDs reads all rows before it.
+    compare = TupleLessThan if descending else TupleGreaterThan
+    return compare(Tuple(*map(F, columns)), tuple(values))

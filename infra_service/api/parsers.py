@@ -1,0 +1,61 @@
+"""JSON bodies, of which nothing may become a 500."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from django.http import UnreadablePostError
+from rest_framework.exceptions import ParseError
+from rest_framework.parsers import BaseParser
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class JsonParser(BaseParser):
+    """Strict JSON (RFC 8259) in UTF-8, without NUL characters, which PostgreSQL has no place for.
+
+    Its size is limited by Django's ``DATA_UPLOAD_MAX_MEMORY_SIZE``.
+    """
+
+    media_type = "application/json"
+
+    def parse(
+        self,
+        stream: Any,  # noqa: ARG002 - DRF's signature
+        media_type: str | None = None,  # noqa: ARG002 - DRF's signature
+        parser_context: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Return the decoded body.
+
+        Raises:
+            ParseError: what is wrong, and where.
+            RequestDataTooBig: it is over the limit.
+        """
+        request = (parser_context or {})["request"]
+        try:
+            body: bytes = request._request.body
+            value = msgspec.json.decode(body)
+        except UnreadablePostError as error:
+            raise ParseError("The connection ended before the body did.") from error
+        except RecursionError as error:
+            raise ParseError("The JSON is nested too deeply.") from error
+        except ValueError as error:  # msgspec's, and Python's for bytes that are not UTF-8
+            raise ParseError(f"The body is not JSON: {error}") from error
+        if b"\\u0000" in body and _has_nul(value):
+            raise ParseError("A NUL character (\\u0000) is not allowed.")
+        return value
+
+
+def _has_nul(value: Any) -> bool:
+    waiting = [value]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, str) and "\0" in item:
+            return True
+        if isinstance(item, dict):
+            waiting += [*item.keys(), *item.values()]
+        elif isinstance(item, list):
+            waiting += item
+    return False

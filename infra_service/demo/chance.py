@@ -1,0 +1,34 @@
+"""Chance that comes out the same on each run: what is drawn depends on the number of the row."""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+import uuid
+from typing import TYPE_CHECKING, Final, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+T = TypeVar("T")
+
+#: When the first of everything was made.
+BEGINNING: Final = dt.datetime(2025, 1, 1, tzinfo=dt.UTC)
+_UNIX: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+
+class Chance(random.Random):
+    """What is drawn for one row of one kind."""
+
+    def __init__(self, kind: int, number: int) -> None:
+        super().__init__(kind << 40 | number)
+
+    def row_id(self, moment: dt.datetime = BEGINNING) -> uuid.UUID:
+        """Return a UUIDv7 (RFC 9562) of the moment."""
+        milliseconds = (moment - _UNIX) // dt.timedelta(milliseconds=1)
+        head = milliseconds << 80 | 0x7 << 76 | self.getrandbits(12) << 64
+        return uuid.UUID(int=head | 0b10 << 62 | self.getrandbits(62))
+
+    def pick(self, weights: Mapping[T, float]) -> T:
+        """Return one of the keys, as often as its weight says."""
+        return self.choices(list(weights), list(weights.values()))[0]

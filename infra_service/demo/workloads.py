@@ -1,0 +1,157 @@
+"""Clusters and what runs in them, as snapshots of their collectors would have told it."""
+
+from __future__ import annotations
+
+import datetime as dt
+import functools
+import uuid
+from typing import TYPE_CHECKING, Any, Final
+
+from django.db.models import Count, Q
+from django.utils import timezone
+
+from infra_service.demo.chance import Chance
+from infra_service.demo.loading import batches, insert, new
+from workloads.kubernetes.facts import RUNNING, WAITING
+from workloads.models import Cluster, Workload
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+_CLUSTER, _WORKLOAD = 10, 11
+
+_REGIONS: Final = ("eu-west-1", "eu-central-1", "us-east-1", "us-west-2", "ap-southeast-2")
+_STAGES: Final = ("prod", "staging", "dev", "edge")
+_KINDS: Final = {"Deployment": 80, "StatefulSet": 12, "DaemonSet": 8}
+#: Reasons of each health, of a thousand workloads.
+_HEALTH: Final = {
+    ("HEALTHY", ""): 910,
+    ("HEALTHY", "RolloutInProgress"): 10,
+    ("HEALTHY", "ScaledToZero"): 5,
+    ("DEGRADED", "ReplicasNotReady"): 30,
+    ("DEGRADED", "RestartsIncreasing"): 20,
+    ("ERROR", "CrashLoopBackOff"): 12,
+    ("ERROR", "ImagePullBackOff"): 8,
+    ("WORKLOAD_HEALTH_STATUS_UNSPECIFIED", ""): 5,
+}
+_TEAMS: Final = ("payments", "growth", "search", "platform", "data", "identity", "mobile", "ops")
+_APPS: Final = ("api", "web", "worker", "scheduler", "gateway", "cache", "indexer", "exporter")
+_TIERS: Final = {"backend": 6, "frontend": 3, "data": 1}
+_MIB: Final = 1024 * 1024
+_MEASURED: Final = 0.95
+
+
+def load_clusters(total: int) -> int:
+    """See that there are this many demo clusters; return how many are new."""
+    clusters = new(Cluster, range(total), _cluster_id, _cluster)
+    insert(clusters)
+    return len(clusters)
+
+
+def load_workloads(total: int, clusters: int, progress: Callable[[int], None]) -> int:
+    """See that there are this many demo workloads, spread over so many clusters, in their order.
+
+    Returns how many are new.
+    """
+    created = 0
+    for numbers in batches(total):
+        workloads = new(
+            Workload,
+            numbers,
+            _workload_id,
+            lambda number: _workload(number, _cluster_id(number * clusters // total)),
+        )
+        insert(workloads)
+        created += len(workloads)
+        if workloads:
+            _count({workload.cluster_id for workload in workloads})
+        progress(numbers.stop)
+    return created
+
+
+def _count(clusters: Iterable[uuid.UUID]) -> None:
+    """Write the counts that a report keeps, and the time of it."""
+    counts = (
+        Workload.objects.filter(cluster__in=clusters)
+        .values("cluster")
+        .annotate(
+            workloads_unspecified=Count(
+                "pk", Q(health_status="WORKLOAD_HEALTH_STATUS_UNSPECIFIED")
+            ),
+            workloads_healthy=Count("pk", Q(health_status="HEALTHY")),
+            workloads_degraded=Count("pk", Q(health_status="DEGRADED")),
+            workloads_error=Count("pk", Q(health_status="ERROR")),
+        )
+    )
+    now = timezone.now()
+    reported = dict.fromkeys(("last_report_at", "last_received_at", "last_snapshot_at"), now)
+    for row in counts:
+        by_status = {name: count for name, count in row.items() if name != "cluster"}
+        Cluster.objects.filter(pk=row["cluster"]).change(**reported, **by_status)
+
+
+@functools.cache
+def _cluster_id(number: int) -> uuid.UUID:
+    return Chance(_CLUSTER, number).row_id()
+
+
+def _cluster(number: int) -> Cluster:
+    stage, region = _STAGES[number % len(_STAGES)], _REGIONS[number % len(_REGIONS)]
+    uid = uuid.UUID(int=Chance(_CLUSTER, number).getrandbits(128), version=4)
+    return Cluster(id=_cluster_id(number), name=f"{stage}-{region}-{number:03}", uid=str(uid))
+
+
+def _workload_id(number: int) -> uuid.UUID:
+    return Chance(_WORKLOAD, number).row_id()
+
+
+def _workload(number: int, cluster_id: uuid.UUID) -> Workload:
+    chance = Chance(_WORKLOAD, number)
+    workload_id = chance.row_id()
+    team, app, kind = chance.choice(_TEAMS), chance.choice(_APPS), chance.pick(_KINDS)
+    health, reason = chance.pick(_HEALTH)
+    desired = 0 if reason == "ScaledToZero" else 1 + int(chance.expovariate(1 / 3))
+    ready = {"HEALTHY": desired, "DEGRADED": desired - 1}.get(health, 0)
+    requests = desired * chance.choice((50, 100, 250, 500, 1000))
+    memory = desired * chance.choice((64, 128, 256, 512, 2048)) * _MIB
+    measured = chance.random() < _MEASURED
+    return Workload(
+        id=workload_id,
+        cluster_id=cluster_id,
+        namespace=f"{team}-{chance.choice(('core', 'jobs', 'tools', 'edge'))}",
+        name=f"{app}-{number:x}",
+        kind=kind,
+        uid=str(uuid.UUID(int=chance.getrandbits(128), version=4)),
+        labels={
+            "app.kubernetes.io/name": app,
+            "app.kubernetes.io/instance": f"{app}-{number:x}",
+            "team": team,
+            "tier": chance.pick(_TIERS),
+        },
+        health_status=health,
+        status_reason=reason,
+        replicas_desired=desired,
+        replicas_ready=ready,
+        replicas_available=ready,
+        cpu_requests_millicores=requests,
+        cpu_limits_millicores=2 * requests,
+        cpu_used_millicores=int(requests * chance.random()) if measured else None,
+        memory_requests_bytes=memory,
+        memory_limits_bytes=2 * memory,
+        memory_used_bytes=int(memory * chance.random()) if measured else None,
+        containers=list(_containers(app, reason, chance)),
+        observed_at=timezone.now() - dt.timedelta(minutes=chance.expovariate(1 / 600)),
+    )
+
+
+def _containers(app: str, reason: str, chance: Chance) -> Iterable[dict[str, Any]]:
+    names = (app, "proxy", "logs")[: chance.choice((1, 1, 1, 2, 3))]
+    failing = reason in {"CrashLoopBackOff", "ImagePullBackOff"}
+    for name in names:
+        yield {
+            "name": name,
+            "image": f"registry.example.com/{name}:{chance.randrange(9)}.{chance.randrange(30)}",
+            "restart_count": chance.randrange(1, 200) if failing else 0,
+            "state": WAITING if failing else RUNNING,
+            "ready": not failing,
+        }

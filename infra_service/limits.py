@@ -1,0 +1,142 @@
+"""Counting requests, over all worker processes: in Redis, or in memory that they share.
+
+A counter counts within one window of a minute. Reading and raising it is one atomic step. When the
+counters cannot be reached, requests go on uncounted, and one log line a few seconds says so.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import functools
+import hashlib
+import mmap
+import os
+import struct
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Protocol
+
+import redis
+import structlog
+from django.conf import settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+log = structlog.get_logger("infra_service.limits")
+
+WINDOW: Final = 60
+# How long requests go uncounted after the counters could not be reached.
+_PAUSE: Final = 5
+# Redis answers in well under a millisecond, or is as good as down.
+_PATIENCE: Final = 0.25
+
+
+class Counters(Protocol):
+    """Where the counts are."""
+
+    def hit(self, name: str, window: int) -> int:
+        """Count one more in this window, and return how many it has now."""
+
+
+class RedisCounters:
+    """Counts of several machines."""
+
+    def __init__(self, url: str) -> None:
+        self._redis = redis.Redis.from_url(
+            url, socket_timeout=_PATIENCE, socket_connect_timeout=_PATIENCE
+        )
+
+    def hit(self, name: str, window: int) -> int:
+        """Count one more, in one round trip."""
+        key = f"infra-service:limit:{name}:{window}"
+        with self._redis.pipeline() as pipeline:
+            pipeline.set(key, 0, ex=2 * WINDOW, nx=True)
+            pipeline.incr(key)
+            return int(pipeline.execute()[1])
+
+
+class FileCounters:
+    """Counts of one machine: a file of fixed size that its processes map into their memory.
+
+    A name has its place among the few slots of its set, found by its hash. When all of them are
+    taken the smallest count of them gives way, so a flood of names can only make others count less.
+    """
+
+    _SLOT: Final = struct.Struct("<QII")  # the name's hash, its window, its count
+    _WAYS: Final = 4
+    _SETS: Final = 1 << 14
+    SIZE: Final = _SLOT.size * _WAYS * _SETS
+
+    def __init__(self, path: Path) -> None:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        os.ftruncate(descriptor, self.SIZE)  # the same size each time, and never shorter
+        # Never closed: that would end this process's locks on the file.
+        self._file = descriptor
+        self._memory = mmap.mmap(descriptor, self.SIZE)
+        self._thread = threading.Lock()
+
+    def hit(self, name: str, window: int) -> int:
+        """Count one more; a few microseconds."""
+        digest = hashlib.blake2b(name.encode(), digest_size=8).digest()
+        own = int.from_bytes(digest, "little") or 1
+        start = own % self._SETS * self._WAYS * self._SLOT.size
+        places = range(start, start + self._WAYS * self._SLOT.size, self._SLOT.size)
+        with self._thread:
+            # Between processes, and of this file only; the system ends it with its process.
+            fcntl.lockf(self._file, fcntl.LOCK_EX)
+            try:
+                return self._raise(places, own, window)
+            finally:
+                fcntl.lockf(self._file, fcntl.LOCK_UN)
+
+    def _raise(self, places: range, own: int, window: int) -> int:
+        slots = [(place, *self._SLOT.unpack_from(self._memory, place)) for place in places]
+        for place, name, in_window, count in slots:
+            if name == own and in_window == window:
+                self._SLOT.pack_into(self._memory, place, own, window, count + 1)
+                return int(count) + 1
+        stale_first = min(slots, key=lambda slot: (slot[2] == window and slot[1] != own, slot[3]))
+        self._SLOT.pack_into(self._memory, stale_first[0], own, window, 1)
+        return 1
+
+
+class Limiter:
+    """Says who has had enough, and goes on without counting when the counters are away."""
+
+    def __init__(self, connect: Callable[[], Counters]) -> None:
+        self._connect = connect
+        self._counters: Counters | None = None
+        self._paused_until = 0.0
+
+    def seconds_to_wait(self, name: str, limit: int) -> float | None:
+        """Count one more; return None within the limit, else the time until the next window.
+
+        ``limit`` is per minute; 0 is none.
+        """
+        if not limit or time.monotonic() < self._paused_until:
+            return None
+        now = time.time()
+        window = int(now // WINDOW)
+        try:
+            if self._counters is None:
+                self._counters = self._connect()
+            count = self._counters.hit(name, window)
+        except (redis.RedisError, OSError) as error:
+            self._paused_until = time.monotonic() + _PAUSE
+            log.warning("rate_limits_unavailable", error=repr(error), uncounted_seconds=_PAUSE)
+            return None
+        return None if count <= limit else (window + 1) * WINDOW - now
+
+
+def _connect() -> Counters:
+    if settings.CACHE_URL:
+        return RedisCounters(settings.CACHE_URL)
+    return FileCounters(Path(settings.RATE_LIMIT_FILE))
+
+
+@functools.cache
+def limiter() -> Limiter:
+    """Return the limiter of this process."""
+    return Limiter(_connect)
