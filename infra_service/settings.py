@@ -106,6 +106,9 @@ if _database["ENGINE"] == "django.db.backends.postgresql":
             "min_size": env.int("DATABASE_POOL_MIN", default=1),
             "max_size": env.int("DATABASE_POOL_MAX", default=10),
             "timeout": env.int("DATABASE_POOL_TIMEOUT", default=10),
+            # The pool doubles its pauses, up to this: with its default of five minutes a service
+            # whose database was away for long stays away as long again. Requests start anew.
+            "reconnect_timeout": 3,
         },
         # Only together do these two spare the server's parser and planner. Prepared from the third
         # use on: migrations send several commands at once, once, which cannot be prepared.
@@ -131,7 +134,6 @@ REST_FRAMEWORK = {
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["infra_service.api.parsers.JsonParser"],
     "DEFAULT_THROTTLE_CLASSES": ["infra_service.api.throttling.TokenThrottle"],
-    "DEFAULT_FILTER_BACKENDS": ["filterlang.backend.FilterLanguageBackend"],
     "DEFAULT_PAGINATION_CLASS": "infra_service.api.pagination.KeysetPagination",
     "DEFAULT_SCHEMA_CLASS": "infra_service.api.schema.ApiSchema",
     "EXCEPTION_HANDLER": "infra_service.api.errors.exception_handler",

@@ -6,7 +6,7 @@ follows any redirect with a GET, so there is none.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.http import HttpResponse
 from django.utils.cache import patch_vary_headers
@@ -26,6 +26,8 @@ from states.schema import lock_schema, state_schema
 if TYPE_CHECKING:
     import uuid
 
+    from django.http import HttpRequest
+    from django.http.response import HttpResponseBase
     from rest_framework.request import Request
 
 
@@ -34,6 +36,16 @@ class BackendView(APIView):
 
     accepts_basic = True
     token_kinds = ACCESS_TOKENS
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        """Answer, and let go of the document.
+
+        DRF's view, request and response refer to each other, so that a pulled document of
+        megabytes would stay until the garbage collector comes round.
+        """
+        response = super().dispatch(request, *args, **kwargs)
+        del self.response
+        return response
 
     def key(self) -> dict[str, uuid.UUID]:
         """Return the component's and the environment's id.
@@ -82,13 +94,13 @@ class StateBackendView(BackendView):
     def get(self, request: Request, **_path: str) -> HttpResponse:
         """Return the current document, exactly as it was pushed."""
         gzipped = actions.read_current(**self.key(), actor=Actor.of(request))
+        headers = {"Cache-Control": "no-store"}
         if _accepts_gzip(request):
-            headers = {"Content-Encoding": "gzip", "Cache-Control": "no-store"}
-            response = HttpResponse(gzipped, "application/json", headers=headers)
+            headers["Content-Encoding"] = "gzip"
+            content = gzipped
         else:
-            headers = {"Cache-Control": "no-store"}
             content = documents.decompress(gzipped)
-            response = HttpResponse(content, "application/json", headers=headers)
+        response = HttpResponse(content, "application/json", headers=headers)
         patch_vary_headers(response, ("Accept-Encoding",))
         return response
 

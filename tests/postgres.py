@@ -13,6 +13,7 @@ import importlib.util
 import os
 import pwd
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -62,7 +63,7 @@ def free_port() -> int:
 
 
 class Server:
-    """One PostgreSQL of our own. ``restart`` and ``kill`` are what tests do to it."""
+    """One PostgreSQL of our own. ``stop``, ``crash`` and ``start`` are what tests do to it."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -109,8 +110,15 @@ class Server:
 
     def stop(self) -> None:
         """End it at once, breaking its connections (SIGINT: fast shutdown)."""
+        self._end(signal.SIGINT)
+
+    def crash(self) -> None:
+        """End it without a checkpoint, so that its next start recovers (SIGQUIT: immediate)."""
+        self._end(signal.SIGQUIT)
+
+    def _end(self, how: signal.Signals) -> None:
         if self._process is not None:
-            self._process.send_signal(2)
+            self._process.send_signal(how)
             self._process.wait()
             self._process = None
 

@@ -98,6 +98,12 @@ class LiveServer:
             time.sleep(0.05)
         raise RuntimeError(self.log.read_text())
 
+    def workers(self) -> list[int]:
+        """Return the process ids of gunicorn's workers."""
+        assert self._process is not None
+        pid = self._process.pid
+        return [int(p) for p in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
     def stop(self) -> int:
         """End it as an operator does, and return its exit code."""
         assert self._process is not None

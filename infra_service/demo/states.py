@@ -67,7 +67,12 @@ def load_states(total: int, progress: Callable[[int], None]) -> dict[str, int]:
 
 def _application(number: int) -> Application:
     area = _AREAS[number % len(_AREAS)]
-    return Application(id=_application_id(number), name=f"{area}-{number:03}", created_at=BEGINNING)
+    return Application(
+        id=_application_id(number),
+        name=f"{area}-{number:03}",
+        created_at=BEGINNING,
+        updated_at=BEGINNING,
+    )
 
 
 @functools.cache
@@ -86,6 +91,7 @@ def _component(number: int) -> Component:
         name=f"{part}-{number:06}",
         application_id=_application_id(_application_of(number)),
         created_at=BEGINNING,
+        updated_at=BEGINNING,
     )
 
 
@@ -107,7 +113,10 @@ def _environments_of(component: int) -> list[int]:
 
 def _environment(number: int) -> Environment:
     return Environment(
-        id=_environment_id(number), name=list(ENVIRONMENTS)[number], created_at=BEGINNING
+        id=_environment_id(number),
+        name=list(ENVIRONMENTS)[number],
+        created_at=BEGINNING,
+        updated_at=BEGINNING,
     )
 
 
@@ -122,10 +131,12 @@ def _state_id(number: int) -> uuid.UUID:
 
 def _state(number: int) -> tuple[State, StateVersion]:
     chance, created_at = Chance(_STATE, number), BEGINNING + number * _PACE
+    # The first draw, as in _state_id.
+    state_id = chance.row_id(created_at)
     component, turn = divmod(number, STATES_OF_A_COMPONENT)
     serial = 1 + int(chance.expovariate(1 / 12))
     state = State(
-        id=chance.row_id(created_at),
+        id=state_id,
         component_id=_component_id(component),
         environment_id=_environment_id(_environments_of(component)[turn]),
         application_id=_application_id(_application_of(component)),

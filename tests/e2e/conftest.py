@@ -1,0 +1,77 @@
+"""What the end-to-end tests share: tokens, fresh states, the terraform binary, and a watch."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.backend import Backend
+from tests.e2e.terraform import BINARY, Terraform
+from tests.server import LiveServer
+
+_BAD_LINE = re.compile(r'Traceback|"status":500|unhandled_exception|is[kps]_[0-9A-Za-z]{38}')
+
+
+@pytest.fixture(autouse=True)
+def nothing_bad_in_the_log(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Whatever a test does to the shared server: no 500, no stack trace, no token in the log."""
+    if "live" not in request.fixturenames:
+        yield
+        return
+    log = request.getfixturevalue("live").log
+    before = log.stat().st_size
+    yield
+    with log.open("rb") as file:
+        file.seek(before)
+        new = file.read().decode()
+    bad = [line for line in new.splitlines() if _BAD_LINE.search(line)]
+    assert bad == []
+
+
+@pytest.fixture(scope="session")
+def token(live: LiveServer) -> str:
+    """A token that may do everything with states."""
+    return live.token("state:read", "state:write", "state:admin")
+
+
+@pytest.fixture(scope="session")
+def writer_token(live: LiveServer) -> str:
+    return live.token("state:read", "state:write")
+
+
+@pytest.fixture(scope="session")
+def reader_token(live: LiveServer) -> str:
+    return live.token("state:read")
+
+
+@pytest.fixture
+def backend(live: LiveServer, token: str) -> Backend:
+    """A state that nobody has used yet."""
+    return Backend(live, token)
+
+
+MakeTerraform = Callable[..., Terraform]
+
+
+@pytest.fixture
+def terraform(tmp_path: Path, backend: Backend) -> MakeTerraform:
+    """``terraform()``: another working directory on the state of ``backend``."""
+    if BINARY is None:
+        pytest.skip("neither terraform nor tofu is on the PATH")
+    made: list[Terraform] = []
+
+    def make(
+        configuration: str = "", *, address: str = "", password: str = "", init: bool = True
+    ) -> Terraform:
+        directory = tmp_path / f"tf{len(made)}"
+        one = Terraform(directory, address or backend.address, password or backend.token)
+        made.append(one)
+        one.write(configuration)
+        if init:
+            one.run("init")
+        return one
+
+    return make

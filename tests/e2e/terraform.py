@@ -1,0 +1,122 @@
+"""A Terraform working directory that is isolated from the machine and from its owner's settings."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+BINARY = shutil.which("terraform") or shutil.which("tofu")
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_BACKEND = """terraform {
+  backend "http" {
+    address        = "%(address)s"
+    lock_address   = "%(lock)s"
+    unlock_address = "%(lock)s"
+  }
+}
+"""
+
+
+class Done:
+    """How a command ended, and what it said, without colours and frames."""
+
+    def __init__(self, code: int, out: str) -> None:
+        self.code = code
+        self.out = " ".join(_COLOUR.sub("", out).replace("│", " ").split())
+
+
+class Terraform:
+    """One working directory with one configuration."""
+
+    def __init__(self, directory: Path, address: str, password: str, **variables: str) -> None:
+        self.directory = directory
+        directory.mkdir(parents=True)
+        settings = directory / "cli.tfrc"
+        settings.write_text("disable_checkpoint = true\n")
+        self.environment = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(directory / "home"),
+            "TF_DATA_DIR": str(directory / ".terraform"),
+            "TF_CLI_CONFIG_FILE": str(settings),
+            "CHECKPOINT_DISABLE": "1",
+            "TF_IN_AUTOMATION": "1",
+            "TF_INPUT": "0",
+            "TF_HTTP_USERNAME": "token",
+            "TF_HTTP_PASSWORD": password,
+            # So that a test of a refusal does not wait for the client's retries.
+            "TF_HTTP_RETRY_WAIT_MIN": "0",
+            **variables,
+        }
+        if address:
+            self.use_backend(address)
+
+    def use_backend(self, address: str, lock_address: str = "") -> None:
+        names = {"address": address, "lock": lock_address or address}
+        (self.directory / "backend.tf").write_text(_BACKEND % names)
+
+    def write(self, configuration: str) -> None:
+        (self.directory / "main.tf").write_text(configuration)
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        """Start a command in a process group of its own, as a terminal does."""
+        assert BINARY is not None
+        return subprocess.Popen(
+            [BINARY, *arguments],
+            cwd=self.directory,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+    def run(self, *arguments: str, code: int = 0) -> Done:
+        """Run a command that ends with this exit code."""
+        done = ended(self.start(*arguments))
+        assert done.code == code, done.out
+        return done
+
+    def apply(self, *arguments: str, code: int = 0) -> Done:
+        return self.run("apply", "-auto-approve", *arguments, code=code)
+
+    def raw(self, *arguments: str) -> bytes:
+        """Return exactly what a command prints on its standard output."""
+        assert BINARY is not None
+        done = subprocess.run(
+            [BINARY, *arguments],
+            cwd=self.directory,
+            env=self.environment,
+            check=True,
+            stdout=subprocess.PIPE,
+        )
+        return done.stdout
+
+    def pulled(self) -> bytes:
+        """Return what ``state pull`` prints; it ends the document with a line end of its own."""
+        return self.raw("state", "pull").removesuffix(b"\n")
+
+    def pull(self) -> Any:
+        return json.loads(self.pulled())
+
+    def resources(self) -> list[str]:
+        return self.raw("state", "list").decode().split()
+
+
+def ended(process: subprocess.Popen[str], timeout: float = 120) -> Done:
+    """Wait for a command, and read what it said."""
+    try:
+        out, _ = process.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        out, _ = process.communicate()
+        sys.stderr.write(out)
+        raise
+    return Done(process.returncode, out)

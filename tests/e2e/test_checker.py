@@ -1,0 +1,64 @@
+"""The consistency checker sees what it is there to see."""
+
+from __future__ import annotations
+
+import copy
+import uuid
+
+import pytest
+
+from tests.e2e.backend import Backend, document
+from tests.e2e.database import Snapshot, contradictions, snapshot
+
+
+@pytest.fixture
+def found(backend: Backend) -> Snapshot:
+    """Two versions, under a lock."""
+    lock_id = str(uuid.uuid4())
+    assert backend.push(document(1)).status == 200
+    assert backend.lock(lock_id).status == 200
+    assert backend.push(document(2), lock_id).status == 200
+    everything = snapshot(backend.server)
+    state = everything.state(backend.component_id, backend.environment_id)
+    assert state is not None
+    versions = {state["id"]: everything.versions[state["id"]]}
+    return copy.deepcopy(Snapshot([state], versions, everything.events))
+
+
+def test_whole(backend: Backend, found: Snapshot) -> None:
+    assert contradictions(backend.server, found) == []
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("version_number", 1),
+        ("current_version_id", uuid.uuid4()),
+        ("md5", "0" * 32),
+        ("serial", 1),
+        ("size_bytes", 1),
+        ("lock_info", None),
+        ("lock_id", uuid.uuid4()),
+        ("id", uuid.uuid4()),
+    ],
+)
+def test_damaged_record(backend: Backend, found: Snapshot, column: str, value: object) -> None:
+    found.states[0][column] = value
+    assert contradictions(backend.server, found) != []
+
+
+@pytest.mark.parametrize("column", ["number", "md5", "size_bytes", "encryption_key"])
+def test_damaged_version(backend: Backend, found: Snapshot, column: str) -> None:
+    version = found.versions[found.states[0]["id"]][0]
+    version[column] = version[column] * 2
+    assert contradictions(backend.server, found) != []
+
+
+def test_lost_version(backend: Backend, found: Snapshot) -> None:
+    del found.versions[found.states[0]["id"]][1]
+    assert contradictions(backend.server, found) != []
+
+
+def test_lock_without_a_trail(backend: Backend, found: Snapshot) -> None:
+    found.events["state.lock", str(found.states[0]["id"])] = 0
+    assert contradictions(backend.server, found) != []

@@ -1,0 +1,100 @@
+"""Sudden death, of the service and of its database: what was acknowledged is there afterwards.
+
+``KILLS`` says how often the service is killed: 50 in the full run, few in the everyday one.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests import postgres
+from tests.e2e.database import contradictions, snapshot
+from tests.e2e.traffic import Traffic
+from tests.server import LiveServer, live_server
+
+KILLS = int(os.environ.get("KILLS", "3"))
+
+
+@pytest.fixture
+def mortal() -> Iterator[LiveServer]:
+    """A server for this test alone."""
+    with live_server() as server:
+        yield server
+
+
+def test_killed_at_random_moments(mortal: LiveServer) -> None:
+    traffic = Traffic(mortal, mortal.token("state:read", "state:write", "state:admin"))
+    for _ in range(KILLS):
+        before = sum(len(ledger.acknowledged) for ledger in traffic.ledgers)
+        traffic.start()
+        while sum(len(ledger.acknowledged) for ledger in traffic.ledgers) == before:
+            time.sleep(0.01)
+        time.sleep(random.uniform(0.0, 1.0))
+        mortal.kill()
+        traffic.stop()
+        mortal.start()
+
+        found = snapshot(mortal)
+        assert contradictions(mortal, found) == []
+        for ledger in traffic.ledgers:
+            assert ledger.broken_promises(found) == []
+        traffic.release_locks()
+    assert traffic.unexpected == []
+    assert contradictions(mortal) == []
+    report(f"{KILLS} kills", traffic)
+
+
+def report(what: str, traffic: Traffic) -> None:
+    """Show the figures of a full run: pytest -s."""
+    acknowledged = sum(len(ledger.acknowledged) for ledger in traffic.ledgers)
+    sent = sum(len(ledger.sent) for ledger in traffic.ledgers)
+    line = f"\n{what}: {sent} pushes sent, {acknowledged} acknowledged, none lost; "
+    os.write(1, f"{line}answers {dict(sorted(traffic.seen.items()))}\n".encode())
+
+
+@pytest.mark.skipif(
+    not os.environ.get("DATABASE_URL", "").startswith("postgres"),
+    reason="SQLite is part of the process: it has no server that could be restarted",
+)
+def test_database_is_stopped_and_crashes_under_traffic() -> None:
+    with (
+        postgres.running() as database,
+        live_server(DATABASE_URL=database.url, DATABASE_POOL_TIMEOUT="2") as server,
+    ):
+        traffic = Traffic(server, server.token("state:read", "state:write", "state:admin"))
+        traffic.start(persistent=True)
+        for end in (database.stop, database.crash):
+            time.sleep(1)
+            end()
+            time.sleep(0.5)
+            down = server.request("GET", "/readyz")
+            assert (down.status, down.reason) == (503, "DATABASE_UNAVAILABLE")
+            assert int(down.headers["Retry-After"]) > 0
+            assert server.request("GET", "/healthz").status == 200
+            database.start()
+            recovers(traffic)
+        traffic.stop()
+
+        assert traffic.unexpected == []
+        assert traffic.seen[503] > 0
+        found = snapshot(server)
+        assert contradictions(server, found) == []
+        for ledger in traffic.ledgers:
+            assert ledger.broken_promises(found) == []
+        report("database stopped and crashed", traffic)
+
+
+def recovers(traffic: Traffic, seconds: float = 15) -> None:
+    """Wait until every habit of the clients is served again, with nobody's help."""
+    before = [len(ledger.acknowledged) for ledger in traffic.ledgers]
+    deadline = time.monotonic() + seconds
+    while any(
+        len(ledger.acknowledged) == n for ledger, n in zip(traffic.ledgers, before, strict=True)
+    ):
+        assert time.monotonic() < deadline, "not recovered"
+        time.sleep(0.05)

@@ -1,0 +1,155 @@
+"""Documents of 64 MiB: what is taken, what is refused unread, and what memory they take."""
+
+from __future__ import annotations
+
+import base64
+import os
+import random
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.backend import Backend, document
+from tests.e2e.database import snapshot
+from tests.e2e.wire import Wire
+from tests.server import LiveServer, live_server
+
+MIB = 1024 * 1024
+LIMIT = 64 * MIB
+MEMORY = 4  # times the body
+
+
+def padded(size: int) -> bytes:
+    """Return a document of exactly this size that compresses well."""
+    bare = len(document(1, filler=""))
+    return document(1, filler="x" * (size - bare))
+
+
+def incompressible(size: int) -> bytes:
+    bare = len(document(1, filler=""))
+    missing = size - bare
+    random_text = base64.b64encode(random.randbytes(missing * 3 // 4 + 3)).decode()
+    return document(1, filler=random_text[:missing])
+
+
+def numerous(size: int) -> bytes:
+    """Return a document of nearly this size, of many small values."""
+    resource = {"mode": "managed", "type": "t", "instances": [{"attributes": {"id": "i", "n": 1}}]}
+    one = len(document(1, resources=[resource] * 2)) - len(document(1, resources=[resource]))
+    return document(1, resources=[resource] * ((size - 1000) // one))
+
+
+class Memory:
+    """The peak memory of a server's workers, over what they had before."""
+
+    def __init__(self, server: LiveServer) -> None:
+        self.workers = server.workers()
+        self.baseline = {pid: self._read(pid, "VmRSS") for pid in self.workers}
+
+    def reset(self) -> None:
+        """Let the kernel count the peak from now on."""
+        for pid in self.workers:
+            Path(f"/proc/{pid}/clear_refs").write_text("5")
+
+    def peak(self) -> int:
+        """Return the largest growth of a worker, in bytes."""
+        return max(self._read(pid, "VmHWM") - self.baseline[pid] for pid in self.workers)
+
+    @staticmethod
+    def _read(pid: int, name: str) -> int:
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith(f"{name}:"):
+                return int(line.split()[1]) * 1024
+        raise AssertionError(name)
+
+
+@pytest.fixture(scope="module")
+def roomy() -> Iterator[tuple[LiveServer, str, Memory]]:
+    """A server that has served small requests only, so that its memory is a fair start."""
+    with live_server() as server:
+        token = server.token("state:read", "state:write")
+        for _ in range(20):
+            backend = Backend(server, token)
+            assert backend.push(document(1)).status == 200
+            assert backend.get().status == 200
+        yield server, token, Memory(server)
+
+
+@pytest.mark.parametrize("make", [padded, incompressible, numerous])
+def test_memory_of_64_mib(roomy: tuple[LiveServer, str, Memory], make: object) -> None:
+    server, token, memory = roomy
+    assert callable(make)
+    body = make(LIMIT)
+    backend = Backend(server, token)
+    memory.reset()
+    started = time.monotonic()
+    assert backend.push(body).status == 200
+    push, pushed = memory.peak() / len(body), time.monotonic() - started
+    memory.reset()
+    assert backend.get().body == body
+    plain = memory.peak() / len(body)
+    memory.reset()
+    assert backend.send("GET", Accept_Encoding="gzip").status == 200
+    packed = memory.peak() / len(body)
+    line = f"push {push:.2f} ({pushed:.2f} s), pull {plain:.2f}, pull of gzip {packed:.2f}"
+    os.write(1, f"\n{make.__name__}, {len(body) / MIB:.1f} MiB, times the body: {line}\n".encode())
+    assert push <= MEMORY
+    assert plain <= MEMORY
+    assert packed <= MEMORY
+
+
+def test_chunked_64_mib(roomy: tuple[LiveServer, str, Memory]) -> None:
+    server, token, memory = roomy
+    body, backend = padded(LIMIT), Backend(server, token)
+    memory.reset()
+    with Wire(backend, timeout=60) as wire:
+        wire.head("POST", Transfer_Encoding="chunked")
+        wire.chunks([body])
+        assert wire.answer().status == 200
+    assert memory.peak() <= MEMORY * len(body)
+    assert backend.get().body == body
+
+
+def assert_refused(backend: Backend, wire: Wire) -> None:
+    answer = wire.answer()
+    assert (answer.status, answer.reason) == (413, "REQUEST_TOO_LARGE")
+    metadata = answer.json()["error"]["details"][0]["metadata"]
+    assert metadata == {"limit_bytes": str(LIMIT)}
+    assert backend.get().status == 404
+    assert snapshot(backend.server).state(backend.component_id, backend.environment_id) is None
+
+
+@pytest.mark.parametrize("length", [LIMIT + 1, 10**15])
+def test_one_byte_more_is_refused_unread(backend: Backend, length: int) -> None:
+    with Wire(backend) as wire:
+        wire.head("POST", Content_Length=length)
+        assert_refused(backend, wire)  # although not one byte of it was sent
+
+
+def test_one_byte_more_is_refused_before_100_continue(backend: Backend) -> None:
+    with Wire(backend) as wire:
+        wire.head("POST", Content_Length=LIMIT + 1, Expect="100-continue")
+        assert_refused(backend, wire)
+
+
+def test_one_byte_more_in_chunks(backend: Backend) -> None:
+    with Wire(backend, timeout=60) as wire:
+        wire.head("POST", Transfer_Encoding="chunked")
+        block = b" " * MIB
+        wire.chunks([block] * 64, end=b"1\r\n \r\n0\r\n\r\n")
+        assert_refused(backend, wire)
+
+
+def test_terraform_learns_of_the_limit(backend: Backend) -> None:
+    """A client that sends its whole body before it listens still reads the answer."""
+    answer = backend.push(padded(LIMIT + 1))
+    assert (answer.status, answer.reason) == (413, "REQUEST_TOO_LARGE")
+
+
+def test_lock_info_has_a_small_limit(backend: Backend) -> None:
+    with Wire(backend) as wire:
+        wire.head("LOCK", Content_Length=LIMIT)
+        assert wire.answer().status == 413
+    assert backend.holder() is None

@@ -1,0 +1,171 @@
+"""Races over HTTP, against several workers: exactly one wins, and the database agrees."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import time
+import uuid
+from collections import Counter
+
+import pytest
+
+from tests.e2e.backend import Backend, content_md5, document, lock_info
+from tests.e2e.database import Row, contradictions, snapshot
+from tests.e2e.together import Call, at_once, in_threads
+from tests.server import LiveServer
+
+MANY = 20
+STORM_SECONDS = 3.0
+
+
+def versions_of(backend: Backend) -> list[Row]:
+    return snapshot(backend.server).versions_of(backend.component_id, backend.environment_id)
+
+
+def lock_call(lock_id: str) -> Call:
+    body = json.dumps(lock_info(lock_id, Who=f"client {lock_id}")).encode()
+    return Call("LOCK", body)
+
+
+def push_call(body: bytes, lock_id: str = "") -> Call:
+    suffix = f"?ID={lock_id}" if lock_id else ""
+    return Call("POST", body, suffix, {"Content-MD5": content_md5(body)})
+
+
+@pytest.mark.parametrize("known", [False, True], ids=["new-state", "known-state"])
+def test_20_locks_at_once(live: LiveServer, token: str, known: bool) -> None:
+    for _ in range(10):
+        backend = Backend(live, token)
+        if known:
+            assert backend.push(document()).status == 200
+        ids = [str(uuid.uuid4()) for _ in range(MANY)]
+
+        answers = at_once(backend, [lock_call(lock_id) for lock_id in ids])
+
+        assert Counter(answer.status for answer in answers) == {200: 1, 423: MANY - 1}
+        (winner,) = (i for i, a in zip(ids, answers, strict=True) if a.status == 200)
+        for answer in answers:
+            named = {k: v for k, v in answer.json().items() if k != "error"}
+            assert named == lock_info(winner, Who=f"client {winner}")
+        assert backend.unlock(winner).status == 200
+    assert contradictions(live) == []
+
+
+def test_the_same_lock_20_times_at_once(backend: Backend) -> None:
+    lock_id = str(uuid.uuid4())
+    answers = at_once(backend, [lock_call(lock_id)] * MANY)
+    assert {answer.status for answer in answers} == {200}
+    assert contradictions(backend.server) == []  # also: the trail has one lock
+
+
+def test_lock_and_unlock_20_times_at_once(backend: Backend) -> None:
+    """Repeated UNLOCKs of one lock never break the next one."""
+    first, second = str(uuid.uuid4()), str(uuid.uuid4())
+    assert backend.lock(first).status == 200
+    unlock = Call("UNLOCK", json.dumps(lock_info(first)).encode())
+    answers = at_once(backend, [unlock] * (MANY - 1) + [lock_call(second)])
+    assert {answer.status for answer in answers[:-1]} <= {200, 409}
+    holder = backend.holder()
+    assert (answers[-1].status, holder and holder["ID"]) in {(200, second), (423, None)}
+    assert contradictions(backend.server) == []
+
+
+@pytest.mark.parametrize("locked", [True, False], ids=["locked", "unlocked"])
+def test_20_identical_pushes_are_one_version(backend: Backend, locked: bool) -> None:
+    for serial in range(1, 6):
+        lock_id = str(uuid.uuid4()) if locked else ""
+        if locked:
+            assert backend.lock(lock_id).status == 200
+        body = document(serial, filler="x" * 50_000)
+        answers = at_once(backend, [push_call(body, lock_id)] * MANY)
+        assert {answer.status for answer in answers} == {200}
+        assert backend.get().body == body
+        assert [version["serial"] for version in versions_of(backend)] == [*range(1, serial + 1)]
+        if locked:
+            assert backend.unlock(lock_id).status == 200
+    assert contradictions(backend.server) == []
+
+
+def test_20_different_pushes_of_one_serial(backend: Backend) -> None:
+    for serial in range(1, 6):
+        bodies = [document(serial, client=number) for number in range(MANY)]
+        answers = at_once(backend, [push_call(body) for body in bodies])
+        assert Counter(answer.status for answer in answers) == {200: 1, 409: MANY - 1}
+        (winner,) = (b for b, a in zip(bodies, answers, strict=True) if a.status == 200)
+        assert {a.reason for a in answers if a.status == 409} == {"SERIAL_CONFLICT"}
+        assert backend.get().body == winner
+    assert len(versions_of(backend)) == 5
+    assert contradictions(backend.server) == []
+
+
+def test_20_rising_serials_at_once(backend: Backend) -> None:
+    bodies = [document(serial) for serial in range(1, MANY + 1)]
+    answers = at_once(backend, [push_call(body) for body in bodies])
+    assert {answer.status for answer in answers} <= {200, 409}
+    assert answers[-1].status == 200  # the highest follows whatever came first
+    serials = [version["serial"] for version in versions_of(backend)]
+    assert serials == sorted(s for s, a in enumerate(answers, start=1) if a.status == 200)
+    assert backend.get().body == bodies[-1]
+
+
+def test_a_push_against_20_locks(backend: Backend) -> None:
+    """A writer without a lock is before the lock or refused; it never writes under it."""
+    for serial in range(1, 6):
+        ids = [str(uuid.uuid4()) for _ in range(MANY - 1)]
+        calls = [lock_call(lock_id) for lock_id in ids] + [push_call(document(serial))]
+        *locks, push = at_once(backend, calls)
+        (winner,) = (i for i, a in zip(ids, locks, strict=True) if a.status == 200)
+        assert push.status in {200, 423}
+        stored = backend.get()
+        assert (push.status == 200) == (stored.status == 200 and stored.body == document(serial))
+        assert backend.unlock(winner).status == 200
+    assert contradictions(backend.server) == []
+
+
+def storm(backend: Backend, until: float) -> Counter[str]:
+    """Lock, push, unlock and push without a lock, in random order, as one of many clients."""
+    choice = random.Random()
+    seen: Counter[str] = Counter()
+    while time.monotonic() < until:
+        lock_id = str(uuid.uuid4())
+        if choice.random() < 0.5:
+            answer = backend.lock(lock_id)
+            seen[f"lock {answer.status}"] += 1
+            if answer.status != 200:
+                continue
+            for _ in range(choice.randrange(3)):
+                # A locked writer may send any serial.
+                body = document(choice.randrange(1000), by=lock_id, filler="x" * 20_000)
+                seen[f"locked push {backend.push(body, lock_id).status}"] += 1
+                assert backend.get().body == body
+            seen[f"unlock {backend.unlock(lock_id).status}"] += 1
+        else:
+            body = document(choice.randrange(2000), by=lock_id)
+            seen[f"push {backend.push(body).status}"] += 1
+    return seen
+
+
+def test_storm(live: LiveServer, token: str) -> None:
+    backends = [Backend(live, token) for _ in range(2)]
+    until = time.monotonic() + STORM_SECONDS
+    clients = [lambda b=b: storm(b, until) for b in backends for _ in range(8)]
+    seen = sum(in_threads(clients), Counter[str]())
+
+    assert seen["lock 200"] == seen["unlock 200"] > 0
+    assert seen["locked push 200"] > 0
+    assert set(seen) <= {
+        "lock 200", "lock 423", "locked push 200", "unlock 200", "push 200", "push 409", "push 423",
+    }  # fmt: skip
+    found = snapshot(live)
+    assert contradictions(live, found) == []
+    for backend in backends:
+        assert backend.holder() is None
+        *_, last = found.versions_of(backend.component_id, backend.environment_id)
+        body = backend.get().body
+        digest = hashlib.md5(body, usedforsecurity=False).hexdigest()
+        assert (digest, len(body)) == (last["md5"], last["size_bytes"])
+    pushed = seen["locked push 200"] + seen["push 200"]
+    keys = [(b.component_id, b.environment_id) for b in backends]
+    assert sum(len(found.versions_of(*key)) for key in keys) == pushed

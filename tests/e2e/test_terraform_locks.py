@@ -1,0 +1,219 @@
+"""Locks, as people meet them: somebody else works, something was killed, four start at once."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.backend import Backend
+from tests.e2e.conftest import MakeTerraform
+from tests.e2e.database import contradictions, snapshot
+from tests.e2e.terraform import Terraform, ended
+
+pytestmark = pytest.mark.terraform
+
+ONE = 'resource "terraform_data" "a" { input = "first" }'
+# The first resource exists before the second one is waited for.
+SLOW = """
+resource "terraform_data" "first" { input = "made" }
+resource "terraform_data" "slow" {
+  depends_on = [terraform_data.first]
+  provisioner "local-exec" { command = "touch running; exec sleep %s" }
+}
+"""
+FOUR = """
+resource "terraform_data" "it" {
+  for_each = toset(["0", "1", "2", "3"])
+  input    = each.key
+}
+"""
+
+
+def wait_until(condition: Callable[[], object], seconds: float = 20) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.02)
+
+
+def start_slow_apply(tf: Terraform, seconds: int = 60) -> subprocess.Popen[str]:
+    """Start an apply, and return while it is in the middle."""
+    tf.write(SLOW % seconds)
+    process = tf.start("apply", "-auto-approve")
+    wait_until((tf.directory / "running").exists)
+    return process
+
+
+def test_refused_while_another_holds_the_lock(terraform: MakeTerraform, backend: Backend) -> None:
+    tf = terraform(ONE)
+    lock_id = str(uuid.uuid4())
+    assert backend.lock(lock_id, Who="ada@laptop", Operation="OperationTypePlan").status == 200
+
+    refused = tf.apply(code=1).out
+
+    # Terraform prints no more of the holder than the ID; the "Lock Info" below it is its own.
+    assert f"HTTP remote state already locked: ID={lock_id}" in refused
+    assert backend.get().status == 404
+    assert backend.unlock(lock_id).status == 200
+    tf.apply()
+
+
+def test_the_message_names_terraform_itself(terraform: MakeTerraform, backend: Backend) -> None:
+    worker, other = terraform(), terraform(ONE)
+    process = start_slow_apply(worker)
+    holder = backend.holder()
+    assert holder is not None
+    refused = other.apply(code=1).out
+    os.killpg(process.pid, signal.SIGINT)
+    ended(process)
+    assert f"HTTP remote state already locked: ID={holder['ID']}" in refused
+    assert holder["Operation"] == "OperationTypeApply"
+
+
+def refused_locks(log: Path, path: str) -> int:
+    lines = [line for line in log.read_text().splitlines() if path in line]
+    events = [json.loads(line) for line in lines]
+    return sum(event["method"] == "LOCK" and event["status"] == 423 for event in events)
+
+
+def test_lock_timeout_waits_for_the_lock(terraform: MakeTerraform, backend: Backend) -> None:
+    tf = terraform(ONE)
+    lock_id = str(uuid.uuid4())
+    assert backend.lock(lock_id).status == 200
+    process = tf.start("apply", "-auto-approve", "-lock-timeout=30s")
+    wait_until(lambda: refused_locks(backend.server.log, backend.path) >= 2)
+    assert process.poll() is None
+    assert backend.unlock(lock_id).status == 200
+    done = ended(process)
+    assert (done.code, backend.get().status) == (0, 200)
+
+
+def test_lock_timeout_ends(terraform: MakeTerraform, backend: Backend) -> None:
+    lock_id = str(uuid.uuid4())
+    assert backend.lock(lock_id).status == 200
+    refused = terraform(ONE).apply("-lock-timeout=1s", code=1).out
+    assert f"HTTP remote state already locked: ID={lock_id}" in refused
+
+
+def test_force_unlock(terraform: MakeTerraform, backend: Backend) -> None:
+    tf = terraform(ONE)
+    lock_id = str(uuid.uuid4())
+    assert backend.lock(lock_id).status == 200
+    tf.run("force-unlock", "-force", lock_id)
+    assert backend.holder() is None
+    state = snapshot(backend.server).state(backend.component_id, backend.environment_id)
+    assert state is not None
+    events = snapshot(backend.server).events
+    assert events["state.force_unlock", str(state["id"])] == 1
+
+
+def test_force_unlock_needs_the_right_to(
+    terraform: MakeTerraform, backend: Backend, writer_token: str
+) -> None:
+    tf = terraform(ONE, password=writer_token)
+    lock_id = str(uuid.uuid4())
+    assert backend.lock(lock_id).status == 200
+    assert "403" in tf.run("force-unlock", "-force", lock_id, code=1).out
+    assert backend.holder() is not None
+
+
+def run_four(terraform: MakeTerraform, *arguments: str) -> list[int]:
+    """Apply one instance each, in four directories at the same moment; return the exit codes."""
+    directories = [terraform(FOUR) for _ in range(4)]
+    processes = [
+        tf.start("apply", "-auto-approve", *arguments, f'-target=terraform_data.it["{i}"]')
+        for i, tf in enumerate(directories)
+    ]
+    done = [ended(process) for process in processes]
+    assert all(d.code == 0 or "Error acquiring the state lock" in d.out for d in done)
+    return [d.code for d in done]
+
+
+def check_four(backend: Backend, codes: list[int]) -> None:
+    """Each one that succeeded is in the state, no other is, and no serial was used twice."""
+    stored = backend.get().json()
+    (resource,) = stored["resources"]
+    found = sorted(instance["index_key"] for instance in resource["instances"])
+    assert found == [str(i) for i, code in enumerate(codes) if code == 0]
+    versions = snapshot(backend.server).versions_of(backend.component_id, backend.environment_id)
+    serials = [version["serial"] for version in versions]
+    assert serials == sorted(set(serials))
+    assert stored["serial"] == serials[-1]
+    assert len({version["lineage"] for version in versions}) == 1
+    assert backend.holder() is None
+    assert contradictions(backend.server) == []
+
+
+def test_four_applies_at_once_queue(terraform: MakeTerraform, backend: Backend) -> None:
+    codes = run_four(terraform, "-lock-timeout=60s")
+    assert codes == [0, 0, 0, 0]
+    check_four(backend, codes)
+
+
+def test_four_applies_at_once_without_patience(terraform: MakeTerraform, backend: Backend) -> None:
+    codes = run_four(terraform)
+    assert set(codes) <= {0, 1}
+    assert 0 in codes
+    check_four(backend, codes)
+
+
+def test_killed_in_the_middle_of_an_apply(terraform: MakeTerraform, backend: Backend) -> None:
+    tf, other = terraform(), terraform(ONE)
+    process = start_slow_apply(tf)
+    holder = backend.holder()
+    assert holder is not None
+    os.killpg(process.pid, signal.SIGKILL)
+    assert ended(process).code == -signal.SIGKILL
+
+    assert backend.holder() == holder  # it stays: nothing says that the work is over
+    assert f"already locked: ID={holder['ID']}" in other.apply(code=1).out
+    other.run("force-unlock", "-force", holder["ID"])
+    other.apply()
+    assert "terraform_data.a" in other.resources()
+    assert backend.holder() is None
+    assert contradictions(backend.server) == []
+
+
+def test_ctrl_c_in_an_apply(terraform: MakeTerraform, backend: Backend) -> None:
+    tf = terraform()
+    process = start_slow_apply(tf)
+    os.killpg(process.pid, signal.SIGINT)
+    done = ended(process)
+
+    assert done.code == 1
+    assert "Interrupt received" in done.out
+    assert backend.holder() is None
+    assert "terraform_data.first" in tf.resources()  # what was done is not forgotten
+    tf.write(SLOW % 0)
+    tf.apply()
+    tf.run("plan", "-detailed-exitcode", code=0)
+    assert contradictions(backend.server) == []
+
+
+def test_broken_lock_must_not_write(terraform: MakeTerraform, backend: Backend) -> None:
+    tf, other = terraform(), terraform(ONE)
+    process = start_slow_apply(tf, seconds=2)
+    holder = backend.holder()
+    assert holder is not None
+    other.run("force-unlock", "-force", holder["ID"])
+    other.apply()
+    stored = backend.get().body
+
+    done = ended(process)
+
+    assert done.code == 1
+    assert "409" in done.out
+    assert backend.get().body == stored
+    # Nothing is lost: Terraform left its state beside, and a person decides.
+    left = json.loads((tf.directory / "errored.tfstate").read_text())
+    assert {resource["name"] for resource in left["resources"]} == {"first", "slow"}
+    tf.run("state", "push", "-force", "errored.tfstate")
+    assert tf.resources() == ["terraform_data.first", "terraform_data.slow"]
