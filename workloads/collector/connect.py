@@ -1,0 +1,73 @@
+"""Where the credentials of a cluster come from: a kubeconfig of the operator's, or the pod.
+
+A kubeconfig can name programs to be run (`exec`), so that one never comes from a request.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from workloads.collector.client import ClusterClient
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+
+class ConnectionSetupError(Exception):
+    """There is no usable kubeconfig or account; the message says why."""
+
+
+def contexts(kubeconfig: str | None) -> tuple[Collection[str], str]:
+    """Return the names of a kubeconfig's contexts, and of the current one."""
+    config = _package().config
+    try:
+        listed, current = config.list_kube_config_contexts(kubeconfig)
+    except (config.ConfigException, OSError) as error:
+        raise ConnectionSetupError(str(error)) from error
+    return [context["name"] for context in listed], current["name"]
+
+
+def from_kubeconfig(kubeconfig: str | None, context: str) -> ClusterClient:
+    """Connect as a context of a kubeconfig; None is $KUBECONFIG, or else ~/.kube/config."""
+    config, configuration = _package().config, _configuration()
+    try:
+        config.load_kube_config(
+            kubeconfig, context, client_configuration=configuration, persist_config=False
+        )
+    except (config.ConfigException, OSError) as error:
+        raise ConnectionSetupError(str(error)) from error
+    return _client(configuration)
+
+
+def in_cluster() -> ClusterClient:
+    """Connect as the service account of the pod that this runs in."""
+    config, configuration = _package().config, _configuration()
+    try:
+        config.load_incluster_config(client_configuration=configuration)
+    except config.ConfigException as error:
+        raise ConnectionSetupError(str(error)) from error
+    return _client(configuration)
+
+
+def _package() -> Any:
+    try:
+        import kubernetes  # noqa: PLC0415 - an extra, which only the collector needs
+        import kubernetes.client  # noqa: PLC0415
+        import kubernetes.config  # noqa: PLC0415
+    except ImportError as error:
+        raise ConnectionSetupError(
+            "The kubernetes package is not installed: "
+            "pip install --require-hashes -r requirements-kubernetes.txt"
+        ) from error
+    return kubernetes
+
+
+def _configuration() -> Any:
+    configuration = _package().client.Configuration()
+    # Pauses between attempts are ours; a redirect would carry the token elsewhere.
+    configuration.retries = False
+    return configuration
+
+
+def _client(configuration: Any) -> ClusterClient:
+    return ClusterClient(_package().client.ApiClient(configuration))

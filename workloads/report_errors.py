@@ -1,0 +1,84 @@
+"""The ways in which a report is refused, by name. Nothing of a refused report is stored."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+
+from rest_framework.exceptions import APIException
+
+if TYPE_CHECKING:
+    import datetime as dt
+
+
+class StaleReport(APIException):
+    """A report that is not newer than the last one: late, sent twice or out of order."""
+
+    status_code = HTTPStatus.CONFLICT
+    default_code = "STALE_REPORT"
+
+    def __init__(self, reported_at: dt.datetime, last_report_at: dt.datetime) -> None:
+        super().__init__(
+            f"A report of {_shown(last_report_at)} is already applied; "
+            f"this one, of {_shown(reported_at)}, is not newer."
+        )
+        self.metadata = {
+            "reported_at": _shown(reported_at),
+            "last_report_at": _shown(last_report_at),
+        }
+
+
+class ClusterUidMismatch(APIException):
+    """A report of another Kubernetes cluster than those before: the token is on the wrong one."""
+
+    status_code = HTTPStatus.CONFLICT
+    default_code = "CLUSTER_UID_MISMATCH"
+    rpc_status = "FAILED_PRECONDITION"
+
+    def __init__(self, reported: str, expected: str) -> None:
+        super().__init__(
+            f"This cluster has the uid {expected}, but the report is of {reported}: "
+            "is the token, or the kubeconfig, of another cluster?"
+        )
+        self.metadata = {"cluster_uid": reported, "expected_cluster_uid": expected}
+
+
+class InvalidReport(APIException):
+    """A report that is no report; each fault is named, up to a limit."""
+
+    status_code = HTTPStatus.BAD_REQUEST
+    default_code = "INVALID_FIELDS"
+
+    def __init__(self, violations: list[dict[str, str]], *, more: bool = False) -> None:
+        """Take the faults found; ``more`` when there were others beyond the limit."""
+        first = f"{violations[0]['field']}: {violations[0]['description']}"
+        count = f"{len(violations)}{' or more' if more else ''}"
+        super().__init__(f"The report has {count} faults; nothing is stored. The first: {first}")
+        self.field_violations: list[dict[str, Any]] = violations
+
+
+class InvalidJson(APIException):
+    """The body is not JSON."""
+
+    status_code = HTTPStatus.BAD_REQUEST
+    default_code = "INVALID_JSON"
+
+
+class InvalidGzip(APIException):
+    """The body is not the gzip that Content-Encoding promises, or is cut off."""
+
+    status_code = HTTPStatus.BAD_REQUEST
+    default_code = "INVALID_GZIP"
+    default_detail = "The body is not valid gzip, or is cut off."
+
+
+class ContentEncodingUnsupported(APIException):
+    """The body is compressed in a way that is not known here."""
+
+    status_code = HTTPStatus.UNSUPPORTED_MEDIA_TYPE
+    default_code = "CONTENT_ENCODING_UNSUPPORTED"
+    default_detail = "Content-Encoding may be gzip or identity."
+
+
+def _shown(moment: dt.datetime) -> str:
+    return f"{moment:%Y-%m-%dT%H:%M:%S.%fZ}"
