@@ -5,10 +5,10 @@ from __future__ import annotations
 import datetime as dt
 import difflib
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from drf_spectacular.utils import extend_schema_field
-from rest_framework import serializers
+from rest_framework import fields, serializers
 from rest_framework.exceptions import ErrorDetail, ValidationError
 
 if TYPE_CHECKING:
@@ -56,6 +56,21 @@ class StrictSerializer(serializers.Serializer[Any]):
 
 def _unknown_field(name: str, known: Iterable[str]) -> ErrorDetail:
     return ErrorDetail(f"Unknown field{did_you_mean(name, known)}", code="unknown_field")
+
+
+class PresentSerializer(serializers.Serializer[Any]):
+    """An object made of its parent's own columns, left out while ``present_with`` is null."""
+
+    present_with: ClassVar[str]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, source="*", read_only=True, **kwargs)
+
+    def get_attribute(self, instance: Any) -> Any:
+        """Return the parent, or tell it to leave this out."""
+        if fields.get_attribute(instance, [self.present_with]) is None:
+            raise fields.SkipField
+        return instance
 
 
 class TextField(serializers.CharField):

@@ -33,6 +33,28 @@ _MASK = serializers.CharField(
     required=False,
     help_text="The fields to change, such as 'name,scopes'; '*' is all. Also in the query.",
 )
+
+
+def resource_schema(resource: str, serializer: type[serializers.Serializer[Any]]) -> Any:
+    """Return the decorator of a viewset that lists, creates, reads and changes a resource."""
+    name = serializer.__name__.removesuffix("Serializer")
+    answer = wrapped(f"{name}Answer", resource, serializer)
+    return extend_schema_view(
+        list=extend_schema(operation_id=f"list_{resource}s"),
+        retrieve=extend_schema(operation_id=f"get_{resource}", responses=answer),
+        create=extend_schema(
+            operation_id=f"create_{resource}",
+            request=wrapped(f"{name}Request", resource, serializer),
+            responses={201: answer},
+        ),
+        partial_update=extend_schema(
+            operation_id=f"update_{resource}",
+            request=wrapped(f"{name}Change", resource, serializer, update_mask=_MASK),
+            responses=answer,
+        ),
+    )
+
+
 _KEY = wrapped("ApiKeyAnswer", "api_key", ApiKeySerializer)
 _NEW_KEY = wrapped("ApiKeyWithSecret", "api_key", ApiKeySerializer, secret=_SECRET)
 _KEY_CHANGE = wrapped("ApiKeyChange", "api_key", ApiKeySerializer, update_mask=_MASK)

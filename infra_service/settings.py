@@ -131,7 +131,7 @@ REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["apikeys.authentication.TokenAuthentication"],
     "DEFAULT_PERMISSION_CLASSES": ["apikeys.permissions.HasScope"],
     "DEFAULT_FILTER_BACKENDS": ["filterlang.backend.FilterLanguageBackend"],
-    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_RENDERER_CLASSES": ["infra_service.api.rendering.JsonRenderer"],
     "DEFAULT_PARSER_CLASSES": ["infra_service.api.parsers.JsonParser"],
     "DEFAULT_THROTTLE_CLASSES": ["infra_service.api.throttling.TokenThrottle"],
     "DEFAULT_PAGINATION_CLASS": "infra_service.api.pagination.KeysetPagination",

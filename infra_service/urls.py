@@ -18,5 +18,6 @@ urlpatterns = [
     re_path(r"^api/docs/?$", SwaggerView.as_view(), name="docs"),
     path("", include("apikeys.urls")),
     path("api/v1/", include("states.urls")),
+    path("api/v1/", include("workloads.urls")),
     path("admin/", admin.site.urls),
 ]

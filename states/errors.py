@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rest_framework.exceptions import APIException, NotFound
+from rest_framework.exceptions import APIException, NotFound, PermissionDenied
 
 if TYPE_CHECKING:
     from states.lockinfo import LockInfo
@@ -19,6 +19,34 @@ class StateNotFound(NotFound):
 
     default_code = "STATE_NOT_FOUND"
     default_detail = "No state is stored for this component and environment."
+
+
+class ApplicationNotFound(NotFound):
+    """There is none, or the token does not reach it."""
+
+    default_code = "APPLICATION_NOT_FOUND"
+    default_detail = "There is no such application."
+
+
+class ComponentNotFound(NotFound):
+    """There is none, or the token does not reach it."""
+
+    default_code = "COMPONENT_NOT_FOUND"
+    default_detail = "There is no such component."
+
+
+class EnvironmentNotFound(NotFound):
+    """There is none, or the token does not reach it."""
+
+    default_code = "ENVIRONMENT_NOT_FOUND"
+    default_detail = "There is no such environment."
+
+
+class BindingInsufficient(PermissionDenied):
+    """The token is bound, and what is asked reaches beyond that."""
+
+    default_code = "BINDING_INSUFFICIENT"
+    default_detail = "Your token is bound, and this reaches beyond what it is bound to."
 
 
 class InvalidDocument(APIException):

@@ -9,6 +9,7 @@ from django.db.models.lookups import Exact
 from django.utils import timezone
 from uuid_utils.compat import uuid7
 
+from states.entries import Application, Component, Environment
 from states.fields import CreatedAtField, IdAt
 
 if TYPE_CHECKING:
@@ -16,40 +17,12 @@ if TYPE_CHECKING:
     import uuid
 
     from apikeys.compiled import Parameter
+    from apikeys.grants import Binding
     from states.lockinfo import LockInfo
 
+__all__ = ["MAX_SERIAL", "Application", "Component", "Environment", "State", "StateVersion"]
+
 MAX_SERIAL = 2**63 - 1
-
-
-class CatalogueEntry(models.Model):
-    """A named thing that states belong to. Ids tell entries apart; names need not differ."""
-
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    name = models.CharField(max_length=200, blank=True)
-    created_at = models.DateTimeField(default=timezone.now, editable=False)
-    updated_at = models.DateTimeField(auto_now=True)
-
-    class Meta:
-        abstract = True
-
-    def __str__(self) -> str:
-        return self.name or str(self.id)
-
-
-class Application(CatalogueEntry):
-    """A group of components."""
-
-
-class Component(CatalogueEntry):
-    """A piece of infrastructure that has one state in each environment."""
-
-    application = models.ForeignKey(
-        Application, on_delete=models.PROTECT, null=True, blank=True, related_name="components"
-    )
-
-
-class Environment(CatalogueEntry):
-    """Where a component is deployed: production, staging and the like."""
 
 
 class StateQuerySet(models.QuerySet["State"]):
@@ -58,6 +31,17 @@ class StateQuerySet(models.QuerySet["State"]):
     def visible(self) -> StateQuerySet:
         """Those that are not deleted."""
         return self.filter(deleted_at=None)
+
+    def inside(self, binding: Binding) -> StateQuerySet:
+        """Those that a token with this binding sees."""
+        if binding.cluster_id is not None:
+            return self.none()
+        inside = self.all()
+        if binding.component_ids is not None:
+            inside = inside.filter(component_id__in=binding.component_ids)
+        if binding.environment_ids is not None:
+            inside = inside.filter(environment_id__in=binding.environment_ids)
+        return inside
 
     def of(
         self, component_id: uuid.UUID | Parameter, environment_id: uuid.UUID | Parameter

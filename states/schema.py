@@ -12,6 +12,13 @@ from drf_spectacular.utils import (
     extend_schema_view,
 )
 
+from apikeys.schema import resource_schema
+from states.serializers import (
+    ApplicationSerializer,
+    ComponentSerializer,
+    EnvironmentSerializer,
+)
+
 _LOCK_INFO: Final = {
     "type": "object",
     "properties": {
@@ -73,3 +80,8 @@ lock_schema = extend_schema_view(
         responses={200: _EMPTY, 409: _CONFLICT},
     ),
 )
+
+states_schema = extend_schema_view(list=extend_schema(operation_id="list_states"))
+applications_schema = resource_schema("application", ApplicationSerializer)
+components_schema = resource_schema("component", ComponentSerializer)
+environments_schema = resource_schema("environment", EnvironmentSerializer)

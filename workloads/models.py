@@ -15,6 +15,8 @@ from workloads.kubernetes.health import HealthStatus
 if TYPE_CHECKING:
     import uuid
 
+    from apikeys.grants import Binding
+
 #: How long a cluster is expected to be silent between two reports, unless it says otherwise.
 DEFAULT_REPORT_INTERVAL = 60
 MAX_REPORT_INTERVAL = 24 * 60 * 60
@@ -28,6 +30,12 @@ HEALTH_STATUSES = [(status.value, status.value) for status in HealthStatus]
 
 class ClusterQuerySet(models.QuerySet["Cluster"]):
     """Rules over many clusters, and the conditional writes that decide races."""
+
+    def inside(self, binding: Binding) -> ClusterQuerySet:
+        """Those that a token with this binding sees."""
+        if binding.component_ids is not None or binding.environment_ids is not None:
+            return self.none()
+        return self.all() if binding.cluster_id is None else self.filter(pk=binding.cluster_id)
 
     def as_seen(self, cluster: Cluster) -> ClusterQuerySet:
         """Return the cluster if nobody changed it since it was read."""

@@ -21,6 +21,8 @@ from rest_framework.exceptions import APIException
 from rest_framework.pagination import BasePagination
 from rest_framework.response import Response
 
+from infra_service.api.rendering import ListReader
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -83,12 +85,17 @@ class KeysetPagination(BasePagination):
             queryset = queryset.filter(
                 _beyond(columns, _position(token, scope, len(columns)), queryset, descending)
             )
-        rows = list(queryset.order_by(*view.page_key)[: size + 1])
+        reader = ListReader(queryset, view, columns)
+        rows = list(reader.queryset.order_by(*view.page_key)[: size + 1])
         self._next = _sign(rows[size - 1], columns, scope) if len(rows) > size else ""
-        return rows[:size]
+        self._written = reader.texts(rows[:size]) if reader.written else None
+        # Nothing is left for the serializer to do when the database has written the rows.
+        return [] if reader.written else rows[:size]
 
     def get_paginated_response(self, data: Any) -> Response:
         """Return the answer: the list under its name, and the next page's token."""
+        if self._written is not None:
+            data = self._written
         return Response({self.view.resource_plural: data, "next_page_token": self._next})
 
     def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,222 @@
+"""JSON out: one renderer for every answer, and lists whose rows PostgreSQL writes itself.
+
+The rows of such a list pass through Python untouched: the database writes each as JSON text, by an
+expression that is derived from the view's serializer, and the page is those texts put together.
+That needs a serializer of whose every field the table below knows how it is shown, from a column or
+an annotation of a type that goes with it. Any other list goes the ordinary way, from instances
+through the serializer; on SQLite a derived one does too, but from ``values()``. The JSON is the
+same.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import msgspec
+from django.core.exceptions import FieldDoesNotExist
+from django.db import connection, models
+from rest_framework import serializers
+from rest_framework.renderers import BaseRenderer
+
+from apikeys.fields import PresentSerializer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from rest_framework.serializers import BaseSerializer
+
+
+class JsonRenderer(BaseRenderer):
+    """Compact JSON in UTF-8."""
+
+    media_type = "application/json"
+    format = "json"
+    charset = None
+
+    def render(
+        self,
+        data: Any,
+        accepted_media_type: str | None = None,  # noqa: ARG002 - DRF's signature
+        renderer_context: Mapping[str, Any] | None = None,  # noqa: ARG002 - DRF's signature
+    ) -> bytes:
+        """Return the body; none is empty."""
+        return b"" if data is None else msgspec.json.encode(data, enc_hook=str)
+
+
+class Form(NamedTuple):
+    """How PostgreSQL writes a column of one of these types; ``{0}`` is the column."""
+
+    columns: tuple[type[models.Field[Any, Any]], ...]
+    sql: str
+
+
+_TEXT: Final = Form((models.CharField, models.TextField), "TO_JSON({0}::TEXT)::TEXT")
+#: What a field shows is decided by this method, so a subclass with its own is not known.
+_FORMS: Final[dict[Any, Form]] = {
+    serializers.CharField.to_representation: _TEXT,
+    serializers.ChoiceField.to_representation: _TEXT,
+    serializers.UUIDField.to_representation: Form((models.UUIDField,), "'\"' || {0} || '\"'"),
+    serializers.IntegerField.to_representation: Form((models.IntegerField,), "{0}::TEXT"),
+    serializers.BooleanField.to_representation: Form((models.BooleanField,), "{0}::TEXT"),
+    # The settings' DATETIME_FORMAT, in quotes.
+    serializers.DateTimeField.to_representation: Form(
+        (models.DateTimeField,),
+        'TO_CHAR({0} AT TIME ZONE \'UTC\', \'\\"YYYY-MM-DD"T"HH24:MI:SS.US"Z\\""\')',
+    ),
+    serializers.JSONField.to_representation: Form((models.JSONField,), "{0}::TEXT"),
+}
+
+
+class Source(NamedTuple):
+    """Where a value comes from: a column or annotation, and for JSON the key in it."""
+
+    name: str
+    key: str
+    form: Form
+
+
+class Optional(NamedTuple):
+    """What is left out while a column is null."""
+
+    name: str
+    parts: list[Any]
+
+
+class UnknownFieldError(Exception):
+    """A serializer that the database cannot write."""
+
+
+@functools.cache
+def derive(serializer: type[BaseSerializer[Any]]) -> list[Any] | None:
+    """Return the parts of a row's JSON: text, ``Source`` and ``Optional``; None when unknown."""
+    try:
+        return ["{", *_members(serializer()), "}"]
+    except UnknownFieldError:
+        return None
+
+
+def _members(serializer: Any) -> Iterator[Any]:
+    if type(serializer).to_representation is not serializers.Serializer.to_representation:
+        raise UnknownFieldError
+    comma = ""
+    for name, field in serializer.fields.items():
+        if field.write_only:
+            continue
+        opening = f'{comma}"{name}":'
+        if isinstance(field, PresentSerializer):
+            yield Optional(field.present_with, [f"{opening}{{", *_members(field), "}"])
+        else:
+            yield opening
+            yield _source(field)
+        comma = ","
+
+
+def _source(field: Any) -> Source:
+    form = _FORMS.get(getattr(type(field), "to_representation", None))
+    name, *keys = field.source_attrs or [""]
+    if form is None or not name or len(keys) > 1 or not all(map(str.isidentifier, keys)):
+        raise UnknownFieldError
+    return Source(name, "".join(keys), form)
+
+
+def names_of(parts: list[Any]) -> Iterator[str]:
+    """Yield the columns and annotations that the parts are made of."""
+    for part in parts:
+        if not isinstance(part, str):
+            yield part.name
+        if isinstance(part, Optional):
+            yield from names_of(part.parts)
+
+
+class RowAsJson(models.Expression):
+    """A row as JSON text, from derived parts; on PostgreSQL."""
+
+    output_field = models.TextField()
+
+    def __init__(self, parts: list[Any]) -> None:
+        super().__init__()
+        self.parts = parts
+
+    def as_sql(self, compiler: Any, _connection: Any) -> tuple[str, Any]:
+        """Return one CONCAT; what is not there is written as null."""
+        return _concat(self.parts, compiler)
+
+
+def _concat(parts: list[Any], compiler: Any) -> tuple[str, tuple[Any, ...]]:
+    pieces: list[str] = []
+    values: list[Any] = []
+    for part in parts:
+        if isinstance(part, str):
+            pieces.append(f"'{part}'")
+            continue
+        column, params, field = _column(part.name, compiler)
+        if isinstance(part, Optional):
+            text, inner = _concat(part.parts, compiler)
+            pieces.append(f"CASE WHEN {column} IS NOT NULL THEN {text} END")
+            values += [*params, *inner]
+            continue
+        if part.key:
+            column = f"({column} ->> '{part.key}')"
+        text = part.form.sql.format(column)
+        never_null = isinstance(field, models.Field) and not field.null and not part.key
+        pieces.append(text if never_null else f"COALESCE({text}, 'null')")
+        values += params
+    return f"CONCAT({', '.join(pieces)})", tuple(values)
+
+
+def _column(name: str, compiler: Any) -> tuple[str, Any, Any]:
+    """Return a column's or an annotation's SQL, its parameters, and the column's model field."""
+    annotation = compiler.query.annotations.get(name)
+    if annotation is not None:
+        sql, params = compiler.compile(annotation)
+        return sql, params, None
+    field = compiler.query.model._meta.get_field(name)
+    quote = compiler.quote_name_unless_alias
+    return f"{quote(compiler.query.get_initial_alias())}.{quote(field.column)}", (), field
+
+
+def _is_served(parts: list[Any], query: Any) -> bool:
+    """Whether each part has a column or an annotation of a type that goes with it."""
+    for part in parts:
+        if isinstance(part, str):
+            continue
+        kind = _type_of(part.name, query)
+        if isinstance(part, Optional):
+            if kind is None or not _is_served(part.parts, query):
+                return False
+        elif not isinstance(kind, models.JSONField if part.key else part.form.columns):
+            return False
+    return True
+
+
+def _type_of(name: str, query: Any) -> Any:
+    if name in query.annotations:
+        return query.annotations[name].output_field
+    try:
+        field = query.model._meta.get_field(name)
+    except FieldDoesNotExist:
+        return None
+    if getattr(field, "attname", None) != name:
+        return None
+    return field.target_field if field.is_relation else field
+
+
+class ListReader:
+    """How the rows of one list are read: as text, as ``values()``, or as instances."""
+
+    def __init__(self, queryset: Any, view: Any, key: list[str]) -> None:
+        parts = derive(view.get_serializer_class())
+        self.written = False
+        self.queryset = queryset
+        if parts is None or not _is_served(parts, queryset.query):
+            return
+        if connection.vendor == "postgresql":
+            self.written = True
+            self.queryset = queryset.values(*key, row_as_json=RowAsJson(parts))
+        else:
+            self.queryset = queryset.values(*dict.fromkeys([*key, *names_of(parts)]))
+
+    def texts(self, rows: list[Any]) -> list[msgspec.Raw]:
+        """Return written rows as parts of an answer, for ``JsonRenderer``."""
+        return [msgspec.Raw(row["row_as_json"]) for row in rows]

@@ -1,0 +1,74 @@
+"""What is done with clusters; keyword-only, each whole or not at all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from apikeys import audit
+from workloads.errors import ClusterExists, ClusterNotFound
+from workloads.models import Cluster, Workload
+
+if TYPE_CHECKING:
+    import uuid
+    from collections.abc import Mapping
+
+    from apikeys.audit import Actor
+
+
+def create_cluster(*, fields: Mapping[str, Any], actor: Actor) -> Cluster:
+    """Register a cluster; ``fields`` are ``name`` and ``report_interval_seconds``.
+
+    Raises:
+        ClusterExists: another one has the name.
+    """
+    cluster = Cluster(**fields)
+    try:
+        with transaction.atomic():
+            cluster.save(force_insert=True)
+            audit.record(actor, "cluster.create", cluster.pk, **fields)
+    except IntegrityError as error:
+        raise ClusterExists from error
+    return cluster
+
+
+def change_cluster(*, cluster_id: uuid.UUID, changes: Mapping[str, Any], actor: Actor) -> None:
+    """Change a cluster's ``name`` or ``report_interval_seconds``.
+
+    Raises:
+        ClusterNotFound: somebody deleted it this moment.
+        ClusterExists: another one has the name.
+    """
+    try:
+        with transaction.atomic():
+            cluster = _locked(cluster_id)
+            changed = {n: value for n, value in changes.items() if value != getattr(cluster, n)}
+            if changed:
+                Cluster.objects.filter(pk=cluster_id).change(**changed, updated_at=timezone.now())
+                details = {n: {"from": getattr(cluster, n), "to": changed[n]} for n in changed}
+                audit.record(actor, "cluster.update", cluster_id, **details)
+    except IntegrityError as error:
+        raise ClusterExists from error
+
+
+@transaction.atomic
+def delete_cluster(*, cluster_id: uuid.UUID, actor: Actor) -> None:
+    """Delete a cluster and its workloads.
+
+    Raises:
+        ClusterNotFound: somebody deleted it this moment.
+    """
+    cluster = _locked(cluster_id)
+    workloads, _ = Workload.objects.filter(cluster=cluster).delete()
+    cluster.delete()
+    audit.record(actor, "cluster.delete", cluster_id, name=cluster.name, workloads=workloads)
+
+
+def _locked(cluster_id: uuid.UUID) -> Cluster:
+    """Return the cluster; nobody reports or changes it until the transaction ends."""
+    cluster: Cluster | None = Cluster.objects.select_for_update().filter(pk=cluster_id).first()
+    if cluster is None:
+        raise ClusterNotFound
+    return cluster

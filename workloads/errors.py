@@ -1,0 +1,28 @@
+"""The ways in which requests about clusters are refused, by name."""
+
+from __future__ import annotations
+
+from rest_framework.exceptions import APIException, NotFound, PermissionDenied
+
+
+class ClusterNotFound(NotFound):
+    """There is none, or the token does not reach it."""
+
+    default_code = "CLUSTER_NOT_FOUND"
+    default_detail = "There is no such cluster."
+
+
+class ClusterExists(APIException):
+    """Clusters are told apart by their names, too."""
+
+    status_code = 409
+    rpc_status = "ALREADY_EXISTS"
+    default_code = "CLUSTER_EXISTS"
+    default_detail = "Another cluster has this name."
+
+
+class BindingInsufficient(PermissionDenied):
+    """The token is bound, and what is asked reaches beyond that."""
+
+    default_code = "BINDING_INSUFFICIENT"
+    default_detail = "Your token is bound, and this reaches beyond what it is bound to."

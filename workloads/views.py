@@ -1,0 +1,104 @@
+"""Clusters, and what runs in them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.core.exceptions import ValidationError as InvalidValue
+from django.db.models import DateTimeField, Value
+from django.db.models.functions import Coalesce, Greatest
+from rest_framework.response import Response
+
+from apikeys.audit import Actor
+from apikeys.authentication import caller_of
+from apikeys.grants import EVERYWHERE
+from apikeys.permissions import ACCESS_TOKENS
+from apikeys.resources import ResourceViewSet
+from apikeys.scopes import Scope
+from workloads import actions
+from workloads.errors import BindingInsufficient, ClusterNotFound
+from workloads.filters import ClusterFilters, WorkloadFilters
+from workloads.models import Cluster, Workload
+from workloads.schema import clusters_schema, workloads_schema
+from workloads.serializers import ClusterSerializer, WorkloadSerializer
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+    from rest_framework.request import Request
+
+    from workloads.models import ClusterQuerySet
+
+
+@clusters_schema
+class ClusterViewSet(ResourceViewSet[Cluster]):
+    """Clusters. What the token is not bound to is not there."""
+
+    queryset = Cluster.objects.all()
+    serializer_class = ClusterSerializer
+    filterset_class = ClusterFilters
+    resource, resource_plural = "cluster", "clusters"
+    not_found = ClusterNotFound
+    token_kinds = ACCESS_TOKENS
+    required_scopes = {
+        "list": Scope.CLUSTER_READ,
+        "retrieve": Scope.CLUSTER_READ,
+        "create": Scope.CLUSTER_WRITE,
+        "partial_update": Scope.CLUSTER_WRITE,
+        "destroy": Scope.CLUSTER_WRITE,
+    }
+
+    def get_queryset(self) -> ClusterQuerySet:
+        """Return what the caller sees."""
+        return Cluster.objects.inside(caller_of(self.request).binding)
+
+    def create(self, request: Request) -> Response:
+        """Register a cluster."""
+        if caller_of(request).binding != EVERYWHERE:
+            raise BindingInsufficient
+        cluster = actions.create_cluster(fields=self.read_new(), actor=Actor.of(request))
+        return self.answer(cluster, status=201)
+
+    def partial_update(self, request: Request, **_path: str) -> Response:
+        """Change a cluster."""
+        cluster = self.get_object()
+        actions.change_cluster(
+            cluster_id=cluster.pk, changes=self.read_changes(), actor=Actor.of(request)
+        )
+        return self.answer(self.get_object())
+
+    def destroy(self, request: Request, **_path: str) -> Response:
+        """Delete a cluster and its workloads."""
+        actions.delete_cluster(cluster_id=self.get_object().pk, actor=Actor.of(request))
+        return Response(status=204)
+
+
+@workloads_schema
+class WorkloadViewSet(ResourceViewSet[Workload]):
+    """The workloads of one cluster, in the order of namespace, name and kind."""
+
+    queryset = Workload.objects.all()
+    serializer_class = WorkloadSerializer
+    filterset_class = WorkloadFilters
+    resource, resource_plural = "workload", "workloads"
+    page_key = ("namespace", "name", "kind")
+    token_kinds = ACCESS_TOKENS
+    required_scopes = {"list": Scope.CLUSTER_READ}
+
+    def get_queryset(self) -> QuerySet[Workload]:
+        """Return the cluster's workloads, as fresh as what was last heard of each.
+
+        Raises:
+            ClusterNotFound: there is none, or the token does not reach it.
+        """
+        clusters = Cluster.objects.inside(caller_of(self.request).binding)
+        try:
+            cluster_id, snapshot = clusters.values_list("id", "last_snapshot_at").get(
+                pk=self.kwargs["cluster_id"]
+            )
+        except (Cluster.DoesNotExist, InvalidValue) as error:
+            raise ClusterNotFound from error
+        # What a snapshot leaves as it was is not written, and yet as fresh as the snapshot.
+        heard = Coalesce(Value(snapshot, DateTimeField()), "observed_at")
+        return Workload.objects.filter(cluster_id=cluster_id).annotate(
+            last_updated_at=Greatest("observed_at", heard)
+        )
