@@ -167,6 +167,8 @@ RATE_LIMIT_FILE = env.str("RATE_LIMIT_FILE", default=str(VAR_DIR / "rate-limits"
 STATE_MAX_BYTES = env.int("STATE_MAX_BYTES", default=64 * 1024 * 1024)
 # How long a deleted state's history is kept.
 STATE_RETENTION_DAYS = env.int("STATE_RETENTION_DAYS", default=90)
+# The largest report of workloads, in bytes, unfolded when it is gzip'd.
+WORKLOADS_MAX_BYTES = env.int("WORKLOADS_MAX_BYTES", default=32 * 1024 * 1024)
 # Bodies of ordinary resources; documents have their own limit and are read by the state backend.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
-from rest_framework.exceptions import APIException
+from rest_framework.exceptions import APIException, NotFound
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -41,6 +41,13 @@ class ClusterUidMismatch(APIException):
             "is the token, or the kubeconfig, of another cluster?"
         )
         self.metadata = {"cluster_uid": reported, "expected_cluster_uid": expected}
+
+
+class WorkloadNotFound(NotFound):
+    """The cluster has none of this id."""
+
+    default_code = "WORKLOAD_NOT_FOUND"
+    default_detail = "The cluster has no such workload."
 
 
 class InvalidReport(APIException):
