@@ -40,13 +40,11 @@ def read_body(request: HttpRequest, limit: int) -> bytearray:
 def _unfolded(sent: Iterable[bytes]) -> Iterator[bytes]:
     """Yield what gzip'd blocks hold, a step at a time: a few bytes may stand for gigabytes."""
     member = isal_zlib.decompressobj(wbits=_GZIP)
-    begun = False
     for block in sent:
         rest = block
         while rest:
             if member.eof:  # gzip'd files may be strung together (RFC 1952 §2.2)
                 member = isal_zlib.decompressobj(wbits=_GZIP)
-            begun = True
             try:
                 yield member.decompress(rest, _STEP)
             except igzip_lib.IsalError as error:  # type: ignore[misc]  # its stub says that a class is an instance
@@ -54,5 +52,5 @@ def _unfolded(sent: Iterable[bytes]) -> Iterator[bytes]:
             rest = member.unused_data if member.eof else member.unconsumed_tail
     while not member.eof and (more := member.decompress(b"", _STEP)):
         yield more
-    if begun and not member.eof:
+    if not member.eof:
         raise InvalidGzip

@@ -11,7 +11,7 @@ import msgspec
 from workloads.items import record_of
 from workloads.report_errors import InvalidJson, InvalidReport
 from workloads.reports import Place, Report
-from workloads.wire import Delta, Item, PlaceForm, Snapshot
+from workloads.wire import PATTERNS, Delta, Item, PlaceForm, Snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -48,6 +48,8 @@ _REASONS: Final = (
     ("RFC3339", "INVALID_FORMAT"),
     ("timezone", "INVALID_FORMAT"),
 )
+_PATTERN: Final = re.compile(r"matching regex (.*)$")
+_PATTERN_WORDS: Final = {repr(pattern): f"The text {words}" for pattern, words in PATTERNS.items()}
 _WORDS: Final = 300
 
 
@@ -75,7 +77,11 @@ class _Faults:
         parts = (prefix, path.strip("."), named[1] if named else "")
         reason = next((reason for text, reason in _REASONS if text in sentence), "INVALID")
         description = sentence[: where.start()] if where else sentence
-        self.add(".".join(filter(None, parts))[:_WORDS], f"{description[:_WORDS]}.", reason)
+        if pattern := _PATTERN.search(description):
+            description = _PATTERN_WORDS[pattern[1]]
+        self.add(
+            ".".join(filter(None, parts))[:_WORDS] or "body", f"{description[:_WORDS]}.", reason
+        )
 
 
 def read_report(body: bytes | bytearray, *, complete: bool, now: dt.datetime) -> Report:

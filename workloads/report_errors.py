@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rest_framework.exceptions import APIException, NotFound
-
-if TYPE_CHECKING:
-    import datetime as dt
 
 
 class StaleReport(APIException):
@@ -19,12 +17,12 @@ class StaleReport(APIException):
 
     def __init__(self, reported_at: dt.datetime, last_report_at: dt.datetime) -> None:
         super().__init__(
-            f"A report of {_shown(last_report_at)} is already applied; "
-            f"this one, of {_shown(reported_at)}, is not newer."
+            f"A report of {shown(last_report_at)} is already applied; "
+            f"this one, of {shown(reported_at)}, is not newer."
         )
         self.metadata = {
-            "reported_at": _shown(reported_at),
-            "last_report_at": _shown(last_report_at),
+            "reported_at": shown(reported_at),
+            "last_report_at": shown(last_report_at),
         }
 
 
@@ -59,8 +57,11 @@ class InvalidReport(APIException):
     def __init__(self, violations: list[dict[str, str]], *, more: bool = False) -> None:
         """Take the faults found; ``more`` when there were others beyond the limit."""
         first = f"{violations[0]['field']}: {violations[0]['description']}"
-        count = f"{len(violations)}{' or more' if more else ''}"
-        super().__init__(f"The report has {count} faults; nothing is stored. The first: {first}")
+        count = f"{'more than ' if more else ''}{len(violations)}"
+        super().__init__(
+            "The report is refused and nothing of it is stored. "
+            f"The first of {count} fault{'s' if len(violations) > 1 else ''}: {first}"
+        )
         self.field_violations: list[dict[str, Any]] = violations
 
 
@@ -87,5 +88,6 @@ class ContentEncodingUnsupported(APIException):
     default_detail = "Content-Encoding may be gzip or identity."
 
 
-def _shown(moment: dt.datetime) -> str:
-    return f"{moment:%Y-%m-%dT%H:%M:%S.%fZ}"
+def shown(moment: dt.datetime) -> str:
+    """Return a moment (aware) as the API shows it."""
+    return f"{moment.astimezone(dt.UTC):%Y-%m-%dT%H:%M:%S.%fZ}"

@@ -17,7 +17,7 @@ from workloads.bodies import read_body
 from workloads.errors import ClusterNotFound
 from workloads.incoming import read_report
 from workloads.models import Cluster
-from workloads.report_errors import WorkloadNotFound
+from workloads.report_errors import WorkloadNotFound, shown
 from workloads.report_schema import reported_workloads_schema
 from workloads.reports import apply_report
 from workloads.summaries import summarize
@@ -63,5 +63,8 @@ class ReportedWorkloadViewSet(WorkloadViewSet):
             applied = apply_report(cluster_id=cluster_id, report=report, actor=Actor.of(request))
         except Cluster.DoesNotExist as error:  # deleted while the body came
             raise ClusterNotFound from error
-        answer: dict[str, Any] = {"cluster_id": str(cluster_id), "reported_at": report.reported_at}
+        answer: dict[str, Any] = {
+            "cluster_id": str(cluster_id),
+            "reported_at": shown(report.reported_at),
+        }
         return Response({"report": {**answer, **dataclasses.asdict(applied)}})

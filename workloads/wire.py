@@ -26,22 +26,36 @@ _QUALIFIED: Final = "[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 _LABEL_KEY: Final = 317
 
 # PostgreSQL has no place for NUL.
-Text: TypeAlias = Annotated[str, Meta(max_length=2048, pattern=r"^[^\x00]*\Z")]
+_NO_NUL: Final = r"^[^\x00]*\Z"
+_UID: Final = r"^[-0-9A-Za-z]+\Z"
+_DNS_LABEL: Final = rf"^{_LABEL}\Z"
+_DNS_SUBDOMAIN: Final = rf"^{_SUBDOMAIN}\Z"
+_KEY: Final = rf"^(?=(.{{1,253}}/)?[^/]+\Z)({_SUBDOMAIN}/)?{_QUALIFIED}\Z"
+_VALUE: Final = rf"^({_QUALIFIED})?\Z"
+#: What a text is not that does not match, for people.
+PATTERNS: Final = {
+    _NO_NUL: "has a NUL character",
+    _UID: "is no uid: letters, digits and '-'",
+    _DNS_LABEL: "is no DNS label (RFC 1123): small letters, digits and '-'",
+    _DNS_SUBDOMAIN: "is no DNS subdomain (RFC 1123): small letters, digits, '-' and '.'",
+    _KEY: "is no label's key, such as 'app.kubernetes.io/name'",
+    _VALUE: "is no label's value: letters, digits, '-', '_' and '.'",
+}
+
+Text: TypeAlias = Annotated[str, Meta(max_length=2048, pattern=_NO_NUL)]
 # A code, and perhaps a detail after it.
-Reason: TypeAlias = Annotated[str, Meta(max_length=1024, pattern=r"^[^\x00]*\Z")]
+Reason: TypeAlias = Annotated[str, Meta(max_length=1024, pattern=_NO_NUL)]
 # What is handed on from Kubernetes.
-Code: TypeAlias = Annotated[str, Meta(max_length=128, pattern=r"^[^\x00]*\Z")]
-Uid: TypeAlias = Annotated[str, Meta(max_length=64, pattern=r"^[-0-9A-Za-z]+\Z")]
-Namespace: TypeAlias = Annotated[str, Meta(max_length=MAX_NAMESPACE, pattern=rf"^{_LABEL}\Z")]
-Name: TypeAlias = Annotated[str, Meta(max_length=MAX_NAME, pattern=rf"^{_SUBDOMAIN}\Z")]
-ContainerName: TypeAlias = Annotated[str, Meta(max_length=63, pattern=rf"^{_LABEL}\Z")]
+Code: TypeAlias = Annotated[str, Meta(max_length=128, pattern=_NO_NUL)]
+Uid: TypeAlias = Annotated[str, Meta(max_length=64, pattern=_UID)]
+Namespace: TypeAlias = Annotated[str, Meta(max_length=MAX_NAMESPACE, pattern=_DNS_LABEL)]
+Name: TypeAlias = Annotated[str, Meta(max_length=MAX_NAME, pattern=_DNS_SUBDOMAIN)]
+ContainerName: TypeAlias = Annotated[str, Meta(max_length=63, pattern=_DNS_LABEL)]
 LabelKey: TypeAlias = Annotated[
     str,
-    Meta(
-        max_length=_LABEL_KEY, pattern=rf"^(?=(.{{1,253}}/)?[^/]+\Z)({_SUBDOMAIN}/)?{_QUALIFIED}\Z"
-    ),
+    Meta(max_length=_LABEL_KEY, pattern=_KEY),
 ]
-LabelValue: TypeAlias = Annotated[str, Meta(max_length=63, pattern=rf"^({_QUALIFIED})?\Z")]
+LabelValue: TypeAlias = Annotated[str, Meta(max_length=63, pattern=_VALUE)]
 Count: TypeAlias = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 Amount: TypeAlias = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Moment: TypeAlias = Annotated[dt.datetime, Meta(tz=True)]

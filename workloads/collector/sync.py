@@ -120,7 +120,6 @@ class Collector:
             self._client.close()
             for reflector in reflectors:
                 reflector.join(_JOIN_SECONDS)
-            connection.close()
 
     def _follow(
         self,
@@ -150,8 +149,7 @@ class Collector:
                 next_snapshot = 0.0
                 pause = backoff.next_pause()
                 log.warning("report_failed", error=f"{type(error).__name__}: {error}")
-                if isinstance(error, DatabaseFault):
-                    connection.close()
+                connection.close_if_unusable_or_obsolete()
             stop.wait(pause)
 
     def _snapshot(self, mirror: Mirror) -> Synced:

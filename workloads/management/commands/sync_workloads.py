@@ -8,6 +8,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import BaseCommand, CommandError
+from django.db import connection
 
 from apikeys.audit import Actor
 from workloads.collector import connect
@@ -162,6 +163,8 @@ class Command(BaseCommand):
             self._failures.append(f"{cluster.name}: {error}")
         finally:
             client.close()
+            if watch:  # a thread has a connection of its own
+                connection.close()
 
     def _report(self, cluster: Cluster, synced: Synced) -> None:
         applied = synced.applied
