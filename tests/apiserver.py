@@ -189,18 +189,19 @@ class ReplayServer:
     def _list(self, handler: BaseHTTPRequestHandler, path: str, query: dict[str, str]) -> None:
         items = self.lists[path]
         try:
-            token = json.loads(base64.urlsafe_b64decode(query.get("continue", "") or b"e30="))
+            token = _decoded(query["continue"]) if "continue" in query else {}
         except (binascii.Error, ValueError):
             return _send(handler, Fault.of("bad-continue"))
         start = token.get("start", "").rstrip("\0")
         rest = [raw for raw in items if "/".join(_key(raw)) > start] if start else items
         limit = int(query.get("limit", 0)) or len(rest)
         page, left = rest[:limit], len(rest) - limit
-        metadata: Object = {"resourceVersion": token.get("rv", self.version)}
+        metadata: Object = {"resourceVersion": str(token.get("rv", self.version))}
         if left > 0:
             start = "/".join(_key(page[-1])) + "\0"
-            more = {"v": "meta.k8s.io/v1", "rv": self.version, "start": start}
-            metadata["continue"] = base64.urlsafe_b64encode(json.dumps(more).encode()).decode()
+            metadata["continue"] = _encoded(
+                {"v": "meta.k8s.io/v1", "rv": int(self.version), "start": start}
+            )
             metadata["remainingItemCount"] = left
         if "as=PartialObjectMetadataList" in handler.headers.get("Accept", ""):
             page = [{"metadata": raw["metadata"]} for raw in page]
@@ -222,6 +223,16 @@ class ReplayServer:
     def _script(self, path: str) -> Iterator[bytes]:
         if self.watches[path]:
             yield from self.watches[path].popleft()
+
+
+def _encoded(token: Object) -> str:
+    text = json.dumps(token, separators=(",", ":"))
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def _decoded(token: str) -> Object:
+    decoded: Object = json.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
+    return decoded
 
 
 def _nothing(_path: str, _query: dict[str, str]) -> None:
