@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
 import msgspec
-from urllib3.exceptions import HTTPError
 
 from workloads.collector.errors import ExpiredError, RefusedError, UnreachableError
 
@@ -79,10 +78,15 @@ class Resource(msgspec.Struct, frozen=True):
 
 
 class ClusterClient:
-    """Lists and watches of one cluster. Threads may share it; `close` ends what they wait for."""
+    """Lists and watches of one cluster. Threads may share it; `close` ends what they wait for.
 
-    def __init__(self, api: ApiClient) -> None:
+    `failures` are the errors of the package and of what it stands on, which is an extra and not
+    imported here.
+    """
+
+    def __init__(self, api: ApiClient, failures: tuple[type[Exception], ...]) -> None:
         self._api = api
+        self._failures = (*failures, OSError)
         self._host: str = api.configuration.host.rstrip("/")
         self._open: set[Any] = set()
         # A signal may ask to close while this thread holds it.
@@ -181,7 +185,7 @@ class ClusterClient:
             if response.status != HTTPStatus.OK:
                 raise self._refused(response)
             yield response
-        except (HTTPError, OSError) as error:
+        except self._failures as error:
             raise UnreachableError(f"{path}: {type(error).__name__}: {error}") from error
         finally:
             if response is not None:

@@ -5,12 +5,13 @@ A kubeconfig can name programs to be run (`exec`), so that one never comes from 
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any
 
 from workloads.collector.client import ClusterClient
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterator
 
 
 class ConnectionSetupError(Exception):
@@ -19,23 +20,18 @@ class ConnectionSetupError(Exception):
 
 def contexts(kubeconfig: str | None) -> tuple[Collection[str], str]:
     """Return the names of a kubeconfig's contexts, and of the current one."""
-    config = _package().config
-    try:
-        listed, current = config.list_kube_config_contexts(kubeconfig)
-    except (config.ConfigException, OSError) as error:
-        raise ConnectionSetupError(str(error)) from error
+    with _readable(kubeconfig):
+        listed, current = _package().config.list_kube_config_contexts(kubeconfig)
     return [context["name"] for context in listed], current["name"]
 
 
 def from_kubeconfig(kubeconfig: str | None, context: str) -> ClusterClient:
     """Connect as a context of a kubeconfig; None is $KUBECONFIG, or else ~/.kube/config."""
     config, configuration = _package().config, _configuration()
-    try:
+    with _readable(kubeconfig):
         config.load_kube_config(
             kubeconfig, context, client_configuration=configuration, persist_config=False
         )
-    except (config.ConfigException, OSError) as error:
-        raise ConnectionSetupError(str(error)) from error
     return _client(configuration)
 
 
@@ -47,6 +43,20 @@ def in_cluster() -> ClusterClient:
     except config.ConfigException as error:
         raise ConnectionSetupError(str(error)) from error
     return _client(configuration)
+
+
+@contextlib.contextmanager
+def _readable(kubeconfig: str | None) -> Iterator[None]:
+    """Say in one form what is wrong with a kubeconfig; the package trips over an odd one."""
+    config = _package().config
+    import yaml  # noqa: PLC0415 - comes with the package
+
+    try:
+        yield
+    except (config.ConfigException, OSError) as error:
+        raise ConnectionSetupError(str(error)) from error
+    except (yaml.YAMLError, TypeError, AttributeError) as error:
+        raise ConnectionSetupError(f"{kubeconfig or 'the kubeconfig'} is none: {error}") from error
 
 
 def _package() -> Any:
@@ -70,4 +80,12 @@ def _configuration() -> Any:
 
 
 def _client(configuration: Any) -> ClusterClient:
-    return ClusterClient(_package().client.ApiClient(configuration))
+    import urllib3  # noqa: PLC0415 - comes with the package
+
+    package = _package()
+    failures = (
+        urllib3.exceptions.HTTPError,
+        package.client.exceptions.OpenApiException,  # TLS
+        package.config.ConfigException,  # a token that cannot be renewed
+    )
+    return ClusterClient(package.client.ApiClient(configuration), failures)

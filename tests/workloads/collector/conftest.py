@@ -10,6 +10,7 @@ import pytest
 
 from apikeys.audit import Actor
 from tests.apiserver import ReplayServer
+from workloads.collector import client as client_module
 from workloads.collector import connect, sync
 from workloads.collector.backoff import Backoff
 from workloads.collector.client import ClusterClient
@@ -46,6 +47,11 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     monkeypatch.setattr(Backoff, "next_pause", next_pause)
     monkeypatch.setattr(sync, "_GATHER_SECONDS", 0.01)
     return wished
+
+
+@pytest.fixture
+def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_module, "PAGE_SIZE", 10)
 
 
 @pytest.fixture

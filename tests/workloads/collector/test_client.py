@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kubernetes.config import ConfigException
 
 from tests.apiserver import (
     DEAD_METRICS,
@@ -213,4 +214,14 @@ def test_closing_ends_what_waits(client: ClusterClient, api: ReplayServer) -> No
 
     assert time.monotonic() - started < 5
     with pytest.raises(UnreachableError, match="closed"):
+        client.get(KUBE_SYSTEM)
+
+
+def test_a_token_that_cannot_be_renewed(client: ClusterClient) -> None:
+    def renew(_configuration: Any) -> None:
+        raise ConfigException("Token file exists but empty.")
+
+    client._api.configuration.refresh_api_key_hook = renew
+
+    with pytest.raises(UnreachableError, match="Token file exists but empty"):
         client.get(KUBE_SYSTEM)

@@ -72,7 +72,7 @@ def changed(chance: random.Random, path: str, raw: Object) -> Object:
     return raw
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_any_events_end_where_a_list_would(seed: int) -> None:
     chance = random.Random(seed)
     every = {
@@ -82,7 +82,7 @@ def test_any_events_end_where_a_list_would(seed: int) -> None:
     there: dict[str, dict[str, Object]] = {path: {} for path in every}
     mirror = Mirror()
     rows: Rows = {}
-    for step in range(1500):
+    for step in range(700):
         path = chance.choice(list(every))
         uid, raw = chance.choice(list(every[path].items()))
         if uid in there[path] and chance.random() < 0.4:
@@ -119,12 +119,12 @@ def test_a_list_takes_the_place_of_what_was_known() -> None:
 def test_a_list_that_breaks_off_changes_nothing() -> None:
     def broken() -> Any:
         yield recorded_lists()[PODS][0]
-        raise OSError
+        raise OSError("broke off")
 
     mirror = Mirror()
     mirror.fill(RESOURCES[DEPLOYMENTS], recorded_lists()[DEPLOYMENTS])
     for path in (PODS, REPLICASETS, DEPLOYMENTS):
-        with pytest.raises(OSError):
+        with pytest.raises(OSError, match="broke off"):
             mirror.fill(RESOURCES[path], broken())
 
     assert len(mirror.snapshot(RECORDED, None)) == 30
@@ -154,5 +154,3 @@ def test_bookmarks_and_what_cannot_be_placed() -> None:
         mirror.change(resource, "DELETED", {"metadata": {"uid": "odd"}})
 
     assert mirror.delta(RECORDED, None) == ([], frozenset())
-
-

@@ -19,7 +19,6 @@ from tests.apiserver import (
     ReplayServer,
 )
 from tests.workloads.records import apply, at, record, report, stored
-from workloads.collector import client as client_module
 from workloads.collector.errors import ExpiredError, KubernetesError
 from workloads.collector.sync import Collector
 from workloads.models import Cluster
@@ -42,30 +41,32 @@ def test_the_recorded_cluster(
     assert collector.once(stop).applied == Applied(0, 0, 0, unchanged=54)
 
 
-@pytest.mark.parametrize("path", [KUBE_SYSTEM, DEPLOYMENTS, PODS])
-@pytest.mark.parametrize("fault", [UNAVAILABLE, Fault(429, b""), Fault(200, b"{}", cut=1)])
+@pytest.mark.parametrize("faulty", [
+    (path, fault)
+    for path in (KUBE_SYSTEM, DEPLOYMENTS, PODS)
+    for fault in (UNAVAILABLE, Fault(429, b""), Fault(200, b"{}", cut=1))
+])  # fmt: skip
 def test_a_fault_that_passes(
     collector: Collector,
     api: ReplayServer,
     stop: threading.Event,
     pauses: list[float],
-    fault: Fault,
-    path: str,
+    faulty: tuple[str, Fault],
 ) -> None:
+    path, fault = faulty
     api.faults[path] += [fault, fault]
 
     assert collector.once(stop).applied.created == 54
     assert len(pauses) == 2
 
 
+@pytest.mark.usefixtures("small_pages")
 def test_a_list_that_takes_too_long_is_begun_again_at_once(
     collector: Collector,
     api: ReplayServer,
     stop: threading.Event,
     pauses: list[float],
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(client_module, "PAGE_SIZE", 10)
     api.faults[f"{PODS}?continue"] += [EXPIRED]
 
     assert collector.once(stop).applied.created == 54
@@ -74,17 +75,16 @@ def test_a_list_that_takes_too_long_is_begun_again_at_once(
     assert len(firsts) == 2
 
 
+@pytest.mark.usefixtures("small_pages")
 @pytest.mark.parametrize("fault", [EXPIRED, Fault(200, b'{"items": []}', cut=3), UNAVAILABLE])
 def test_a_list_that_fails_half_way_deletes_nothing(
     collector: Collector,
     api: ReplayServer,
     cluster: Cluster,
     stop: threading.Event,
-    monkeypatch: pytest.MonkeyPatch,
     fault: Fault,
 ) -> None:
     apply(cluster, report(0, record("not-listed")))
-    monkeypatch.setattr(client_module, "PAGE_SIZE", 10)
     for _ in range(4):
         api.faults[f"{DEPLOYMENTS}?continue"].append(fault)
 
@@ -117,9 +117,7 @@ def test_being_stopped(collector: Collector, api: ReplayServer, stop: threading.
         collector.once(stop)
 
 
-def test_another_cluster(
-    collector: Collector, cluster: Cluster, stop: threading.Event
-) -> None:
+def test_another_cluster(collector: Collector, cluster: Cluster, stop: threading.Event) -> None:
     apply(cluster, report(0, record(), cluster_uid="another"))
 
     with pytest.raises(ClusterUidMismatch):
