@@ -104,7 +104,7 @@ def test_one_failure_does_not_keep_the_others(api: ReplayServer, tmp_path: Path,
     one, two = (Cluster.objects.create(name=name) for name in ("one", "two"))
     api.faults[PODS].append(FORBIDDEN)
 
-    with pytest.raises(CommandError, match="^one: 403: "):
+    with pytest.raises(CommandError, match=r"^one: 403: "):
         run("--all", "--kubeconfig", kubeconfig)
 
     assert (len(stored(one)), len(stored(two))) == (0, 54)

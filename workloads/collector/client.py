@@ -86,7 +86,7 @@ class ClusterClient:
 
     def __init__(self, api: ApiClient, failures: tuple[type[Exception], ...]) -> None:
         self._api = api
-        self._failures = (*failures, OSError)
+        self._failures: tuple[type[Exception], ...] = (*failures, OSError)
         self._host: str = api.configuration.host.rstrip("/")
         self._open: set[Any] = set()
         # A signal may ask to close while this thread holds it.
