@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from django.db import connection
 from django.db.models import Expression, Model
 from django.db.models.sql import UpdateQuery
+from psycopg.pq import Format
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -56,10 +57,14 @@ class _Statement(Generic[M]):
 
 
 class CompiledQuery(Generic[M]):
-    """A ``values_list`` queryset with parameters; ``build`` is called at the first use."""
+    """A ``values_list`` queryset with parameters; ``build`` is called at the first use.
 
-    def __init__(self, build: Callable[[], QuerySet[M, Any]]) -> None:
-        self._build = build
+    ``is_binary`` spares a large ``bytea`` the way through hexadecimal text, which doubles it. Then
+    no column may be of a type that Django reads from text: a time, JSON.
+    """
+
+    def __init__(self, build: Callable[[], QuerySet[M, Any]], *, is_binary: bool = False) -> None:
+        self._build, self._is_binary = build, is_binary
         self._statement = functools.cache(self._compile)
 
     def _compile(self, _vendor: str) -> tuple[_Statement[M], dict[int, Any]]:
@@ -72,6 +77,8 @@ class CompiledQuery(Generic[M]):
         """Run the query and return its first row, in the order of ``values_list``, or None."""
         statement, converters = self._statement(connection.vendor)
         with connection.cursor() as cursor:
+            if self._is_binary and connection.vendor == "postgresql":
+                cursor.cursor.format = Format.BINARY
             statement.execute(cursor, given)
             row: Sequence[Any] | None = cursor.fetchone()
         if row is not None and converters:

@@ -22,7 +22,8 @@ class AccessTokenFilters(FilterSet):  # type: ignore[misc]  # django-filter has 
     status = EnumFilter(choices=AccessTokenStatus.choices, prefix="ACCESS_TOKEN_STATUS_")
     name = CharFilter()
     kind = EnumFilter(choices=AccessToken.Kind.choices)
-    api_key_id = CharFilter()
+    # By the key's own column: a foreign key knows no text lookups.
+    api_key_id = CharFilter(field_name="api_key__id")
     created_at = IsoDateTimeFilter()
     expires_at = IsoDateTimeFilter()
 

@@ -6,6 +6,10 @@ import os
 import signal
 from typing import Any
 
+from gunicorn.glogging import Logger
+
+from infra_service.logs import json_formatter
+
 worker_class = "gthread"
 workers = int(os.environ.get("WEB_WORKERS", "2"))
 # Many threads, because a slow upload holds one: with four a worker, eight slow clients stall all.
@@ -20,6 +24,23 @@ graceful_timeout = 30
 # gunicorn's administration socket would be one more door.
 control_socket_disable = True
 loglevel = os.environ.get("GUNICORN_LOG_LEVEL", "warning")
+
+
+class JsonLogger(Logger):  # type: ignore[misc,unused-ignore]
+    """gunicorn's own lines in our form.
+
+    It quotes what it cannot parse, which may be a token in the wrong place: our formatter blanks
+    it out.
+    """
+
+    def setup(self, cfg: Any) -> None:
+        """Set up the log."""
+        super().setup(cfg)
+        for handler in self.error_log.handlers:
+            handler.setFormatter(json_formatter())
+
+
+logger_class = JsonLogger
 
 
 def when_ready(server: Any) -> None:  # noqa: ARG001 - gunicorn's signature

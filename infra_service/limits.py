@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 import redis
 import structlog
 from django.conf import settings
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,7 +47,11 @@ class RedisCounters:
 
     def __init__(self, url: str) -> None:
         self._redis = redis.Redis.from_url(
-            url, socket_timeout=_PATIENCE, socket_connect_timeout=_PATIENCE
+            url,
+            protocol=2,
+            socket_timeout=_PATIENCE,
+            socket_connect_timeout=_PATIENCE,
+            retry=Retry(NoBackoff(), 0),
         )
 
     def hit(self, name: str, window: int) -> int:
@@ -124,6 +130,8 @@ class Limiter:
                 self._counters = self._connect()
             count = self._counters.hit(name, window)
         except (redis.RedisError, OSError) as error:
+            if time.monotonic() < self._paused_until:  # another thread has said so
+                return None
             self._paused_until = time.monotonic() + _PAUSE
             log.warning("rate_limits_unavailable", error=repr(error), uncounted_seconds=_PAUSE)
             return None

@@ -6,6 +6,7 @@ import argparse
 import base64
 import os
 import secrets
+import socket
 import sys
 from pathlib import Path
 
@@ -19,6 +20,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="make run", description=__doc__)
     parser.add_argument("--port", type=int, default=8000)
     port = parser.parse_args().port
+    _refuse_taken_port(port)
     _write_secrets(Path(os.environ.get("VAR_DIR", _ROOT / "var")))
     os.environ["DJANGO_SETTINGS_MODULE"] = "infra_service.settings"
     _prepare_database()
@@ -27,6 +29,20 @@ def main() -> None:
     os.environ.setdefault("BIND", f"127.0.0.1:{port}")
     arguments = ["gunicorn", "-c", "python:infra_service.gunicorn", "infra_service.wsgi"]
     os.execv(sys.executable, [sys.executable, "-m", *arguments])  # noqa: S606 - our own server
+
+
+def _refuse_taken_port(port: int) -> None:
+    """Refuse a port where a server listens already.
+
+    gunicorn would share it (SO_REUSEPORT), and the kernel would give each service some of the
+    connections: a state would be now in the one database and now in the other.
+    """
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # TIME_WAIT is no listener
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            sys.exit(f"Port {port} cannot be used ({error.strerror}): PORT={port + 1} make run")
 
 
 def _write_secrets(var: Path) -> None:

@@ -130,10 +130,10 @@ elif _database["ENGINE"] == "django.db.backends.sqlite3":
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["apikeys.authentication.TokenAuthentication"],
     "DEFAULT_PERMISSION_CLASSES": ["apikeys.permissions.HasScope"],
-    "DEFAULT_FILTER_BACKENDS": ["filterlang.backend.FilterLanguageBackend"],
     "DEFAULT_RENDERER_CLASSES": ["infra_service.api.rendering.JsonRenderer"],
     "DEFAULT_PARSER_CLASSES": ["infra_service.api.parsers.JsonParser"],
     "DEFAULT_THROTTLE_CLASSES": ["infra_service.api.throttling.TokenThrottle"],
+    "DEFAULT_FILTER_BACKENDS": ["filterlang.backend.FilterLanguageBackend"],
     "DEFAULT_PAGINATION_CLASS": "infra_service.api.pagination.KeysetPagination",
     "DEFAULT_SCHEMA_CLASS": "infra_service.api.schema.ApiSchema",
     "EXCEPTION_HANDLER": "infra_service.api.errors.exception_handler",

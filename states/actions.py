@@ -15,7 +15,7 @@ from django.utils import timezone
 from apikeys import audit
 from apikeys.compiled import CompiledQuery, CompiledUpdate, Parameter, find_instance, insert
 from apikeys.retries import retrying
-from states import documents, rules
+from states import connections, documents, rules
 from states.documents import Sealed
 from states.errors import LockNotHeld, SerialConflict, StateLocked, StateNotFound, WriteConflict
 from states.lockinfo import LockInfo
@@ -96,6 +96,7 @@ def push(
         if lock_id is None and not force:
             rules.check_succession(state, upload)
         if _append_version(state, upload, actor):
+            connections.drop_large_buffers(len(upload.gzipped))
             return state
     raise WriteConflict
 
@@ -261,7 +262,7 @@ def _document() -> QuerySet[State, Any]:
     return pushed.values_list("id", *(f"current_version__{name}" for name in version))
 
 
-_DOCUMENT: Final = CompiledQuery(_document)
+_DOCUMENT: Final = CompiledQuery(_document, is_binary=True)
 
 
 def read_current(*, component_id: uuid.UUID, environment_id: uuid.UUID, actor: Actor) -> bytes:
@@ -277,6 +278,7 @@ def read_current(*, component_id: uuid.UUID, environment_id: uuid.UUID, actor: A
     state_id, version_id, number, payload, key_name = row
     gzipped = documents.unseal(Sealed(payload, key_name), state_id, version_id)
     audit.record(actor, "state.read", state_id, version=number)
+    connections.drop_large_buffers(len(gzipped))
     return gzipped
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import codecs
 import hashlib
 from dataclasses import dataclass
@@ -59,5 +58,5 @@ def read_document(request: HttpRequest) -> Upload:
 def _base64(text: str) -> bytes | None:
     try:
         return base64.b64decode(text, validate=True)
-    except binascii.Error:
+    except ValueError:  # also of a header that is not ASCII
         return None

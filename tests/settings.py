@@ -8,6 +8,9 @@ os.environ.update(
     VAR_DIR="/nonexistent",
     SECRET_KEY=secrets.token_urlsafe(50),
     STATE_ENCRYPTION_KEYS=base64.b64encode(secrets.token_bytes(32)).decode(),
+    # Tests of limits set their own.
+    RATE_LIMIT_TOKEN="0",
+    RATE_LIMIT_FAILURES="0",
 )
 
 from infra_service.settings import *  # noqa: F403 - after the environment

@@ -15,6 +15,7 @@ from django.core.exceptions import PermissionDenied, RequestDataTooBig
 from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, JsonResponse
 from rest_framework import exceptions
+from rest_framework.renderers import JSONRenderer
 from rest_framework.response import Response
 
 from infra_service.api.throttling import wait_after_failure
@@ -120,6 +121,9 @@ def exception_handler(exc: Exception, context: dict[str, Any]) -> Response | Non
         field_violations=violations,
     )
     request.error_reason = reason
+    # A view's own renderer, such as the schema's YAML, would give the form another shape.
+    context["request"].accepted_renderer = JSONRenderer()
+    context["request"].accepted_media_type = JSONRenderer.media_type
     if error.status_code == HTTPStatus.INTERNAL_SERVER_ERROR:
         log.error("internal_error", reason=reason, exc_info=exc)
     headers = {}

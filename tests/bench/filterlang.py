@@ -53,9 +53,9 @@ LARK = r"""
 
 def lark_parser() -> Callable[[str], Any]:
     """Return lark's parser into this package's nodes."""
-    import lark  # noqa: PLC0415 - of the group bench
+    import lark
 
-    from filterlang import nodes  # noqa: PLC0415 - after Django's settings
+    from filterlang import nodes
 
     class Build(lark.Transformer[Any, Any]):
         def ref(self, children: list[Any]) -> Any:
@@ -79,12 +79,12 @@ def lark_parser() -> Callable[[str], Any]:
 
 def contenders() -> dict[str, dict[str, Callable[[], Any]]]:
     """Return what is timed: by the result, then by who makes it, this package first."""
-    from odata_query.django.django_q import AstToDjangoQVisitor  # noqa: PLC0415 - of the group bench
-    from odata_query.grammar import ODataLexer, ODataParser  # noqa: PLC0415 - of the group bench
+    from odata_query.django.django_q import AstToDjangoQVisitor
+    from odata_query.grammar import ODataLexer, ODataParser
 
-    from filterlang.compiler import compile_filter  # noqa: PLC0415 - after Django's settings
-    from filterlang.parser import parse  # noqa: PLC0415 - after Django's settings
-    from tests.filterlang.rows import Row, RowFilters  # noqa: PLC0415 - after Django's settings
+    from filterlang.compiler import compile_filter
+    from filterlang.parser import parse
+    from tests.filterlang.rows import Row, RowFilters
 
     def odata() -> Any:
         return ODataParser().parse(ODataLexer().tokenize(ODATA))

@@ -32,19 +32,24 @@ def nothing_bad_in_the_log(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def token(live: LiveServer) -> str:
+def tokens(live: LiveServer) -> list[str]:
+    return live.tokens("state:read,state:write,state:admin", "state:read,state:write", "state:read")
+
+
+@pytest.fixture(scope="session")
+def token(tokens: list[str]) -> str:
     """A token that may do everything with states."""
-    return live.token("state:read", "state:write", "state:admin")
+    return tokens[0]
 
 
 @pytest.fixture(scope="session")
-def writer_token(live: LiveServer) -> str:
-    return live.token("state:read", "state:write")
+def writer_token(tokens: list[str]) -> str:
+    return tokens[1]
 
 
 @pytest.fixture(scope="session")
-def reader_token(live: LiveServer) -> str:
-    return live.token("state:read")
+def reader_token(tokens: list[str]) -> str:
+    return tokens[2]
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from typing import Any
 import psycopg
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
+from tests.e2e.backend import Backend
 from tests.server import LiveServer
 
 Row = dict[str, Any]
@@ -22,9 +23,9 @@ Row = dict[str, Any]
 _STATES = """SELECT id, component_id, environment_id, version_number, current_version_id, serial,
     lineage, md5, size_bytes, lock_id, lock_info, lock_acquired_at FROM states_state"""
 _VERSIONS = """SELECT id, state_id, number, serial, lineage, md5, size_bytes, document,
-    encryption_key FROM states_stateversion ORDER BY number"""
-_UUIDS = {"id", "component_id", "environment_id", "current_version_id", "state_id", "lock_id"}
+    encryption_key FROM states_stateversion"""
 _EVENTS = "SELECT action, resource_id FROM apikeys_auditevent"
+_UUIDS = {"id", "component_id", "environment_id", "current_version_id", "state_id", "lock_id"}
 
 
 @dataclass
@@ -46,28 +47,50 @@ class Snapshot:
         return self.versions.get(state["id"], []) if state else []
 
 
-def snapshot(server: LiveServer) -> Snapshot:
-    """Read it in one transaction."""
+def snapshot(server: LiveServer, *only: Backend) -> Snapshot:
+    """Read it in one transaction: all of it, or what belongs to some backends."""
     url = server.environment.get("DATABASE_URL", "")
     if url.startswith("postgres"):
         with psycopg.connect(url) as connection:
             connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-            return _read(connection)
+            return _read(connection, only)
     path = server.directory / "db.sqlite3"
     with closing(sqlite3.connect(path, timeout=20, isolation_level=None)) as connection:
         connection.execute("BEGIN")
-        return _read(connection)
+        return _read(connection, only)
 
 
-def _read(connection: Any) -> Snapshot:
-    states, versions = _rows(connection, _STATES), _rows(connection, _VERSIONS)
+def _read(connection: Any, only: tuple[Backend, ...]) -> Snapshot:
+    # Both databases take a UUID without its hyphens; only SQLite insists.
+    chosen = _among("component_id", [b.component_id.hex for b in only]) if only else ""
+    states = _rows(connection, _STATES + chosen)
+    of_states = _among("state_id", [s["id"].hex for s in states]) if only else ""
+    of_events = _among("resource_id", [str(s["id"]) for s in states]) if only else ""
     found = Snapshot(states, {})
-    for version in versions:
+    for version in _rows(connection, f"{_VERSIONS}{of_states} ORDER BY number"):
         found.versions.setdefault(version["state_id"], []).append(version)
-    for event in _rows(connection, _EVENTS):
+    for event in _rows(connection, _EVENTS + of_events):
         key = (event["action"], event["resource_id"])
         found.events[key] = found.events.get(key, 0) + 1
     return found
+
+
+def _among(column: str, values: list[str]) -> str:
+    if not values:
+        return " WHERE 1 = 0"
+    quoted = ", ".join(f"'{value}'" for value in values)
+    return f" WHERE {column} IN ({quoted})"
+
+
+def versions_of(backend: Backend) -> list[Row]:
+    """Return the stored versions of this state, oldest first."""
+    found = snapshot(backend.server, backend)
+    return found.versions_of(backend.component_id, backend.environment_id)
+
+
+def problems(backend: Backend) -> list[str]:
+    """Return what rows of this state say against one another."""
+    return contradictions(backend.server, snapshot(backend.server, backend))
 
 
 def _rows(connection: Any, query: str) -> list[Row]:
@@ -85,7 +108,7 @@ def _value(name: str, value: Any) -> Any:
 
 def contradictions(server: LiveServer, found: Snapshot | None = None) -> list[str]:
     """Return everything that rows say against one another. An empty list is a whole database."""
-    found = found or snapshot(server)
+    found = snapshot(server) if found is None else found
     keys = server.environment["STATE_ENCRYPTION_KEYS"].split(",")
     wrong: list[str] = []
     for state in found.states:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.e2e.backend import Backend, document, lock_info
-from tests.e2e.database import contradictions, snapshot
+from tests.e2e.database import problems, versions_of
 from tests.e2e.wire import Wire
 from tests.server import LiveServer
 
@@ -24,10 +24,10 @@ def stored(backend: Backend) -> Iterator[Backend]:
     assert backend.push(document(1)).status == 200
     yield backend
     assert backend.get().body == document(1)
-    versions = snapshot(backend.server).versions_of(backend.component_id, backend.environment_id)
+    versions = versions_of(backend)
     assert [version["number"] for version in versions] == [1]
     assert backend.push(document(2)).status == 200
-    assert contradictions(backend.server) == []
+    assert problems(backend) == []
 
 
 def parts_of(body: bytes, size: int) -> list[bytes]:
@@ -159,7 +159,7 @@ def test_eight_stalled_uploads_stall_nobody(live: LiveServer, stored: Backend, t
         for serial in range(1, 11):
             assert other.push(document(serial)).status == 200
             assert other.get().status == 200
-        assert time.monotonic() - started < 2
+        assert time.monotonic() - started < 5  # the uploads never end
     finally:
         for wire in wires:
             wire.socket.close()
@@ -168,15 +168,13 @@ def test_eight_stalled_uploads_stall_nobody(live: LiveServer, stored: Backend, t
 class TestUnlock:
     """An empty UNLOCK is a force-unlock; one whose body got lost must not be taken for it."""
 
-    @pytest.fixture
+    @pytest.fixture(autouse=True)
     def lock_id(self, backend: Backend) -> str:
         lock_id = str(uuid.uuid4())
         assert backend.lock(lock_id).status == 200
         return lock_id
 
-    def test_chunked_empty_needs_the_right(
-        self, backend: Backend, lock_id: str, writer_token: str
-    ) -> None:
+    def test_chunked_empty_needs_the_right(self, backend: Backend, writer_token: str) -> None:
         with Wire(backend.with_token(writer_token)) as wire:
             wire.head("UNLOCK", **CHUNKED)
             wire.chunks([])
@@ -185,14 +183,14 @@ class TestUnlock:
         assert backend.holder() is not None
 
     @pytest.mark.parametrize(("method", "suffix"), [("UNLOCK", ""), ("DELETE", "/lock")])
-    def test_chunked_empty(self, backend: Backend, lock_id: str, method: str, suffix: str) -> None:
+    def test_chunked_empty(self, backend: Backend, method: str, suffix: str) -> None:
         with Wire(backend) as wire:
             wire.head(method, suffix, **CHUNKED)
             wire.chunks([])
             assert wire.answer().status == 200
         assert backend.holder() is None
 
-    def test_chunked_with_another_id(self, backend: Backend, lock_id: str) -> None:
+    def test_chunked_with_another_id(self, backend: Backend) -> None:
         with Wire(backend) as wire:
             wire.head("UNLOCK", **CHUNKED)
             wire.chunks([json.dumps(lock_info(str(uuid.uuid4()))).encode()])
@@ -208,9 +206,7 @@ class TestUnlock:
         assert backend.holder() is None
 
     @pytest.mark.parametrize("headers", [CHUNKED, {"Content_Length": 200}])
-    def test_body_got_lost(
-        self, backend: Backend, lock_id: str, headers: dict[str, object]
-    ) -> None:
+    def test_body_got_lost(self, backend: Backend, headers: dict[str, object]) -> None:
         with Wire(backend) as wire:
             wire.head("UNLOCK", **headers)
             wire.end_of_input()
@@ -219,7 +215,7 @@ class TestUnlock:
         assert backend.holder() is not None
 
     @pytest.mark.parametrize("body", [b" ", b"null", b"{}", b"\0"])
-    def test_body_that_says_nothing(self, backend: Backend, lock_id: str, body: bytes) -> None:
+    def test_body_that_says_nothing(self, backend: Backend, body: bytes) -> None:
         answer = backend.send("UNLOCK", body)
         assert (answer.status, answer.reason) == (400, "INVALID_LOCK_INFO")
         assert backend.holder() is not None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import uuid
 
 import pytest
@@ -18,11 +17,7 @@ def found(backend: Backend) -> Snapshot:
     assert backend.push(document(1)).status == 200
     assert backend.lock(lock_id).status == 200
     assert backend.push(document(2), lock_id).status == 200
-    everything = snapshot(backend.server)
-    state = everything.state(backend.component_id, backend.environment_id)
-    assert state is not None
-    versions = {state["id"]: everything.versions[state["id"]]}
-    return copy.deepcopy(Snapshot([state], versions, everything.events))
+    return snapshot(backend.server, backend)
 
 
 def test_whole(backend: Backend, found: Snapshot) -> None:

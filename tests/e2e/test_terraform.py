@@ -8,7 +8,7 @@ import pytest
 
 from tests.e2e.backend import Backend
 from tests.e2e.conftest import MakeTerraform
-from tests.e2e.database import contradictions, snapshot
+from tests.e2e.database import problems, versions_of
 
 pytestmark = pytest.mark.terraform
 
@@ -21,8 +21,7 @@ output "a" { value = terraform_data.a.output }
 
 def numbers(backend: Backend) -> list[int]:
     """Return the serials of the stored versions, oldest first."""
-    versions = snapshot(backend.server).versions_of(backend.component_id, backend.environment_id)
-    return [version["serial"] for version in versions]
+    return [version["serial"] for version in versions_of(backend)]
 
 
 def test_apply_is_stored_and_the_next_plan_is_clean(
@@ -61,7 +60,7 @@ def test_change_then_destroy(terraform: MakeTerraform, backend: Backend) -> None
     assert backend.get().json()["resources"] == []
     serials = numbers(backend)
     assert serials == sorted(set(serials))
-    assert contradictions(backend.server) == []
+    assert problems(backend) == []
 
 
 def test_state_mv_and_rm(terraform: MakeTerraform) -> None:
@@ -116,7 +115,7 @@ def test_state_push_force_of_an_older_file(terraform: MakeTerraform, backend: Ba
     assert tf.pull()["outputs"]["a"]["value"] == "changed"
     serials = numbers(backend)
     assert len(serials) > len(set(serials))
-    assert contradictions(backend.server) == []
+    assert problems(backend) == []
 
 
 def test_state_push_force_of_another_lineage(terraform: MakeTerraform, backend: Backend) -> None:

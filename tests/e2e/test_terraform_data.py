@@ -8,7 +8,7 @@ import pytest
 
 from tests.e2e.backend import Backend, document
 from tests.e2e.conftest import MakeTerraform
-from tests.e2e.database import snapshot
+from tests.e2e.database import versions_of
 
 pytestmark = pytest.mark.terraform
 
@@ -49,7 +49,7 @@ def test_pulled_state_is_pushed_back_unchanged(terraform: MakeTerraform, backend
     (tf.directory / "copy.json").write_bytes(before)
     tf.run("state", "push", "copy.json")
     assert backend.get().body == before
-    versions = snapshot(backend.server).versions_of(backend.component_id, backend.environment_id)
+    versions = versions_of(backend)
     assert len(versions) == 1  # the same serial and the same bytes
 
 
@@ -77,7 +77,7 @@ def test_wrong_password(terraform: MakeTerraform, backend: Backend) -> None:
     (tf.directory / ".terraform" / "terraform.tfstate").unlink()
     assert "HTTP remote state endpoint requires auth" in tf.run("init", code=1).out
     assert backend.holder() is None
-    assert snapshot(backend.server).versions_of(backend.component_id, backend.environment_id) == []
+    assert versions_of(backend) == []
 
 
 def test_token_of_a_revoked_kind_of_form(terraform: MakeTerraform, backend: Backend) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from tests.e2e.backend import Backend
 from tests.e2e.conftest import MakeTerraform
-from tests.e2e.database import contradictions, snapshot
+from tests.e2e.database import problems, snapshot, versions_of
 from tests.e2e.terraform import Terraform, ended
 
 pytestmark = pytest.mark.terraform
@@ -89,7 +89,7 @@ def test_lock_timeout_waits_for_the_lock(terraform: MakeTerraform, backend: Back
     lock_id = str(uuid.uuid4())
     assert backend.lock(lock_id).status == 200
     process = tf.start("apply", "-auto-approve", "-lock-timeout=30s")
-    wait_until(lambda: refused_locks(backend.server.log, backend.path) >= 2)
+    wait_until(lambda: refused_locks(backend.server.log, backend.path) > 0)
     assert process.poll() is None
     assert backend.unlock(lock_id).status == 200
     done = ended(process)
@@ -109,10 +109,9 @@ def test_force_unlock(terraform: MakeTerraform, backend: Backend) -> None:
     assert backend.lock(lock_id).status == 200
     tf.run("force-unlock", "-force", lock_id)
     assert backend.holder() is None
-    state = snapshot(backend.server).state(backend.component_id, backend.environment_id)
-    assert state is not None
-    events = snapshot(backend.server).events
-    assert events["state.force_unlock", str(state["id"])] == 1
+    found = snapshot(backend.server, backend)
+    (state,) = found.states
+    assert found.events["state.force_unlock", str(state["id"])] == 1
 
 
 def test_force_unlock_needs_the_right_to(
@@ -143,13 +142,13 @@ def check_four(backend: Backend, codes: list[int]) -> None:
     (resource,) = stored["resources"]
     found = sorted(instance["index_key"] for instance in resource["instances"])
     assert found == [str(i) for i, code in enumerate(codes) if code == 0]
-    versions = snapshot(backend.server).versions_of(backend.component_id, backend.environment_id)
+    versions = versions_of(backend)
     serials = [version["serial"] for version in versions]
     assert serials == sorted(set(serials))
     assert stored["serial"] == serials[-1]
     assert len({version["lineage"] for version in versions}) == 1
     assert backend.holder() is None
-    assert contradictions(backend.server) == []
+    assert problems(backend) == []
 
 
 def test_four_applies_at_once_queue(terraform: MakeTerraform, backend: Backend) -> None:
@@ -179,7 +178,7 @@ def test_killed_in_the_middle_of_an_apply(terraform: MakeTerraform, backend: Bac
     other.apply()
     assert "terraform_data.a" in other.resources()
     assert backend.holder() is None
-    assert contradictions(backend.server) == []
+    assert problems(backend) == []
 
 
 def test_ctrl_c_in_an_apply(terraform: MakeTerraform, backend: Backend) -> None:
@@ -195,12 +194,12 @@ def test_ctrl_c_in_an_apply(terraform: MakeTerraform, backend: Backend) -> None:
     tf.write(SLOW % 0)
     tf.apply()
     tf.run("plan", "-detailed-exitcode", code=0)
-    assert contradictions(backend.server) == []
+    assert problems(backend) == []
 
 
 def test_broken_lock_must_not_write(terraform: MakeTerraform, backend: Backend) -> None:
     tf, other = terraform(), terraform(ONE)
-    process = start_slow_apply(tf, seconds=2)
+    process = start_slow_apply(tf, seconds=1)
     holder = backend.holder()
     assert holder is not None
     other.run("force-unlock", "-force", holder["ID"])

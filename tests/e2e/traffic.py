@@ -87,6 +87,10 @@ class Traffic:
         self._threads: list[threading.Thread] = []
         self._mutex = threading.Lock()
 
+    def acknowledged(self) -> int:
+        """Return how many pushes were acknowledged."""
+        return sum(len(ledger.acknowledged) for ledger in self.ledgers)
+
     def start(self, *, persistent: bool = False) -> None:
         """Let the clients loose. A persistent one repeats what is not answered, as Terraform does;
         another one gives up for good.

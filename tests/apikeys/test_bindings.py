@@ -1,0 +1,108 @@
+"""Bound keys and tokens: what is outside is not there."""
+
+import uuid
+from typing import Any
+
+import pytest
+
+from apikeys.grants import EVERYWHERE, Binding
+from apikeys.models import ApiKey
+from tests.apikeys.conftest import KeyClient, KeyOwner, KeyWith
+from tests.conftest import error_reason
+
+A, B = uuid.UUID(int=1), uuid.UUID(int=2)
+ONE, BOTH = frozenset({A}), frozenset({A, B})
+BINDINGS = {
+    "everywhere": EVERYWHERE,
+    "cluster": Binding(cluster_id=A),
+    "component": Binding(component_ids=ONE),
+    "components": Binding(component_ids=BOTH),
+    "environment": Binding(environment_ids=ONE),
+    "both": Binding(component_ids=ONE, environment_ids=ONE),
+}
+SCOPES = ("apikey:read", "apikey:write", "state:read", "state:write")
+
+
+@pytest.fixture
+def keys(key_with: KeyWith) -> dict[str, KeyOwner]:
+    """A key for each binding, by its name."""
+    return {name: key_with(*SCOPES, name=name, binding=b) for name, b in BINDINGS.items()}
+
+
+@pytest.mark.parametrize("caller", BINDINGS)
+def test_a_list_shows_only_what_is_inside(keys: dict[str, KeyOwner], caller: str) -> None:
+    listed = [key["name"] for key in keys[caller].get("/v1/api-keys").json()["api_keys"]]
+
+    inside = [name for name, b in BINDINGS.items() if b.is_within(BINDINGS[caller])]
+    assert listed == inside
+    assert caller in listed
+    for name, other in keys.items():
+        expected = 200 if name in inside else 404
+        assert keys[caller].get(other.path).status_code == expected
+
+
+def test_what_is_outside_cannot_be_changed(keys: dict[str, KeyOwner]) -> None:
+    bound, free = keys["component"], keys["everywhere"]
+
+    for response in (
+        bound.send("PATCH", free.path, {"name": "x"}),
+        bound.send("POST", free.path + ":rotate"),
+        bound.send("POST", free.path + ":revoke"),
+    ):
+        assert (response.status_code, error_reason(response)) == (404, "API_KEY_NOT_FOUND")
+
+
+def create(client: KeyOwner, path: str = "/v1/api-keys", **fields: Any) -> Any:
+    return client.send("POST", path, {"name": "new", "scopes": ["state:read"], **fields})
+
+
+@pytest.mark.parametrize("path", ["/v1/api-keys", "/v1/access-tokens"])
+def test_unless_said_it_is_bound_as_its_creator(keys: dict[str, KeyOwner], path: str) -> None:
+    answer = create(keys["components"], path).json()
+
+    assert (answer.get("api_key") or answer["access_token"])["binding"] == {
+        "cluster_id": None, "component_ids": [str(A), str(B)], "environment_ids": None,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("path", ["/v1/api-keys", "/v1/access-tokens"])
+@pytest.mark.parametrize("caller", BINDINGS)
+@pytest.mark.parametrize("wanted", BINDINGS)
+def test_nobody_binds_wider_than_they_are(
+    keys: dict[str, KeyOwner], path: str, caller: str, wanted: str
+) -> None:
+    response = create(keys[caller], path, binding=BINDINGS[wanted].described())
+
+    if BINDINGS[wanted].is_within(BINDINGS[caller]):
+        assert response.status_code == 201
+        assert next(iter(response.json().values()))["binding"] == BINDINGS[wanted].described()
+    else:
+        assert (response.status_code, error_reason(response)) == (403, "GRANT_EXCEEDED")
+
+
+def test_a_binding_may_be_narrowed_and_not_widened(keys: dict[str, KeyOwner]) -> None:
+    caller, target = keys["components"], keys["component"]
+    narrower = {"component_ids": [str(A)], "environment_ids": [str(B)]}
+
+    assert caller.send("PATCH", target.path, {"binding": narrower}).status_code == 200
+    assert target.key.binding == Binding(component_ids=ONE, environment_ids=frozenset({B}))
+    assert target.send("PATCH", target.path, {"binding": narrower}).status_code == 200
+    response = target.send("PATCH", target.path, {"binding": None})
+    assert (response.status_code, error_reason(response)) == (403, "GRANT_EXCEEDED")
+    wider = {"component_ids": [str(A), str(B)]}
+    assert caller.send("PATCH", target.path, {"binding": wider}).status_code == 200
+
+
+def test_a_minted_token_is_bound_as_its_key_is_now(keys: dict[str, KeyOwner]) -> None:
+    key = keys["everywhere"]
+    minted = KeyClient(create(key, "/v1/access-tokens").json()["secret"])
+    path = f"/api/v1/state/{A}/env/{A}"
+    assert error_reason(minted.get(path)) == "STATE_NOT_FOUND"  # inside, and nothing is stored
+    writer = KeyClient(create(key, "/v1/access-tokens", scopes=["state:write"]).json()["secret"])
+    document = {"version": 4, "serial": 1, "lineage": "x"}
+    assert writer.send("POST", path, document).status_code == 200
+    assert minted.get(path).status_code == 200
+
+    ApiKey.objects.filter(pk=key.key_id).update(bound_component_ids=[str(B)])
+
+    assert minted.get(path).status_code == 404

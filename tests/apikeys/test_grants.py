@@ -1,0 +1,88 @@
+"""The one rule: nobody hands on more than they hold."""
+
+import itertools
+import uuid
+
+import pytest
+
+from apikeys.errors import GrantExceeded
+from apikeys.grants import EVERYTHING, EVERYWHERE, NOWHERE, Binding, Grant
+
+A, B = uuid.uuid4(), uuid.uuid4()
+ONE, BOTH = frozenset({A}), frozenset({A, B})
+BINDINGS = {
+    "everywhere": EVERYWHERE,
+    "nowhere": NOWHERE,
+    "cluster A": Binding(cluster_id=A),
+    "cluster B": Binding(cluster_id=B),
+    "component A": Binding(component_ids=ONE),
+    "components": Binding(component_ids=BOTH),
+    "environment A": Binding(environment_ids=ONE),
+    "component A in environment A": Binding(component_ids=ONE, environment_ids=ONE),
+    "components in environment A": Binding(component_ids=BOTH, environment_ids=ONE),
+}
+PAIRS = list(itertools.product(BINDINGS, repeat=2))
+
+
+def reach(binding: Binding) -> set[tuple[object, ...]]:
+    """Return all that the binding lets through, of a world of two."""
+    states = {("state", c, e) for c in (A, B) for e in (A, B) if binding.allows_state(c, e)}
+    return states | {("cluster", c) for c in (A, B) if binding.allows_cluster(c)}
+
+
+@pytest.mark.parametrize(("one", "other"), PAIRS)
+def test_an_intersection_reaches_what_both_reach(one: str, other: str) -> None:
+    first, second = BINDINGS[one], BINDINGS[other]
+
+    assert reach(first.intersection(second)) == reach(first) & reach(second)
+
+
+@pytest.mark.parametrize(("one", "other"), PAIRS)
+def test_within_is_never_wider(one: str, other: str) -> None:
+    first, second = BINDINGS[one], BINDINGS[other]
+
+    if first.is_within(second):
+        assert reach(first) <= reach(second)
+    # In a world with more than two, two components are not all of them.
+    assert first.is_within(second) is (first.intersection(second) == first)
+
+
+@pytest.mark.parametrize("name", BINDINGS)
+def test_columns_keep_a_binding(name: str) -> None:
+    columns = BINDINGS[name].columns()
+
+    assert Binding.of_columns(*columns.values()) == BINDINGS[name]
+
+
+def test_it_is_described_for_the_trail() -> None:
+    assert EVERYWHERE.described() is None
+    assert Binding(cluster_id=A).described() == {
+        "cluster_id": str(A), "component_ids": None, "environment_ids": None,
+    }  # fmt: skip
+    assert Binding(component_ids=ONE).described() == {
+        "cluster_id": None, "component_ids": [str(A)], "environment_ids": None,
+    }  # fmt: skip
+
+
+def test_what_is_held_may_be_handed_on() -> None:
+    held = Grant(frozenset({"state:read", "state:write"}), Binding(component_ids=BOTH))
+
+    held.check(held)
+    held.check(Grant(frozenset({"state:read"}), Binding(component_ids=ONE)))
+    EVERYTHING.check(held)
+
+
+def test_missing_scopes_are_named() -> None:
+    held = Grant(frozenset({"state:read"}))
+
+    with pytest.raises(GrantExceeded) as caught:
+        held.check(Grant(frozenset({"state:write", "state:admin", "state:read"})))
+
+    assert caught.value.metadata == {"scopes": "state:admin,state:write"}
+
+
+def test_a_wider_binding_is_refused() -> None:
+    held = Grant(frozenset({"state:read"}), Binding(component_ids=ONE))
+
+    with pytest.raises(GrantExceeded, match="bound"):
+        held.check(Grant(frozenset({"state:read"}), Binding(component_ids=BOTH)))

@@ -1,0 +1,99 @@
+"""GET /v1/api-keys."""
+
+import datetime as dt
+from urllib.parse import urlencode
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from apikeys import actions
+from apikeys.audit import Actor
+from tests.apikeys.conftest import KeyOwner, KeyWith, expire
+from tests.conftest import error_reason
+
+PATH = "/v1/api-keys"
+
+
+def names(client: KeyOwner, **query: object) -> list[str]:
+    response = client.get(f"{PATH}?{urlencode(query)}")
+    assert response.status_code == 200, response.json()
+    return [key["name"] for key in response.json()["api_keys"]]
+
+
+@pytest.fixture
+def three(key_with: KeyWith) -> None:
+    """Keys beside the caller's own: active, expired, revoked."""
+    key_with("state:read", name="active", lifetime=dt.timedelta(days=1))
+    expire(key_with("state:read", name="expired").key)
+    actions.revoke_api_key(key=key_with("state:read", name="revoked").key, actor=Actor(name="test"))
+
+
+def test_all_of_the_callers_own_and_no_others(
+    owner: KeyOwner, three: None, stranger: KeyOwner
+) -> None:
+    response = owner.get(PATH + "/")
+
+    assert response.json()["next_page_token"] == ""
+    assert [key["name"] for key in response.json()["api_keys"]] == [
+        "test", "active", "expired", "revoked",
+    ]  # fmt: skip
+    assert response.json()["api_keys"][0] == owner.get(owner.path).json()["api_key"]
+    assert list(response.json()) == ["api_keys", "next_page_token"]
+
+
+@pytest.mark.parametrize(
+    ("expression", "found"),
+    [
+        ("field['status'] = 'API_KEY_STATUS_EXPIRED'", ["expired"]),
+        ("field['status'] = 'REVOKED'", ["revoked"]),
+        ("field['status'] IN ('ACTIVE', 'REVOKED')", ["test", "active", "revoked"]),
+        ("field['status'] != 'ACTIVE'", ["expired", "revoked"]),
+        ("field['name'] STARTS_WITH 'e'", ["expired"]),
+        ("field['name'] ~= 'RE' AND NOT field['status'] = 'EXPIRED'", ["revoked"]),
+        ("field['expires_at'] > '2026-01-01T00:00:00Z'", ["active", "expired"]),
+        ("field['created_at'] < '2020-01-01T00:00:00Z'", []),
+    ],
+)
+def test_filters(owner: KeyOwner, three: None, expression: str, found: list[str]) -> None:
+    assert names(owner, filter=expression) == found
+
+
+def test_a_refused_filter(owner: KeyOwner) -> None:
+    response = owner.get(PATH, {"filter": "field['state'] = 'ACTIVE'"})
+
+    assert (response.status_code, error_reason(response)) == (400, "INVALID_FILTER")
+    assert response.json()["error"]["details"][0]["metadata"] == {
+        "code": "unknown_field", "position": "6", "suggestion": "did you mean 'status'?",
+    }  # fmt: skip
+
+
+def test_pages(owner: KeyOwner, three: None) -> None:
+    seen, token = [], ""
+    for expected in (3, 1):
+        answer = owner.get(PATH, {"page_size": 3, "page_token": token}).json()
+        assert len(answer["api_keys"]) == expected
+        seen += [key["name"] for key in answer["api_keys"]]
+        token = answer["next_page_token"]
+
+    assert token == ""
+    assert seen == ["test", "active", "expired", "revoked"]
+
+
+def test_the_queries_stay_when_the_keys_double(owner: KeyOwner, key_with: KeyWith) -> None:
+    owner.get(PATH)
+    counts = []
+    for _ in range(2):
+        for _ in range(5):
+            key_with("state:read")
+        with CaptureQueriesContext(connection) as queries:
+            owner.get(PATH)
+        counts.append(len(queries))
+
+    assert counts == [2, 2]  # who calls, and the page
+
+
+def test_it_needs_its_scope(key_with: KeyWith) -> None:
+    response = key_with("apikey:write").get(PATH)
+
+    assert (response.status_code, error_reason(response)) == (403, "SCOPE_INSUFFICIENT")

@@ -1,0 +1,185 @@
+"""Two at the same moment, against a live server: one consistent result."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from tests.server import Answer, LiveServer
+
+ROUNDS = 5
+SCOPES = ["apikey:read", "apikey:write", "state:read", "state:write"]
+
+
+class LiveKey:
+    """An API key on the live server."""
+
+    def __init__(self, server: LiveServer, name: str) -> None:
+        self.server = server
+        options = ("--user", "operator", "--name", name, "--scopes", ",".join(SCOPES), "--json")
+        (seeded,) = json.loads(server.manage("seed_apikeys", *options))["api_keys"]
+        self.secret: str = seeded["secret"]
+
+    def send(self, method: str, path: str, body: Any = None, *, secret: str = "") -> Answer:
+        return self.server.request(
+            method,
+            path,
+            b"" if body is None else json.dumps(body).encode(),
+            token=secret or self.secret,
+            headers={"Content-Type": "application/json"},
+        )
+
+    def make(self) -> tuple[str, str]:
+        """Return the path and the secret of a new key like this one."""
+        body = {"api_key": {"name": "raced", "scopes": SCOPES}}
+        answer = self.send("POST", "/v1/api-keys", body).json()
+        return f"/v1/api-keys/{answer['api_key']['id']}", answer["secret"]
+
+    def works(self, secret: str) -> bool:
+        return self.send("GET", "/v1/whoami", secret=secret).status == 200
+
+
+@pytest.fixture(scope="module")
+def key(live: LiveServer) -> LiveKey:
+    return LiveKey(live, "races")
+
+
+def at_once(*requests: Any) -> list[Answer]:
+    """Send them all at the same moment and return their answers in their order."""
+    barrier = threading.Barrier(len(requests))
+    answers: dict[int, Answer] = {}
+
+    def send(number: int, request: Any) -> None:
+        barrier.wait()
+        answers[number] = request()
+
+    threads = [threading.Thread(target=send, args=pair) for pair in enumerate(requests)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return [answers[number] for number in range(len(requests))]
+
+
+@pytest.mark.parametrize("round_", range(ROUNDS))
+def test_many_rotations_with_the_same_secret(key: LiveKey, round_: int) -> None:
+    path, secret = key.make()
+
+    answers = at_once(
+        *[lambda: key.send("POST", path + ":rotate", secret=secret) for _ in range(8)]
+    )
+
+    statuses = Counter(answer.status for answer in answers)
+    assert statuses[200] == 1
+    assert set(statuses) <= {200, 401, 409}
+    (winner,) = [answer.json()["secret"] for answer in answers if answer.status == 200]
+    assert key.works(winner)
+    assert not key.works(secret)
+
+
+@pytest.mark.parametrize("round_", range(ROUNDS))
+def test_a_rotation_and_a_revocation(key: LiveKey, round_: int) -> None:
+    path, secret = key.make()
+
+    rotation, revocation = at_once(
+        lambda: key.send("POST", path + ":rotate", {"grace_period": 600}),
+        lambda: key.send("POST", path + ":revoke"),
+    )
+
+    assert revocation.status == 200
+    assert rotation.status in {200, 400}
+    secrets = [secret]
+    if rotation.status == 200:
+        secrets.append(rotation.json()["secret"])
+    else:
+        assert rotation.reason == "API_KEY_REVOKED"
+    shown = key.send("GET", path).json()["api_key"]
+    assert shown["status"] == "API_KEY_STATUS_REVOKED"
+    assert not any(key.works(each) for each in secrets)
+
+
+@pytest.mark.parametrize("round_", range(ROUNDS))
+def test_patches_of_different_fields_all_count(key: LiveKey, round_: int) -> None:
+    path, _ = key.make()
+    bodies: list[dict[str, Any]] = [
+        {"name": "new"},
+        {"scopes": ["state:read"]},
+        {"expires_at": "2999-01-01T00:00:00Z"},
+        {"binding": {"component_ids": ["00000000-0000-4000-8000-000000000001"]}},
+    ]
+
+    answers = at_once(*[lambda body=body: key.send("PATCH", path, body) for body in bodies])
+
+    assert [answer.status for answer in answers] == [200] * 4
+    shown = key.send("GET", path).json()["api_key"]
+    assert (shown["name"], shown["scopes"]) == ("new", ["state:read"])
+    assert shown["expires_at"] == "2999-01-01T00:00:00.000000Z"
+    assert shown["binding"]["component_ids"] == ["00000000-0000-4000-8000-000000000001"]
+    trail = [answer for answer in answers if answer.json()["api_key"]["id"] == shown["id"]]
+    assert len(trail) == 4
+
+
+@pytest.mark.parametrize("round_", range(ROUNDS))
+def test_patches_of_one_field_are_one_of_them(key: LiveKey, round_: int) -> None:
+    path, _ = key.make()
+    names = [f"name {number}" for number in range(8)]
+
+    answers = at_once(*[lambda n=n: key.send("PATCH", path, {"name": n}) for n in names])
+
+    assert {answer.status for answer in answers} == {200}
+    assert key.send("GET", path).json()["api_key"]["name"] in names
+
+
+@pytest.mark.parametrize("round_", range(ROUNDS))
+def test_a_patch_and_a_revocation(key: LiveKey, round_: int) -> None:
+    path, secret = key.make()
+
+    patch, revocation = at_once(
+        lambda: key.send("PATCH", path, {"name": "new"}),
+        lambda: key.send("POST", path + ":revoke"),
+    )
+
+    assert revocation.status == 200
+    shown = key.send("GET", path).json()["api_key"]
+    if patch.status == 200:
+        assert shown["name"] == "new"
+    else:
+        assert (patch.status, patch.reason) == (400, "API_KEY_REVOKED")
+        assert shown["name"] == "raced"
+    assert not key.works(secret)
+
+
+@pytest.mark.parametrize("round_", range(ROUNDS))
+def test_minting_and_revoking(key: LiveKey, round_: int) -> None:
+    path, secret = key.make()
+    body = {"name": "x", "scopes": ["apikey:read"]}
+
+    minted, revoked = at_once(
+        lambda: key.send("POST", "/v1/access-tokens", body, secret=secret),
+        lambda: key.send("POST", path + ":revoke"),
+    )
+
+    assert revoked.status == 200
+    assert minted.status in {201, 401}
+    if minted.status == 201:
+        assert not key.works(minted.json()["secret"])
+
+
+@pytest.mark.parametrize("round_", range(ROUNDS))
+def test_a_narrowing_and_a_rotation_by_the_narrow(key: LiveKey, round_: int) -> None:
+    """Whoever rotates holds all that the key holds at that very moment."""
+    path, _ = key.make()
+    narrow = key.send("POST", "/v1/api-keys", {"name": "narrow", "scopes": SCOPES[:3]}).json()
+    key.send("PATCH", path, {"scopes": ["state:read"]})
+
+    rotation, widening = at_once(
+        lambda: key.send("POST", path + ":rotate", secret=narrow["secret"]),
+        lambda: key.send("PATCH", path, {"scopes": ["state:write"]}),
+    )
+
+    assert widening.status == 200
+    assert rotation.status in {200, 403}

@@ -1,0 +1,138 @@
+"""The references of keys, scopes, errors and commands name all there is, and nothing else."""
+
+import re
+from pathlib import Path
+
+import pytest
+from django.core.management import get_commands, load_command_class
+from django.urls import get_resolver
+
+from apikeys import filters, tokens
+from apikeys.querysets import AccessTokenStatus, ApiKeyStatus
+from apikeys.scopes import Scope
+from apikeys.serializers import AccessTokenSerializer, ApiKeySerializer, BindingSerializer
+from apikeys.tokens import TokenKind
+from filterlang.fields import field_set
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+OURS = ("apikeys", "filterlang", "infra_service", "states", "workloads")
+
+
+def reference(name: str) -> str:
+    return (ROOT / "docs" / "reference" / f"{name}.md").read_text()
+
+
+def code() -> str:
+    return "\n".join(p.read_text() for app in OURS for p in sorted((ROOT / app).rglob("*.py")))
+
+
+def first_column(text: str, pattern: str) -> list[str]:
+    return re.findall(rf"^\| `({pattern})` \|", text, re.MULTILINE)
+
+
+def test_scopes() -> None:
+    documented = re.findall(r"^\| `(\w+:\w+)` \| (.+) \|$", reference("scopes"), re.MULTILINE)
+
+    assert documented == [(scope.value, str(scope.label)) for scope in Scope]
+
+
+def test_kinds_and_the_scanners_pattern() -> None:
+    text = reference("scopes")
+
+    assert first_column(text, "is._") == [kind.value for kind in TokenKind]
+    assert f"```\n{tokens.TOKEN_PATTERN}\n```" in text
+    assert first_column(text, r"binding\.\w+") == [
+        f"binding.{name}" for name in BindingSerializer().fields
+    ]
+
+
+# What is said by DRF's own exceptions, and by Django's handlers.
+FRAMEWORK = {
+    "BAD_REQUEST", "HTTPS_REQUIRED", "INTERNAL", "INVALID_JSON", "METHOD_NOT_ALLOWED",
+    "NOT_ACCEPTABLE", "NOT_FOUND", "PERMISSION_DENIED", "RATE_LIMITED", "UNSUPPORTED_MEDIA_TYPE",
+}  # fmt: skip
+
+
+def test_error_reasons() -> None:
+    raised = set(re.findall(r'default_code = "([A-Z_0-9]+)"', code()))
+    documented = re.findall(r"^\| \d{3} \| `([A-Z_0-9]+)` \|", reference("errors"), re.MULTILINE)
+
+    assert len(documented) == len(set(documented))
+    assert set(documented) == raised | FRAMEWORK
+
+
+# What is said by DRF's own fields.
+OF_FIELDS = {
+    "REQUIRED", "NULL", "BLANK", "EMPTY", "NOT_A_LIST", "INVALID", "MAX_LENGTH", "PAST", "RANGE",
+}  # fmt: skip
+
+
+def test_reasons_of_fields() -> None:
+    pages = (ROOT / "infra_service" / "api" / "pagination.py").read_text()
+    ours = set(re.findall(r'"reason": "([A-Z_]+)"', code()))
+    ours |= set(re.findall(r', "([A-Z_]+)"\)$', pages, re.MULTILINE))
+    ours |= {"UNKNOWN_FIELD", "UNKNOWN_PATH", "UNKNOWN_SCOPE", "UNKNOWN_VALUE", "BOTH"}
+
+    assert set(first_column(reference("errors"), "[A-Z_]+")) == ours | OF_FIELDS
+
+
+def test_commands() -> None:
+    text = reference("commands")
+    commands = {name for name, app in get_commands().items() if app in OURS}
+
+    assert set(re.findall(r"^## (\w+)$", text, re.MULTILINE)) == commands
+
+
+@pytest.mark.parametrize("name", ["seed_apikeys", "issue_token", "revoke_apikey"])
+def test_options(name: str) -> None:
+    text = reference("commands")
+    command = load_command_class("apikeys", name)
+    parser = command.create_parser("manage.py", name)
+    options = {
+        option
+        for action in parser._actions
+        for option in action.option_strings
+        if option.startswith("--")
+    }
+    common = {
+        "--help", "--version", "--verbosity", "--settings", "--pythonpath", "--traceback",
+        "--no-color", "--force-color", "--skip-checks",
+    }  # fmt: skip
+
+    assert [option for option in options - common if f"`{option}`" not in text] == []
+
+
+def test_fields_and_statuses_of_keys_and_tokens() -> None:
+    text = reference("api-keys")
+    documented = re.findall(r"^\| `(\w+)` \| (both|token) \|", text, re.MULTILINE)
+
+    assert {name for name, where in documented if where == "both"} == set(ApiKeySerializer().fields)
+    assert {name for name, _ in documented} == set(AccessTokenSerializer().fields)
+    for status in (*ApiKeyStatus.values, *AccessTokenStatus.values):
+        assert f"`{status}`" in text
+
+
+def test_filterable_fields() -> None:
+    rows = re.findall(
+        r"^\| `(\w+)` \| ((?:`\w+`(?:, )?)+) \|$", reference("api-keys"), re.MULTILINE
+    )
+
+    assert {name: re.findall(r"`(\w+)`", fields) for name, fields in rows} == {
+        "api_keys": list(field_set(filters.ApiKeyFilters)),
+        "access_tokens": list(field_set(filters.AccessTokenFilters)),
+        "audit_events": list(field_set(filters.AuditEventFilters)),
+    }
+
+
+def test_paths() -> None:
+    documented = set(re.findall(r"^\| `\w+ (/\S+)` \|", reference("api-keys"), re.MULTILINE))
+
+    for path in documented:
+        assert get_resolver().resolve(path.replace("{id}", "x")).func
+    assert len(documented) == 9
+
+
+def test_actions_of_the_trail() -> None:
+    recorded = set(re.findall(r'"((?:api_key|access_token)\.\w+)"', code()))
+
+    assert set(re.findall(r"`((?:api_key|access_token)\.\w+)`", reference("api-keys"))) == recorded

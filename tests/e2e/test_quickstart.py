@@ -1,0 +1,157 @@
+"""``make run`` from nothing: what it prints is enough to store a state; again, it keeps all."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import signal
+import socket
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.terraform import BINARY, Terraform
+from tests.server import ROOT, LiveServer
+
+ONE = 'resource "terraform_data" "a" { input = "first" }'
+# What make run generates itself, and what a developer's shell does not have.
+GENERATED = {"SECRET_KEY", "STATE_ENCRYPTION_KEYS", "BIND", "DJANGO_SETTINGS_MODULE"}
+
+
+class Quickstart:
+    """``make run`` in a terminal of its own."""
+
+    def __init__(self, place: LiveServer, var: Path) -> None:
+        self.place, self.var = place, var
+        self.environment = {k: v for k, v in place.environment.items() if k not in GENERATED}
+        self.environment["VAR_DIR"] = str(var)
+        module = ("-m", "infra_service.quickstart")
+        self.command = [sys.executable, *module, "--port", str(place.port)]
+        self.process: subprocess.Popen[str] | None = None
+
+    def start(self) -> str:
+        """Start it, and return what it prints until it serves."""
+        with self.place.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                self.command,
+                cwd=ROOT,
+                env=self.environment,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                start_new_session=True,
+            )
+        self.place.wait_until_ready(self.process)
+        assert self.process.stdout is not None
+        os.set_blocking(self.process.stdout.fileno(), False)
+        return self.process.stdout.read()
+
+    def interrupt(self) -> int:
+        """Press Ctrl-C, which reaches every process of the terminal; return the exit code."""
+        assert self.process is not None
+        os.killpg(self.process.pid, signal.SIGINT)
+        code = self.process.wait(30)
+        self.close()
+        return code
+
+    def close(self) -> None:
+        if self.process is not None:
+            if self.process.poll() is None:
+                os.killpg(self.process.pid, signal.SIGKILL)
+                self.process.wait()
+            assert self.process.stdout is not None
+            self.process.stdout.close()
+            self.process = None
+
+
+@pytest.fixture
+def quickstart(tmp_path: Path) -> Iterator[Quickstart]:
+    (tmp_path / "place").mkdir()
+    place = LiveServer(tmp_path / "place")
+    one = Quickstart(place, tmp_path / "new" / "var")
+    yield one
+    one.close()
+    place.close()
+
+
+def pasted(tmp_path: Path, printed: str) -> Terraform:
+    """Return a Terraform directory made of what was printed, as a person would paste it."""
+    block = re.search(r"^terraform \{\n.*?^\}$", printed, re.MULTILINE | re.DOTALL)
+    export = re.search(r"^ *export (.*)$", printed, re.MULTILINE)
+    assert block is not None
+    assert export is not None
+    tf = Terraform(tmp_path / "tf", "", "")
+    tf.environment |= dict(pair.split("=", 1) for pair in shlex.split(export[1]))
+    (tf.directory / "backend.tf").write_text(block[0])
+    tf.write(ONE)
+    return tf
+
+
+def test_a_port_is_not_shared(quickstart: Quickstart, tmp_path: Path) -> None:
+    """Two services on one port would each get some of the requests."""
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        listener.bind(("127.0.0.1", quickstart.place.port))
+        listener.listen()
+        refused = subprocess.run(
+            quickstart.command,
+            cwd=ROOT,
+            env=quickstart.environment,
+            check=False,
+            capture_output=True,
+            text=True,
+        )
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "Address already in use" in refused.stderr
+    assert not quickstart.var.exists()
+
+
+@pytest.mark.terraform
+@pytest.mark.skipif(BINARY is None, reason="neither terraform nor tofu is on the PATH")
+def test_from_nothing_to_a_stored_state_and_again(quickstart: Quickstart, tmp_path: Path) -> None:
+    first = quickstart.start()
+    tokens = set(re.findall(r"isp_\w{38}", first))
+    assert len(tokens) == 1
+    assert f"http://127.0.0.1:{quickstart.place.port}/admin/" in first
+    secrets = quickstart.var / "service.env"
+    assert stat.S_IMODE(secrets.stat().st_mode) == 0o600
+    assert stat.S_IMODE(quickstart.var.stat().st_mode) == 0o700
+    kept = secrets.read_text()
+
+    tf = pasted(tmp_path, first)
+    tf.run("init")
+    assert "Resources: 1 added" in tf.apply().out
+    assert quickstart.interrupt() == 0
+
+    again = quickstart.start()
+    assert "The data that is there is kept." in again
+    assert "Shown only now" not in again
+    assert "isp_" not in again
+    assert secrets.read_text() == kept
+    tf.run("plan", "-detailed-exitcode", code=0)  # the old token, and the state that is there
+
+    # How to get a new token is said in a way that works.
+    command = re.search(r"manage\.py issue_token .*", again)
+    assert command is not None
+    arguments = shlex.split(command[0])
+    environment = {**quickstart.environment, "DJANGO_SETTINGS_MODULE": "infra_service.settings"}
+    issued = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=ROOT,
+        env=environment,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    tf.environment["TF_HTTP_PASSWORD"] = issued.stdout.split()[-1]
+    tf.write(ONE.replace("first", "changed"))
+    assert "Resources: 0 added, 1 changed" in tf.apply().out
+    assert quickstart.interrupt() == 0
+    log = quickstart.place.log.read_text()
+    assert "Traceback" not in log
+    assert "isp_" not in log

@@ -1,0 +1,80 @@
+"""An orderly end: requests in flight are answered, the exit code is 0, the port is free."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.backend import Backend, document
+from tests.e2e.database import problems, versions_of
+from tests.e2e.wire import Wire
+from tests.server import live_server
+
+BODY = document(1, filler="x" * 500_000)
+
+
+@pytest.fixture(scope="module")
+def own() -> Iterator[Backend]:
+    """A server for these tests, which each start it again."""
+    with live_server() as server:
+        token = server.token("state:read", "state:write")
+        server.stop()
+        yield Backend(server, token)
+
+
+@pytest.fixture
+def running(own: Backend) -> Iterator[Backend]:
+    own.server.start()
+    yield Backend(own.server, own.token)
+    if own.server.is_running:  # the test has failed
+        own.server.kill()
+
+
+def assert_free(port: int) -> None:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # not to wait for TIME_WAIT
+        probe.bind(("127.0.0.1", port))
+
+
+@pytest.mark.parametrize(
+    ("number", "to_all"),
+    [(signal.SIGTERM, False), (signal.SIGINT, False), (signal.SIGINT, True)],
+    ids=["SIGTERM", "SIGINT", "Ctrl-C"],
+)
+def test_request_in_flight_is_answered(
+    running: Backend, number: signal.Signals, to_all: bool
+) -> None:
+    server = running.server
+    workers = server.workers()
+    with Wire(running) as wire:
+        wire.head("POST", Content_Length=len(BODY), Expect="100-continue")
+        assert wire.line() == b"HTTP/1.1 100 Continue\r\n"  # a worker has it, not the kernel
+        assert wire.line() == b"\r\n"
+        wire.send(BODY[:250_000])
+        server.signal(number, to_all=to_all)
+        time.sleep(0.5)
+        wire.send(BODY[250_000:])
+        answer = wire.answer()
+    assert (answer.status, answer.body) == (200, b"")
+    assert server.ended() == 0
+    assert_free(server.port)
+    assert_gone(workers)
+    assert [version["size_bytes"] for version in versions_of(running)] == [len(BODY)]
+    assert problems(running) == []
+
+
+def assert_gone(processes: list[int]) -> None:
+    assert [pid for pid in processes if Path(f"/proc/{pid}").exists()] == []
+
+
+def test_idle_server_ends_at_once(running: Backend) -> None:
+    assert running.get().status == 404
+    started = time.monotonic()
+    assert running.server.stop() == 0
+    assert time.monotonic() - started < 5
+    assert_free(running.server.port)

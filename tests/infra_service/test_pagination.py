@@ -1,0 +1,246 @@
+"""Pages by keyset, over API keys with equal names."""
+
+import datetime as dt
+import json
+from types import SimpleNamespace
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from django.core import signing
+from django.db import connection
+from django.http import QueryDict
+from django.test.utils import CaptureQueriesContext
+from rest_framework.request import Request
+from rest_framework.test import APIRequestFactory
+
+from apikeys.filters import ApiKeyFilters
+from apikeys.models import ApiKey, User
+from filterlang.backend import FilterLanguageBackend
+from infra_service.api import pagination
+from infra_service.api.pagination import InvalidPageToken, InvalidParameter, KeysetPagination
+
+DAY = dt.timedelta(days=1)
+
+
+def view(*page_key: str, **more: Any) -> Any:
+    return SimpleNamespace(
+        page_key=page_key,
+        resource_plural="things",
+        filter_backends=[FilterLanguageBackend],
+        filterset_class=ApiKeyFilters,
+        **more,
+    )
+
+
+BY_ID = view("id")
+
+
+def page(
+    queryset: Any, of: Any = BY_ID, path: str = "/things", **query: Any
+) -> tuple[list[Any], str]:
+    """Return the rows and the next token."""
+    paginator = KeysetPagination()
+    request = Request(APIRequestFactory().get(f"{path}?{urlencode(query, doseq=True)}"))
+    rows = paginator.paginate_queryset(queryset, request, of)
+    answer = paginator.get_paginated_response(rows).data
+    assert list(answer) == ["things", "next_page_token"]
+    assert answer["things"] == rows
+    return rows, answer["next_page_token"]
+
+
+def walk(queryset: Any, of: Any, size: int) -> list[Any]:
+    seen: list[Any] = []
+    token = ""
+    while True:
+        rows, token = page(queryset, of, page_size=size, page_token=token)
+        assert len(rows) <= size
+        seen += rows
+        if not token:
+            return seen
+        assert len(rows) == size
+
+
+@pytest.fixture
+def keys(operator: User) -> list[ApiKey]:
+    """Nine keys, three of each name, in an order of creation that is not the names'."""
+    return [
+        ApiKey.objects.create(
+            created_by=operator,
+            name="cab"[number % 3],
+            scopes=["state:read"],
+            digest=bytes([number]) * 32,
+            created_at=dt.datetime(2026, 1, 1 + number // 2, tzinfo=dt.UTC),
+        )
+        for number in range(9)
+    ]
+
+
+@pytest.mark.parametrize("size", range(1, 11))
+@pytest.mark.parametrize(
+    "key",
+    [
+        ("id",),
+        ("-id",),
+        ("name", "id"),
+        ("-name", "-id"),
+        ("created_at", "id"),
+        ("-created_at", "-name", "-id"),
+        ("created_by_id", "name", "id"),
+    ],
+)
+def test_every_row_once_in_order(keys: list[ApiKey], key: tuple[str, ...], size: int) -> None:
+    rows = walk(ApiKey.objects.all(), view(*key), size)
+
+    assert rows == list(ApiKey.objects.order_by(*key))
+
+
+def test_rows_may_be_dicts(keys: list[ApiKey]) -> None:
+    queryset = ApiKey.objects.values("name", "id")
+
+    assert walk(queryset, view("name", "id"), 4) == list(queryset.order_by("name", "id"))
+
+
+def test_a_page_is_one_query_without_count_or_offset(keys: list[ApiKey]) -> None:
+    _, token = page(ApiKey.objects.all(), view("name", "id"), page_size=2)
+    with CaptureQueriesContext(connection) as queries:
+        page(ApiKey.objects.all(), view("name", "id"), page_size=2, page_token=token)
+
+    (query,) = [q["sql"] for q in queries.captured_queries]
+    assert "COUNT" not in query
+    assert "OFFSET" not in query
+    assert "LIMIT 3" in query
+    if connection.vendor == "postgresql":
+        assert '("apikeys_apikey"."name", "apikeys_apikey"."id") > (' in query
+
+
+def test_the_last_page_may_be_full(keys: list[ApiKey]) -> None:
+    _, token = page(ApiKey.objects.all(), page_size=6)
+
+    rows, last = page(ApiKey.objects.all(), page_size=3, page_token=token)
+
+    assert (len(rows), last) == (3, "")
+
+
+def test_rows_that_come_and_go_between_pages(keys: list[ApiKey]) -> None:
+    first, token = page(ApiKey.objects.all(), page_size=4)
+    ApiKey.objects.filter(pk__in=[first[-1].pk, keys[4].pk]).delete()
+
+    rows, _ = page(ApiKey.objects.all(), page_size=4, page_token=token)
+
+    assert rows == keys[5:9]
+
+
+@pytest.mark.parametrize(("text", "size"), [("", 50), ("0", 50), ("1", 1), ("100", 100)])
+def test_page_sizes(operator: User, text: str, size: int) -> None:
+    with CaptureQueriesContext(connection) as queries:
+        page(ApiKey.objects.all(), page_size=text)
+
+    assert f"LIMIT {size + 1}" in queries.captured_queries[0]["sql"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["-1", "101", "x", "1.0", " 1", "+1", "1_0", "١", "9" * 5000, "1\0"],  # noqa: RUF001
+)
+def test_refused_page_sizes(operator: User, text: str) -> None:
+    with pytest.raises(InvalidParameter) as caught:
+        page(ApiKey.objects.all(), page_size=text)
+
+    assert caught.value.field_violations == [
+        {
+            "field": "page_size",
+            "description": "Not an integer from 0 to 100.",
+            "reason": "OUT_OF_RANGE",
+        }
+    ]
+
+
+def test_a_token_is_good_for_another_size_and_a_final_slash(keys: list[ApiKey]) -> None:
+    _, token = page(ApiKey.objects.all(), page_size=4)
+
+    rows, _ = page(ApiKey.objects.all(), path="/things/", page_size=2, page_token=token)
+
+    assert rows == keys[4:6]
+
+
+def test_a_blank_filter_is_none(keys: list[ApiKey]) -> None:
+    _, token = page(ApiKey.objects.all(), page_size=4)
+
+    page(ApiKey.objects.all(), filter="  ", page_token=token)
+
+
+@pytest.mark.parametrize("change", ["path", "filter", "parameter", "key"])
+def test_a_token_of_another_list(keys: list[ApiKey], change: str) -> None:
+    of = view("id", list_parameters=("deep",))
+    _, token = page(ApiKey.objects.all(), of, page_size=4)
+    query: dict[str, Any] = {
+        "path": {"path": "/others"},
+        "filter": {"filter": "field['name'] = 'a'"},
+        "parameter": {"deep": "1"},
+        "key": {"of": view("name", "id")},
+    }[change]
+
+    with pytest.raises(InvalidPageToken):
+        page(ApiKey.objects.all(), **{"of": of, **query}, page_token=token)
+
+
+@pytest.mark.parametrize("token", ["x", "a:b:c", "\0", "\ud800", "é" * 10, "x" * 10_000])
+def test_a_token_that_no_list_gave(operator: User, token: str) -> None:
+    with pytest.raises(InvalidPageToken):
+        _paginate(token)
+
+
+@pytest.mark.parametrize("payload", [[], "x", {}, 5, ["x", "y"]])
+@pytest.mark.parametrize("salt", ["infra_service.page_token", "another"])
+def test_a_signed_token_that_no_list_gave(operator: User, payload: Any, salt: str) -> None:
+    with pytest.raises(InvalidPageToken):
+        _paginate(signing.dumps(payload, salt=salt))
+
+
+def _paginate(token: str) -> None:
+    request: Any = SimpleNamespace(path="/things", query_params=_parameters(page_token=token))
+    KeysetPagination().paginate_queryset(ApiKey.objects.all(), request, BY_ID)
+
+
+def _parameters(**values: str) -> Any:
+    parameters = QueryDict(mutable=True)
+    for name, value in values.items():
+        parameters[name] = value
+    return parameters
+
+
+def test_an_old_token(keys: list[ApiKey], monkeypatch: pytest.MonkeyPatch) -> None:
+    _, token = page(ApiKey.objects.all(), page_size=4)
+    page(ApiKey.objects.all(), page_token=token)
+
+    monkeypatch.setattr(pagination, "TOKEN_AGE", -DAY)
+    with pytest.raises(InvalidPageToken):
+        page(ApiKey.objects.all(), page_token=token)
+
+
+@pytest.mark.parametrize(
+    ("query", "field", "reason", "text"),
+    [
+        ({"pagesize": 1}, "pagesize", "UNKNOWN_PARAMETER", "did you mean page_size?"),
+        ({"Filter": "x"}, "Filter", "UNKNOWN_PARAMETER", "did you mean filter?"),
+        ({"q": "x"}, "q", "UNKNOWN_PARAMETER", "known are deep, filter, page_size, page_token"),
+        ({"page_size": [1, 2]}, "page_size", "DUPLICATE", "Given more than once."),
+    ],
+)
+def test_parameters_that_are_not_the_lists(
+    operator: User, query: dict[str, Any], field: str, reason: str, text: str
+) -> None:
+    with pytest.raises(InvalidParameter, match=text) as caught:
+        page(ApiKey.objects.all(), view("id", list_parameters=("deep",)), **query)
+
+    (violation,) = caught.value.field_violations
+    assert (violation["field"], violation["reason"]) == (field, reason)
+
+
+def test_integers_stay_integers() -> None:
+    row = {"number": 5, "at": dt.datetime(2026, 1, 1, tzinfo=dt.UTC)}
+
+    token = pagination._sign(row, ["number", "at"], "s")
+
+    assert json.dumps(pagination._position(token, "s", 2)) == '[5, "2026-01-01 00:00:00+00:00"]'

@@ -1,0 +1,115 @@
+"""JSON bodies: whatever is sent, never a 500."""
+
+import contextlib
+from typing import Any
+
+import pytest
+from django.http import UnreadablePostError
+from django.test import RequestFactory
+from hypothesis import given
+from hypothesis import strategies as st
+from rest_framework.exceptions import ParseError
+from rest_framework.request import Request
+
+from infra_service.api.parsers import JsonParser
+from tests.apikeys.conftest import KeyOwner
+from tests.conftest import error_reason
+
+PATH = "/v1/api-keys"
+
+
+def parse(body: bytes) -> Any:
+    request = Request(RequestFactory().post("/", body, "application/json"), parsers=[JsonParser()])
+    return request.data
+
+
+@pytest.mark.parametrize(
+    ("body", "value"),
+    [
+        (b'{"a": [1, 2.5, "x", true, null]}', {"a": [1, 2.5, "x", True, None]}),
+        ('{"name": "\u00e9\U0001f600"}'.encode(), {"name": "\u00e9\U0001f600"}),
+        (b'{"a": "\\\\u0000"}', {"a": "\\u0000"}),
+        (b'{"a": "\\ud83d\\ude00"}', {"a": "\U0001f600"}),
+        (b"", {}),
+    ],
+)
+def test_what_is_json(body: bytes, value: Any) -> None:
+    assert parse(body) == value
+
+
+NOT_JSON: dict[str, bytes] = {
+    "text": b"name=x",
+    "half": b'{"name": ',
+    "more": b"{} {}",
+    "single quotes": b"{'name': 'x'}",
+    "NaN": b'{"name": NaN}',
+    "Infinity": b'{"name": -Infinity}',
+    "bytes that are not UTF-8": b'{"name": "\xff"}',
+    "UTF-16": '{"name": "x"}'.encode("utf-16"),
+    "a byte order mark": b'\xef\xbb\xbf{"name": "x"}',
+    "nested": b'{"name": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+    "a lone surrogate": b'{"name": "\\ud800"}',
+    "NUL": b'{"name": "\\u0000"}',
+    "NUL in a name": b'{"\\u0000": 1}',
+    "NUL deep inside": b'{"a": [{"b": ["x\\u0000y"]}]}',
+    "a raw NUL": b'{"name": "\x00"}',
+    "a huge integer": b'{"name": 1' + b"0" * 5000 + b"}",
+    "a huge float": b'{"name": 1e999}',
+}
+
+
+@pytest.mark.parametrize("body", NOT_JSON.values(), ids=NOT_JSON.keys())
+def test_what_is_not(owner: KeyOwner, body: bytes) -> None:
+    response = owner.send("POST", PATH, body)
+
+    assert (response.status_code, error_reason(response)) == (400, "INVALID_JSON")
+
+
+@pytest.mark.parametrize(
+    "value", [b"123456789012345678901234567890", b"-1e300", b"[[[[]]]]", b'{"a":{}}', b"false"]
+)
+@pytest.mark.parametrize(
+    "field", ["name", "scopes", "expires_at", "binding", "update_mask", "ttl", "kind"]
+)
+def test_any_value_in_any_field(owner: KeyOwner, field: str, value: bytes) -> None:
+    body = b'{"%s": %s}' % (field.encode(), value)
+
+    for method, path in (
+        ("POST", PATH),
+        ("PATCH", owner.path),
+        ("POST", "/v1/access-tokens"),
+        ("POST", owner.path + ":rotate"),
+    ):
+        assert owner.send(method, path, body).status_code == 400
+
+
+def test_too_large(owner: KeyOwner, settings: Any) -> None:
+    response = owner.send("POST", PATH, b'"' + b"x" * settings.DATA_UPLOAD_MAX_MEMORY_SIZE + b'"')
+
+    assert (response.status_code, error_reason(response)) == (413, "REQUEST_TOO_LARGE")
+
+
+def test_very_many_unknown_fields_are_answered_shortly(owner: KeyOwner) -> None:
+    response = owner.send("POST", PATH, {f"field{number}": 1 for number in range(50_000)})
+
+    assert response.status_code == 400
+    assert len(response.content) < 5_000
+
+
+def test_a_client_that_goes_away() -> None:
+    class Gone:
+        @property
+        def body(self) -> bytes:
+            raise UnreadablePostError("gone")
+
+    class Wrapped:
+        _request = Gone()
+
+    with pytest.raises(ParseError, match="ended before"):
+        JsonParser().parse(None, parser_context={"request": Wrapped()})
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes(body: bytes) -> None:
+    with contextlib.suppress(ParseError):
+        parse(body)

@@ -1,0 +1,99 @@
+"""Rate limits: per token, and per address for failed authentications."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from apikeys import tokens
+from apikeys.tokens import TokenKind
+from infra_service import limits
+from infra_service.api import throttling
+from infra_service.limits import FileCounters, Limiter
+from tests.apikeys.conftest import KeyClient, KeyOwner, KeyWith
+from tests.conftest import error_reason
+
+WHOAMI = "/v1/whoami"
+NOW = 1_800_000_015.5  # 44.5 seconds before the next window
+
+
+@pytest.fixture(autouse=True)
+def limited(tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings.RATE_LIMIT_TOKEN, settings.RATE_LIMIT_FAILURES = 3, 2
+    limiter = Limiter(lambda: FileCounters(tmp_path / "counts"))
+    monkeypatch.setattr(throttling, "limiter", lambda: limiter)
+    monkeypatch.setattr(limits.time, "time", lambda: NOW)
+
+
+def wrong(address: str = "192.0.2.1", token: str = "x") -> Any:
+    return Client(raise_request_exception=False).get(
+        WHOAMI, headers={"Authorization": f"Bearer {token}"}, REMOTE_ADDR=address
+    )
+
+
+def test_each_token_has_its_own_count(owner: KeyOwner, key_with: KeyWith) -> None:
+    assert [owner.get(WHOAMI).status_code for _ in range(4)] == [200, 200, 200, 429]
+    assert key_with("state:read").get(WHOAMI).status_code == 200
+
+
+def test_a_refused_request(owner: KeyOwner) -> None:
+    for _ in range(3):
+        owner.get(WHOAMI)
+
+    response = owner.get(WHOAMI)
+
+    assert (response.status_code, error_reason(response)) == (429, "RATE_LIMITED")
+    assert response.json()["error"]["status"] == "RESOURCE_EXHAUSTED"
+    assert response["Retry-After"] == "45"
+
+
+def test_public_paths_are_not_counted(anonymous: Client) -> None:
+    assert {anonymous.get("/healthz").status_code for _ in range(9)} == {200}
+
+
+def test_failures_are_counted_by_address() -> None:
+    assert [wrong().status_code for _ in range(3)] == [401, 401, 429]
+    assert wrong("192.0.2.2").status_code == 401
+
+    response = wrong()
+    assert (error_reason(response), response["Retry-After"]) == ("RATE_LIMITED", "45")
+    assert "WWW-Authenticate" not in response
+
+
+def test_an_ipv6_host_has_a_whole_network() -> None:
+    hosts = ("2001:db8::1", "2001:db8::2", "2001:db8:0:0:ffff::1", "2001:db8:0:1::1")
+
+    assert [wrong(host).status_code for host in hosts] == [401, 401, 429, 401]
+
+
+@pytest.mark.parametrize("address", ["", "unix:"])
+def test_an_address_that_is_none(address: str) -> None:
+    assert [wrong(address).status_code for _ in range(3)] == [401, 401, 429]
+
+
+def test_a_right_token_from_there_is_let_in(owner: KeyOwner, db: None) -> None:
+    for _ in range(9):
+        wrong("127.0.0.1", tokens.generate(TokenKind.API_KEY))
+
+    assert owner.get(WHOAMI).status_code == 200
+
+
+def test_no_credentials_are_no_failure(anonymous: Client) -> None:
+    assert {anonymous.get(WHOAMI).status_code for _ in range(9)} == {401}
+
+
+def test_an_unauthenticated_request_is_not_counted_for_a_token(settings: Any) -> None:
+    settings.RATE_LIMIT_FAILURES = 0
+
+    assert {wrong().status_code for _ in range(9)} == {401}
+
+
+def test_without_counters_requests_go_on(
+    owner: KeyOwner, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.RATE_LIMIT_FILE = "/nonexistent/counts"
+    monkeypatch.setattr(throttling, "limiter", limits.limiter)
+
+    assert {owner.get(WHOAMI).status_code for _ in range(9)} == {200}
+    assert {KeyClient("x").get(WHOAMI).status_code for _ in range(9)} == {401}
