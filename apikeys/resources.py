@@ -69,6 +69,7 @@ class ResourceViewSet(ListModelMixin, GenericViewSet[M]):
     resource: ClassVar[str]
     resource_plural: ClassVar[str]
     page_key: ClassVar[tuple[str, ...]] = ("id",)
+    page_columns: ClassVar[tuple[str, ...]] = ()
     not_found: ClassVar[type[NotFound]] = NotFound
     lookup_field = "id"
     # No colon, which begins a method's name, and no character that a database refuses.

@@ -13,7 +13,7 @@ from django.core.exceptions import ImproperlyConfigured, ValidationError
 
 from filterlang.diagnosis import closest
 from filterlang.errors import Code, FilterError
-from filterlang.filters import EnumField, Int64Field, LabelsField
+from filterlang.filters import EnumField, IdentifierField, Int64Field, LabelsField
 from filterlang.nodes import Value
 
 EQUALITY: Final = ("=", "!=", "IN", "NOT IN")
@@ -158,6 +158,14 @@ class StringType(FieldType):
         return f"quote the value: '{text}'"
 
 
+class IdentifierType(StringType):
+    """Any text, as a whole."""
+
+    name = "identifier"
+    form_field = IdentifierField
+    operators = EQUALITY
+
+
 class LabelType(StringType):
     """The value under one key of a ``LabelsFilter``, which may be absent."""
 
@@ -168,7 +176,16 @@ class LabelType(StringType):
 
 _TYPES: Final[dict[type, type[FieldType]]] = {
     kind.form_field: kind
-    for kind in (UUIDType, EnumType, BooleanType, IntegerType, TimestampType, StringType, LabelType)
+    for kind in (
+        UUIDType,
+        EnumType,
+        BooleanType,
+        IntegerType,
+        TimestampType,
+        StringType,
+        IdentifierType,
+        LabelType,
+    )
 }
 
 

@@ -42,6 +42,16 @@ class EnumFilter(Filter):  # type: ignore[misc]  # django-filter has no types
     field_class = EnumField
 
 
+class IdentifierField(forms.CharField):
+    """Text that is only ever compared as a whole."""
+
+
+class IdentifierFilter(Filter):  # type: ignore[misc]  # django-filter has no types
+    """A column of identifiers, of which an index finds one but no piece of one."""
+
+    field_class = IdentifierField
+
+
 class Int64Field(forms.IntegerField):
     """An integer within int64, or within ``min_value`` and ``max_value``."""
 

@@ -18,18 +18,20 @@ from django.db.models import lookups
 
 #: Clocks are set back, and an id generator then stays ahead; never by a day.
 TOLERANCE: Final = dt.timedelta(days=1)
+# The constraint rounds: SQLite's clock functions count whole seconds.
+_ROUNDED: Final = dt.timedelta(seconds=1)
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _LAST: Final = 2**48 - 1
 
 
 def first_id(moment: dt.datetime) -> uuid.UUID:
     """Return the id that none of a state created at the moment, or later, comes before."""
-    return uuid.UUID(int=_milliseconds(moment, -TOLERANCE) << 80)
+    return uuid.UUID(int=_milliseconds(moment, -TOLERANCE - _ROUNDED) << 80)
 
 
 def last_id(moment: dt.datetime) -> uuid.UUID:
     """Return the id that none of a state created at the moment, or earlier, comes after."""
-    return uuid.UUID(int=(_milliseconds(moment, TOLERANCE) + 1 << 80) - 1)
+    return uuid.UUID(int=(_milliseconds(moment, TOLERANCE + _ROUNDED) + 1 << 80) - 1)
 
 
 def _milliseconds(moment: dt.datetime, tolerance: dt.timedelta) -> int:

@@ -2,7 +2,7 @@
 
 from django_filters import BooleanFilter, CharFilter, FilterSet, IsoDateTimeFilter, UUIDFilter
 
-from filterlang.filters import IntegerFilter
+from filterlang.filters import IdentifierFilter, IntegerFilter
 
 
 class StateFilters(FilterSet):  # type: ignore[misc]  # django-filter has no types
@@ -14,7 +14,7 @@ class StateFilters(FilterSet):  # type: ignore[misc]  # django-filter has no typ
     application_id = UUIDFilter()
     id = UUIDFilter()
     serial = IntegerFilter()
-    lineage = CharFilter()
+    lineage = IdentifierFilter()
     size_bytes = IntegerFilter()
     created_at = IsoDateTimeFilter()
     updated_at = IsoDateTimeFilter()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 from collections.abc import Iterator
 from typing import Any, Protocol
 
@@ -39,6 +40,22 @@ class ApiClient(Client):
         )
         self.secret = secret
         self.token = token
+
+    def send(self, method: str, path: str, body: Any = None) -> Any:
+        """Send a body as JSON."""
+        content = b"" if body is None else json.dumps(body).encode()
+        return self.generic(method, path, content, "application/json")
+
+    def items(self, path: str, name: str, page_size: int = 100, **query: str) -> list[Any]:
+        """Return all the items of a list, page after page."""
+        items, token = [], ""
+        while True:
+            answer = self.get(path, {**query, "page_size": page_size, "page_token": token})
+            assert answer.status_code == 200, answer.content
+            items += answer.json()[name]
+            token = answer.json()["next_page_token"]
+            if not token:
+                return items
 
 
 class ClientWith(Protocol):

@@ -1,8 +1,9 @@
 """Pages by keyset: never OFFSET, never COUNT, and page 5,000 costs what page 1 costs.
 
 A view says ``page_key``, the columns by which its list is ordered. Together they are unique, an
-index serves them, and they are all ascending or all descending (``("-id",)``). ``resource_plural``
-is the list's name in the answer; ``list_parameters`` are query parameters that the view itself
+index serves them, and they are all ascending or all descending (``("-id",)``). ``page_columns`` are
+those that have an index of their own which ends with that key. ``resource_plural`` is the list's
+name in the answer; ``list_parameters`` are query parameters that the view itself
 reads, beside those of its filters.
 """
 
@@ -21,6 +22,7 @@ from rest_framework.exceptions import APIException
 from rest_framework.pagination import BasePagination
 from rest_framework.response import Response
 
+from infra_service.api.leading import ordered, replanned
 from infra_service.api.rendering import ListReader
 
 if TYPE_CHECKING:
@@ -85,8 +87,10 @@ class KeysetPagination(BasePagination):
             queryset = queryset.filter(
                 _beyond(columns, _position(token, scope, len(columns)), queryset, descending)
             )
+        queryset = ordered(queryset, getattr(view, "page_columns", ()), view.page_key)
         reader = ListReader(queryset, view, columns)
-        rows = list(reader.queryset.order_by(*view.page_key)[: size + 1])
+        with replanned():
+            rows = list(reader.queryset[: size + 1])
         self._next = _sign(rows[size - 1], columns, scope) if len(rows) > size else ""
         self._written = reader.texts(rows[:size]) if reader.written else None
         # Nothing is left for the serializer to do when the database has written the rows.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from django.db import connection, transaction
 from django.db.models import JSONField
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 #: Rows of a transaction: a run that was stopped is continued by the next.
-BATCH: Final = 10_000
+BATCH = 10_000
+# VACUUM also marks the new rows as visible to all, which their first reader would have to do.
+_STATISTICS = "VACUUM (ANALYZE)"
 
 
 def batches(total: int) -> Iterator[range]:
@@ -70,6 +72,4 @@ def refresh_statistics(*models: type[Model]) -> None:
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             for model in models:
-                cursor.execute(
-                    f"VACUUM (ANALYZE) {connection.ops.quote_name(model._meta.db_table)}"
-                )
+                cursor.execute(f"{_STATISTICS} {connection.ops.quote_name(model._meta.db_table)}")

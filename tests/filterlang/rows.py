@@ -3,7 +3,7 @@
 from django.db import models
 from django_filters import BooleanFilter, CharFilter, FilterSet, IsoDateTimeFilter, UUIDFilter
 
-from filterlang.filters import EnumFilter, IntegerFilter, LabelsFilter
+from filterlang.filters import EnumFilter, IdentifierFilter, IntegerFilter, LabelsFilter
 
 KINDS = ("Deployment", "StatefulSet", "DaemonSet")
 HEALTHS = ("WORKLOAD_HEALTH_STATUS_UNSPECIFIED", "HEALTHY", "DEGRADED", "ERROR")
@@ -39,4 +39,5 @@ class RowFilters(FilterSet):
     created_at = IsoDateTimeFilter()
     locked = BooleanFilter(field_name="lock_id", lookup_expr="isnull", exclude=True)
     paused = BooleanFilter()
+    serial_number = IdentifierFilter(field_name="name")
     labels = LabelsFilter()

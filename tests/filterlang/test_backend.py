@@ -97,6 +97,7 @@ def test_the_openapi_parameter():
         "| `created_at` | timestamp | `=` `!=` `<` `<=` `>` `>=` `BETWEEN` `IN` `NOT IN` |",
         "| `locked` | boolean | `=` `!=` |",
         "| `paused` | boolean | `=` `!=` |",
+        "| `serial_number` | identifier | `=` `!=` `IN` `NOT IN` |",
         (
             "| `labels['<key>']` | label | `=` `!=` `IN` `NOT IN` `~=` `CONTAINS` `STARTS_WITH` "
             "`ENDS_WITH` `EXISTS` `IS NULL` `IS NOT NULL` |"

@@ -8,7 +8,8 @@ from filterlang.nodes import Term
 from tests.filterlang.rows import RowFilters
 
 FIELDS = field_set(RowFilters)
-ALL = "id, name, note, kind, health_status, size_bytes, created_at, locked, paused, labels['<key>']"
+ALL = "id, name, note, kind, health_status, size_bytes, created_at, locked, paused, "
+ALL += "serial_number, labels['<key>']"
 
 
 def refused(name, operator="="):
@@ -32,6 +33,7 @@ def test_a_field_set_is_what_the_filterset_declares():
         "created_at": ("timestamp", "created_at", "created_at__exact", False),
         "locked": ("boolean", "lock_id", "lock_id__isnull", True),
         "paused": ("boolean", "paused", "paused__exact", False),
+        "serial_number": ("identifier", "name", "name__exact", False),
         "labels": ("label", "labels", "labels__exact", False),
     }
 
@@ -83,6 +85,7 @@ TEXT = [*EQUALITY, "~=", "CONTAINS", "STARTS_WITH", "ENDS_WITH"]
         ("id", "uuid", EQUALITY),
         ("kind", "enum", EQUALITY),
         ("paused", "boolean", ["=", "!="]),
+        ("serial_number", "identifier", ["=", "!=", "IN", "NOT IN"]),
         ("size_bytes", "integer", ORDER),
         ("created_at", "timestamp", ORDER),
         ("name", "string", TEXT),

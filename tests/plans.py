@@ -1,0 +1,83 @@
+"""What PostgreSQL does for a request: each statement's plan for its own values."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db import connection
+from django.db.models import Model
+
+
+@dataclass
+class Plan:
+    """One statement's plan, as EXPLAIN (FORMAT JSON) tells it."""
+
+    sql: str
+    root: dict[str, Any]
+    milliseconds: float | None = None
+
+    def nodes(self) -> list[dict[str, Any]]:
+        """Return every node of the plan, from the root down."""
+        found, waiting = [], [self.root]
+        while waiting:
+            node = waiting.pop(0)
+            found.append(node)
+            waiting += node.get("Plans", [])
+        return found
+
+    @property
+    def types(self) -> list[str]:
+        return [node["Node Type"] for node in self.nodes()]
+
+    @property
+    def indexes(self) -> list[str]:
+        return [node["Index Name"] for node in self.nodes() if "Index Name" in node]
+
+    @property
+    def rows_read(self) -> int:
+        """How many rows were looked at, those that a filter then removed included."""
+        return sum(
+            (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"]
+            for node in self.nodes()
+            if "Relation Name" in node
+        )
+
+
+@dataclass
+class Plans:
+    """The plans of the statements on one table."""
+
+    table: str
+    analyze: bool = False
+    found: list[Plan] = field(default_factory=list)
+
+    def __call__(
+        self, execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any
+    ) -> Any:
+        if not many and sql.startswith("SELECT") and f'FROM "{self.table}"' in sql:
+            options = "ANALYZE, TIMING OFF, FORMAT JSON" if self.analyze else "FORMAT JSON"
+            with connection.cursor().cursor as cursor:
+                cursor.execute(f"EXPLAIN ({options}) {sql}", params)
+                ((answer,),) = cursor.fetchall()
+            told = (json.loads(answer) if isinstance(answer, str) else answer)[0]
+            self.found.append(Plan(sql, told["Plan"], told.get("Execution Time")))
+        return execute(sql, params, many, context)
+
+
+@contextlib.contextmanager
+def plans_of(table: str, *, analyze: bool = False) -> Iterator[list[Plan]]:
+    """Collect the plans of what the block reads from the table."""
+    plans = Plans(table, analyze)
+    with connection.execute_wrapper(plans):
+        yield plans.found
+
+
+def analyze(*models: type[Model]) -> None:
+    """Tell the planner what is in the tables."""
+    with connection.cursor() as cursor:
+        for model in models:
+            cursor.execute(f"ANALYZE {connection.ops.quote_name(model._meta.db_table)}")

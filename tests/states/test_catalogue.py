@@ -1,0 +1,290 @@
+"""/api/v1/applications, /components and /environments; what moves with a component."""
+
+import uuid
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from apikeys.audit import Actor
+from apikeys.models import AuditEvent
+from states import actions, catalogue
+from states.models import Application, Component, Environment, State
+from tests.conftest import LONG_AGO, ApiClient, ClientWith, error_reason
+
+MOMENT = "%Y-%m-%dT%H:%M:%S.%fZ"
+KINDS = {"application": Application, "component": Component, "environment": Environment}
+ACTOR = Actor(name="test")
+
+
+@pytest.fixture
+def admin(client_with: ClientWith) -> ApiClient:
+    return client_with("state:read", "state:write", "state:admin")
+
+
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def path(kind: str, entry: Any = None) -> str:
+    return f"/api/v1/{kind}s" + (f"/{entry.pk}" if entry else "")
+
+
+def shown(entry: Any) -> dict[str, Any]:
+    fields = {"id": str(entry.pk), "name": entry.name}
+    if isinstance(entry, Component):
+        fields["application_id"] = entry.application_id and str(entry.application_id)
+    for name in ("created_at", "updated_at"):
+        fields[name] = getattr(entry, name).strftime(MOMENT)
+    return fields
+
+
+def test_create(admin: ApiClient, kind: str) -> None:
+    answer = admin.send("POST", path(kind), {kind: {"name": " billing "}})
+
+    entry = KINDS[kind]._default_manager.get()
+    assert (answer.status_code, answer.json()) == (201, {kind: shown(entry)})
+    assert entry.name == "billing"
+    event = AuditEvent.objects.get(resource_id=str(entry.pk))
+    assert (event.action, event.details) == (f"{kind}.create", {"name": "billing"})
+
+
+def test_create_a_component_of_an_application(admin: ApiClient) -> None:
+    application = Application.objects.create(name="shop")
+    fields = {"name": "dns", "application_id": str(application.pk)}
+    answer = admin.send("POST", "/api/v1/components", {"component": fields})
+
+    assert answer.status_code == 201
+    assert answer.json()["component"]["application_id"] == str(application.pk)
+
+
+def test_get_and_list(admin: ApiClient, kind: str) -> None:
+    entries = [KINDS[kind]._default_manager.create(name=name) for name in ("b", "a", "b")]
+
+    assert admin.get(path(kind, entries[0])).json() == {kind: shown(entries[0])}
+    answer = admin.get(path(kind)).json()
+    assert answer == {f"{kind}s": [shown(e) for e in entries], "next_page_token": ""}
+    for text, found in {
+        "field['name'] = 'b'": [entries[0], entries[2]],
+        "field['name'] CONTAINS 'a'": [entries[1]],
+        f"field['id'] = '{entries[1].pk}'": [entries[1]],
+    }.items():
+        for size in (1, 100):
+            items = admin.items(path(kind), f"{kind}s", page_size=size, filter=text)
+            assert items == [shown(entry) for entry in found]
+
+
+def test_components_of_an_application(admin: ApiClient) -> None:
+    application = Application.objects.create()
+    component = Component.objects.create(application=application)
+    Component.objects.create()
+
+    text = f"field['application_id'] = '{application.pk}'"
+    assert admin.items("/api/v1/components", "components", filter=text) == [shown(component)]
+
+
+def test_rename(admin: ApiClient, kind: str) -> None:
+    entry = KINDS[kind]._default_manager.create(name="a")
+    KINDS[kind]._default_manager.update(updated_at=LONG_AGO)
+    answer = admin.send("PATCH", path(kind, entry), {kind: {"name": "b"}, "update_mask": "name"})
+
+    entry.refresh_from_db()
+    assert (answer.status_code, answer.json()) == (200, {kind: shown(entry)})
+    assert entry.name == "b"
+    assert entry.updated_at > LONG_AGO
+    event = AuditEvent.objects.get(resource_id=str(entry.pk))
+    assert (event.action, event.details) == (f"{kind}.update", {"name": {"from": "a", "to": "b"}})
+
+
+def test_nothing_to_change(admin: ApiClient, kind: str) -> None:
+    entry = KINDS[kind]._default_manager.create(name="a")
+
+    for body in ({}, {kind: {"name": "a"}}, {kind: {"id": str(uuid.uuid4())}}):
+        answer = admin.send("PATCH", path(kind, entry), body)
+        assert (answer.status_code, answer.json()) == (200, {kind: shown(entry)})
+    assert not AuditEvent.objects.filter(resource_id=str(entry.pk)).exists()
+
+
+@pytest.mark.parametrize(
+    ("fields", "field", "reason"),
+    [
+        ({}, "component.name", "REQUIRED"),
+        ({"name": ""}, "component.name", "BLANK"),
+        ({"name": None}, "component.name", "NULL"),
+        ({"name": 5}, "component.name", "INVALID"),
+        ({"name": "x" * 201}, "component.name", "MAX_LENGTH"),
+        ({"name": "x", "nam": "y"}, "component.nam", "UNKNOWN_FIELD"),
+        ({"name": "x", "application_id": "y"}, "component.application_id", "INVALID"),
+        (
+            {"name": "x", "application_id": str(uuid.uuid4())},
+            "component.application_id",
+            "UNKNOWN_APPLICATION",
+        ),
+    ],
+)
+def test_what_is_refused(admin: ApiClient, fields: Any, field: str, reason: str) -> None:
+    answer = admin.send("POST", "/api/v1/components", {"component": fields})
+
+    assert (answer.status_code, error_reason(answer)) == (400, "INVALID_FIELDS")
+    violations = answer.json()["error"]["details"][1]["field_violations"]
+    assert [(v["field"], v["reason"]) for v in violations] == [(field, reason)]
+    assert not Component.objects.exists()
+
+
+def test_none_of_this_id(admin: ApiClient, kind: str) -> None:
+    for entry_id in (uuid.uuid4(), "x"):
+        for method in ("GET", "PATCH"):
+            answer = admin.send(method, f"{path(kind)}/{entry_id}", {})
+            assert answer.status_code == 404
+            assert error_reason(answer) == f"{kind.upper()}_NOT_FOUND"
+
+
+def test_who_may(anonymous: Client, client_with: ClientWith, kind: str) -> None:
+    entry = KINDS[kind]._default_manager.create(name="a")
+    writer, reader = client_with("state:write"), client_with("state:read")
+    body = {kind: {"name": "b"}}
+
+    assert anonymous.get(path(kind)).status_code == 401
+    for client, method, where, status in [
+        (writer, "GET", path(kind), 403),
+        (writer, "GET", path(kind, entry), 403),
+        (writer, "POST", path(kind), 201),
+        (writer, "PATCH", path(kind, entry), 403),
+        (reader, "GET", path(kind), 200),
+        (reader, "POST", path(kind), 403),
+        (reader, "PATCH", path(kind, entry), 403),
+        (client_with("state:admin"), "PATCH", path(kind, entry), 200),
+        (client_with("state:admin"), "DELETE", path(kind, entry), 405),
+    ]:
+        assert client.send(method, where, body).status_code == status, (method, where)
+
+
+def seen(client: ApiClient, kind: str) -> list[str]:
+    return [entry["name"] for entry in client.items(path(kind), f"{kind}s")]
+
+
+def test_bound_tokens(client_with: ClientWith) -> None:
+    shop, bank = (Application.objects.create(name=name) for name in ("shop", "bank"))
+    mine = Component.objects.create(name="mine", application=shop)
+    other = Component.objects.create(name="other", application=bank)
+    staging, production = (Environment.objects.create(name=n) for n in ("staging", "production"))
+    scopes = ("state:read", "state:write", "state:admin")
+    of_component = client_with(*scopes, bound_component_ids=[str(mine.pk)])
+    of_environment = client_with(*scopes, bound_environment_ids=[str(staging.pk)])
+    of_cluster = client_with(*scopes, bound_cluster_id=uuid.uuid4())
+
+    assert [seen(of_component, kind) for kind in KINDS] == [
+        ["shop"],
+        ["mine"],
+        ["staging", "production"],
+    ]
+    assert [seen(of_environment, kind) for kind in KINDS] == [
+        ["shop", "bank"],
+        ["mine", "other"],
+        ["staging"],
+    ]
+    assert [seen(of_cluster, kind) for kind in KINDS] == [[], [], []]
+
+    for client, method, entry, kind, status in [
+        (of_component, "PATCH", mine, "component", 200),
+        (of_component, "PATCH", other, "component", 404),
+        (of_component, "POST", None, "component", 403),
+        (of_component, "PATCH", shop, "application", 403),
+        (of_component, "PATCH", bank, "application", 404),
+        (of_component, "POST", None, "application", 403),
+        (of_component, "POST", None, "environment", 201),
+        (of_environment, "PATCH", staging, "environment", 200),
+        (of_environment, "PATCH", production, "environment", 404),
+        (of_environment, "POST", None, "environment", 403),
+        (of_environment, "POST", None, "component", 201),
+        (of_cluster, "POST", None, "application", 403),
+        (of_cluster, "GET", shop, "application", 404),
+    ]:
+        answer = client.send(method, path(kind, entry), {kind: {"name": "new"}})
+        assert answer.status_code == status, (method, kind)
+        if status == 403:
+            assert error_reason(answer) == "BINDING_INSUFFICIENT"
+
+    to_bank = {"component": {"application_id": str(bank.pk)}}
+    answer = of_component.send("PATCH", path("component", mine), to_bank)
+    assert (answer.status_code, error_reason(answer)) == (400, "INVALID_FIELDS")
+
+
+@pytest.fixture
+def moving(db: None) -> tuple[Component, Application, Application]:
+    old, new = Application.objects.create(name="old"), Application.objects.create(name="new")
+    component = Component.objects.create(name="dns", application=old)
+    for _ in range(2):
+        actions.find_or_register(
+            component_id=component.pk, environment_id=uuid.uuid4(), actor=ACTOR
+        )
+    other = Component.objects.create(application=old)
+    actions.find_or_register(component_id=other.pk, environment_id=uuid.uuid4(), actor=ACTOR)
+    return component, old, new
+
+
+def states_of(client: ApiClient, application: Application) -> set[str]:
+    text = f"field['application_id'] = '{application.pk}'"
+    return {s["component_id"] for s in client.items("/api/v1/states", "states", filter=text)}
+
+
+def test_the_states_of_a_component_move_with_it(
+    admin: ApiClient, moving: tuple[Component, Application, Application]
+) -> None:
+    component, old, new = moving
+    where = path("component", component)
+
+    answer = admin.send("PATCH", where, {"component": {"application_id": str(new.pk)}})
+    assert answer.json()["component"]["application_id"] == str(new.pk)
+    assert states_of(admin, new) == {str(component.pk)}
+    assert str(component.pk) not in states_of(admin, old)
+    assert len(states_of(admin, old)) == 1
+    event = AuditEvent.objects.get(action="component.update")
+    assert event.details == {"application_id": {"from": str(old.pk), "to": str(new.pk)}}
+
+    answer = admin.send("PATCH", where, {"component": {"application_id": None}})
+    assert answer.json()["component"]["application_id"] is None
+    assert states_of(admin, new) == set()
+    assert State.objects.filter(component=component, application=None).count() == 2
+
+
+def test_a_state_that_is_registered_after_a_move(
+    admin: ApiClient, moving: tuple[Component, Application, Application]
+) -> None:
+    component, _, new = moving
+    catalogue.change(
+        model=Component,
+        entry_id=component.pk,
+        changes={"application_id": new.pk},
+        actor=ACTOR,
+    )
+    actions.find_or_register(component_id=component.pk, environment_id=uuid.uuid4(), actor=ACTOR)
+
+    assert State.objects.filter(component=component, application=new).count() == 3
+
+
+def test_a_move_costs_the_same_however_many_states(
+    admin: ApiClient, moving: tuple[Component, Application, Application]
+) -> None:
+    component, old, new = moving
+
+    def queries(application: Application) -> int:
+        with CaptureQueriesContext(connection) as captured:
+            catalogue.change(
+                model=Component,
+                entry_id=component.pk,
+                changes={"application_id": application.pk},
+                actor=ACTOR,
+            )
+        return len(captured)
+
+    first = queries(new)
+    for _ in range(4):
+        actions.find_or_register(
+            component_id=component.pk, environment_id=uuid.uuid4(), actor=ACTOR
+        )
+    assert queries(old) == first
+    assert not State.objects.filter(component=component).exclude(application=old).exists()

@@ -1,0 +1,252 @@
+"""GET /api/v1/states."""
+
+import datetime as dt
+import uuid
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from states.models import Application, Component, Environment, State
+from tests.conftest import ApiClient, ClientWith, error_reason
+from tests.states.conftest import Backend, document
+
+PATH = "/api/v1/states"
+MOMENT = "%Y-%m-%dT%H:%M:%S.%fZ"
+
+
+@pytest.fixture
+def reader(client_with: ClientWith) -> ApiClient:
+    return client_with("state:read")
+
+
+@pytest.fixture
+def catalogue(db: None) -> dict[str, list[Any]]:
+    """Two applications with two components each, two environments, and all eight states."""
+    applications = [Application.objects.create(name=name) for name in ("shop", "bank")]
+    components = [
+        Component.objects.create(name=f"{application.name}-{part}", application=application)
+        for application in applications
+        for part in ("network", "database")
+    ]
+    environments = [Environment.objects.create(name=name) for name in ("staging", "production")]
+    states = [
+        State.objects.create(component=c, environment=e, application=c.application)
+        for c in components
+        for e in environments
+    ]
+    return {
+        "applications": applications,
+        "components": components,
+        "environments": environments,
+        "states": states,
+    }
+
+
+def listed(reader: ApiClient, text: str = "") -> list[str]:
+    """Return the ids that a filter selects."""
+    return [state["id"] for state in reader.items(PATH, "states", filter=text)]
+
+
+def ids(*states: State) -> list[str]:
+    return [str(state.pk) for state in states]
+
+
+def test_nothing(reader: ApiClient) -> None:
+    answer = reader.get(PATH)
+
+    assert (answer.status_code, answer.content) == (200, b'{"states":[],"next_page_token":""}')
+    assert answer["Content-Type"] == "application/json"
+
+
+def test_a_pushed_state(backend: Backend, reader: ApiClient) -> None:
+    body = document(7)
+    backend.push(body)
+
+    state = backend.record
+    assert reader.get(PATH).json() == {
+        "states": [
+            {
+                "id": str(state.pk),
+                "component_id": str(backend.component_id),
+                "environment_id": str(backend.environment_id),
+                "serial": 7,
+                "md5": state.md5,
+                "lineage": state.lineage,
+                "size_bytes": len(body),
+                "created_at": state.created_at.strftime(MOMENT),
+                "updated_at": state.updated_at.strftime(MOMENT),
+            }
+        ],
+        "next_page_token": "",
+    }
+
+
+def test_a_locked_state_that_was_never_pushed(
+    backend: Backend, reader: ApiClient, lock_id: uuid.UUID
+) -> None:
+    backend.lock(lock_id, Who='ada "the first" \\ \u2028 \x01', Version="1.11.4")
+
+    state = backend.record
+    assert state.lock_acquired_at is not None
+    (shown,) = reader.get(PATH).json()["states"]
+    assert list(shown.items()) == [
+        ("id", str(state.pk)),
+        ("component_id", str(backend.component_id)),
+        ("environment_id", str(backend.environment_id)),
+        ("serial", None),
+        ("md5", None),
+        ("lineage", None),
+        ("size_bytes", None),
+        (
+            "lock",
+            {
+                "lock_id": str(lock_id),
+                "operation": "OperationTypeApply",
+                "who": 'ada "the first" \\ \u2028 \x01',
+                "version": "1.11.4",
+                "acquired_at": state.lock_acquired_at.strftime(MOMENT),
+            },
+        ),
+        ("created_at", state.created_at.strftime(MOMENT)),
+        ("updated_at", state.updated_at.strftime(MOMENT)),
+    ]
+
+
+def test_deleted_states_are_hidden(backend: Backend, admin: Backend, reader: ApiClient) -> None:
+    backend.push(document(1))
+    admin.delete()
+
+    assert listed(reader) == []
+
+
+def test_in_the_order_of_creation_page_by_page(
+    reader: ApiClient, catalogue: dict[str, list[Any]]
+) -> None:
+    expected = ids(*catalogue["states"])
+
+    for size in (1, 3, 4, 8, 100):
+        assert [s["id"] for s in reader.items(PATH, "states", page_size=size)] == expected
+
+
+def test_the_filters_of_the_spec(reader: ApiClient, catalogue: dict[str, list[Any]]) -> None:
+    states = catalogue["states"]
+    shop, bank = catalogue["applications"]
+    staging, production = catalogue["environments"]
+    network = catalogue["components"][0]
+
+    assert listed(reader, f"field['component_id'] = '{network.pk}'") == ids(*states[:2])
+    assert listed(reader, f"field['environment_id'] = '{staging.pk}'") == ids(*states[::2])
+    assert listed(reader, f"field['application_id'] = '{shop.pk}'") == ids(*states[:4])
+    both = f"field['application_id'] = '{bank.pk}' AND field['environment_id'] = '{production.pk}'"
+    assert listed(reader, both) == ids(states[5], states[7])
+    assert listed(reader, f"field['component_id'] = '{uuid.uuid4()}'") == []
+
+
+def test_the_other_filters(backend: Backend, reader: ApiClient, lock_id: uuid.UUID) -> None:
+    backend.push(document(7))
+    backend.lock(lock_id)
+    other = Backend(backend.client)
+    other.push(document(8, lineage="other", more="x" * 500))
+    first, second = backend.record, other.record
+
+    for text, expected in {
+        f"field['id'] = '{first.pk}'": [first],
+        "field['serial'] = 7": [first],
+        "field['serial'] > 7": [second],
+        "field['serial'] BETWEEN 7 AND 8": [first, second],
+        "field['lineage'] = 'other'": [second],
+        "field['lineage'] != 'other'": [first],
+        "field['size_bytes'] > 500": [second],
+        f"field['size_bytes'] = {first.size_bytes}": [first],
+        f"field['created_at'] > '{first.created_at.isoformat()}'": [second],
+        f"field['updated_at'] <= '{first.updated_at.isoformat()}'": [first],
+        "field['locked'] = true": [first],
+        "field['locked'] = false": [second],
+        f"field['serial'] = 8 OR field['id'] = '{first.pk}'": [first, second],
+        f"NOT (field['serial'] = 7 AND field['id'] = '{first.pk}')": [second],
+    }.items():
+        assert listed(reader, text) == ids(*expected), text
+
+
+def test_a_lineage_is_compared_as_a_whole(reader: ApiClient) -> None:
+    answer = reader.get(PATH, {"filter": "field['lineage'] CONTAINS 'x'"})
+
+    assert (answer.status_code, error_reason(answer)) == (400, "INVALID_FILTER")
+
+
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        ({"filter": "field['nam'] = 'x'"}, "INVALID_FILTER"),
+        ({"page_size": "101"}, "INVALID_FIELDS"),
+        ({"page_size": "-1"}, "INVALID_FIELDS"),
+        ({"page_token": "x"}, "INVALID_PAGE_TOKEN"),
+        ({"filters": "x"}, "INVALID_FIELDS"),
+    ],
+)
+def test_what_is_refused(reader: ApiClient, query: dict[str, str], reason: str) -> None:
+    answer = reader.get(PATH, query)
+
+    assert (answer.status_code, error_reason(answer)) == (400, reason)
+
+
+def test_who_may(anonymous: Client, client_with: ClientWith) -> None:
+    assert error_reason(anonymous.get(PATH)) == "CREDENTIALS_MISSING"
+    answer = client_with("cluster:read").get(PATH)
+    assert (answer.status_code, error_reason(answer)) == (403, "SCOPE_INSUFFICIENT")
+    answer = client_with("state:read").post(PATH)
+    assert (answer.status_code, error_reason(answer)) == (405, "METHOD_NOT_ALLOWED")
+
+
+def test_a_bound_token_sees_what_is_inside(
+    client_with: ClientWith, catalogue: dict[str, list[Any]]
+) -> None:
+    states = catalogue["states"]
+    component, environment = states[2].component_id, states[2].environment_id
+
+    def seen(**binding: Any) -> list[str]:
+        return listed(client_with("state:read", **binding))
+
+    of_component = {"bound_component_ids": [str(component)]}
+    of_environment = {"bound_environment_ids": [str(environment)]}
+    assert seen(**of_component) == ids(*states[2:4])
+    assert seen(**of_environment) == ids(*states[::2])
+    assert seen(**of_component, **of_environment) == ids(states[2])
+    assert seen(bound_cluster_id=uuid.uuid4()) == []
+
+
+def test_queries_do_not_grow_with_the_rows(
+    reader: ApiClient, catalogue: dict[str, list[Any]]
+) -> None:
+    def queries() -> int:
+        with CaptureQueriesContext(
+            connection,
+        ) as captured:
+            assert reader.get(PATH, {"filter": "field['locked'] = false"}).status_code == 200
+        return len(captured)
+
+    reader.get(PATH)  # the token's use is noted once a minute
+    assert queries() == 2
+    for environment in [Environment.objects.create() for _ in range(2)]:
+        for component in catalogue["components"]:
+            State.objects.create(component=component, environment=environment)
+    assert queries() == 2
+
+
+def test_a_page_is_what_was_there_when_it_was_read(
+    reader: ApiClient, catalogue: dict[str, list[Any]]
+) -> None:
+    """States that come and go between two pages neither repeat nor hide others."""
+    states = catalogue["states"]
+    first = reader.get(PATH, {"page_size": 4}).json()
+    State.objects.filter(pk__in=[states[1].pk, states[5].pk]).update(deleted_at=timezone.now())
+    State.objects.filter(pk=states[0].pk).update(updated_at=timezone.now() + dt.timedelta(1))
+
+    rest = reader.get(PATH, {"page_token": first["next_page_token"]}).json()
+
+    assert [s["id"] for s in rest["states"]] == ids(states[4], states[6], states[7])
+    assert rest["next_page_token"] == ""

@@ -1,0 +1,114 @@
+"""What PostgreSQL reads for a page of states: an index, and no more rows than the page has."""
+
+import pytest
+from django.db import connection
+
+from infra_service.demo.states import load_states
+from states.models import Application, Component, Environment, State
+from tests.conftest import ApiClient, ClientWith
+from tests.plans import Plan, analyze, plans_of
+
+pytestmark = pytest.mark.skipif(
+    connection.vendor != "postgresql", reason="about PostgreSQL's planner"
+)
+
+PATH = "/api/v1/states"
+STATES = 20_000
+NEWEST = 2_000
+
+
+@pytest.fixture
+def reader(client_with: ClientWith) -> ApiClient:
+    """A reader of 20,000 states, the last tenth in an environment and an application of its own."""
+    load_states(STATES, lambda _done: None)
+    newest = State.objects.order_by("-id")[:NEWEST].values("pk")
+    environments = [Environment.objects.create(name=f"new-{turn}") for turn in range(4)]
+    application = Application.objects.create(name="new")
+    for turn, environment in enumerate(environments):
+        # Each component has four states; the four environments keep them apart.
+        last = [
+            state.pk
+            for at, state in enumerate(State.objects.filter(pk__in=newest).order_by("id"))
+            if at % 4 == turn
+        ]
+        State.objects.filter(pk__in=last).update(environment=environment, application=application)
+    analyze(Application, Component, Environment, State)
+    return client_with("state:read")
+
+
+def plan(reader: ApiClient, text: str, **query: str) -> Plan:
+    with plans_of("states_state", analyze=True) as plans:
+        answer = reader.get(PATH, {"filter": text, "page_size": "100", **query})
+    assert answer.status_code == 200, answer.content
+    (found,) = plans
+    assert "Seq Scan" not in found.types, text
+    assert found.indexes, text
+    return found
+
+
+def test_each_filter_is_served_by_an_index(reader: ApiClient) -> None:
+    first, middle, last = (State.objects.order_by("id")[n] for n in (0, STATES // 2, STATES - 1))
+    new = f"field['application_id'] = '{last.application_id}'"
+    rare = Environment.objects.get(name="sandbox").pk
+    at_once = 101
+    for text, rows in {
+        "": at_once,
+        f"field['component_id'] = '{middle.component_id}'": 4,
+        f"field['component_id'] = '{last.component_id}'": 4,
+        f"field['environment_id'] = '{first.environment_id}'": at_once,
+        # The newest of all: walking the primary key would read 18,000 rows before the first.
+        f"field['environment_id'] = '{last.environment_id}'": at_once,
+        f"field['environment_id'] = '{rare}'": at_once,
+        f"field['application_id'] = '{middle.application_id}'": at_once,
+        new: at_once,
+        # Believed to be few, so they are sorted; never more than these two have in common.
+        f"{new} AND field['environment_id'] = '{last.environment_id}'": NEWEST // 4,
+        f"{new} AND field['environment_id'] = '{first.environment_id}'": at_once,
+        f"{new} AND field['component_id'] = '{last.component_id}'": 4,
+        f"field['component_id'] = '{middle.component_id}' "
+        f"AND field['environment_id'] = '{middle.environment_id}'": 1,
+        f"field['id'] = '{middle.pk}'": 1,
+        f"field['lineage'] = '{last.lineage}'": 1,
+        "field['serial'] = 1": at_once,
+        "field['serial'] = 99999": 0,
+        "field['serial'] > 99999": 0,
+        f"field['size_bytes'] = {first.size_bytes}": at_once,
+        "field['size_bytes'] > 999999": 0,
+        "field['updated_at'] > '2099-01-01T00:00:00Z'": 0,
+        "field['updated_at'] < '2025-01-01T00:10:00Z'": at_once,
+        "field['locked'] = true": at_once,
+        "field['locked'] = false": 200,
+        f"{new} AND field['locked'] = true": NEWEST,
+        f"field['environment_id'] = '{rare}' AND field['serial'] = 99999": 0,
+    }.items():
+        assert plan(reader, text).rows_read <= rows, text
+
+
+def test_the_newest_and_the_last_pages(reader: ApiClient) -> None:
+    # 1. A time bounds the primary key to within a day, in which the demo data has 8,640 states.
+    last = State.objects.order_by("id")[STATES - 50]
+    found = plan(reader, f"field['created_at'] >= '{last.created_at.isoformat()}'")
+    assert found.indexes == ["states_state_pkey"]
+    assert found.rows_read <= 8_640 + 100
+    # 2. A late page costs what the first costs.
+    environment = State.objects.order_by("id")[0].environment_id
+    for text in ("", f"field['environment_id'] = '{environment}'"):
+        token = ""
+        for _ in range(30):
+            answer = reader.get(PATH, {"filter": text, "page_size": 100, "page_token": token})
+            token = answer.json()["next_page_token"]
+        assert plan(reader, text, page_token=token).rows_read <= 101
+
+
+@pytest.mark.django_db
+def test_a_page_is_planned_for_its_own_values(client_with: ClientWith) -> None:
+    """A plan that is to do for any value would walk the table for a rare one."""
+    reader = client_with("state:read")
+    for _ in range(12):
+        reader.get(PATH, {"filter": "field['serial'] > 0"})
+
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT statement FROM pg_prepared_statements")
+        prepared = [statement for (statement,) in cursor.fetchall()]
+    assert prepared, "the token's look-up is prepared, and stays so"
+    assert not [statement for statement in prepared if "CONCAT" in statement]

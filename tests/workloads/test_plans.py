@@ -1,0 +1,80 @@
+"""What PostgreSQL reads for a page of workloads: a cluster's rows at most, mostly only the page."""
+
+import pytest
+from django.db import connection
+
+from infra_service.demo.workloads import load_clusters, load_workloads
+from tests.conftest import ApiClient, ClientWith
+from tests.plans import Plan, analyze, plans_of
+from workloads.models import Cluster, Workload
+
+pytestmark = pytest.mark.skipif(
+    connection.vendor != "postgresql", reason="about PostgreSQL's planner"
+)
+
+CLUSTERS = 20
+IN_A_CLUSTER = 1_000
+
+
+@pytest.fixture
+def reader(client_with: ClientWith) -> ApiClient:
+    load_clusters(CLUSTERS)
+    load_workloads(CLUSTERS * IN_A_CLUSTER, CLUSTERS, lambda _done: None)
+    analyze(Cluster, Workload)
+    return client_with("cluster:read")
+
+
+def plan(reader: ApiClient, cluster: Cluster, text: str, **query: str) -> Plan:
+    with plans_of("workloads_workload", analyze=True) as plans:
+        answer = reader.get(
+            f"/api/v1/clusters/{cluster.pk}/workloads",
+            {"filter": text, "page_size": "10", **query},
+        )
+    assert answer.status_code == 200, answer.content
+    (found,) = plans
+    assert "Seq Scan" not in found.types, text
+    assert found.indexes, text
+    return found
+
+
+def test_each_filter_is_served_by_an_index(reader: ApiClient) -> None:
+    for cluster in (Cluster.objects.order_by("id")[3], Cluster.objects.order_by("-id")[0]):
+        one = Workload.objects.filter(cluster=cluster).order_by("namespace", "name")[500]
+        namespace = f"field['namespace'] = '{one.namespace}'"
+        instance = one.labels["app.kubernetes.io/instance"]
+        at_once, several = 11, 150
+        for text, rows in {
+            "": at_once,
+            namespace: at_once,
+            "field['kind'] = 'DaemonSet'": at_once,
+            "field['kind'] = 'Deployment'": at_once,
+            "field['health_status'] = 'HEALTHY'": at_once,
+            "field['health_status'] = 'DEGRADED'": at_once,
+            "field['health_status'] = 'UNSPECIFIED'": at_once,
+            f"field['name'] = '{one.name}'": 1,
+            f"field['name'] = '{one.name}' AND field['kind'] = '{one.kind}'": 1,
+            f"{namespace} AND field['name'] = '{one.name}'": 1,
+            f"{namespace} AND field['kind'] = 'DaemonSet'": several,
+            f"{namespace} AND field['health_status'] = 'ERROR'": several,
+            "field['kind'] = 'DaemonSet' AND field['health_status'] = 'UNSPECIFIED'": several,
+            "field['kind'] = 'Deployment' AND field['health_status'] = 'ERROR'": several,
+            "labels['team'] = 'data' AND field['health_status'] = 'ERROR'": several,
+            # What has no index of its own is looked for in the cluster.
+            f"labels['app.kubernetes.io/instance'] = '{instance}'": IN_A_CLUSTER,
+            "labels['nobody'] EXISTS": IN_A_CLUSTER,
+            "field['name'] CONTAINS 'nobody'": IN_A_CLUSTER,
+            "field['cpu_used_millicores'] > 99999999": IN_A_CLUSTER,
+            "labels['team'] = 'data' AND field['memory_used_bytes'] < 0": IN_A_CLUSTER,
+        }.items():
+            assert plan(reader, cluster, text).rows_read <= rows, text
+
+
+def test_a_late_page_costs_what_the_first_costs(reader: ApiClient) -> None:
+    cluster = Cluster.objects.order_by("id")[5]
+    path = f"/api/v1/clusters/{cluster.pk}/workloads"
+    for text in ("", "field['health_status'] = 'HEALTHY'", "field['kind'] = 'Deployment'"):
+        token = ""
+        for _ in range(60):
+            answer = reader.get(path, {"filter": text, "page_size": 10, "page_token": token})
+            token = answer.json()["next_page_token"]
+        assert plan(reader, cluster, text, page_token=token).rows_read <= 11
