@@ -149,7 +149,8 @@ class Collector:
                 next_snapshot = 0.0
                 pause = backoff.next_pause()
                 log.warning("report_failed", error=f"{type(error).__name__}: {error}")
-                connection.close_if_unusable_or_obsolete()
+                if isinstance(error, DatabaseFault):
+                    _drop_connection()
             stop.wait(pause)
 
     def _snapshot(self, mirror: Mirror) -> Synced:
@@ -184,3 +185,9 @@ class Collector:
         )
         applied = apply_report(cluster_id=self._cluster_id, report=report, actor=self._actor)
         return Synced(report.complete, len(records), applied, time.monotonic() - started)
+
+
+def _drop_connection() -> None:
+    """Have the next report take another connection; within a caller's transaction it cannot."""
+    if not connection.in_atomic_block:
+        connection.close()

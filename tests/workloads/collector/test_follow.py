@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.db import OperationalError
+from django.db import OperationalError, connection
 
 from tests.apiserver import (
     DEAD_METRICS,
@@ -58,7 +58,7 @@ def follow(collector: Collector, stop: threading.Event) -> Follow:
 
         collector.follow(stop, reported)
         assert enough(reports), reports
-        assert threading.active_count() < 20
+        assert not [t for t in threading.enumerate() if t.name.startswith("watch-")]
         return reports
 
     return run
@@ -265,3 +265,17 @@ def test_another_cluster_ends_it(
         collector.follow(stop, lambda _synced: None)
     assert len(stored(cluster)) == 1
     assert stop.is_set()
+
+
+@pytest.mark.parametrize("in_transaction", [True, False])
+def test_a_connection_that_failed_is_not_used_again(
+    monkeypatch: pytest.MonkeyPatch, in_transaction: bool
+) -> None:
+    calls: list[str] = []
+    wrapper = connection._connections[connection._alias]  # type: ignore[attr-defined]
+    monkeypatch.setattr(wrapper, "in_atomic_block", in_transaction)
+    monkeypatch.setattr(wrapper, "close", lambda: calls.append("close"))
+
+    sync._drop_connection()
+
+    assert calls == ([] if in_transaction else ["close"])
