@@ -85,6 +85,13 @@ class GrantExceeded(PermissionDenied):
             super().__init__("Your token is bound, and what it hands on must be within that.")
 
 
+class BindingInsufficient(PermissionDenied):
+    """The token is bound, and what is asked reaches beyond that."""
+
+    default_code = "BINDING_INSUFFICIENT"
+    default_detail = "Your token is bound, and this reaches beyond what it is bound to."
+
+
 class ApiKeyNotFound(NotFound):
     """No such key, another's, or outside the caller's binding."""
 

@@ -18,6 +18,8 @@ _port = os.environ.get("PORT", "8000")
 bind = os.environ.get("BIND", f"127.0.0.1:{_port}")
 # The kernel spreads connections over the workers.
 reuse_port = True
+# The most that gunicorn takes: a long filter is longer still when it is percent-encoded.
+limit_request_line = 8190
 keepalive = 75
 timeout = 120
 graceful_timeout = 30

@@ -21,12 +21,13 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=8000)
     port = parser.parse_args().port
     _refuse_taken_port(port)
+    os.umask(0o077)  # secrets and database are the owner's alone
     _write_secrets(Path(os.environ.get("VAR_DIR", _ROOT / "var")))
     os.environ["DJANGO_SETTINGS_MODULE"] = "infra_service.settings"
     _prepare_database()
     _introduce(port)
     sys.stdout.flush()
-    os.environ.setdefault("BIND", f"127.0.0.1:{port}")
+    os.environ["BIND"] = f"127.0.0.1:{port}"
     arguments = ["gunicorn", "-c", "python:infra_service.gunicorn", "infra_service.wsgi"]
     os.execv(sys.executable, [sys.executable, "-m", *arguments])  # noqa: S606 - our own server
 
@@ -47,7 +48,7 @@ def _refuse_taken_port(port: int) -> None:
 
 def _write_secrets(var: Path) -> None:
     """Generate the secrets once, readable by the owner alone; the environment may override them."""
-    var.mkdir(mode=0o700, parents=True, exist_ok=True)
+    var.mkdir(parents=True, exist_ok=True)
     path = var / "service.env"
     if path.exists():
         return
@@ -57,7 +58,6 @@ def _write_secrets(var: Path) -> None:
     )
     # Whole or not at all: a half-written key would lock the states up for ever.
     draft = var / "service.env.new"
-    draft.touch(mode=0o600)
     draft.write_text("\n".join(lines) + "\n")
     draft.rename(path)
 

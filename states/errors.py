@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rest_framework.exceptions import APIException, NotFound, PermissionDenied
+from rest_framework.exceptions import APIException, NotFound
 
 if TYPE_CHECKING:
     from states.lockinfo import LockInfo
@@ -40,13 +40,6 @@ class EnvironmentNotFound(NotFound):
 
     default_code = "ENVIRONMENT_NOT_FOUND"
     default_detail = "There is no such environment."
-
-
-class BindingInsufficient(PermissionDenied):
-    """The token is bound, and what is asked reaches beyond that."""
-
-    default_code = "BINDING_INSUFFICIENT"
-    default_detail = "Your token is bound, and this reaches beyond what it is bound to."
 
 
 class InvalidDocument(APIException):

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from apikeys.audit import Actor
 from apikeys.authentication import caller_of
+from apikeys.errors import BindingInsufficient
 from apikeys.permissions import ACCESS_TOKENS
 from apikeys.resources import ResourceViewSet
 from apikeys.scopes import Scope
 from states import catalogue
 from states.errors import (
     ApplicationNotFound,
-    BindingInsufficient,
     ComponentNotFound,
     EnvironmentNotFound,
     StateNotFound,

@@ -68,6 +68,12 @@ class LiveServer:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
+    @property
+    def pid(self) -> int:
+        """The process that started all others."""
+        assert self._process is not None
+        return self._process.pid
+
     def manage(self, *command: str) -> str:
         """Run a management command on the server's database and return what it prints."""
         return self.manage_all(command)[0]

@@ -50,7 +50,5 @@ def _unfolded(sent: Iterable[bytes]) -> Iterator[bytes]:
             except igzip_lib.IsalError as error:  # type: ignore[misc]  # its stub says that a class is an instance
                 raise InvalidGzip from error
             rest = member.unused_data if member.eof else member.unconsumed_tail
-    while not member.eof and (more := member.decompress(b"", _STEP)):
-        yield more
     if not member.eof:
         raise InvalidGzip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rest_framework.exceptions import APIException, NotFound, PermissionDenied
+from rest_framework.exceptions import APIException, NotFound
 
 
 class ClusterNotFound(NotFound):
@@ -19,10 +19,3 @@ class ClusterExists(APIException):
     rpc_status = "ALREADY_EXISTS"
     default_code = "CLUSTER_EXISTS"
     default_detail = "Another cluster has this name."
-
-
-class BindingInsufficient(PermissionDenied):
-    """The token is bound, and what is asked reaches beyond that."""
-
-    default_code = "BINDING_INSUFFICIENT"
-    default_detail = "Your token is bound, and this reaches beyond what it is bound to."

@@ -158,8 +158,6 @@ def _each(
         field = f"{name}.{index}"
         try:
             yield field, decoder.decode(raw)
-        except RecursionError:
-            faults.add(field, "Is nested too deeply.", "INVALID")
         except ValueError as error:
             faults.add_error(field, error)
 

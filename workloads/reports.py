@@ -163,8 +163,7 @@ def _compare(cluster_id: uuid.UUID, report: Report) -> _Changes:
         place = Place(namespace, name, kind)
         record = pending.pop(place, None)
         if record is None:
-            if report.complete or place in report.deleted:
-                changes.gone.append(key)
+            changes.gone.append(key)
         elif record.uid and said[0] and record.uid != said[0]:
             # Deleted and created again under the same name: another object, with another id.
             changes.gone.append(key)

@@ -11,12 +11,13 @@ from rest_framework.response import Response
 
 from apikeys.audit import Actor
 from apikeys.authentication import caller_of
+from apikeys.errors import BindingInsufficient
 from apikeys.grants import EVERYWHERE
 from apikeys.permissions import ACCESS_TOKENS
 from apikeys.resources import ResourceViewSet
 from apikeys.scopes import Scope
 from workloads import actions
-from workloads.errors import BindingInsufficient, ClusterNotFound
+from workloads.errors import ClusterNotFound
 from workloads.filters import ClusterFilters, WorkloadFilters
 from workloads.models import Cluster, Workload
 from workloads.schema import clusters_schema, workloads_schema

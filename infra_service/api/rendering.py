@@ -206,10 +206,12 @@ class ListReader:
     """How the rows of one list are read: as text, as ``values()``, or as instances."""
 
     def __init__(self, queryset: Any, view: Any, key: list[str]) -> None:
-        parts = derive(view.get_serializer_class())
         self.written = False
         self.queryset = queryset
-        if parts is None or not _is_served(parts, queryset.query):
+        serializer = getattr(view, "get_serializer_class", lambda: None)()
+        parts = derive(serializer) if serializer else None
+        # A view that asked for values() itself gets those.
+        if parts is None or queryset._fields is not None or not _is_served(parts, queryset.query):
             return
         if connection.vendor == "postgresql":
             self.written = True

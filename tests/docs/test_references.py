@@ -64,6 +64,7 @@ def test_error_reasons() -> None:
 # What is said by DRF's own fields.
 OF_FIELDS = {
     "REQUIRED", "NULL", "BLANK", "EMPTY", "NOT_A_LIST", "INVALID", "MAX_LENGTH", "PAST", "RANGE",
+    "MIN_VALUE", "MAX_VALUE",
 }  # fmt: skip
 
 
@@ -72,6 +73,7 @@ def test_reasons_of_fields() -> None:
     ours = set(re.findall(r'"reason": "([A-Z_]+)"', code()))
     ours |= set(re.findall(r', "([A-Z_]+)"\)$', pages, re.MULTILINE))
     ours |= {"UNKNOWN_FIELD", "UNKNOWN_PATH", "UNKNOWN_SCOPE", "UNKNOWN_VALUE", "BOTH"}
+    ours |= {"UNKNOWN_APPLICATION"}
 
     assert set(first_column(reference("errors"), "[A-Z_]+")) == ours | OF_FIELDS
 
@@ -83,10 +85,10 @@ def test_commands() -> None:
     assert set(re.findall(r"^## (\w+)$", text, re.MULTILINE)) == commands
 
 
-@pytest.mark.parametrize("name", ["seed_apikeys", "issue_token", "revoke_apikey"])
+@pytest.mark.parametrize("name", ["seed_apikeys", "issue_token", "revoke_apikey", "seed_demo"])
 def test_options(name: str) -> None:
     text = reference("commands")
-    command = load_command_class("apikeys", name)
+    command = load_command_class(get_commands()[name], name)
     parser = command.create_parser("manage.py", name)
     options = {
         option

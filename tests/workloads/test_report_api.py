@@ -324,7 +324,8 @@ def test_the_limit_is_inclusive(agent: Agent, settings: Any) -> None:
     assert agent.put(gzipped(body + b" "), Content_Encoding="gzip").status_code == 413
 
 
-@pytest.mark.parametrize("body", [b" ", b"{", b"\xff", b"[" * 100_000, b'{"reported_at": "\xff"}'])
+@pytest.mark.parametrize("body", [b" ", b"{", b"\xff", b"[" * 100_000, b'{"reported_at": "\xff"}',
+                                  b'{"workloads": ' + b"[" * 100_000])  # fmt: skip
 def test_not_json(agent: Agent, cluster: Cluster, body: bytes) -> None:
     for response in (agent.put(body), agent.patch(body)):
         assert response.status_code == 400

@@ -107,10 +107,10 @@ class Mirror:
             elif event in ("ADDED", "MODIFIED"):
                 self._touched |= table.put(raw)
 
-    def namespaces(self) -> list[str]:
+    def namespaces(self) -> set[str]:
         """Return the namespaces in which pods of workloads may be."""
         with self._lock:
-            return sorted({facts.namespace for facts in self._all()})
+            return {facts.namespace for facts in self._all()}
 
     def snapshot(
         self, as_of: dt.datetime, usage: Mapping[PodKey, Usage] | None

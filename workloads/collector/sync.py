@@ -73,6 +73,7 @@ class Collector:
         self._uid = ""
         # As it was at the last snapshot; deltas use it until the next.
         self._usage: dict[PodKey, Usage] | None = None
+        self._measured: set[str] = set()
 
     def once(self, stop: threading.Event) -> Synced:
         """List the cluster and apply one snapshot; a list that fails is tried again, a few times.
@@ -157,16 +158,26 @@ class Collector:
         started = time.monotonic()
         if not self._uid:
             self._uid = cluster_uid(self._client)
-        self._usage = PodUsage(self._client).read_all(mirror.namespaces())
-        as_of = self._now()
-        return self._apply(mirror.snapshot(as_of, self._usage), as_of, started)
+        while True:
+            self._measured = mirror.namespaces()
+            self._usage = PodUsage(self._client).read_all(self._measured)
+            as_of = self._now()
+            records = mirror.snapshot(as_of, self._usage)
+            if self._is_measured(records):
+                return self._apply(records, as_of, started)
 
     def _delta(self, mirror: Mirror) -> Synced | None:
         started, as_of = time.monotonic(), self._now()
         records, deleted = mirror.delta(as_of, self._usage)
         if not records and not deleted:
             return None
+        if not self._is_measured(records):
+            return self._snapshot(mirror)
         return self._apply(records, as_of, started, deleted)
+
+    def _is_measured(self, records: list[WorkloadRecord]) -> bool:
+        """Whether usage was read of their namespaces: in a new one, it would seem to be nothing."""
+        return {record.namespace for record in records} <= self._measured
 
     def _apply(
         self,

@@ -28,6 +28,7 @@ from tests.apiserver import (
 from tests.workloads.collector.conftest import no_progress
 from tests.workloads.records import REPORTER, apply, as_said, record, report, stored
 from workloads.collector import connect, sync
+from workloads.collector.mirror import Mirror
 from workloads.collector.sync import Collector, Synced
 from workloads.models import Cluster
 from workloads.report_errors import ClusterUidMismatch, StaleReport
@@ -265,6 +266,44 @@ def test_another_cluster_ends_it(
         collector.follow(stop, lambda _synced: None)
     assert len(stored(cluster)) == 1
     assert stop.is_set()
+
+
+def test_a_namespace_that_appears_meanwhile_is_measured(
+    follow: Follow, fresh: Collector, api: ReplayServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its pods' usage was not read, and must not be taken for none."""
+    real, calls = Mirror.namespaces, []
+
+    def namespaces(mirror: Mirror) -> set[str]:
+        calls.append(mirror)
+        return real(mirror) - ({"demo"} if len(calls) == 1 else set())
+
+    monkeypatch.setattr(Mirror, "namespaces", namespaces)
+
+    follow(one)
+
+    assert len(calls) == 2
+    assert fresh.once(threading.Event()).applied == Applied(0, 0, 0, unchanged=54)
+
+
+def test_a_change_in_a_new_namespace_brings_a_snapshot(
+    follow: Follow, fresh: Collector, api: ReplayServer
+) -> None:
+    final = api.lists[DEPLOYMENTS]
+    moved = [raw for raw in final if raw["metadata"]["namespace"] == "prod"]
+    api.lists[DEPLOYMENTS] = [raw for raw in final if raw not in moved]
+
+    def after_the_first(reports: list[Synced]) -> bool:
+        if len(reports) == 1:
+            api.watches[DEPLOYMENTS].append([event("ADDED", raw) for raw in moved])
+            api.hang_up.set()
+        return sum(r.applied.created for r in reports) == 54
+
+    reports = follow(after_the_first)
+
+    assert [report.complete for report in reports] == [True, True]
+    api.lists[DEPLOYMENTS] = final
+    assert fresh.once(threading.Event()).applied.unchanged == 54
 
 
 @pytest.mark.parametrize("in_transaction", [True, False])

@@ -1,0 +1,72 @@
+"""Two ordinary lists of states, with our authentication and permission."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.urls import include, path
+from rest_framework import serializers
+from rest_framework.generics import ListAPIView
+from rest_framework.pagination import PageNumberPagination
+from rest_framework.renderers import JSONRenderer
+
+from apikeys.authentication import caller_of
+from apikeys.permissions import ACCESS_TOKENS
+from apikeys.scopes import Scope
+from infra_service import urls
+from states.models import State
+
+
+class StateModelSerializer(serializers.ModelSerializer[State]):
+    lock = serializers.SerializerMethodField()
+
+    class Meta:
+        model = State
+        fields = [
+            "id",
+            "component_id",
+            "environment_id",
+            "serial",
+            "md5",
+            "lineage",
+            "size_bytes",
+            "lock",
+            "created_at",
+            "updated_at",
+        ]
+
+    def get_lock(self, state: State) -> dict[str, Any] | None:
+        return state.lock_info
+
+
+class Keyset(ListAPIView[State]):
+    """The same keyset, instances and a ModelSerializer."""
+
+    serializer_class = StateModelSerializer
+    renderer_classes = [JSONRenderer]
+    token_kinds = ACCESS_TOKENS
+    required_scopes = {"GET": Scope.STATE_READ}
+    resource_plural, page_key = "states", ("id",)
+
+    def get_queryset(self) -> Any:
+        return State.objects.visible().inside(caller_of(self.request).binding)
+
+
+class Pages(PageNumberPagination):
+    page_size = 100
+
+
+class PageNumber(Keyset):
+    """DRF's page numbers: an OFFSET, and a COUNT on each request."""
+
+    pagination_class = Pages
+
+    def get_queryset(self) -> Any:
+        return super().get_queryset().order_by("id")
+
+
+urlpatterns = [
+    path("bench/keyset", Keyset.as_view()),
+    path("bench/page-number", PageNumber.as_view()),
+    path("", include(urls.urlpatterns)),
+]

@@ -1,0 +1,99 @@
+"""docs/reference/states-and-workloads.md: its lists, fields and examples are what the code has."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.urls import resolve
+from rest_framework.viewsets import GenericViewSet
+
+from filterlang.fields import field_set
+from infra_service.demo.states import load_states
+from infra_service.demo.workloads import load_clusters, load_workloads
+from states.serializers import ComponentSerializer, LockSerializer, StateSerializer
+from tests.conftest import ClientWith
+from workloads.serializers import ClusterSerializer, ContainerSerializer, WorkloadSerializer
+
+PAGE = (
+    Path(__file__).resolve().parents[2] / "docs" / "reference" / "states-and-workloads.md"
+).read_text()
+
+
+def code(text: str) -> list[str]:
+    return re.findall(r"`([^`]+)`", text)
+
+
+LISTS = re.findall(r"^\| `(/api/v1/\S+)` \| `(\S+)` \| (.+) \| (.+) \|$", PAGE, re.MULTILINE)
+
+
+@pytest.mark.parametrize(("path", "scope", "order", "fields"), LISTS)
+def test_lists(path: str, scope: str, order: str, fields: str) -> None:
+    match = resolve(path.replace("{cluster_id}", "x"))
+    view: type[GenericViewSet[Any]] = match.func.cls  # type: ignore[attr-defined]
+
+    assert view.required_scopes["list"] == scope  # type: ignore[attr-defined]
+    assert list(view.page_key) == code(order)  # type: ignore[attr-defined]
+    assert list(field_set(view.filterset_class)) == code(fields)  # type: ignore[attr-defined]
+
+
+def test_there_are_six_lists() -> None:
+    assert len(LISTS) == 6
+
+
+@pytest.mark.parametrize(
+    ("name", "serializer"),
+    [
+        ("states[]", StateSerializer),
+        ("component", ComponentSerializer),
+        ("cluster", ClusterSerializer),
+        ("workloads[]", WorkloadSerializer),
+    ],
+)
+def test_fields(name: str, serializer: Any) -> None:
+    table = PAGE.split(f"| field of `{name}` |")[1].split("\n\n")[0]
+
+    assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == list(serializer().fields)
+
+
+def test_parts() -> None:
+    for serializer in (LockSerializer, ContainerSerializer):
+        assert ", ".join(f"`{name}`" for name in serializer().fields) in PAGE
+
+
+def masked(shown: Any, documented: Any) -> Any:
+    """Return what is shown, with "…" where the document has it."""
+    if documented == "…":
+        return documented
+    if isinstance(shown, dict) and isinstance(documented, dict):
+        return {name: masked(value, documented.get(name)) for name, value in shown.items()}
+    if isinstance(shown, list) and isinstance(documented, list):
+        return [masked(*pair) for pair in zip(shown, documented, strict=True)]
+    return shown
+
+
+def test_examples(client_with: ClientWith) -> None:
+    """They are of the demo data, which comes out the same each time."""
+    load_states(8, lambda _done: None)
+    load_clusters(1)
+    load_workloads(4, 1, lambda _done: None)
+    client = client_with("state:read", "state:admin", "cluster:read")
+    examples = re.findall(r"```console\n\$ (curl .+)\n((?:.+\n)+?)```", PAGE)
+
+    for command, documented in examples:
+        words = shlex.split(command)
+        address = next(word for word in words if word.startswith("$BASE_URL"))
+        path = address.removeprefix("$BASE_URL")
+        data = [words[at + 1] for at, w in enumerate(words) if w in {"-d", "--data-urlencode"}]
+        if "-G" in words:
+            query = dict(pair.split("=", 1) for pair in data)
+            answer = client.get(path, query)
+        else:
+            method = words[words.index("-X") + 1]
+            answer = client.send(method, path, json.loads(data[0]))
+        expected = json.loads(documented)
+        assert answer.status_code == 200
+        assert masked(answer.json(), expected) == expected
+    assert len(examples) == 3
