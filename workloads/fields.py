@@ -24,12 +24,10 @@ class VerbatimJSONField(models.JSONField):
     def get_db_prep_value(
         self,
         value: Any,
-        connection: BaseDatabaseWrapper,
-        prepared: bool = False,  # noqa: FBT001, FBT002 - Django's signature
+        connection: BaseDatabaseWrapper,  # noqa: ARG002 - Django's signature
+        prepared: bool = False,  # noqa: ARG002, FBT001, FBT002 - Django's signature
     ) -> Any:
         """Return the compact text."""
-        if value is None or hasattr(value, "as_sql"):
-            return super().get_db_prep_value(value, connection, prepared)
         return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
     def select_format(self, compiler: Any, sql: str, params: Any) -> tuple[str, Any]:

@@ -109,6 +109,18 @@ def test_containers_keep_the_order_of_their_fields(workload: NewWorkload) -> Non
     assert Workload.objects.values_list("containers", flat=True).get() == [container]
 
 
+def test_containers_of_many_rows_are_changed_at_once(workload: NewWorkload) -> None:
+    rows = [workload(), workload(name="api")]
+    for row in rows:
+        row.containers = [{"name": row.name, "image": ""}]
+    Workload.objects.bulk_update(rows, ["containers"])
+
+    for row in Workload.objects.all():
+        assert [list(container.items()) for container in row.containers] == [
+            [("name", row.name), ("image", "")]
+        ]
+
+
 def test_workloads_end_with_their_cluster(cluster: Cluster, workload: NewWorkload) -> None:
     workload()
     cluster.delete()
