@@ -183,6 +183,8 @@ STATE_STORAGE_URL = env.str("STATE_STORAGE_URL", default="")
 STATE_STORAGE_WRITES = env.bool("STATE_STORAGE_WRITES", default=True)
 if STATE_STORAGE_URL:
     STORAGES["states"] = s3_storage(STATE_STORAGE_URL)
+# The largest report of workloads, in bytes, unfolded when it is gzip'd.
+WORKLOADS_MAX_BYTES = env.int("WORKLOADS_MAX_BYTES", default=32 * 1024 * 1024)
 # Bodies of ordinary resources; documents have their own limit and are read by the state backend.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
 

@@ -14,11 +14,11 @@ from django.utils import timezone
 
 from apikeys import audit
 from apikeys.compiled import CompiledQuery, CompiledUpdate, Parameter, find_instance, insert
+from apikeys.retries import retrying
 from states import connections, documents, rules, storage
 from states.errors import LockNotHeld, SerialConflict, StateLocked, StateNotFound, WriteConflict
 from states.lockinfo import LockInfo
 from states.models import MAX_SERIAL, Component, Environment, State, StateVersion
-from states.retries import retrying
 
 if TYPE_CHECKING:
     import uuid

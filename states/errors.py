@@ -77,25 +77,6 @@ class ContentMd5Mismatch(APIException):
     default_detail = "Content-MD5 does not match the body."
 
 
-class BodyIncomplete(APIException):
-    """The connection ended before the body did."""
-
-    status_code = 400
-    default_code = "BODY_INCOMPLETE"
-    default_detail = "The body is shorter than its Content-Length, or its chunks are damaged."
-
-
-class BodyTooLarge(APIException):
-    """The body is over the limit."""
-
-    status_code = 413
-    default_code = "REQUEST_TOO_LARGE"
-
-    def __init__(self, limit: int) -> None:
-        super().__init__(f"The body is larger than {limit} bytes.")
-        self.metadata = {"limit_bytes": str(limit)}
-
-
 class StateLocked(APIException):
     """Another lock holds the state; its LockInfo is in the answer, where Terraform looks for it."""
 

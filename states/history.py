@@ -9,10 +9,10 @@ from django.db import transaction
 from django.utils import timezone
 
 from apikeys import audit
+from apikeys.retries import retrying
 from states import actions, connections, documents, heads, reading, rules, terraform
 from states.errors import StateNotFound, VersionNotFound, WriteConflict
 from states.models import State
-from states.retries import retrying
 from states.uploads import Upload
 
 if TYPE_CHECKING:

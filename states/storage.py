@@ -16,8 +16,8 @@ from django.conf import settings
 from django.core.files.base import ContentFile
 from django.core.files.storage import storages
 
+from apikeys.bodies import release_connection
 from states.errors import StorageUnavailable
-from states.uploads import release_connection
 
 if TYPE_CHECKING:
     import uuid

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from django.http import HttpResponse
 from rest_framework.response import Response
 
+from apikeys import bodies
 from apikeys.audit import Actor
 from apikeys.authentication import caller_of
 from apikeys.permissions import ACCESS_TOKENS, demand_scope
@@ -49,13 +50,13 @@ class BackendView(SendsDocuments):
     def take_lock(self, request: Request) -> Response:
         """Lock the state: 200 with the LockInfo, or 423 with the holder's."""
         key, actor = self.key(), Actor.of(request)
-        info = LockInfo.parse(uploads.read_body(request._request, lockinfo.MAX_BYTES))
+        info = LockInfo.parse(bodies.read_body(request._request, lockinfo.MAX_BYTES))
         return Response(actions.lock(**key, info=info, actor=actor).as_dict())
 
     def release_lock(self, request: Request) -> HttpResponse:
         """Release the lock that the body names; an empty body is ``terraform force-unlock``."""
         key, actor = self.key(), Actor.of(request)
-        body = uploads.read_body(request._request, lockinfo.MAX_BYTES)
+        body = bodies.read_body(request._request, lockinfo.MAX_BYTES)
         if body:
             actions.unlock(**key, lock_id=LockInfo.parse(body).uuid, actor=actor)
         else:

@@ -187,7 +187,7 @@ def _position(token: str, scope: str, length: int) -> list[Any]:
     """Return where the page before ended."""
     try:
         found, *rest = signing.loads(token, salt=_SALT, max_age=TOKEN_AGE)
-    except (signing.BadSignature, ValueError) as error:
+    except (signing.BadSignature, ValueError, TypeError) as error:
         raise InvalidPageToken from error
     if found != scope or len(rest) != length:
         raise InvalidPageToken
