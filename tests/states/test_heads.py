@@ -56,6 +56,7 @@ def test_without_a_lineage_the_document_keeps_its_own() -> None:
     [
         b'{"serial":1,"a":2,"serial":2}',
         b'{"serial":1,"serial":1}',
+        b'{"a":12,"serial":1,"a":1}',
         b'{"a":1,"serial":1,"a":22}',
         b'{"a":1,"serial":1,"a":1}',
     ],
