@@ -214,6 +214,7 @@ class ReplayServer:
         handler.send_header("Content-Type", "application/json")
         handler.send_header("Transfer-Encoding", "chunked")
         handler.end_headers()
+        handler.wfile.flush()
         for line in self._script(path):
             data = line + b"\n"
             handler.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))

@@ -83,24 +83,28 @@ _CONFLICT: Final = OpenApiResponse(
 _TOO_LARGE: Final = OpenApiResponse(OpenApiTypes.OBJECT, "Larger than WORKLOADS_MAX_BYTES.")
 
 
-def _report(operation_id: str, form: dict[str, Any]) -> Any:
-    return extend_schema(
-        operation_id=operation_id,
-        parameters=[_CLUSTER_ID],
-        request={"application/json": form},
-        responses={200: _APPLIED, 409: _CONFLICT, 413: _TOO_LARGE},
-    )
+def _report(operation_id: str, form: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "operation_id": operation_id,
+        "parameters": [_CLUSTER_ID],
+        "request": {"application/json": form},
+        "responses": {200: _APPLIED, 409: _CONFLICT, 413: _TOO_LARGE},
+    }
 
 
-reported_workloads_schema = extend_schema_view(
+workload_schema = extend_schema_view(
     retrieve=extend_schema(
         operation_id="get_workload",
         parameters=[_CLUSTER_ID, _WORKLOAD_ID],
         responses=wrapped("WorkloadAnswer", "workload", WorkloadSerializer),
-    ),
-    summary=extend_schema(
-        operation_id="summarize_workloads", parameters=[_CLUSTER_ID], responses=_SUMMARY
-    ),
-    replace=_report("replace_workloads", _described(Snapshot, workloads=Item)),
-    amend=_report("amend_workloads", _described(Delta, upserts=Item, deletes=PlaceForm)),
+    )
+)
+summary_schema = extend_schema(
+    operation_id="summarize_workloads", parameters=[_CLUSTER_ID], responses={200: _SUMMARY}
+)
+snapshot_schema = extend_schema(
+    **_report("replace_workloads", _described(Snapshot, workloads=Item))
+)
+delta_schema = extend_schema(
+    **_report("amend_workloads", _described(Delta, upserts=Item, deletes=PlaceForm))
 )

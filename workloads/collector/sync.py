@@ -119,8 +119,9 @@ class Collector:
         finally:
             stop.set()
             self._client.close()
+            until = time.monotonic() + _JOIN_SECONDS
             for reflector in reflectors:
-                reflector.join(_JOIN_SECONDS)
+                reflector.join(max(0.0, until - time.monotonic()))
 
     def _follow(
         self,
