@@ -98,9 +98,10 @@ reported_workloads_schema = extend_schema_view(
         parameters=[_CLUSTER_ID, _WORKLOAD_ID],
         responses=wrapped("WorkloadAnswer", "workload", WorkloadSerializer),
     ),
-    summary=extend_schema(
-        operation_id="summarize_workloads", parameters=[_CLUSTER_ID], responses=_SUMMARY
-    ),
-    replace=_report("replace_workloads", _described(Snapshot, workloads=Item)),
-    amend=_report("amend_workloads", _described(Delta, upserts=Item, deletes=PlaceForm)),
 )
+# A viewset's own methods are described where they stand.
+summary_schema = extend_schema(
+    operation_id="summarize_workloads", parameters=[_CLUSTER_ID], responses=_SUMMARY
+)
+replace_schema = _report("replace_workloads", _described(Snapshot, workloads=Item))
+amend_schema = _report("amend_workloads", _described(Delta, upserts=Item, deletes=PlaceForm))

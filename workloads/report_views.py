@@ -18,7 +18,12 @@ from workloads.errors import ClusterNotFound
 from workloads.incoming import read_report
 from workloads.models import Cluster
 from workloads.report_errors import WorkloadNotFound, shown
-from workloads.report_schema import reported_workloads_schema
+from workloads.report_schema import (
+    amend_schema,
+    replace_schema,
+    reported_workloads_schema,
+    summary_schema,
+)
 from workloads.reports import apply_report
 from workloads.summaries import summarize
 from workloads.views import WorkloadViewSet
@@ -40,14 +45,17 @@ class ReportedWorkloadViewSet(WorkloadViewSet):
         "amend": Scope.CLUSTER_WRITE,
     }
 
+    @summary_schema
     def summary(self, _request: Request, **_path: str) -> Response:
         """Count and add up the workloads, those of the filter, by namespace, kind and health."""
         return Response({"summary": summarize(self.filter_queryset(self.get_queryset()))})
 
+    @replace_schema
     def replace(self, request: Request, **_path: str) -> Response:
         """Take a snapshot: all workloads of the cluster; what is absent from it is deleted."""
         return self._report(request, complete=True)
 
+    @amend_schema
     def amend(self, request: Request, **_path: str) -> Response:
         """Take a delta: the workloads that have changed, and those that are gone."""
         return self._report(request, complete=False)

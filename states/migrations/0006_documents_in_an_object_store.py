@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("states", "0004_catalogue_indexes"),
+        ("states", "0005_statistics"),
     ]
 
     operations = [
