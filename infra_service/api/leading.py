@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import connection
 from django.db.models.expressions import Col
-from django.db.models.lookups import Exact
+from django.db.models.lookups import Exact, IsNull
 from django.db.models.sql.where import AND, WhereNode
 
 if TYPE_CHECKING:
@@ -62,6 +62,11 @@ def _equalities(node: Any) -> Iterator[tuple[Any, int, str]]:
             isinstance(child, Exact) and isinstance(child.lhs, Col) and child.rhs_is_direct_value()
         ):
             yield node, position, child.lhs.target.attname
+
+
+def is_selective(queryset: Any) -> bool:
+    """Whether the rows are selected by values, of which some may be rare and some common."""
+    return any(not isinstance(leaf, IsNull) for leaf in queryset.query.where.leaves())
 
 
 @contextlib.contextmanager

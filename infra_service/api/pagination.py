@@ -9,6 +9,7 @@ reads, beside those of its filters.
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import difflib
 import hashlib
@@ -22,7 +23,7 @@ from rest_framework.exceptions import APIException
 from rest_framework.pagination import BasePagination
 from rest_framework.response import Response
 
-from infra_service.api.leading import ordered, replanned
+from infra_service.api.leading import is_selective, ordered, replanned
 from infra_service.api.rendering import ListReader
 
 if TYPE_CHECKING:
@@ -83,13 +84,14 @@ class KeysetPagination(BasePagination):
         columns, descending = _key(view.page_key)
         scope = _scope(request.path, parameters)
         token = parameters.get(_TOKEN)
+        selective = is_selective(queryset)
         if token:
             queryset = queryset.filter(
                 _beyond(columns, _position(token, scope, len(columns)), queryset, descending)
             )
         queryset = ordered(queryset, getattr(view, "page_columns", ()), view.page_key)
         reader = ListReader(queryset, view, columns)
-        with replanned():
+        with replanned() if selective else contextlib.nullcontext():
             rows = list(reader.queryset[: size + 1])
         self._next = _sign(rows[size - 1], columns, scope) if len(rows) > size else ""
         self._written = reader.texts(rows[:size]) if reader.written else None

@@ -22,7 +22,7 @@ from rest_framework.renderers import BaseRenderer
 from apikeys.fields import PresentSerializer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rest_framework.serializers import BaseSerializer
 
@@ -68,6 +68,9 @@ _FORMS: Final[dict[Any, Form]] = {
 }
 
 
+Parts = tuple[Any, ...]
+
+
 class Source(NamedTuple):
     """Where a value comes from: a column or annotation, and for JSON the key in it."""
 
@@ -80,7 +83,7 @@ class Optional(NamedTuple):
     """What is left out while a column is null."""
 
     name: str
-    parts: list[Any]
+    parts: Parts
 
 
 class UnknownFieldError(Exception):
@@ -88,10 +91,10 @@ class UnknownFieldError(Exception):
 
 
 @functools.cache
-def derive(serializer: type[BaseSerializer[Any]]) -> list[Any] | None:
+def derive(serializer: type[BaseSerializer[Any]]) -> Parts | None:
     """Return the parts of a row's JSON: text, ``Source`` and ``Optional``; None when unknown."""
     try:
-        return ["{", *_members(serializer()), "}"]
+        return ("{", *_members(serializer()), "}")
     except UnknownFieldError:
         return None
 
@@ -105,7 +108,7 @@ def _members(serializer: Any) -> Iterator[Any]:
             continue
         opening = f'{comma}"{name}":'
         if isinstance(field, PresentSerializer):
-            yield Optional(field.present_with, [f"{opening}{{", *_members(field), "}"])
+            yield Optional(field.present_with, (f"{opening}{{", *_members(field), "}"))
         else:
             yield opening
             yield _source(field)
@@ -120,7 +123,7 @@ def _source(field: Any) -> Source:
     return Source(name, "".join(keys), form)
 
 
-def names_of(parts: list[Any]) -> Iterator[str]:
+def names_of(parts: Parts) -> Iterator[str]:
     """Yield the columns and annotations that the parts are made of."""
     for part in parts:
         if not isinstance(part, str):
@@ -134,49 +137,55 @@ class RowAsJson(models.Expression):
 
     output_field = models.TextField()
 
-    def __init__(self, parts: list[Any]) -> None:
+    def __init__(self, parts: Parts) -> None:
         super().__init__()
         self.parts = parts
 
     def as_sql(self, compiler: Any, _connection: Any) -> tuple[str, Any]:
         """Return one CONCAT; what is not there is written as null."""
-        return _concat(self.parts, compiler)
+        annotations = compiler.query.annotations
+        if annotations.keys().isdisjoint(names_of(self.parts)):
+            return _of_columns(self.parts, compiler.query.model), ()
+        return _concat(self.parts, compiler.query.model, annotations, compiler)
 
 
-def _concat(parts: list[Any], compiler: Any) -> tuple[str, tuple[Any, ...]]:
+@functools.cache
+def _of_columns(parts: Parts, model: type[models.Model]) -> str:
+    """Return the text for a row of columns only, which is the same each time."""
+    return _concat(parts, model, {}, None)[0]
+
+
+def _concat(
+    parts: Parts, model: type[models.Model], annotations: Mapping[str, Any], compiler: Any
+) -> tuple[str, tuple[Any, ...]]:
     pieces: list[str] = []
     values: list[Any] = []
     for part in parts:
         if isinstance(part, str):
             pieces.append(f"'{part}'")
             continue
-        column, params, field = _column(part.name, compiler)
+        params: Sequence[Any] = ()
+        if part.name in annotations:
+            column, params = compiler.compile(annotations[part.name])
+            never_null = False
+        else:
+            field: Any = model._meta.get_field(part.name)
+            column = f'"{model._meta.db_table}"."{field.column}"'
+            never_null = not field.null
         if isinstance(part, Optional):
-            text, inner = _concat(part.parts, compiler)
+            text, inner = _concat(part.parts, model, annotations, compiler)
             pieces.append(f"CASE WHEN {column} IS NOT NULL THEN {text} END")
             values += [*params, *inner]
             continue
         if part.key:
-            column = f"({column} ->> '{part.key}')"
+            column, never_null = f"({column} ->> '{part.key}')", False
         text = part.form.sql.format(column)
-        never_null = isinstance(field, models.Field) and not field.null and not part.key
         pieces.append(text if never_null else f"COALESCE({text}, 'null')")
         values += params
     return f"CONCAT({', '.join(pieces)})", tuple(values)
 
 
-def _column(name: str, compiler: Any) -> tuple[str, Any, Any]:
-    """Return a column's or an annotation's SQL, its parameters, and the column's model field."""
-    annotation = compiler.query.annotations.get(name)
-    if annotation is not None:
-        sql, params = compiler.compile(annotation)
-        return sql, params, None
-    field = compiler.query.model._meta.get_field(name)
-    quote = compiler.quote_name_unless_alias
-    return f"{quote(compiler.query.get_initial_alias())}.{quote(field.column)}", (), field
-
-
-def _is_served(parts: list[Any], query: Any) -> bool:
+def _is_served(parts: Parts, query: Any) -> bool:
     """Whether each part has a column or an annotation of a type that goes with it."""
     for part in parts:
         if isinstance(part, str):

@@ -7,7 +7,7 @@ import pytest
 from django.db import connection
 from django.db.models import F, Q
 
-from infra_service.api.leading import ordered, replanned
+from infra_service.api.leading import is_selective, ordered, replanned
 from states.models import State
 
 VALUE = uuid.UUID(int=7)
@@ -61,6 +61,20 @@ def test_elsewhere_the_order_is_the_page_key() -> None:
     order, where = order_and_where(State.objects.filter(serial=3))
 
     assert (order, where) == (BY_ID, '"serial" = 3')
+
+
+@pytest.mark.parametrize(
+    ("condition", "selective"),
+    [
+        (Q(), False),
+        (Q(deleted_at=None), False),
+        (Q(lock_id__isnull=False, deleted_at=None), False),
+        (Q(deleted_at=None, serial=3), True),
+        (~Q(deleted_at=None) | Q(lineage__in=["a"]), True),
+    ],
+)
+def test_what_is_planned_for_its_values(condition: Q, selective: bool) -> None:
+    assert is_selective(State.objects.filter(condition)) is selective
 
 
 @pytest.mark.django_db
