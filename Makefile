@@ -27,6 +27,7 @@ test-postgres: .venv/dev
 
 lock: .venv/dev  ## Pin the newest allowed versions, with hashes
 	$(BIN)/uv pip compile pyproject.toml --universal --generate-hashes --no-header -q -U -o requirements.txt
+	$(BIN)/uv pip compile pyproject.toml --extra kubernetes --universal --generate-hashes --no-header -q -U -c requirements.txt -o requirements-kubernetes.txt
 	$(BIN)/uv pip compile pyproject.toml --group dev --universal --generate-hashes --no-header -q -U -c requirements.txt -o requirements-dev.txt
 
 openapi: .venv/dev  ## Write docs/reference/openapi.yaml from the views

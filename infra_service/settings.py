@@ -9,6 +9,8 @@ from pathlib import Path
 
 import environ
 
+from infra_service.object_storage import s3_storage
+
 BASE_DIR = Path(__file__).resolve().parent.parent
 
 env = environ.FileAwareEnv()
@@ -93,6 +95,10 @@ AUTH_PASSWORD_VALIDATORS = [
 STATIC_URL = "static/"
 # The admin's and Swagger UI's files are served from the packages that ship them.
 WHITENOISE_USE_FINDERS = True
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+}
 
 # --- Database -------------------------------------------------------------------------------------
 
@@ -167,6 +173,18 @@ RATE_LIMIT_FILE = env.str("RATE_LIMIT_FILE", default=str(VAR_DIR / "rate-limits"
 STATE_MAX_BYTES = env.int("STATE_MAX_BYTES", default=64 * 1024 * 1024)
 # How long a deleted state's history is kept.
 STATE_RETENTION_DAYS = env.int("STATE_RETENTION_DAYS", default=90)
+# prune_states keeps this many of the newest versions of a state, and all that are younger than
+# this.
+STATE_VERSIONS_KEPT = env.int("STATE_VERSIONS_KEPT", default=100)
+STATE_VERSIONS_DAYS = env.int("STATE_VERSIONS_DAYS", default=30)
+# s3://bucket/prefix?endpoint_url=…&region_name=…: documents go there instead of the database.
+STATE_STORAGE_URL = env.str("STATE_STORAGE_URL", default="")
+# False while documents are moved back into the database: new ones stay there already.
+STATE_STORAGE_WRITES = env.bool("STATE_STORAGE_WRITES", default=True)
+if STATE_STORAGE_URL:
+    STORAGES["states"] = s3_storage(STATE_STORAGE_URL)
+# The largest report of workloads, in bytes, unfolded when it is gzip'd.
+WORKLOADS_MAX_BYTES = env.int("WORKLOADS_MAX_BYTES", default=32 * 1024 * 1024)
 # Bodies of ordinary resources; documents have their own limit and are read by the state backend.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
 

@@ -14,12 +14,11 @@ from django.utils import timezone
 
 from apikeys import audit
 from apikeys.compiled import CompiledQuery, CompiledUpdate, Parameter, find_instance, insert
-from states import connections, documents, rules
-from states.documents import Sealed
+from apikeys.retries import retrying
+from states import connections, documents, rules, storage
 from states.errors import LockNotHeld, SerialConflict, StateLocked, StateNotFound, WriteConflict
 from states.lockinfo import LockInfo
 from states.models import MAX_SERIAL, Component, Environment, State, StateVersion
-from states.retries import retrying
 
 if TYPE_CHECKING:
     import uuid
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from states.uploads import Upload
 
 # Each attempt is lost only to another writer's success.
-_ATTEMPTS: Final = 50
+ATTEMPTS: Final = 50
 
 
 def _state() -> QuerySet[State, Any]:
@@ -86,7 +85,7 @@ def push(
         StateLocked, LockNotHeld, SerialConflict, LineageMismatch: see ``states.rules``.
         WriteConflict: lost the race too often.
     """
-    for _ in range(_ATTEMPTS):
+    for _ in range(ATTEMPTS):
         state = find_or_register(
             component_id=component_id, environment_id=environment_id, actor=actor
         )
@@ -95,7 +94,7 @@ def push(
             return state
         if lock_id is None and not force:
             rules.check_succession(state, upload)
-        if _append_version(state, upload, actor):
+        if append_version(state, upload, actor, "state.push"):
             connections.drop_large_buffers(len(upload.gzipped))
             return state
     raise WriteConflict
@@ -114,12 +113,18 @@ _SWAP: Final = CompiledUpdate(
 )  # fmt: skip
 
 
-def _append_version(state: State, upload: Upload, actor: Actor) -> bool:
-    """Append the version if the state is still as it was read; return whether it was."""
+def append_version(
+    state: State, upload: Upload, actor: Actor, action: str, **details: Any
+) -> StateVersion | None:
+    """Append the version if the state is still as it was read; else return None.
+
+    Raises:
+        StorageUnavailable: the object store did not take the document; nothing is changed.
+    """
     version = StateVersion(
         state=state,
         number=state.version_number + 1,
-        serial=_serial(state, upload),
+        serial=next_serial(state, upload.head.serial),
         lineage=upload.head.lineage or state.lineage,
         md5=upload.md5,
         size_bytes=upload.size_bytes,
@@ -127,7 +132,17 @@ def _append_version(state: State, upload: Upload, actor: Actor) -> bool:
         token_id=actor.token_id,
     )
     sealed = documents.seal(upload.gzipped, state.pk, version.pk)
-    version.document, version.encryption_key = sealed.payload, sealed.key_name
+    version.encryption_key = sealed.key_name
+    version.document, version.object_name = storage.place(sealed.payload, state.pk, version.pk)
+    if _make_current(state, version, actor, action, details):
+        return version
+    storage.discard(version.object_name)
+    return None
+
+
+def _make_current(
+    state: State, version: StateVersion, actor: Actor, action: str, details: dict[str, Any]
+) -> bool:
     with transaction.atomic():
         # First the pointer, so that one who lost the race has not written megabytes for nothing;
         # the foreign key is checked when the transaction commits.
@@ -147,20 +162,25 @@ def _append_version(state: State, upload: Upload, actor: Actor) -> bool:
         insert(version)
         audit.record(
             actor,
-            "state.push",
+            action,
             state.pk,
             version=version.number,
             serial=version.serial,
             md5=version.md5,
             size_bytes=version.size_bytes,
+            **details,
         )
     return True
 
 
-def _serial(state: State, upload: Upload) -> int:
-    """Return the document's serial, or for a document without one the next."""
-    if upload.head.serial is not None:
-        return upload.head.serial
+def next_serial(state: State, given: int | None = None) -> int:
+    """Return the document's serial, or for a document without one the next.
+
+    Raises:
+        SerialConflict: the state has the greatest there can be.
+    """
+    if given is not None:
+        return given
     if state.serial is None:
         return 1
     if state.serial >= MAX_SERIAL:
@@ -178,7 +198,7 @@ def lock(
         StateLocked: another lock holds the state.
         WriteConflict: lost the race too often.
     """
-    for _ in range(_ATTEMPTS):
+    for _ in range(ATTEMPTS):
         state = find_or_register(
             component_id=component_id, environment_id=environment_id, actor=actor
         )
@@ -216,12 +236,25 @@ def unlock(
 
 @retrying
 def force_unlock(
-    *, component_id: uuid.UUID, environment_id: uuid.UUID, reason: str, actor: Actor
+    *,
+    component_id: uuid.UUID,
+    environment_id: uuid.UUID,
+    reason: str,
+    actor: Actor,
+    lock_id: uuid.UUID | None = None,
 ) -> None:
-    """Break whatever lock holds the state; the trail keeps whose it was, and the reason."""
+    """Break whatever lock holds the state; the trail keeps whose it was, and the reason.
+
+    ``lock_id`` is the lock that is meant, for one who has looked at it and does not want another.
+
+    Raises:
+        LockNotHeld: another lock than the one that is meant holds the state.
+    """
     state = find(component_id, environment_id)
     if state is None or state.lock_id is None:
         return
+    if lock_id not in (None, state.lock_id):
+        raise LockNotHeld
     with transaction.atomic():
         if State.objects.release_lock(state.pk, state.lock_id):
             lock = _described_as_stored(state)
@@ -238,7 +271,7 @@ def delete(*, component_id: uuid.UUID, environment_id: uuid.UUID, actor: Actor) 
         StateNotFound: nothing is stored.
         StateLocked: somebody works with it.
     """
-    for _ in range(_ATTEMPTS):
+    for _ in range(ATTEMPTS):
         state = _find(component_id, environment_id)
         rules.check_lock(state, None)
         with transaction.atomic():
@@ -253,33 +286,6 @@ def _find(component_id: uuid.UUID, environment_id: uuid.UUID) -> State:
     if state is None or state.current_version_id is None or state.deleted_at is not None:
         raise StateNotFound
     return state
-
-
-def _document() -> QuerySet[State, Any]:
-    key = (Parameter("component_id", UUIDField()), Parameter("environment_id", UUIDField()))
-    pushed = State.objects.of(*key).visible().filter(current_version__isnull=False)
-    version = ("id", "number", "document", "encryption_key")
-    return pushed.values_list("id", *(f"current_version__{name}" for name in version))
-
-
-_DOCUMENT: Final = CompiledQuery(_document, is_binary=True)
-
-
-def read_current(*, component_id: uuid.UUID, environment_id: uuid.UUID, actor: Actor) -> bytes:
-    """Return the current document, gzip'd.
-
-    Raises:
-        StateNotFound: nothing is stored.
-        DocumentDamaged: what is stored is not what was pushed.
-    """
-    row = _DOCUMENT.row(component_id=component_id, environment_id=environment_id)
-    if row is None:
-        raise StateNotFound
-    state_id, version_id, number, payload, key_name = row
-    gzipped = documents.unseal(Sealed(payload, key_name), state_id, version_id)
-    audit.record(actor, "state.read", state_id, version=number)
-    connections.drop_large_buffers(len(gzipped))
-    return gzipped
 
 
 def _described(info: LockInfo) -> dict[str, str]:

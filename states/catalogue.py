@@ -8,9 +8,9 @@ from django.db import transaction
 from django.utils import timezone
 
 from apikeys import audit
+from apikeys.retries import retrying
 from states.entries import CatalogueEntry, Component
 from states.models import State
-from states.retries import retrying
 
 if TYPE_CHECKING:
     import uuid

@@ -77,25 +77,6 @@ class ContentMd5Mismatch(APIException):
     default_detail = "Content-MD5 does not match the body."
 
 
-class BodyIncomplete(APIException):
-    """The connection ended before the body did."""
-
-    status_code = 400
-    default_code = "BODY_INCOMPLETE"
-    default_detail = "The body is shorter than its Content-Length, or its chunks are damaged."
-
-
-class BodyTooLarge(APIException):
-    """The body is over the limit."""
-
-    status_code = 413
-    default_code = "REQUEST_TOO_LARGE"
-
-    def __init__(self, limit: int) -> None:
-        super().__init__(f"The body is larger than {limit} bytes.")
-        self.metadata = {"limit_bytes": str(limit)}
-
-
 class StateLocked(APIException):
     """Another lock holds the state; its LockInfo is in the answer, where Terraform looks for it."""
 
@@ -152,3 +133,42 @@ class DocumentDamaged(APIException):
     status_code = 500
     default_code = "DOCUMENT_DAMAGED"
     default_detail = "The stored document is damaged or its encryption key is not configured."
+
+
+class VersionNotFound(NotFound):
+    """The state has no such version, or it has been pruned."""
+
+    default_code = "VERSION_NOT_FOUND"
+    default_detail = "The state has no version of this number, or no longer has it."
+
+
+class StateEncrypted(APIException):
+    """OpenTofu encrypted the document on the client, so that nobody else can look into it."""
+
+    status_code = 400
+    rpc_status = "FAILED_PRECONDITION"
+    default_code = "STATE_ENCRYPTED"
+    default_detail = (
+        "The document is encrypted by OpenTofu; only its owner's configuration can read it."
+    )
+
+
+class StateFormatUnsupported(APIException):
+    """The document is none of Terraform's state format 4; it is stored and served all the same."""
+
+    status_code = 400
+    rpc_status = "FAILED_PRECONDITION"
+    default_code = "STATE_FORMAT_UNSUPPORTED"
+
+    def __init__(self, problem: str, format_version: str = "4") -> None:
+        super().__init__(f"The document is not of state format 4: {problem}.")
+        self.metadata = {"format_version": format_version}
+
+
+class StorageUnavailable(APIException):
+    """The object store did not answer, or refused; nothing was changed."""
+
+    status_code = 503
+    default_code = "STORAGE_UNAVAILABLE"
+    default_detail = "The object store that holds the documents is not available now; try again."
+    wait = 2

@@ -133,6 +133,8 @@ class State(models.Model):
                     size_bytes__gt=0,
                 ),
             ),
+            # Also the index without which each version that is pruned would read all states.
+            models.UniqueConstraint(name="state_current_version", fields=["current_version"]),
             models.CheckConstraint(
                 name="state_created_with_its_id",
                 condition=Q(
@@ -186,8 +188,10 @@ class StateVersion(models.Model):
     lineage = models.CharField(max_length=255, null=True)  # noqa: DJ001 - a document may have none
     md5 = models.CharField(max_length=32)
     size_bytes = models.BigIntegerField()
-    # gzip, then AES-256-GCM with the key named beside it (states.documents).
-    document = models.BinaryField()
+    # gzip, then AES-256-GCM with the key named beside it (states.documents): here, or as an object
+    # of this name in the store that STATE_STORAGE_URL names.
+    document = models.BinaryField(null=True)
+    object_name = models.CharField(max_length=100, blank=True, default="", db_default="")
     encryption_key = models.CharField(max_length=16)
     created_at: models.DateTimeField[dt.datetime, dt.datetime] = models.DateTimeField(
         default=timezone.now
@@ -207,6 +211,11 @@ class StateVersion(models.Model):
             ),
             models.CheckConstraint(
                 name="stateversion_md5_form", condition=Exact(Length(F("md5")), 32)
+            ),
+            models.CheckConstraint(
+                name="stateversion_document_in_one_place",
+                condition=Q(document__isnull=False, object_name="")
+                | (Q(document=None) & ~Q(object_name="")),
             ),
         ]
         indexes = [models.Index(fields=["encryption_key"], name="stateversion_by_key")]

@@ -68,3 +68,38 @@ class ComponentSerializer(StrictSerializer):
         if value is not None and not applications.filter(pk=value).exists():
             raise ValidationError([ErrorDetail("No such application.", "unknown_application")])
         return value
+
+
+class VersionSerializer(serializers.Serializer[Any]):
+    """A version of a state: one push, or one restore. ``token_id`` is empty for a command's."""
+
+    number = serializers.IntegerField(read_only=True)
+    serial = serializers.IntegerField(read_only=True)
+    lineage = serializers.CharField(read_only=True, allow_null=True)
+    md5 = serializers.CharField(read_only=True)
+    size_bytes = serializers.IntegerField(read_only=True)
+    created_at = TimestampField(read_only=True)
+    created_by = serializers.CharField(read_only=True)
+    token_id = serializers.CharField(read_only=True)
+
+
+class RestoreSerializer(StrictSerializer):
+    """The options of ``:restore``."""
+
+    lock_id = serializers.UUIDField(
+        required=False, allow_null=True, help_text="The held lock's ID, when the state is locked."
+    )
+    reason = TextField(
+        required=False, max_length=1000, help_text="Why; it is kept in the audit trail."
+    )
+
+
+class ForceUnlockSerializer(StrictSerializer):
+    """The options of ``:force-unlock``."""
+
+    reason = TextField(max_length=1000, help_text="Why; it is kept in the audit trail.")
+    lock_id = serializers.UUIDField(
+        required=False,
+        allow_null=True,
+        help_text="The lock that is meant; when another one holds the state, it is not broken.",
+    )

@@ -1,7 +1,4 @@
-"""Reading a request's body: whole or not at all, within a limit, holding no database connection.
-
-Django's ``request.body`` knows neither chunked bodies nor a body that ends too soon.
-"""
+"""Reading a pushed document from a request's body."""
 
 from __future__ import annotations
 
@@ -9,23 +6,18 @@ import base64
 import codecs
 import hashlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from django.conf import settings
-from django.db import connection
-from gunicorn.http.errors import ParseException
 
+from apikeys.bodies import blocks
 from states import documents
-from states.errors import BodyIncomplete, BodyTooLarge, ContentMd5Mismatch, InvalidDocument
+from states.errors import ContentMd5Mismatch, InvalidDocument
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from django.http import HttpRequest
 
     from states.documents import Head
-
-_BLOCK: Final = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,44 +53,6 @@ def read_document(request: HttpRequest) -> Upload:
         raise ContentMd5Mismatch
     head = documents.read_head(body)
     return Upload(head, digest.hexdigest(), len(body), documents.compress(body))
-
-
-def read_body(request: HttpRequest, limit: int) -> bytes:
-    """Read a short body; the errors are those of ``blocks``."""
-    return b"".join(blocks(request, limit))
-
-
-def blocks(request: HttpRequest, limit: int) -> Iterator[bytes]:
-    """Yield the body, with a Content-Length or chunked.
-
-    Raises:
-        BodyTooLarge: more than ``limit`` bytes; with a Content-Length none of them is read.
-        BodyIncomplete: the client went away, or its chunks are damaged.
-    """
-    _release_connection()
-    chunked = "HTTP_TRANSFER_ENCODING" in request.META
-    length = None if chunked else int(request.META.get("CONTENT_LENGTH") or 0)
-    if length is not None and length > limit:
-        raise BodyTooLarge(limit)
-    # Django takes a body without Content-Length for empty; the server knows where its chunks end.
-    stream = request.META["wsgi.input"] if chunked else request
-    received = 0
-    try:
-        while block := stream.read(_BLOCK):
-            received += len(block)
-            if received > limit:
-                raise BodyTooLarge(limit)
-            yield block
-    except (OSError, ParseException) as error:
-        raise BodyIncomplete from error
-    if length is not None and received != length:
-        raise BodyIncomplete
-
-
-def _release_connection() -> None:
-    """Give the connection back to its pool, or a few slow uploads keep everybody else waiting."""
-    if connection.settings_dict["OPTIONS"].get("pool") and not connection.in_atomic_block:
-        connection.close()
 
 
 def _base64(text: str) -> bytes | None:

@@ -1,17 +1,18 @@
 from django.urls import include, path, re_path
 
 from apikeys.resources import ResourceRouter
-from states.resources import (
-    ApplicationViewSet,
-    ComponentViewSet,
-    EnvironmentViewSet,
-    StateViewSet,
-)
+from states.records import StateRecordViewSet
+from states.resources import ApplicationViewSet, ComponentViewSet, EnvironmentViewSet
+from states.versions import ContentsViewSet, VersionViewSet
 from states.views import StateBackendView, StateLockView
 
 _KEY = r"^state/(?P<component_id>[^/]+)/env/(?P<environment_id>[^/]+)"
 
+_OF_STATE = r"^states/(?P<state_id>[^/:]+)"
+_VERSION = _OF_STATE + r"/versions/(?P<number>[^/:]+)"
+
 router = ResourceRouter()
+router.register("states", StateRecordViewSet, basename="state")
 router.register("applications", ApplicationViewSet, basename="application")
 router.register("components", ComponentViewSet, basename="component")
 router.register("environments", EnvironmentViewSet, basename="environment")
@@ -20,6 +21,12 @@ urlpatterns = [
     # With and without a final slash: a redirect would lose the state.
     re_path(_KEY + r"/?$", StateBackendView.as_view(), name="state-backend"),
     re_path(_KEY + r"/lock/?$", StateLockView.as_view(), name="state-lock"),
-    re_path(r"^states/?$", StateViewSet.as_view({"get": "list"}), name="state-list"),
     path("", include(router.urls)),
+    re_path(_OF_STATE + r"/versions/?$", VersionViewSet.as_view({"get": "list"})),
+    re_path(_VERSION + r"/?$", VersionViewSet.as_view({"get": "retrieve"})),
+    re_path(_VERSION + r"/document/?$", VersionViewSet.as_view({"get": "document"})),
+    re_path(_VERSION + r"/diff/?$", VersionViewSet.as_view({"get": "diff"})),
+    re_path(_VERSION + r":restore/?$", VersionViewSet.as_view({"post": "restore"})),
+    re_path(_OF_STATE + r"/outputs/?$", ContentsViewSet.as_view({"get": "outputs"})),
+    re_path(_OF_STATE + r"/resources/?$", ContentsViewSet.as_view({"get": "resources"})),
 ]

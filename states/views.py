@@ -6,45 +6,33 @@ follows any redirect with a GET, so there is none.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.http import HttpResponse
-from django.utils.cache import patch_vary_headers
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
+from apikeys import bodies
 from apikeys.audit import Actor
 from apikeys.authentication import caller_of
 from apikeys.permissions import ACCESS_TOKENS, demand_scope
 from apikeys.scopes import Scope
-from states import actions, documents, lockinfo, uploads
+from states import actions, lockinfo, reading, uploads
 from states.errors import InvalidParameter, StateNotFound
 from states.lockinfo import LockInfo
 from states.schema import lock_schema, state_schema
+from states.sending import SendsDocuments, document_response
 
 if TYPE_CHECKING:
     import uuid
 
-    from django.http import HttpRequest
-    from django.http.response import HttpResponseBase
     from rest_framework.request import Request
 
 
-class BackendView(APIView):
+class BackendView(SendsDocuments):
     """What the backend's views share: who is let in, which state is meant, LOCK and UNLOCK."""
 
     accepts_basic = True
     token_kinds = ACCESS_TOKENS
-
-    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Answer, and let go of the document.
-
-        DRF's view, request and response refer to each other, so that a pulled document of
-        megabytes would stay until the garbage collector comes round.
-        """
-        response = super().dispatch(request, *args, **kwargs)
-        del self.response
-        return response
 
     def key(self) -> dict[str, uuid.UUID]:
         """Return the component's and the environment's id.
@@ -62,13 +50,13 @@ class BackendView(APIView):
     def take_lock(self, request: Request) -> Response:
         """Lock the state: 200 with the LockInfo, or 423 with the holder's."""
         key, actor = self.key(), Actor.of(request)
-        info = LockInfo.parse(uploads.read_body(request._request, lockinfo.MAX_BYTES))
+        info = LockInfo.parse(bodies.read_body(request._request, lockinfo.MAX_BYTES))
         return Response(actions.lock(**key, info=info, actor=actor).as_dict())
 
     def release_lock(self, request: Request) -> HttpResponse:
         """Release the lock that the body names; an empty body is ``terraform force-unlock``."""
         key, actor = self.key(), Actor.of(request)
-        body = uploads.read_body(request._request, lockinfo.MAX_BYTES)
+        body = bodies.read_body(request._request, lockinfo.MAX_BYTES)
         if body:
             actions.unlock(**key, lock_id=LockInfo.parse(body).uuid, actor=actor)
         else:
@@ -92,16 +80,8 @@ class StateBackendView(BackendView):
 
     def get(self, request: Request, **_path: str) -> HttpResponse:
         """Return the current document, exactly as it was pushed."""
-        gzipped = actions.read_current(**self.key(), actor=Actor.of(request))
-        headers = {"Cache-Control": "no-store"}
-        if _accepts_gzip(request):
-            headers["Content-Encoding"] = "gzip"
-            content = gzipped
-        else:
-            content = documents.decompress(gzipped)
-        response = HttpResponse(content, "application/json", headers=headers)
-        patch_vary_headers(response, ("Accept-Encoding",))
-        return response
+        gzipped = reading.read_current(**self.key(), actor=Actor.of(request))
+        return document_response(request, gzipped)
 
     def post(self, request: Request, **_path: str) -> HttpResponse:
         """Store a new state version; the body is the complete document."""
@@ -150,12 +130,3 @@ def _uuid(name: str, text: str) -> uuid.UUID:
     if value is None:
         raise InvalidParameter(name, "not a UUID in the form 8-4-4-4-12")
     return value
-
-
-def _accepts_gzip(request: Request) -> bool:
-    """Whether the client takes gzip (RFC 9110 §12.5.3)."""
-    for entry in request.headers.get("Accept-Encoding", "").lower().split(","):
-        coding, _, weight = entry.replace(" ", "").partition(";q=")
-        if coding == "gzip":
-            return weight.strip("0.") != "" or not weight
-    return False

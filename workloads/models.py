@@ -108,6 +108,16 @@ class Cluster(models.Model):
     def __str__(self) -> str:
         return self.name
 
+    def workload_counts(self) -> dict[str, int]:
+        """Return how many workloads there are, in all and by health."""
+        counts = {
+            "healthy": self.workloads_healthy,
+            "degraded": self.workloads_degraded,
+            "error": self.workloads_error,
+            "unspecified": self.workloads_unspecified,
+        }
+        return {"total": sum(counts.values()), **counts}
+
 
 class Workload(models.Model):
     """A Deployment, StatefulSet or DaemonSet of a cluster, as it was last reported.

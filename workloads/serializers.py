@@ -1,17 +1,22 @@
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from django.utils import timezone
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from apikeys.fields import StrictSerializer, TextField, TimestampField
+from workloads.cluster_health import ClusterHealth, cluster_health
 from workloads.models import (
     DEFAULT_REPORT_INTERVAL,
     HEALTH_STATUSES,
     KINDS,
     MAX_REPORT_INTERVAL,
 )
+
+if TYPE_CHECKING:
+    from workloads.models import Cluster
 
 
 class ContainerSerializer(serializers.Serializer[Any]):
@@ -58,6 +63,16 @@ class WorkloadSerializer(serializers.Serializer[Any]):
     last_updated_at = TimestampField(read_only=True)
 
 
+class WorkloadCountsSerializer(serializers.Serializer[Any]):
+    """How many workloads a cluster has, by their health."""
+
+    total = serializers.IntegerField()
+    healthy = serializers.IntegerField()
+    degraded = serializers.IntegerField()
+    error = serializers.IntegerField()
+    unspecified = serializers.IntegerField()
+
+
 class ClusterSerializer(StrictSerializer):
     """A cluster whose workloads are reported. Times are null before the first report."""
 
@@ -72,7 +87,27 @@ class ClusterSerializer(StrictSerializer):
         default=DEFAULT_REPORT_INTERVAL,
         help_text="How far apart its reports are at most; after three it counts as unreachable.",
     )
-    last_report_at = TimestampField(read_only=True, allow_null=True)
+    health_status = serializers.SerializerMethodField(
+        help_text="As the worst of its workloads; PENDING before the first report, UNREACHABLE "
+        "when three reports in a row have not come."
+    )
+    workload_counts = serializers.SerializerMethodField(help_text="Workloads by health_status.")
+    last_report_at = TimestampField(
+        read_only=True, allow_null=True, help_text="By the reporter's clock."
+    )
+    last_received_at = TimestampField(
+        read_only=True, allow_null=True, help_text="When that came, by the service's clock."
+    )
     last_snapshot_at = TimestampField(read_only=True, allow_null=True)
     created_at = TimestampField(read_only=True)
     updated_at = TimestampField(read_only=True)
+
+    @extend_schema_field(serializers.ChoiceField([health.value for health in ClusterHealth]))
+    def get_health_status(self, cluster: Cluster) -> str:
+        """Judge the cluster as it is now."""
+        return cluster_health(cluster, timezone.now()).value
+
+    @extend_schema_field(WorkloadCountsSerializer())
+    def get_workload_counts(self, cluster: Cluster) -> dict[str, int]:
+        """Return the counts that every report keeps."""
+        return cluster.workload_counts()

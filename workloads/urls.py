@@ -1,7 +1,8 @@
 from django.urls import include, path, re_path
 
 from apikeys.resources import ResourceRouter
-from workloads.views import ClusterViewSet, WorkloadViewSet
+from workloads.report_views import ReportedWorkloadViewSet
+from workloads.views import ClusterViewSet
 
 router = ResourceRouter()
 router.register("clusters", ClusterViewSet, basename="cluster")
@@ -9,8 +10,18 @@ router.register("clusters", ClusterViewSet, basename="cluster")
 urlpatterns = [
     re_path(
         r"^clusters/(?P<cluster_id>[^/]+)/workloads/?$",
-        WorkloadViewSet.as_view({"get": "list"}),
+        ReportedWorkloadViewSet.as_view({"get": "list", "put": "replace", "patch": "amend"}),
         name="workload-list",
+    ),
+    re_path(
+        r"^clusters/(?P<cluster_id>[^/]+)/workloads:summary/?$",
+        ReportedWorkloadViewSet.as_view({"get": "summary"}),
+        name="workload-summary",
+    ),
+    re_path(
+        r"^clusters/(?P<cluster_id>[^/]+)/workloads/(?P<id>[^/]+)/?$",
+        ReportedWorkloadViewSet.as_view({"get": "retrieve"}),
+        name="workload",
     ),
     path("", include(router.urls)),
 ]

@@ -77,26 +77,40 @@ class KeysetPagination(BasePagination):
         Raises:
             InvalidParameter, InvalidPageToken: see there.
         """
-        self.view = view
-        parameters = request.query_params
-        _check_names(parameters, view)
-        size = _page_size(parameters)
         columns, descending = _key(view.page_key)
-        scope = _scope(request.path, parameters)
-        token = parameters.get(_TOKEN)
         selective = is_selective(queryset)
-        if token:
-            queryset = queryset.filter(
-                _beyond(columns, _position(token, scope, len(columns)), queryset, descending)
-            )
+        position = self.begin(request, view, len(columns))
+        size = self.size
+        if position is not None:
+            queryset = queryset.filter(_beyond(columns, position, queryset, descending))
         queryset = ordered(queryset, getattr(view, "page_columns", ()), view.page_key)
         reader = ListReader(queryset, view, columns)
         with replanned() if selective else contextlib.nullcontext():
             rows = list(reader.queryset[: size + 1])
-        self._next = _sign(rows[size - 1], columns, scope) if len(rows) > size else ""
+        self._next = self.token(*_values(rows[size - 1], columns)) if len(rows) > size else ""
         self._written = reader.texts(rows[:size]) if reader.written else None
         # Nothing is left for the serializer to do when the database has written the rows.
         return [] if reader.written else rows[:size]
+
+    def begin(self, request: Request, view: Any, length: int) -> list[Any] | None:
+        """Read the parameters into ``size`` and return where the page before ended, or None.
+
+        For lists that no table holds: ``length`` is how many values their positions have.
+
+        Raises:
+            InvalidParameter, InvalidPageToken: see there.
+        """
+        self.view = view
+        parameters = request.query_params
+        _check_names(parameters, view)
+        self.size = _page_size(parameters)
+        self._scope = _scope(request.path, parameters)
+        token = parameters.get(_TOKEN)
+        return _position(token, self._scope, length) if token else None
+
+    def token(self, *position: int | str) -> str:
+        """Return the token of the page that begins after this position."""
+        return signing.dumps([self._scope, *position], salt=_SALT)
 
     def get_paginated_response(self, data: Any) -> Response:
         """Return the answer: the list under its name, and the next page's token."""
@@ -166,17 +180,16 @@ def _scope(path: str, parameters: QueryDict) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def _sign(row: Any, columns: Sequence[str], scope: str) -> str:
+def _values(row: Any, columns: Sequence[str]) -> list[int | str]:
     values = [row[name] if isinstance(row, dict) else getattr(row, name) for name in columns]
-    position = [v if isinstance(v, int | str) else str(v) for v in values]
-    return signing.dumps([scope, *position], salt=_SALT)
+    return [v if isinstance(v, int | str) else str(v) for v in values]
 
 
 def _position(token: str, scope: str, length: int) -> list[Any]:
     """Return where the page before ended."""
     try:
         found, *rest = signing.loads(token, salt=_SALT, max_age=TOKEN_AGE)
-    except (signing.BadSignature, ValueError, TypeError) as error:
+    except (signing.BadSignature, ValueError) as error:
         raise InvalidPageToken from error
     if found != scope or len(rest) != length:
         raise InvalidPageToken

@@ -1,4 +1,4 @@
-"""What other tests have, as the tests of the project package use it."""
+"""API keys, clusters and their clients, as the tests of keys and of workloads have them."""
 
 from tests.apikeys.conftest import key_with, owner
 from tests.workloads.conftest import cluster, workload

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import uuid
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from django.core.files.storage import InMemoryStorage, storages
 
 from states.models import State
 from tests.conftest import ApiClient
@@ -75,6 +77,18 @@ class Backend:
         return self.client.generic(method, self.path + suffix, body, "application/json")
 
     @property
+    def root(self) -> str:
+        """The path of the state's record."""
+        return f"/api/v1/states/{self.record.pk}"
+
+    def look(self, suffix: str = "", **options: Any) -> Any:
+        return self.client.get(self.root + suffix, **options)
+
+    def call(self, suffix: str, body: Any = None) -> Any:
+        """Call a method of the state's record."""
+        return self.client.post(self.root + suffix, json.dumps(body or {}), "application/json")
+
+    @property
     def record(self) -> State:
         return State.objects.get(component=self.component_id, environment=self.environment_id)
 
@@ -88,6 +102,56 @@ def backend(client_with: Any) -> Backend:
 def admin(backend: Backend, client_with: Any) -> Backend:
     """The same state, seen by a client that may also force."""
     return backend.as_client(client_with("state:read", "state:write", "state:admin"))
+
+
+@pytest.fixture
+def seeing(backend: Backend, client_with: Any) -> Backend:
+    """The same state, seen by a client that may see its secrets."""
+    return backend.as_client(client_with("state:read", "state:secrets"))
+
+
+class UnsteadyStorage(InMemoryStorage):
+    """An object store in memory that can be told to fail."""
+
+    failing: bool = False
+
+    def _may_fail(self) -> None:
+        if self.failing:
+            raise ConnectionError("the store is away")
+
+    def save(self, name: Any, content: Any, max_length: Any = None) -> str:
+        self._may_fail()
+        return super().save(name, content, max_length)
+
+    def open(self, name: str, mode: str = "rb") -> Any:
+        self._may_fail()
+        return super().open(name, mode)
+
+    def delete(self, name: str) -> None:
+        self._may_fail()
+        super().delete(name)
+
+    def listdir(self, path: str) -> Any:
+        self._may_fail()
+        return super().listdir(path)
+
+    @property
+    def names(self) -> set[str]:
+        """All objects."""
+        return {f"{d}/{f}" for d in self.listdir("")[0] for f in self.listdir(d)[1]}
+
+
+@pytest.fixture
+def store(settings: Any) -> UnsteadyStorage:
+    """An object store, to which new documents go."""
+    name = f"{__name__}.{UnsteadyStorage.__name__}"
+    settings.STORAGES = {**settings.STORAGES, "states": {"BACKEND": name}}
+    return cast("UnsteadyStorage", storages["states"])
+
+
+def seen(moment: dt.datetime) -> str:
+    """Return a time as answers have it."""
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 @pytest.fixture

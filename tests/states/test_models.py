@@ -87,6 +87,32 @@ def test_md5_has_its_length(state: State) -> None:
         version(state, md5="0")
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"document": None},
+        {"object_name": "x"},
+        {"document": None, "object_name": ""},
+    ],
+)
+def test_a_document_is_in_one_place(state: State, fields: dict[str, Any]) -> None:
+    with refused("stateversion_document_in_one_place"), transaction.atomic():
+        version(state, **fields)
+
+
+def test_a_version_is_current_in_one_state(state: State) -> None:
+    figures = {"version_number": 1, "serial": 1, "md5": "0" * 32, "size_bytes": 5}
+    current = version(state)
+    other = State.objects.create(
+        component=state.component, environment=Environment.objects.create()
+    )
+    State.objects.filter(pk=state.pk).update(current_version=current, **figures)
+
+    unique = "state_current_version|states_state.current_version_id"
+    with refused(unique), transaction.atomic():
+        State.objects.filter(pk=other.pk).update(current_version=current, **figures)
+
+
 def test_lists_of_versions_read_no_documents(state: State) -> None:
     version(state)
 

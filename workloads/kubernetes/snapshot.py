@@ -1,13 +1,22 @@
 """One pass over a cluster, page by page."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import datetime
+from typing import Protocol
 
 from workloads.kubernetes.facts import PodKey, Usage, WorkloadFacts, WorkloadKind
 from workloads.kubernetes.raw import JsonObject
 from workloads.kubernetes.records import WorkloadRecord, workload_record
 from workloads.kubernetes.reduce import reduce_pod, reduce_replicaset, reduce_workload
 from workloads.kubernetes.tally import PodTally
+
+
+class UsageSource(Protocol):
+    """What pods use: a mapping, or what reads it when it is asked."""
+
+    def get(self, key: PodKey, /) -> Usage | None:
+        """Return what the pod uses; None when it is not measured."""
+        ...
 
 
 class SnapshotBuilder:
@@ -18,7 +27,7 @@ class SnapshotBuilder:
     ReplicaSets; a pod is gone as soon as it is added.
     """
 
-    def __init__(self, usage: Mapping[PodKey, Usage] | None) -> None:
+    def __init__(self, usage: UsageSource | None) -> None:
         """Take the cluster's pod metrics; None when it has no working metrics API."""
         self._usage = usage
         self._tallies: dict[str, PodTally] = {}

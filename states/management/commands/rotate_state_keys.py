@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from django.core.management.base import BaseCommand, CommandError
 
-from states import rotation
-from states.errors import DocumentDamaged
+from states import rewriting
+from states.errors import DocumentDamaged, StorageUnavailable
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
 
-_REPORT_EVERY = 1000
+_REPORT_EVERY: Final = 1000
 
 
 class Command(BaseCommand):
@@ -32,14 +32,15 @@ class Command(BaseCommand):
         """Re-encrypt, with a line of progress now and then.
 
         Raises:
-            CommandError: a document does not decrypt, so its old key must stay configured.
+            CommandError: a document does not decrypt, so its old key must stay configured; or the
+                object store does not answer.
         """
         done = 0
         try:
-            for done, _version in enumerate(rotation.rotate_keys(), start=1):
+            for done, _version in enumerate(rewriting.rotate_keys(), start=1):
                 if done % _REPORT_EVERY == 0:
                     self.stderr.write(f"{done} documents")
-        except DocumentDamaged as error:
+        except (DocumentDamaged, StorageUnavailable) as error:
             raise CommandError(f"stopped after {done} documents: {error.detail}") from error
         if options["json"]:
             self.stdout.write(json.dumps({"reencrypted": done}))

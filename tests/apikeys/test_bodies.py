@@ -11,8 +11,8 @@ from django.http import HttpRequest
 from django.test import RequestFactory
 from gunicorn.http.errors import InvalidChunkSize
 
-from states import uploads
-from states.errors import BodyIncomplete, BodyTooLarge
+from apikeys import bodies
+from apikeys.bodies import BodyIncomplete, BodyTooLarge
 
 
 def chunked(stream: Any) -> HttpRequest:
@@ -39,18 +39,18 @@ class BrokenStream(io.BytesIO):
 
 
 def test_a_chunked_body() -> None:
-    assert uploads.read_body(chunked(io.BytesIO(b"{}")), limit=2) == b"{}"
+    assert bodies.read_body(chunked(io.BytesIO(b"{}")), limit=2) == b"{}"
 
 
 def test_a_chunked_body_has_a_limit_too() -> None:
     with pytest.raises(BodyTooLarge):
-        uploads.read_body(chunked(io.BytesIO(b"{} ")), limit=2)
+        bodies.read_body(chunked(io.BytesIO(b"{} ")), limit=2)
 
 
 @pytest.mark.parametrize("error", [OSError("gone"), InvalidChunkSize(b"x")])
 def test_a_body_that_breaks_off(error: Exception) -> None:
     with pytest.raises(BodyIncomplete):
-        uploads.read_body(chunked(BrokenStream(error)), limit=100)
+        bodies.read_body(chunked(BrokenStream(error)), limit=100)
 
 
 def test_a_body_that_ends_too_soon() -> None:
@@ -58,11 +58,11 @@ def test_a_body_that_ends_too_soon() -> None:
     request.META["CONTENT_LENGTH"] = "5"
 
     with pytest.raises(BodyIncomplete):
-        uploads.read_body(request, limit=100)
+        bodies.read_body(request, limit=100)
 
 
 def test_no_body() -> None:
-    assert uploads.read_body(RequestFactory().generic("UNLOCK", "/"), limit=100) == b""
+    assert bodies.read_body(RequestFactory().generic("UNLOCK", "/"), limit=100) == b""
 
 
 @pytest.mark.parametrize(("pool", "in_transaction", "closed"), [
@@ -77,6 +77,6 @@ def test_the_connection_goes_back_to_its_pool(
     monkeypatch.setattr(wrapper, "in_atomic_block", in_transaction)
     monkeypatch.setattr(wrapper, "close", lambda: calls.append("close"))
 
-    uploads.read_body(RequestFactory().post("/"), limit=100)
+    bodies.read_body(RequestFactory().post("/"), limit=100)
 
     assert calls == (["close"] if closed else [])

@@ -3,7 +3,7 @@
 import pytest
 from django.db import OperationalError
 
-from states import retries
+from apikeys import retries
 
 
 class RefusalError(Exception):

@@ -1,0 +1,70 @@
+"""``STATE_STORAGE_URL``: one address for what django-storages takes as a dozen options."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from django.core.exceptions import ImproperlyConfigured
+
+_OPTIONS: Final = frozenset({"endpoint_url", "region_name", "addressing_style", "read_timeout"})
+
+
+def s3_storage(url: str) -> dict[str, Any]:
+    """Return the entry of ``STORAGES`` for ``s3://[key:secret@]bucket[/prefix][?option=…]``.
+
+    Without a key in the address, boto3 looks where it always does: the environment, a profile, the
+    machine's role. A store that hangs is given up after seconds, because a client waits.
+
+    Raises:
+        ImproperlyConfigured: the address is not of this form, or the extra is not installed. The
+            message has no part of the address, which may hold a secret.
+    """
+    try:
+        from botocore.config import Config  # noqa: PLC0415 - of an extra
+    except ImportError as error:
+        raise ImproperlyConfigured(
+            "STATE_STORAGE_URL needs the extra: pip install 'infra-service[s3]'"
+        ) from error
+    parts = urlsplit(url)
+    options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    if parts.scheme != "s3" or not parts.hostname or parts.fragment:
+        raise ImproperlyConfigured("STATE_STORAGE_URL is not s3://bucket[/prefix][?option=value]")
+    if unknown := options.keys() - _OPTIONS:
+        raise ImproperlyConfigured(
+            f"STATE_STORAGE_URL: unknown option {min(unknown)}; "
+            f"known are {', '.join(sorted(_OPTIONS))}"
+        )
+    style = options.pop("addressing_style", "auto")
+    patience = options.pop("read_timeout", "15")
+    if not patience.isdecimal():
+        raise ImproperlyConfigured("STATE_STORAGE_URL: read_timeout is not whole seconds")
+    credentials = {}
+    if parts.username and parts.password:
+        credentials = {
+            "access_key": unquote(parts.username),
+            "secret_key": unquote(parts.password),
+        }
+    return {
+        "BACKEND": "storages.backends.s3.S3Storage",
+        "OPTIONS": {
+            **options,
+            **credentials,
+            "bucket_name": parts.hostname,
+            "location": parts.path.strip("/"),
+            # Names are never used twice, so nothing need be asked before a write.
+            "file_overwrite": True,
+            "default_acl": None,
+            "client_config": Config(
+                signature_version="s3v4",
+                s3={"addressing_style": style},
+                connect_timeout=3,
+                read_timeout=int(patience),
+                retries={"mode": "standard", "total_max_attempts": 2},
+                # Stores that only resemble S3 refuse its newer checksums, and documents have
+                # authenticated ones of their own.
+                request_checksum_calculation="when_required",
+                response_checksum_validation="when_required",
+            ),
+        },
+    }

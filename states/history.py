@@ -1,0 +1,95 @@
+"""What people do with a state and its history: restore, undelete; each whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from apikeys import audit
+from apikeys.retries import retrying
+from states import actions, connections, documents, heads, reading, rules, terraform
+from states.errors import StateNotFound, VersionNotFound, WriteConflict
+from states.models import State
+from states.uploads import Upload
+
+if TYPE_CHECKING:
+    import uuid
+
+    from apikeys.audit import Actor
+    from states.models import StateVersion
+
+
+@retrying
+def restore(
+    *,
+    state_id: uuid.UUID,
+    number: int,
+    lock_id: uuid.UUID | None,
+    actor: Actor,
+    **details: Any,
+) -> StateVersion:
+    """Make an old version's content the current one, as a new version that Terraform takes.
+
+    Its serial is above the current one's, its lineage the current one's, and every other byte is
+    the old version's. ``details`` go to the trail.
+
+    Raises:
+        StateNotFound, VersionNotFound: there is none.
+        StateLocked, LockNotHeld: see ``states.rules``.
+        StateEncrypted: OpenTofu compares the serial with the one that it has encrypted.
+        StateFormatUnsupported: a head that nobody can be sure of.
+        WriteConflict: lost the race too often.
+    """
+    stored, gzipped = reading.find_version(state_id=state_id, number=number)
+    if stored is None:
+        raise VersionNotFound
+    old = documents.decompress(gzipped)
+    terraform.refuse_encrypted(old)
+    for _ in range(actions.ATTEMPTS):
+        state = State.objects.visible().filter(pk=state_id).first()
+        if state is None:
+            raise StateNotFound
+        rules.check_lock(state, lock_id)
+        upload = _upload(
+            heads.with_head(old, serial=actions.next_serial(state), lineage=state.lineage)
+        )
+        version = actions.append_version(
+            state, upload, actor, "state.restore", restored=number, **details
+        )
+        if version is not None:
+            connections.drop_large_buffers(len(upload.gzipped))
+            return version
+    raise WriteConflict
+
+
+def _upload(document: bytes) -> Upload:
+    digest = hashlib.md5(document, usedforsecurity=False).hexdigest()
+    head = documents.read_head(document)
+    return Upload(head, digest, len(document), documents.compress(document))
+
+
+@retrying
+def undelete(*, state_id: uuid.UUID, actor: Actor) -> State:
+    """Bring a deleted state back as it was; one that is not deleted stays as it is.
+
+    Raises:
+        StateNotFound: there is none, or its history is gone.
+        StateLocked: somebody is about to make it anew.
+        WriteConflict: lost the race too often.
+    """
+    for _ in range(actions.ATTEMPTS):
+        state = State.objects.filter(pk=state_id).first()
+        if state is None:
+            raise StateNotFound
+        if state.deleted_at is None:
+            return state
+        rules.check_lock(state, None)
+        with transaction.atomic():
+            if State.objects.as_seen(state).change(deleted_at=None, updated_at=timezone.now()):
+                audit.record(actor, "state.undelete", state.pk, version=state.version_number)
+                state.refresh_from_db()
+                return state
+    raise WriteConflict

@@ -1,0 +1,71 @@
+"""Move the stored documents between the database and the object store."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from django.core.management.base import BaseCommand, CommandError
+
+from states import rewriting, storage
+from states.errors import StorageUnavailable
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+
+_REPORT_EVERY: Final = 1000
+_STORE: Final = "storage"
+
+
+class Command(BaseCommand):
+    """Move every document that is not where it should be."""
+
+    help = (
+        "Move every document to the object store of STATE_STORAGE_URL, or to the database. The "
+        "service may run meanwhile; a run that was stopped is continued by the next."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Declare the options."""
+        parser.add_argument("--to", choices=["database", _STORE], required=True)
+        parser.add_argument("--json", action="store_true", help="print the counts as JSON")
+
+    def handle(self, *_args: Any, **options: Any) -> None:
+        """Move, with a line of progress now and then.
+
+        Raises:
+            CommandError: the settings send new documents the other way, the store does not
+                answer, or damaged documents had to stay.
+        """
+        to_store = options["to"] == _STORE
+        _check_settings(to_store=to_store)
+        counts = {"moved": 0, "damaged": 0}
+        try:
+            for version, is_moved in rewriting.move(to_store=to_store):
+                counts["moved" if is_moved else "damaged"] += 1
+                if not is_moved:
+                    self.stderr.write(f"damaged: state {version.state_id} version {version.number}")
+                elif counts["moved"] % _REPORT_EVERY == 0:
+                    self.stderr.write(f"{counts['moved']} documents")
+        except StorageUnavailable as error:
+            raise CommandError(
+                f"stopped after {counts['moved']} documents: {error.detail}"
+            ) from error
+        if options["json"]:
+            self.stdout.write(json.dumps(counts))
+        else:
+            self.stdout.write(f"{counts['moved']} documents moved")
+        if counts["damaged"]:
+            raise CommandError(f"{counts['damaged']} damaged documents stay where they are")
+
+
+def _check_settings(*, to_store: bool) -> None:
+    if not storage.is_configured():
+        raise CommandError("STATE_STORAGE_URL is not set")
+    if to_store and not storage.takes_new_documents():
+        raise CommandError("STATE_STORAGE_WRITES is false: new documents go to the database")
+    if not to_store and storage.takes_new_documents():
+        raise CommandError(
+            "new documents still go to the object store: first set STATE_STORAGE_WRITES=false, "
+            "for the service too"
+        )

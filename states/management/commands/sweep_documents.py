@@ -1,0 +1,62 @@
+"""Delete objects that no version points at."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from django.core.management.base import BaseCommand, CommandError
+
+from states import storage, sweeping
+from states.errors import StorageUnavailable
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+
+#: Longer than any request lives, so that no object is swept before its row is written.
+_SAFE_HOURS: Final = 1
+
+
+class Command(BaseCommand):
+    """Sweep the object store of STATE_STORAGE_URL."""
+
+    help = (
+        "Delete objects that no version points at: left by writers that lost a race or died. "
+        "The service may run meanwhile."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Declare the options."""
+        parser.add_argument(
+            "--older-than-hours",
+            type=float,
+            default=24,
+            help="the age from which an object is swept, at least 1 hour (default: 24)",
+        )
+        parser.add_argument("--dry-run", action="store_true", help="only say what would go")
+        parser.add_argument("--json", action="store_true", help="print the count as JSON")
+
+    def handle(self, *_args: Any, **options: Any) -> None:
+        """Sweep, with a line for each object.
+
+        Raises:
+            CommandError: no object store is set, it does not answer, or the age is not safe.
+        """
+        hours = options["older_than_hours"]
+        if not storage.is_configured():
+            raise CommandError("STATE_STORAGE_URL is not set")
+        if not hours >= _SAFE_HOURS:
+            raise CommandError(f"--older-than-hours is at least {_SAFE_HOURS}")
+        swept = 0
+        try:
+            found = sweeping.sweep(older_than=dt.timedelta(hours=hours), dry_run=options["dry_run"])
+            for name in found:
+                swept += 1
+                self.stderr.write(name)
+        except StorageUnavailable as error:
+            raise CommandError(f"stopped after {swept} objects: {error.detail}") from error
+        if options["json"]:
+            self.stdout.write(json.dumps({"swept": swept, "dry_run": options["dry_run"]}))
+        else:
+            self.stdout.write(f"{swept} objects {'would go' if options['dry_run'] else 'swept'}")

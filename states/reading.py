@@ -1,0 +1,134 @@
+"""Stored documents: from the row or the object store, verified, and written to the trail."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from django.db.models import PositiveIntegerField, UUIDField
+
+from apikeys import audit
+from apikeys.compiled import CompiledQuery, Parameter
+from states import connections, documents, storage
+from states.documents import Sealed
+from states.errors import DocumentDamaged, StateNotFound, VersionNotFound
+from states.models import State, StateVersion
+
+if TYPE_CHECKING:
+    import uuid
+    from collections.abc import Callable, Sequence
+
+    from django.db.models import QuerySet
+
+    from apikeys.audit import Actor
+
+
+class Stored(NamedTuple):
+    """Where a version's document is: in the row, or in the object store under a name."""
+
+    state_id: uuid.UUID
+    version_id: uuid.UUID
+    number: int
+    document: bytes | None
+    encryption_key: str
+    object_name: str
+
+
+_COLUMNS: Final = ("id", "number", "document", "encryption_key", "object_name")
+
+
+def _current() -> QuerySet[State, Any]:
+    key = (Parameter("component_id", UUIDField()), Parameter("environment_id", UUIDField()))
+    pushed = State.objects.of(*key).visible().filter(current_version__isnull=False)
+    return pushed.values_list("id", *(f"current_version__{name}" for name in _COLUMNS))
+
+
+def _version() -> QuerySet[StateVersion, Any]:
+    state_id = Parameter("state_id", UUIDField())
+    number = Parameter("number", PositiveIntegerField())
+    found = StateVersion.objects.filter(state_id=state_id, number=number)
+    return found.values_list("state_id", *_COLUMNS)
+
+
+def _by_id() -> QuerySet[StateVersion, Any]:
+    found = StateVersion.objects.filter(pk=Parameter("pk", UUIDField()))
+    return found.values_list("state_id", *_COLUMNS)
+
+
+_CURRENT: Final = CompiledQuery(_current, is_binary=True)
+_VERSION: Final = CompiledQuery(_version, is_binary=True)
+_BY_ID: Final = CompiledQuery(_by_id, is_binary=True)
+
+
+def read_current(*, component_id: uuid.UUID, environment_id: uuid.UUID, actor: Actor) -> bytes:
+    """Return the current document, gzip'd.
+
+    Raises:
+        StateNotFound: nothing is stored.
+        DocumentDamaged: what is stored is not what was pushed.
+        StorageUnavailable: it is in the object store, which does not answer.
+    """
+    stored, gzipped = _unsealed(
+        lambda: _CURRENT.row(component_id=component_id, environment_id=environment_id)
+    )
+    if stored is None:
+        raise StateNotFound
+    audit.record(actor, "state.read", stored.state_id, version=stored.number)
+    connections.drop_large_buffers(len(gzipped))
+    return gzipped
+
+
+def read_version(*, state_id: uuid.UUID, number: int, actor: Actor, **details: Any) -> bytes:
+    """Return a version's document, gzip'd; ``details`` tell the trail what is read of it.
+
+    Raises:
+        VersionNotFound: there is none, or it has been pruned.
+        DocumentDamaged, StorageUnavailable: as for the current one.
+    """
+    stored, gzipped = find_version(state_id=state_id, number=number)
+    if stored is None:
+        raise VersionNotFound
+    audit.record(actor, "state.read", state_id, version=number, **details)
+    connections.drop_large_buffers(len(gzipped))
+    return gzipped
+
+
+def find_version(*, state_id: uuid.UUID, number: int) -> tuple[Stored | None, bytes]:
+    """Return where a version's document is and the gzip'd document, for use within the service.
+
+    Raises:
+        DocumentDamaged, StorageUnavailable: as for the current one.
+    """
+    return _unsealed(lambda: _VERSION.row(state_id=state_id, number=number))
+
+
+def load(version_id: uuid.UUID) -> tuple[Stored | None, bytes]:
+    """Return where a version's document is and the gzip'd document, for a command; None if gone.
+
+    Raises:
+        DocumentDamaged, StorageUnavailable: as for the current one.
+    """
+    return _unsealed(lambda: _BY_ID.row(pk=version_id))
+
+
+def _unsealed(find: Callable[[], Sequence[Any] | None]) -> tuple[Stored | None, bytes]:
+    """Return where the document is that ``find`` finds, and the gzip'd document.
+
+    An object that is gone was moved, encrypted anew or pruned meanwhile: the row tells.
+
+    Raises:
+        DocumentDamaged: it does not decrypt, or its object is gone and the row still names it.
+        StorageUnavailable: the object store does not answer.
+    """
+    missing = None
+    while row := find():
+        stored = Stored(*row)
+        if stored.object_name and stored.object_name == missing:
+            raise DocumentDamaged("The object that holds the document is missing.")
+        try:
+            payload = storage.fetch(stored.object_name) if stored.object_name else stored.document
+        except storage.ObjectMissingError:
+            missing = stored.object_name
+            continue
+        sealed = Sealed(payload or b"", stored.encryption_key)
+        return stored, documents.unseal(sealed, stored.state_id, stored.version_id)
+    return None, b""

@@ -1,0 +1,127 @@
+"""Documents outside of the database: in the object store that ``STATE_STORAGE_URL`` names.
+
+An object is the sealed payload that the row would hold. It is written before the row that points
+at it, under a name that is used once, and never changed: a new encryption is a new object. So an
+object that no row points at is one whose writer has lost or died, and can be swept after a while.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+from typing import TYPE_CHECKING, Final
+
+import structlog
+from django.conf import settings
+from django.core.files.base import ContentFile
+from django.core.files.storage import storages
+
+from apikeys.bodies import release_connection
+from states.errors import StorageUnavailable
+
+if TYPE_CHECKING:
+    import uuid
+    from collections.abc import Iterator
+
+    from django.core.files.storage import Storage
+
+    Payload = bytes | bytearray | memoryview
+
+log = structlog.get_logger("states.storage")
+
+_ALIAS: Final = "states"
+
+
+class ObjectMissingError(Exception):
+    """The store answers, and has no object of this name."""
+
+
+def is_configured() -> bool:
+    """Whether there is an object store."""
+    return _ALIAS in settings.STORAGES
+
+
+def takes_new_documents() -> bool:
+    """Whether new documents go to the object store."""
+    return is_configured() and settings.STATE_STORAGE_WRITES
+
+
+def store() -> Storage:
+    """Return the store.
+
+    Raises:
+        StorageUnavailable: none is configured.
+    """
+    if not is_configured():
+        raise StorageUnavailable("A document is in an object store, and none is configured.")
+    return storages[_ALIAS]
+
+
+def place(
+    payload: Payload, state_id: uuid.UUID, version_id: uuid.UUID
+) -> tuple[Payload | None, str]:
+    """Return what the row of a new version holds: its document, or the name of its object.
+
+    Raises:
+        StorageUnavailable: the store did not take it.
+    """
+    if takes_new_documents():
+        return None, put(payload, state_id, version_id)
+    return payload, ""
+
+
+def put(payload: Payload, state_id: uuid.UUID, version_id: uuid.UUID) -> str:
+    """Write a new object and return its name.
+
+    Raises:
+        StorageUnavailable: the store did not take it, or nobody knows whether it did.
+    """
+    name = f"{state_id}/{version_id}.{secrets.token_hex(8)}"
+    with answering("put", name):
+        return store().save(name, ContentFile(bytes(payload)))
+
+
+def fetch(name: str) -> bytes:
+    """Return an object.
+
+    Raises:
+        ObjectMissingError: there is none of this name.
+        StorageUnavailable: the store does not answer.
+    """
+    with answering("get", name), store().open(name) as file:
+        content: bytes = file.read()
+    return content
+
+
+def discard(name: str) -> None:
+    """Delete an object that no row points at, now or, if the store is away, in a sweep."""
+    if name:
+        with contextlib.suppress(StorageUnavailable, ObjectMissingError), answering("delete", name):
+            store().delete(name)
+
+
+@contextlib.contextmanager
+def answering(operation: str, name: str) -> Iterator[None]:
+    """Turn whatever the store's client raises into what it means for the caller.
+
+    Raises:
+        ObjectMissingError, StorageUnavailable: see there.
+    """
+    release_connection()  # the store may be slow, and others need the database
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise ObjectMissingError(name) from error
+    except StorageUnavailable:
+        raise
+    except Exception as error:  # each store's client has errors of its own
+        if _says_missing(error):
+            raise ObjectMissingError(name) from error
+        log.warning("storage_unavailable", operation=operation, object=name, exc_info=error)
+        raise StorageUnavailable from error
+
+
+def _says_missing(error: Exception) -> bool:
+    """Whether S3 says that an object is gone which was there when it was opened."""
+    response = getattr(error, "response", None)
+    return isinstance(response, dict) and response.get("Error", {}).get("Code") == "NoSuchKey"

@@ -1,0 +1,256 @@
+"""Reports at the size of a large cluster: ``python -m tests.bench.reports`` (on PostgreSQL).
+
+1. A snapshot of 15,000 workloads of which 5 % changed: applied (the function), and as a whole
+   request, gzip'd, on a live service.
+2. A cluster of so many pods listed page by page from a real HTTP server: seconds, and the peak
+   memory of the process that reads it, for 15,000 pods and for 150,000.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import datetime as dt
+import gzip
+import json
+import os
+import random
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tests.server import LiveServer, live_server
+
+WORKLOADS = 15_000
+CHANGED = WORKLOADS // 20
+NAMESPACES = 150
+TARGET = 1.5
+START = dt.datetime(2026, 11, 20, tzinfo=dt.UTC)
+
+
+def items() -> list[dict[str, Any]]:
+    """Return workloads as an agent reports them, of about half a kilobyte each."""
+    return [
+        {
+            "namespace": f"team-{n % NAMESPACES}",
+            "name": f"service-{n}",
+            "kind": ("Deployment", "StatefulSet", "DaemonSet")[n % 3],
+            "uid": f"00000000-0000-4000-8000-{n:012d}",
+            "labels": {
+                "app.kubernetes.io/name": f"service-{n}",
+                "app.kubernetes.io/managed-by": "Helm",
+                "team": f"team-{n % NAMESPACES}",
+            },
+            "health_status": "HEALTHY",
+            "replicas_desired": 10,
+            "replicas_ready": 10,
+            "replicas_available": 10,
+            "cpu_requests_millicores": 1000,
+            "cpu_limits_millicores": 2000,
+            "cpu_used_millicores": 300 + n % 100,
+            "memory_requests_bytes": 2**30,
+            "memory_limits_bytes": 2**31,
+            "memory_used_bytes": 2**29 + n,
+            "containers": [
+                {
+                    "name": name,
+                    "image": f"registry.example/team/service-{n}:{name}-1.4.2",
+                    "restart_count": 0,
+                    "state": "running",
+                    "ready": True,
+                }
+                for name in ("app", "proxy")
+            ],
+        }
+        for n in range(WORKLOADS)
+    ]
+
+
+def vary(reported: list[dict[str, Any]], chance: random.Random, count: int) -> None:
+    """Change so many of the workloads."""
+    for n in chance.sample(range(WORKLOADS), count):
+        reported[n]["replicas_ready"] = (reported[n]["replicas_ready"] + 1) % 11
+        reported[n]["health_status"] = chance.choice(["HEALTHY", "DEGRADED", "ERROR"])
+
+
+def over_http(server: LiveServer) -> None:
+    """Report as an agent does, and print what the answer took."""
+    token = server.token("cluster:read", "cluster:write")
+    kind = {"Content-Type": "application/json"}
+    body = json.dumps({"cluster": {"name": "bench"}}).encode()
+    cluster = server.request("POST", "/api/v1/clusters", body, token=token, headers=kind).json()
+    path = f"/api/v1/clusters/{cluster['cluster']['id']}/workloads"
+    reported, chance = items(), random.Random(1)
+
+    def put(number: int) -> tuple[float, dict[str, int], int]:
+        moment = START + dt.timedelta(seconds=number)
+        sent = gzip.compress(
+            json.dumps({"reported_at": moment.isoformat(), "workloads": reported}).encode(), 1
+        )
+        headers = {**kind, "Content-Encoding": "gzip"}
+        started = time.perf_counter()
+        answer = server.request("PUT", path, sent, token=token, headers=headers, timeout=120)
+        seconds = time.perf_counter() - started
+        assert answer.status == 200, answer.body
+        return seconds, answer.json()["report"], len(sent)
+
+    seconds, _counts, size = put(0)
+    print(f"first snapshot, a request of {size / 1e6:.1f} MB gzip'd      {seconds:6.2f} s")
+    print(f"  all unchanged                                  {put(1)[0]:6.2f} s")
+    times = []
+    for number in range(2, 9):
+        vary(reported, chance, CHANGED)
+        seconds, counts, _size = put(number)
+        assert counts["unchanged"] >= WORKLOADS - CHANGED
+        times.append(seconds)
+    print(f"  5 % changed, whole request, median of 7        {sorted(times)[3]:6.2f} s")
+    for item in reported:
+        item["cpu_used_millicores"] += 1
+    print(f"  100 % changed                                  {put(20)[0]:6.2f} s")
+
+
+def applied(environment: dict[str, str]) -> None:
+    """Run the function alone, in a process that has the service's settings."""
+    code = "import django; django.setup(); from tests.bench.reports import apply; apply()"
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True)
+
+
+def apply() -> None:
+    """Apply snapshots of 15,000 workloads of which 5 % changed; print the median."""
+    from apikeys.audit import Actor
+    from workloads.incoming import read_report
+    from workloads.models import Cluster
+    from workloads.reports import apply_report
+
+    cluster = Cluster.objects.create(name="bench-apply")
+    reported, chance, times = items(), random.Random(1), []
+    for number in range(8):
+        moment = START + dt.timedelta(seconds=number)
+        body = json.dumps({"reported_at": moment.isoformat(), "workloads": reported}).encode()
+        report = read_report(body, complete=True, now=moment)
+        report = dataclasses.replace(report, records=list(report.records))
+        started = time.perf_counter()
+        apply_report(cluster_id=cluster.pk, report=report, actor=Actor(name="bench"))
+        times.append(time.perf_counter() - started)
+        vary(reported, chance, CHANGED)
+    median = sorted(times[1:])[3]
+    print(f"apply_report, 15,000 workloads, 5 % changed      {median:6.2f} s  (target {TARGET})")
+
+
+class Pods:
+    """An API server whose pods are made as they are asked for, so that it holds none of them."""
+
+    def __init__(self, total: int) -> None:
+        from tests.apiserver import PODS, REPLICASETS, ReplayServer, recorded_lists
+
+        self.total = total
+        lists = recorded_lists()
+        template = next(raw for raw in lists[PODS] if "annotations" in raw["metadata"])
+        # Real ones are 11 KB, most of it managed fields and environment.
+        template["metadata"]["managedFields"] = [{"fieldsV1": {f"f:{n}": {} for n in range(500)}}]
+        self.template = template
+        self.deployments = self.numbered(lists["/apis/apps/v1/deployments"][0], "Deployment", None)
+        self.replicasets = self.numbered(lists[REPLICASETS][0], "ReplicaSet", "Deployment")
+        self.server = ReplayServer({
+            **{key: [] for key in lists},
+            "/apis/apps/v1/deployments": self.deployments,
+            REPLICASETS: self.replicasets,
+        })  # fmt: skip
+        self.server.lists[PODS] = _Made(total, self.pod)  # type: ignore[assignment]
+        self.server.metrics = []
+
+    def numbered(self, raw: Any, kind: str, owner: str | None) -> list[Any]:
+        made = []
+        for n in range(self.total // 10):
+            one = copy.deepcopy(raw)
+            one["metadata"] |= {"namespace": self.namespace(n), "name": f"w-{n:06d}"}
+            one["metadata"]["uid"] = f"{kind}-{n}"
+            if owner:
+                one["metadata"]["ownerReferences"] = [
+                    {"kind": owner, "uid": f"{owner}-{n}", "controller": True}
+                ]
+            made.append(one)
+        return made
+
+    def namespace(self, workload: int) -> str:
+        return f"team-{workload * NAMESPACES // (self.total // 10):03d}"
+
+    def pod(self, n: int) -> Any:
+        workload = n // 10
+        metadata = {
+            **self.template["metadata"],
+            "namespace": self.namespace(workload),
+            "name": f"w-{workload:06d}-{n:07d}",
+            "uid": f"pod-{n}",
+            "ownerReferences": [
+                {"kind": "ReplicaSet", "uid": f"ReplicaSet-{workload}", "controller": True}
+            ],
+        }
+        return {**self.template, "metadata": metadata}
+
+
+class _Made:
+    """A list of pods in the order of their names, each made when it is looked at."""
+
+    def __init__(self, total: int, make: Callable[[int], Any], start: int = 0) -> None:
+        self.total, self.make, self.start = total, make, start
+
+    def __iter__(self) -> Any:
+        return (self.make(n) for n in range(self.start, self.total))
+
+    def __len__(self) -> int:
+        return self.total - self.start
+
+    def __getitem__(self, part: slice) -> list[Any]:
+        return [self.make(n) for n in range(self.start, min(self.start + part.stop, self.total))]
+
+    def after(self, key: str) -> _Made:
+        """Return those after namespace/name."""
+        return _Made(self.total, self.make, int(key.rpartition("-")[2]) + 1)
+
+
+def listed(total: int) -> None:
+    """Read a cluster of so many pods in a process of its own; print seconds and peak memory."""
+    pods = Pods(total)
+    with pods.server, tempfile.TemporaryDirectory() as directory:
+        kubeconfig = str(pods.server.kubeconfig(Path(directory)))
+        code = f"from tests.bench.reports import read; read({kubeconfig!r}, {total})"
+        environment = {**os.environ, "PYTHONPATH": "."}
+        subprocess.run([sys.executable, "-c", code], env=environment, check=True)
+
+
+def read(kubeconfig: str, total: int) -> None:
+    """List the cluster, and print what it took."""
+    from workloads.collector import connect
+    from workloads.collector.listing import read_cluster
+
+    client = connect.from_kubeconfig(kubeconfig, "replay")
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    bytes_of_pods: list[int] = []
+    started, cpu = time.perf_counter(), time.process_time()
+    records = read_cluster(client, START, lambda _name, done, _left: bytes_of_pods.append(done))
+    seconds, cpu = time.perf_counter() - started, time.process_time() - cpu
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    assert len(records) == total // 10
+    assert sum(record.containers[0].restart_count >= 0 for record in records) == len(records)
+    print(
+        f"{total:7,} pods, {len(records):6,} workloads: {seconds:6.1f} s ({cpu:.1f} s of CPU), "
+        f"memory {before:.0f} -> {peak:.0f} MB"
+    )
+
+
+def main() -> None:
+    with live_server() as server:
+        applied(server.environment)
+        over_http(server)
+    for total in (15_000, 150_000):
+        listed(total)
+
+
+if __name__ == "__main__":
+    main()

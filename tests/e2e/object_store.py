@@ -1,0 +1,113 @@
+"""A real S3-speaking server, and a line to it that can be cut at the worst moments."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+
+from tests.postgres import free_port
+
+BUCKET = "states"
+
+
+@contextlib.contextmanager
+def running() -> Iterator[int]:
+    """Run moto's server with an empty bucket, and yield its port.
+
+    It keeps objects in memory, so that it cannot prove anything of a store's own durability.
+    """
+    port = free_port()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        for _ in range(300):
+            with contextlib.suppress(OSError):
+                connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+                connection.request("PUT", f"/{BUCKET}", headers={"Authorization": _SIGNED})
+                assert connection.getresponse().status == 200
+                break
+            time.sleep(0.1)
+        yield port
+    finally:
+        process.terminate()
+        process.wait()
+
+
+# moto asks who it is, and does not check the answer.
+_SIGNED = "AWS4-HMAC-SHA256 Credential=key/20260101/us-east-1/s3/aws4_request"
+
+
+class Line:
+    """A TCP proxy to the store. ``fault`` says what happens to requests from now on.
+
+    - ``""``: nothing;
+    - ``"before"``: the connection is closed before anything of the request is passed on;
+    - ``"during"``: after a part of the request was passed on;
+    - ``"after"``: the whole request is passed on and answered, and the answer is lost;
+    - ``"silence"``: nothing is passed on, and the connection stays open.
+    """
+
+    def __init__(self, target: int) -> None:
+        self.target = target
+        self.fault = ""
+        self.cut = 0
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        """What STATE_STORAGE_URL is."""
+        return (
+            f"s3://key:secret@{BUCKET}/prefix?endpoint_url=http://127.0.0.1:{self.port}"
+            "&region_name=us-east-1&addressing_style=path&read_timeout=2"
+        )
+
+    def close(self) -> None:
+        self._listener.close()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self._listener.accept()
+                threading.Thread(target=self._carry, args=(client,), daemon=True).start()
+
+    def _carry(self, client: socket.socket) -> None:
+        with client, socket.create_connection(("127.0.0.1", self.target)) as store:
+            answers = threading.Thread(target=self._answer, args=(store, client), daemon=True)
+            answers.start()
+            with contextlib.suppress(OSError):
+                while data := client.recv(16384):
+                    if self.fault == "before":
+                        break
+                    if self.fault == "silence":
+                        continue
+                    if self.fault == "during":
+                        store.sendall(data[: len(data) // 2])
+                        break
+                    store.sendall(data)
+                else:
+                    return
+            self.cut += 1
+            for end in (client, store):
+                with contextlib.suppress(OSError):
+                    end.shutdown(socket.SHUT_RDWR)
+
+    def _answer(self, store: socket.socket, client: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while data := store.recv(16384):
+                if self.fault == "after" and not data.startswith(b"HTTP/1.1 100"):
+                    self.cut += 1
+                    break
+                client.sendall(data)
+        with contextlib.suppress(OSError):
+            client.shutdown(socket.SHUT_RDWR)

@@ -1,0 +1,192 @@
+"""Everything that can be done to a few states, by many at once and at random."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tests.e2e.backend import Backend, document
+from tests.e2e.history import History
+from tests.e2e.traffic import md5
+from tests.server import ROOT, Answer, LiveServer
+
+_LOOP = """
+import io, sys, time, django
+django.setup()
+from django.core.management import call_command
+print("ready", flush=True)
+end, runs = float(sys.stdin.readline()), 0
+while time.time() < end:
+    for command in sys.argv[1:]:
+        call_command(*command.split(), stdout=io.StringIO(), stderr=io.StringIO())
+        runs += 1
+print(runs)
+"""
+
+
+_APPENDING = ("state.push", "state.restore")
+
+
+class Repeated:
+    """Management commands that are run over and over, in a process of their own."""
+
+    def __init__(self, server: LiveServer, *commands: str, **environment: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", _LOOP, *commands],
+            cwd=ROOT,
+            env={**server.environment, **environment},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def wait_until_ready(self) -> None:
+        assert self.process.stdout is not None
+        assert self.process.stdout.readline() == "ready\n"
+
+    def begin(self, end: float) -> None:
+        """Run them until this time (of ``time.time``)."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{end}\n")
+        self.process.stdin.flush()
+
+    def runs(self) -> int:
+        """Return how often they were run, when they have ended."""
+        out, _ = self.process.communicate(timeout=120)
+        return int(out)
+
+
+@dataclass
+class Storm:
+    """Clients of some states, and what they were promised."""
+
+    backends: list[Backend]
+    seed: int
+    histories: dict[uuid.UUID, History] = field(default_factory=dict)
+    serials: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
+    acknowledged: dict[uuid.UUID, set[str]] = field(default_factory=dict)
+    answers: Counter[tuple[str, int]] = field(default_factory=Counter)
+    wrong: list[str] = field(default_factory=list)
+    guard: threading.Lock = field(default_factory=threading.Lock)
+
+    def begin(self) -> None:
+        """Push to each state, and remember where its history is."""
+        for backend in self.backends:
+            self.push_unlocked(backend, random.Random(self.seed))
+            self.histories[backend.component_id] = History(backend)
+
+    def history(self, backend: Backend) -> History:
+        return self.histories[backend.component_id]
+
+    def run(self, end: float) -> None:
+        """Do everything, from several threads, until this time (of ``time.time``)."""
+        deeds = [self.push_locked, self.push_unlocked, self.restore, self.read, self.break_lock]
+        weights = [*deeds, *deeds, self.push_locked, self.push_unlocked, self.delete_and_back]
+
+        def client(number: int) -> None:
+            chance = random.Random(self.seed + number)
+            while time.time() < end:
+                chance.choice(weights)(chance.choice(self.backends), chance)
+
+        threads = [threading.Thread(target=self._watched, args=(client, n)) for n in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    def _watched(self, work: Callable[[int], None], number: int) -> None:
+        try:
+            work(number)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the test is to fail of it
+            self.wrong.append(repr(error))
+
+    def note(self, deed: str, answer: Answer, backend: Backend, stored: str = "") -> bool:
+        """Count the answer; remember what is promised with it; return whether it was a yes."""
+        good = answer.status in (200, 204)
+        with self.guard:
+            self.answers[deed, answer.status] += 1
+            if good and stored:
+                self.acknowledged.setdefault(backend.component_id, set()).add(stored)
+            if answer.status not in (200, 204, 404, 409, 423, 503):
+                self.wrong.append(f"{deed}: {answer.status} {answer.body[:300]!r}")
+        return good
+
+    def _body(self, chance: random.Random) -> bytes:
+        noise = chance.randbytes(chance.choice((10, 1000, 60_000))).hex()
+        return document(next(self.serials), noise=noise, once=str(uuid.uuid4()))
+
+    def push_unlocked(self, backend: Backend, chance: random.Random) -> None:
+        body = self._body(chance)
+        self.note("push", backend.push(body), backend, md5(body))
+
+    def push_locked(self, backend: Backend, chance: random.Random) -> None:
+        lock = str(uuid.uuid4())
+        if self.note("lock", backend.lock(lock), backend):
+            body = self._body(chance)
+            self.note("push under lock", backend.push(body, lock), backend, md5(body))
+            self.note("unlock", backend.unlock(lock), backend)
+
+    def break_lock(self, backend: Backend, chance: random.Random) -> None:  # noqa: ARG002 - a deed
+        answer = self.history(backend).call(":force-unlock", reason="chaos")
+        self.note("force-unlock", answer, backend)
+
+    def delete_and_back(self, backend: Backend, chance: random.Random) -> None:  # noqa: ARG002 - a deed
+        history = self.history(backend)
+        answer = backend.server.request("DELETE", history.root, token=backend.token)
+        if self.note("delete", answer, backend):
+            while not self.note("undelete", history.call(":undelete"), backend):
+                time.sleep(0.01)
+
+    def restore(self, backend: Backend, chance: random.Random) -> None:
+        history = self.history(backend)
+        versions = history.versions()
+        if versions:
+            number = chance.choice(versions)["number"]
+            answer = history.call(f"/versions/{number}:restore")
+            stored = answer.json()["version"]["md5"] if answer.status == 200 else ""
+            self.note("restore", answer, backend, stored)
+
+    def read(self, backend: Backend, chance: random.Random) -> None:
+        history = self.history(backend)
+        versions = history.versions()
+        if versions:
+            version = chance.choice(versions)
+            answer = history.document(version["number"])
+            if self.note("read", answer, backend) and md5(answer.body) != version["md5"]:
+                self.wrong.append(f"altered: {version}")
+
+    def broken_promises(self, backend: Backend, kept: int) -> list[str]:
+        """Compare a state's history with what was promised and with the trail."""
+        server, history = backend.server, self.history(backend)
+        state_id = history.root.rpartition("/")[2]
+        events = json.loads(server.manage("dumpdata", "apikeys.auditevent"))
+        done: dict[int, str] = {}
+        wrong = []
+        for event in (entry["fields"] for entry in events):
+            if event["resource_id"] != state_id or event["action"] not in _APPENDING:
+                continue
+            details = event["details"]
+            if done.setdefault(details["version"], details["md5"]) != details["md5"]:
+                wrong.append(f"two versions of number {details['version']}")
+        promised = self.acknowledged.get(backend.component_id, set())
+        wrong += [f"acknowledged and never done: {m}" for m in promised - set(done.values())]
+        versions = {v["number"]: v for v in history.versions()}
+        newest = max(versions)
+        if sorted(done) != list(range(1, newest + 1)):
+            wrong.append("the numbers have gaps")
+        for number in range(max(1, newest - kept + 1), newest + 1):
+            body = history.document(number).body
+            if number not in versions or not md5(body) == versions[number]["md5"] == done[number]:
+                wrong.append(f"missing or altered: {number}")
+        if md5(backend.get().body) != done[newest]:
+            wrong.append("the current document is not the newest")
+        return wrong

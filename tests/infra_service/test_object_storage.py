@@ -1,0 +1,76 @@
+"""STATE_STORAGE_URL."""
+
+import sys
+from typing import Any
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+from django.core.files.storage import storages
+
+from infra_service.object_storage import s3_storage
+
+
+def options(url: str) -> dict[str, Any]:
+    entry = s3_storage(url)
+    assert entry["BACKEND"] == "storages.backends.s3.S3Storage"
+    found: dict[str, Any] = entry["OPTIONS"]
+    return found
+
+
+def test_everything_in_one_address() -> None:
+    found = options(
+        "s3://key:se%2Fcret@states/prod/eu"
+        "?endpoint_url=https://minio.example:9000&region_name=eu-west-1&addressing_style=path&read_timeout=5"
+    )
+
+    config = found.pop("client_config")
+    assert found == {
+        "access_key": "key",
+        "secret_key": "se/cret",
+        "bucket_name": "states",
+        "location": "prod/eu",
+        "endpoint_url": "https://minio.example:9000",
+        "region_name": "eu-west-1",
+        "file_overwrite": True,
+        "default_acl": None,
+    }
+    assert config.s3 == {"addressing_style": "path"}
+    assert (config.connect_timeout, config.read_timeout) == (3, 5)
+
+
+def test_a_bucket_is_enough() -> None:
+    found = options("s3://states")
+
+    assert (found["bucket_name"], found["location"]) == ("states", "")
+    assert "access_key" not in found
+
+
+@pytest.mark.parametrize(
+    ("url", "problem"),
+    [
+        ("states", "is not s3://"),
+        ("https://key:hunter2@states/", "is not s3://"),
+        ("s3://", "is not s3://"),
+        ("s3://bucket#part", "is not s3://"),
+        ("s3://bucket?read_timeout=1.5", "not whole seconds"),
+        ("s3://key:hunter2@bucket?endpoint=x", "unknown option endpoint; known are"),
+    ],
+)
+def test_addresses_that_are_refused(url: str, problem: str) -> None:
+    with pytest.raises(ImproperlyConfigured, match=problem) as caught:
+        s3_storage(url)
+
+    assert "hunter2" not in str(caught.value)
+
+
+def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "botocore.config", None)
+
+    with pytest.raises(ImproperlyConfigured, match=r"infra-service\[s3\]"):
+        s3_storage("s3://states")
+
+
+def test_django_storages_takes_it(settings: Any) -> None:
+    settings.STORAGES = {**settings.STORAGES, "states": s3_storage("s3://states/prefix")}
+
+    assert storages["states"].bucket_name == "states"  # type: ignore[attr-defined]

@@ -1,0 +1,375 @@
+"""What changed between two documents."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from states import contents, difference, documents
+from states.errors import StateEncrypted, StateFormatUnsupported
+from states.masking import MASK
+from tests.states.samples import (
+    AFTER,
+    BEFORE,
+    ENCRYPTED,
+    PASSWORDS,
+    instance,
+    path,
+    resource,
+    state,
+)
+
+
+def diff(before: bytes | None, after: bytes, **options: Any) -> contents.DifferencePage:
+    options = {"start": 0, "size": 1000, "hide": True, **options}
+    old = None if before is None else documents.compress(before)
+    return contents.diff(old, documents.compress(after), **options)
+
+
+def resources(before: bytes, after: bytes, *, hide: bool = True) -> list[Any]:
+    found: list[Any] = msgspec.json.decode(diff(before, after, hide=hide).resources)
+    return found
+
+
+def changes(old: Any, new: Any, *paths: Any, hide: bool = True) -> list[Any]:
+    """Return the attribute changes of one thing."""
+    before, after = (state(resource("x", instance(v, *paths))) for v in (old, new))
+    found: list[Any] = [c for r in resources(before, after, hide=hide) for c in r["attributes"]]
+    return found
+
+
+def metadata(old: dict[str, Any], new: dict[str, Any]) -> list[Any]:
+    before, after = (state(resource("x", instance(**more))) for more in (old, new))
+    return [c for r in resources(before, after) for c in r["metadata"]]
+
+
+def change(where: str, action: str, before: Any, after: Any, sensitive: bool = False) -> Any:
+    return {
+        "path": where,
+        "action": action,
+        "before": before,
+        "after": after,
+        "sensitive": sensitive,
+    }
+
+
+def test_recorded_states() -> None:
+    page = diff(BEFORE, AFTER)
+
+    assert page.versions == ("1.11.4", "1.11.4")
+    assert page.summary == {
+        "outputs": {"added": 0, "changed": 4, "removed": 0},
+        "resources": {"added": 6, "changed": 7, "removed": 3},
+    }
+    told = {
+        (r["address"], r["deposed"] is not None): (
+            r["action"],
+            [c["path"] for c in r["attributes"]],
+            [m["field"] for m in r["metadata"]],
+        )
+        for r in msgspec.json.decode(page.resources)
+    }
+    disk = 'module.app["{}"].module.disk.terraform_data.disk["{}"]'
+    password = ["input.password", "output.password"]
+    replaced = ["id", "triggers_replace[0]"]
+    assert told == {
+        **{(disk.format("ap", key), False): ("ADDED", [], []) for key in ("a b", 'c\\"d')},
+        **{(disk.format("us", key), False): ("REMOVED", [], []) for key in ("a b", 'c\\"d')},
+        **{(disk.format("eu", key), False): ("CHANGED", password, []) for key in ("a b", 'c\\"d')},
+        ('module.app["ap"].terraform_data.node[0]', False): ("ADDED", [], []),
+        ('module.app["ap"].terraform_data.node[1]', False): ("ADDED", [], []),
+        ('module.app["eu"].terraform_data.node[1]', False): ("ADDED", [], []),
+        ('module.app["us"].terraform_data.node[0]', False): ("REMOVED", [], []),
+        ("terraform_data.counted[1]", False): ("CHANGED", [], ["status"]),
+        ("terraform_data.dependent", False): ("CHANGED", replaced, ["status"]),
+        ("terraform_data.plain", False): ("CHANGED", ["input.size", "output.size"], []),
+        ("terraform_data.replaced", False): ("CHANGED", replaced, []),
+        ("terraform_data.replaced", True): ("ADDED", [], []),
+        ("terraform_data.secret", False): (
+            "CHANGED",
+            [
+                "id",
+                *(
+                    f"{side}.{name}"
+                    for side in ("input", "output")
+                    for name in ("list[1]", "map.key", "password")
+                ),
+                "triggers_replace[0]",
+            ],
+            [],
+        ),
+    }
+
+
+def test_recorded_states_tell_no_password() -> None:
+    page = diff(BEFORE, AFTER)
+    hidden = bytes(page.outputs) + bytes(page.resources)
+    assert not any(password in hidden for password in PASSWORDS)
+
+    page = diff(BEFORE, AFTER, hide=False)
+    told = bytes(page.outputs) + bytes(page.resources)
+    assert all(password in told for password in PASSWORDS)
+
+
+def test_the_same_document() -> None:
+    assert diff(AFTER, AFTER).summary["resources"] == {"added": 0, "changed": 0, "removed": 0}
+
+
+def test_nothing_before() -> None:
+    page = diff(None, AFTER)
+
+    assert page.versions == (None, "1.11.4")
+    assert page.summary["outputs"] == {"added": 4, "changed": 0, "removed": 0}
+    assert page.summary["resources"] == {"added": 16, "changed": 0, "removed": 0}
+
+
+def test_a_data_source_and_a_removed_thing() -> None:
+    data = resource("x", instance({"a": 1}), mode="data", module="module.m")
+
+    (found,) = resources(state(data), state())
+
+    assert found == {
+        "address": "module.m.data.thing.x",
+        "deposed": None,
+        "module": "module.m",
+        "mode": "data",
+        "type": "thing",
+        "name": "x",
+        "index_key": None,
+        "action": "REMOVED",
+        "attributes": [],
+        "metadata": [],
+    }
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ({"a": 1}, {"a": 2}, [change("a", "CHANGED", 1, 2)]),
+        ({"a": 1}, {"b": 1}, [change("a", "REMOVED", 1, None), change("b", "ADDED", None, 1)]),
+        ({"a": [1, 2]}, {"a": [1, 3, 4]},
+         [change("a[1]", "CHANGED", 2, 3), change("a[2]", "ADDED", None, 4)]),
+        ({"a": [1, 2]}, {"a": [1]}, [change("a[1]", "REMOVED", 2, None)]),
+        ({"a": {"k k": {"b": 1}}}, {"a": {"k k": {"b": 2}}},
+         [change('a["k k"].b', "CHANGED", 1, 2)]),
+        ({"a": None}, {"a": {"b": 1}}, [change("a", "CHANGED", None, {"b": 1})]),
+        ({"a": [1]}, {"a": {"0": 1}}, [change("a", "CHANGED", [1], {"0": 1})]),
+        # As JSON, true is not 1, and 1.0 is.
+        ({"a": True}, {"a": 1}, [change("a", "CHANGED", True, 1)]),
+        ({"a": 1.0}, {"a": 1}, []),
+        ({"a": {"b": 1, "c": 2}}, {"a": {"c": 2, "b": 1}}, []),
+        # A dynamic value's wrapper is no part of a path.
+        ({"a": {"value": {"b": 1}, "type": ["object", {}]}},
+         {"a": {"value": {"b": 2}, "type": ["object", {}]}}, [change("a.b", "CHANGED", 1, 2)]),
+        ({"a": {"value": [1], "type": ["list", "number"]}},
+         {"a": {"value": [1], "type": ["set", "number"]}},
+         [change("a.type[0]", "CHANGED", "list", "set")]),
+        ({"a": {"value": 1, "type": "number"}}, {"a": None},
+         [change("a", "CHANGED", {"value": 1, "type": "number"}, None)]),
+    ],
+)  # fmt: skip
+def test_attributes(old: Any, new: Any, expected: list[Any]) -> None:
+    assert changes(old, new) == expected
+
+
+def test_digits_beyond_a_float() -> None:
+    old, new = (
+        state(resource("x", instance({"n": 0}))).replace(b'"n": 0', b'"n": ' + digits)
+        for digits in (b"0.1234567890123456789012345", b"0.1234567890123456789012346")
+    )
+
+    page = diff(old, new)
+
+    assert b'"before":0.1234567890123456789012345,' in bytes(page.resources)
+    assert b'"after":0.1234567890123456789012346,' in bytes(page.resources)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ({"status": "tainted"}, {}, [{"field": "status", "before": "tainted", "after": None}]),
+        ({"schema_version": 1}, {"schema_version": 2},
+         [{"field": "schema_version", "before": 1, "after": 2}]),
+        ({"dependencies": ["a.b", "c.d"]}, {"dependencies": ["a.b"]},
+         [{"field": "dependencies", "before": ["a.b", "c.d"], "after": ["a.b"]}]),
+        ({"dependencies": ["a.b", "c.d"]}, {"dependencies": ["c.d", "a.b"]}, []),
+        ({"create_before_destroy": True}, {},
+         [{"field": "create_before_destroy", "before": True, "after": False}]),
+        ({"sensitive_attributes": [path("a")]}, {"sensitive_attributes": []},
+         [{"field": "sensitive_attributes", "before": ["a"], "after": []}]),
+        ({"private": "YQ=="}, {"private": "Yg=="}, []),
+    ],
+)  # fmt: skip
+def test_facts_beside_the_attributes(old: Any, new: Any, expected: list[Any]) -> None:
+    assert metadata(old, new) == expected
+
+
+def test_another_provider() -> None:
+    before, after = (state(resource("x", instance(), provider=name)) for name in ("p", "q"))
+
+    ((found,),) = ([r["metadata"] for r in resources(before, after)],)
+
+    assert found == [{"field": "provider", "before": "p", "after": "q"}]
+
+
+def test_a_deposed_object_is_another_one() -> None:
+    before = state(resource("x", instance({"a": 1})))
+    after = state(resource("x", instance({"a": 2}), instance({"a": 1}, deposed="0badcafe")))
+
+    found = [(r["deposed"], r["action"]) for r in resources(before, after)]
+
+    assert found == [(None, "CHANGED"), ("0badcafe", "ADDED")]
+
+
+def test_a_marked_place_is_not_looked_into() -> None:
+    old, new = ({"a": {"user": user, "n": 1}, "b": 1} for user in ("ann", "ben"))
+
+    assert changes(old, new, path("a")) == [change("a", "CHANGED", MASK, MASK, True)]
+    assert changes(old, new, path("a"), hide=False) == [
+        change("a.user", "CHANGED", "ann", "ben", True)
+    ]
+
+
+def test_a_mark_that_is_taken_away_still_hides() -> None:
+    before = state(resource("x", instance({"a": "first-secret"}, path("a"))))
+    after = state(resource("x", instance({"a": "first-secret", "b": "my first-secret"})))
+
+    (found,) = resources(before, after)
+
+    assert found["attributes"] == [change("b", "ADDED", None, MASK, True)]
+    assert [m["field"] for m in found["metadata"]] == ["sensitive_attributes"]
+
+
+def test_marked_values_that_come_and_go() -> None:
+    found = changes({"a": "x"}, {"b": {"c": "y", "d": 1}}, path("a"))
+    assert found[0] == change("a", "CHANGED", "x", None) or found[0]["before"] == MASK
+
+    before = state(resource("x", instance({"a": {}})))
+    after = state(resource("x", instance({"a": {"b": "s"}}, path("a", "b"))))
+    ((added,),) = ([r["attributes"] for r in resources(before, after)],)
+    assert added == [change("a.b", "ADDED", None, MASK, True)]
+
+
+def test_with_the_scope_marked_places_are_told() -> None:
+    found = changes({"a": "x"}, {"a": "y"}, path("a"), hide=False)
+
+    assert found == [change("a", "CHANGED", "x", "y", True)]
+
+
+def test_outputs() -> None:
+    def outputs(**values: Any) -> bytes:
+        return state(outputs=values)
+
+    def output(value: Any, kind: Any = "string", sensitive: bool = False) -> dict[str, Any]:
+        return {"value": value, "type": kind, "sensitive": sensitive}
+
+    before = outputs(
+        gone=output("x"),
+        same=output("x"),
+        flag=output("xy", sensitive=True),
+        deep=output({"a": 1, "b": [1]}, ["object", {}]),
+        kind=output([1], ["list", "number"]),
+    )
+    after = outputs(
+        new=output("x"),
+        same=output("x"),
+        flag=output("xy"),
+        deep=output({"a": 2, "b": []}, ["object", {}]),
+        kind=output([1], ["set", "number"]),
+    )
+
+    page = diff(before, after)
+
+    assert page.summary["outputs"] == {"added": 1, "changed": 3, "removed": 1}
+    assert msgspec.json.decode(page.outputs) == [
+        {
+            "name": "deep",
+            "action": "CHANGED",
+            "attributes": [
+                change("value.a", "CHANGED", 1, 2),
+                change("value.b[0]", "REMOVED", 1, None),
+            ],
+            "metadata": [],
+        },
+        {
+            "name": "flag",
+            "action": "CHANGED",
+            "attributes": [],
+            "metadata": [{"field": "sensitive", "before": True, "after": False}],
+        },
+        {"name": "gone", "action": "REMOVED", "attributes": [], "metadata": []},
+        {
+            "name": "kind",
+            "action": "CHANGED",
+            "attributes": [],
+            "metadata": [
+                {"field": "type", "before": ["list", "number"], "after": ["set", "number"]}
+            ],
+        },
+        {"name": "new", "action": "ADDED", "attributes": [], "metadata": []},
+    ]
+
+
+def test_pages() -> None:
+    whole = diff(BEFORE, AFTER)
+    outputs: list[Any] = []
+    found: list[Any] = []
+    start, more = 0, True
+    while more:
+        page = diff(BEFORE, AFTER, start=start, size=3)
+        assert page.summary == whole.summary
+        outputs += msgspec.json.decode(page.outputs)
+        found += msgspec.json.decode(page.resources)
+        start, more = start + 3, page.more
+
+    assert outputs == msgspec.json.decode(whole.outputs)
+    assert found == msgspec.json.decode(whole.resources)
+
+
+def test_encrypted_states_say_so() -> None:
+    with pytest.raises(StateEncrypted):
+        diff(ENCRYPTED, AFTER)
+
+
+def test_values_nested_deeper_than_python_goes() -> None:
+    deep = b"[" * 700 + b"%d" + b"]" * 700
+    before, after = (
+        state(resource("x", instance({"a": 0}))).replace(b'"a": 0', b'"a": ' + deep % n)
+        for n in (1, 2)
+    )
+
+    with pytest.raises(StateFormatUnsupported, match="nested too deeply"):
+        diff(before, after)
+
+
+def test_large_documents_take_turns() -> None:
+    large = state(resource("x", instance({"a": "".join(map(str, range(2_000_000)))})))
+
+    assert diff(None, large).summary["resources"]["added"] == 1
+
+
+_json = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from(["", "a", "b"]),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@given(old=_json, new=_json)
+def test_there_are_changes_where_values_differ(old: Any, new: Any) -> None:
+    found = changes({"v": old}, {"v": new}, hide=False)
+
+    assert bool(found) == difference.differs(old, new)
+    for told in found:
+        assert told["action"] != "CHANGED" or difference.differs(told["before"], told["after"])
+
+
+@given(value=_json)
+def test_nothing_differs_from_itself(value: Any) -> None:
+    assert not difference.differs(value, msgspec.json.decode(msgspec.json.encode(value)))

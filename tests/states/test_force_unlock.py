@@ -1,0 +1,104 @@
+"""POST /api/v1/states/{id}:force-unlock."""
+
+import uuid
+from typing import Any
+
+import pytest
+
+from apikeys.models import AuditEvent
+from tests.conftest import ClientWith, error_reason
+from tests.states.conftest import Backend, document
+
+
+def test_the_lock_is_broken_and_the_trail_says_whose(admin: Backend, lock_id: uuid.UUID) -> None:
+    admin.push(document())
+    admin.lock(lock_id)
+
+    response = admin.call(":force-unlock", {"reason": " the laptop is lost "})
+
+    assert response.status_code == 200
+    assert response.json() == admin.look().json()
+    assert "lock" not in response.json()["state"]
+    event = AuditEvent.objects.get(action="state.force_unlock")
+    assert event.details == {
+        "reason": "the laptop is lost",
+        "lock": {
+            "who": "ada@laptop",
+            "operation": "OperationTypeApply",
+            "created": "2026-11-21T06:50:11.123456789Z",
+        },
+    }
+    assert str(lock_id) not in str(event.details)
+
+
+def test_the_lock_that_is_meant(admin: Backend, lock_id: uuid.UUID) -> None:
+    admin.lock(lock_id)
+
+    response = admin.call(":force-unlock", {"reason": "x", "lock_id": str(lock_id)})
+
+    assert response.status_code == 200
+    assert admin.record.lock_id is None
+
+
+def test_another_lock_is_not_broken(admin: Backend, lock_id: uuid.UUID) -> None:
+    admin.lock(lock_id)
+
+    response = admin.call(":force-unlock", {"reason": "x", "lock_id": str(uuid.uuid4())})
+
+    assert (response.status_code, error_reason(response)) == (409, "LOCK_NOT_HELD")
+    assert admin.record.lock_id == lock_id
+
+
+def test_what_is_not_locked_stays(admin: Backend) -> None:
+    admin.push(document())
+
+    response = admin.call(":force-unlock/", {"reason": "x"})
+
+    assert response.status_code == 200
+    assert not AuditEvent.objects.filter(action="state.force_unlock").exists()
+
+
+@pytest.mark.parametrize(
+    ("body", "field", "reason"),
+    [
+        ({}, "reason", "REQUIRED"),
+        ({"reason": ""}, "reason", "BLANK"),
+        ({"reason": "  "}, "reason", "BLANK"),
+        ({"reason": None}, "reason", "NULL"),
+        ({"reason": 5}, "reason", "INVALID"),
+        ({"reason": "x" * 1001}, "reason", "MAX_LENGTH"),
+        ({"reason": "x", "lock_id": "y"}, "lock_id", "INVALID"),
+        ({"reason": "x", "force": True}, "force", "UNKNOWN_FIELD"),
+    ],
+)
+def test_bodies_that_are_refused(
+    admin: Backend, lock_id: uuid.UUID, body: Any, field: str, reason: str
+) -> None:
+    admin.lock(lock_id)
+
+    response = admin.call(":force-unlock", body)
+
+    assert (response.status_code, error_reason(response)) == (400, "INVALID_FIELDS")
+    (violation,) = response.json()["error"]["details"][1]["field_violations"]
+    assert (violation["field"], violation["reason"]) == (field, reason)
+    assert admin.record.lock_id == lock_id
+
+
+def test_needs_its_scope(backend: Backend, lock_id: uuid.UUID) -> None:
+    backend.lock(lock_id)
+
+    response = backend.call(":force-unlock", {"reason": "x"})
+
+    assert (response.status_code, error_reason(response)) == (403, "SCOPE_INSUFFICIENT")
+
+
+def test_outside_the_binding_there_is_nothing(
+    backend: Backend, client_with: ClientWith, lock_id: uuid.UUID
+) -> None:
+    backend.lock(lock_id)
+    elsewhere = client_with("state:admin", bound_environment_ids=[str(uuid.uuid4())])
+
+    response = backend.as_client(elsewhere).call(":force-unlock", {"reason": "x"})
+
+    assert (response.status_code, error_reason(response)) == (404, "STATE_NOT_FOUND")
+    assert backend.record.lock_id == lock_id

@@ -1,0 +1,91 @@
+"""Which places of a state are marked sensitive."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from states import marks
+from states.errors import StateFormatUnsupported
+from states.terraform import Instance
+from tests.states.samples import path
+
+
+def marked(values: Any, *paths: Any) -> marks.Marks:
+    raw = msgspec.Raw(json.dumps(paths).encode())
+    return marks.marks_of(Instance(sensitive_attributes=raw), values)
+
+
+@pytest.mark.parametrize(
+    ("values", "steps", "expected"),
+    [
+        ({"a": "x"}, ["a"], {"a": True}),
+        ({"a": {"b": "x", "c": 1}}, ["a", "b"], {"a": {"b": True}}),
+        ({"a": [1, 2]}, ["a", 1], {"a": {1: True}}),
+        ({"a": {"k k": 1}}, ["a", "[k k"], {"a": {"k k": True}}),
+        # Null has nothing under it, and a null that is marked itself is hidden.
+        ({"a": None}, ["a", "b"], {"a": {}}),
+        ({"a": None}, ["a"], {"a": True}),
+        # A value of a dynamic type stands in a wrapper that no path names.
+        ({"a": {"value": {"b": 1}, "type": ["object", {}]}}, ["a", "b"],
+         {"a": {"value": {"b": True}}}),
+        ({"a": {"value": "x", "type": "string"}}, ["a"], {"a": True}),
+        # What only looks like one.
+        ({"a": {"value": "x", "type": "A"}}, ["a", "type"], {"a": {"type": True}}),
+        ({"a": {"value": "x", "type": "string"}}, ["a", "type"],
+         {"a": {"value": True, "type": True}}),
+        ({"a": {"value": "x", "type": 3}}, ["a", "value"], {"a": {"value": True}}),
+        # What leads nowhere hides all from there.
+        ({"a": {"b": 1}}, ["a", "gone"], {"a": True}),
+        ({"a": [1]}, ["a", 1], {"a": True}),
+        ({"a": [1]}, ["a", -1], {"a": True}),
+        ({"a": [1]}, ["a", "[0"], {"a": True}),
+        ({"a": "x"}, ["a", "b"], {"a": True}),
+        ({"a": "x"}, [], True),
+    ],
+)  # fmt: skip
+def test_paths(values: Any, steps: list[Any], expected: Any) -> None:
+    assert marked(values, path(*steps)) == expected
+
+
+def test_several_paths() -> None:
+    values = {"a": {"b": 1, "c": 2}, "d": 3}
+
+    assert marked(values, path("a", "b"), path("d")) == {"a": {"b": True}, "d": True}
+    assert marked(values, path("a"), path("a", "b")) == {"a": True}
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        {"type": "index", "value": {"value": {"a": 1}, "type": ["object", {"a": "number"}]}},
+        {"type": "index", "value": {"value": True, "type": "bool"}},
+        {"type": "splat"},
+    ],
+)
+def test_steps_into_what_has_no_keys(step: Any) -> None:
+    assert marked({"a": [{"a": 1}]}, [*path("a"), step]) == {"a": True}
+
+
+@pytest.mark.parametrize("paths", [{"a": 1}, [[1]], [{"type": "get_attr"}]])
+def test_no_paths_at_all(paths: Any) -> None:
+    with pytest.raises(StateFormatUnsupported):
+        marks.paths(Instance(sensitive_attributes=msgspec.Raw(json.dumps(paths).encode())))
+
+
+@pytest.mark.parametrize(
+    ("steps", "text"),
+    [
+        (["a", "b"], "a.b"),
+        (["a", 0, "b"], "a[0].b"),
+        (["a", "x y"], 'a["x y"]'),
+        (["x-y"], '["x-y"]'),
+        (["a", None], "a.?"),
+        ([], ""),
+    ],
+)
+def test_paths_as_text(steps: list[Any], text: str) -> None:
+    assert marks.path_text(steps).replace('["?"]', ".?") == text

@@ -1,0 +1,93 @@
+"""GET /api/v1/states/{id}/outputs."""
+
+from apikeys.models import AuditEvent
+from tests.conftest import error_reason
+from tests.states.conftest import Backend, document
+from tests.states.samples import AFTER, ENCRYPTED, PASSWORDS, state
+
+
+def test_outputs_without_their_secrets(backend: Backend) -> None:
+    backend.push(AFTER)
+
+    response = backend.look("/outputs")
+
+    assert response.status_code == 200
+    assert response.json() == {
+        "outputs": [
+            {
+                "name": "leak",
+                "value": "(sensitive value)",
+                "type": "string",
+                "sensitive": False,
+            },
+            {
+                "name": "password",
+                "value": "(sensitive value)",
+                "type": "(sensitive value)",
+                "sensitive": True,
+            },
+            {
+                "name": "regions",
+                "value": {"ap": "https://ap.example", "eu": "https://eu.example"},
+                "type": ["object", {"ap": "string", "eu": "string"}],
+                "sensitive": False,
+            },
+            {"name": "size", "value": 2, "type": "number", "sensitive": False},
+        ],
+        "version_number": 1,
+        "next_page_token": "",
+    }
+
+
+def test_with_the_scope(backend: Backend, seeing: Backend) -> None:
+    backend.push(AFTER)
+
+    outputs = seeing.look("/outputs").json()["outputs"]
+
+    assert outputs[1]["value"] == {"port": 5432, "primary": PASSWORDS[1].decode()}
+    event = AuditEvent.objects.get(action="state.read")
+    assert event.details == {"version": 1, "part": "outputs", "secrets": True}
+
+
+def test_numbers_keep_their_digits(backend: Backend) -> None:
+    body = state(outputs={"n": {"value": 0, "type": "number"}})
+    backend.push(body.replace(b'"value": 0', b'"value": 0.1234567890123456789012345'))
+
+    assert b'"value":0.1234567890123456789012345,' in backend.look("/outputs").content
+
+
+def test_pages_turn_in_the_version_they_began_with(backend: Backend) -> None:
+    names = [f"o{number}" for number in range(5)]
+    backend.push(state(outputs={name: {"value": name} for name in names}))
+
+    first = backend.look("/outputs?page_size=2").json()
+    backend.push(document(2, lineage="l"))
+    second = backend.look(f"/outputs?page_token={first['next_page_token']}").json()
+
+    assert [o["name"] for o in first["outputs"] + second["outputs"]] == names
+    assert (second["version_number"], second["next_page_token"]) == (1, "")
+    assert backend.look("/outputs").json()["version_number"] == 2
+
+
+def test_before_the_first_push(backend: Backend, lock_id: object) -> None:
+    backend.lock(str(lock_id))
+
+    response = backend.look("/outputs")
+
+    assert (response.status_code, error_reason(response)) == (404, "VERSION_NOT_FOUND")
+
+
+def test_an_encrypted_state_says_so(backend: Backend) -> None:
+    backend.push(ENCRYPTED)
+
+    response = backend.look("/outputs")
+
+    assert (response.status_code, error_reason(response)) == (400, "STATE_ENCRYPTED")
+
+
+def test_unknown_parameters(backend: Backend) -> None:
+    backend.push(document())
+
+    response = backend.look("/outputs?filter=x")
+
+    assert (response.status_code, error_reason(response)) == (400, "INVALID_FIELDS")

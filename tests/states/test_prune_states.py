@@ -1,0 +1,210 @@
+"""The command prune_states."""
+
+import datetime as dt
+import io
+import json
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.utils import timezone
+
+from apikeys.models import AuditEvent
+from states import pruning
+from states.management.commands import prune_states
+from states.models import State, StateVersion
+from tests.states.conftest import Backend, UnsteadyStorage, document
+
+
+def prune(**options: Any) -> Any:
+    out = io.StringIO()
+    call_command("prune_states", stdout=out, stderr=io.StringIO(), json=True, **options)
+    return json.loads(out.getvalue())
+
+
+def age(days: int, **which: Any) -> None:
+    born = timezone.now() - dt.timedelta(days=days)
+    StateVersion.objects.filter(**which).update(created_at=born)
+
+
+def numbers() -> list[int]:
+    return list(StateVersion.objects.order_by("number").values_list("number", flat=True))
+
+
+@pytest.fixture
+def six(admin: Backend, settings: Any) -> Backend:
+    """Six versions, of which two are kept for their number."""
+    settings.STATE_VERSIONS_KEPT = 2
+    for serial in range(1, 7):
+        admin.push(document(serial))
+    return admin
+
+
+def test_old_versions_beyond_the_newest_go(six: Backend) -> None:
+    age(31)
+
+    sizes = sum(len(document(serial)) for serial in (1, 2, 3, 4))
+    assert prune() == {"versions": 4, "states": 0, "size_bytes": sizes, "dry_run": False}
+
+    assert numbers() == [5, 6]
+    assert six.get().content == document(6)
+    event = AuditEvent.objects.get(action="state.prune")
+    assert (event.actor_name, event.details) == (
+        "command prune_states",
+        {"versions": [1, 2, 3, 4]},
+    )
+
+
+def test_young_ones_stay_however_many(six: Backend) -> None:
+    age(29)
+    age(31, number__in=(1, 3))
+
+    assert prune()["versions"] == 2
+
+    assert numbers() == [2, 4, 5, 6]
+
+
+def test_numbers_go_on(six: Backend) -> None:
+    age(31)
+    prune()
+
+    six.push(document(7))
+
+    assert numbers() == [5, 6, 7]
+
+
+def test_a_dry_run_only_counts(six: Backend) -> None:
+    age(31)
+
+    counted = prune(dry_run=True)
+
+    assert counted == {**prune(), "dry_run": True}
+    assert prune(dry_run=True)["versions"] == 0
+
+
+def test_the_current_version_is_never_removed(six: Backend, settings: Any) -> None:
+    settings.STATE_VERSIONS_KEPT = 0
+    age(31)
+
+    assert prune()["versions"] == 5
+
+    assert numbers() == [6]
+
+
+def test_small_batches(six: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pruning, "_BATCH", 3)
+    age(31)
+    run = pruning.prune(actor=pruning_actor())
+
+    assert next(run).versions == 3
+    assert numbers() == [4, 5, 6]
+    run.close()  # stopped, and continued by the next
+
+    assert prune()["versions"] == 1
+
+
+def pruning_actor() -> Any:
+    from apikeys.audit import Actor  # noqa: PLC0415 - for this test alone
+
+    return Actor(name="test")
+
+
+def test_objects_go_with_their_rows(six: Backend, store: UnsteadyStorage, settings: Any) -> None:
+    settings.STATE_VERSIONS_KEPT = 1
+    six.push(document(7))
+    six.push(document(8))
+    age(31)
+
+    prune()
+
+    assert numbers() == [8]
+    assert store.names == {StateVersion.objects.get().object_name}
+
+
+def delete(backend: Backend, days: int) -> None:
+    backend.delete()
+    gone = timezone.now() - dt.timedelta(days=days)
+    State.objects.filter(component=backend.component_id).update(deleted_at=gone)
+
+
+def test_a_deleted_state_goes_with_its_history(six: Backend) -> None:
+    delete(six, 91)
+    state_id = six.record.pk
+
+    assert prune(dry_run=True)["versions"] == 6
+    assert {k: v for k, v in prune().items() if k != "size_bytes"} == {
+        "versions": 6,
+        "states": 1,
+        "dry_run": False,
+    }
+
+    assert (State.objects.count(), StateVersion.objects.count()) == (0, 0)
+    event = AuditEvent.objects.get(action="state.purge")
+    assert (event.resource_id, event.details) == (str(state_id), {"version": 6})
+
+
+def test_a_push_after_that_begins_anew(six: Backend) -> None:
+    delete(six, 91)
+    prune()
+
+    assert six.push(document(1)).status_code == 200
+
+    assert numbers() == [1]
+
+
+def test_its_retention_is_waited_for(six: Backend) -> None:
+    delete(six, 89)
+
+    assert prune()["states"] == 0
+
+    assert six.call(":undelete").status_code == 200
+    assert numbers() == [1, 2, 3, 4, 5, 6]
+
+
+def test_who_holds_the_lock_is_about_to_revive_it(six: Backend, lock_id: Any) -> None:
+    delete(six, 91)
+    six.lock(lock_id)
+
+    assert prune()["states"] == 0
+
+
+def test_a_state_that_was_only_locked_once(admin: Backend, lock_id: Any) -> None:
+    """Nothing was ever pushed; a deletion of nothing is refused, so it stays."""
+    admin.lock(lock_id)
+    admin.unlock(lock_id)
+
+    assert prune() == {"versions": 0, "states": 0, "size_bytes": 0, "dry_run": False}
+
+
+@pytest.mark.parametrize("moment", ["between batches", "at the end"])
+def test_one_that_is_revived_meanwhile(
+    six: Backend, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    """What a push brings back is current; what went before it, went."""
+    monkeypatch.setattr(pruning, "_BATCH", 3)
+    delete(six, 91)
+    run = pruning.prune(actor=pruning_actor())
+    assert next(run).versions == 3
+    if moment == "at the end":
+        assert next(run).versions == 2
+
+    six.push(document(9))
+    assert list(run) == []
+
+    assert six.get().content == document(9)
+    assert numbers() == ([4, 5, 6, 7] if moment == "between batches" else [6, 7])
+
+
+def test_progress(six: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pruning, "_BATCH", 1)
+    monkeypatch.setattr(prune_states, "_REPORT_EVERY", 2)
+    age(31)
+    out, err = io.StringIO(), io.StringIO()
+
+    call_command("prune_states", stdout=out, stderr=err)
+
+    assert err.getvalue() == "2 versions\n4 versions\n"
+    size = sum(len(document(serial)) for serial in (1, 2, 3, 4))
+    assert out.getvalue() == (
+        f"removed: 4 versions and 0 deleted states, {size} bytes of documents\n"
+    )

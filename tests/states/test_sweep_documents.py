@@ -1,0 +1,121 @@
+"""The command sweep_documents."""
+
+import datetime as dt
+import io
+import json
+import uuid
+from typing import Any
+
+import pytest
+from django.core.files.base import ContentFile
+from django.core.management import CommandError, call_command
+from django.utils import timezone
+
+from tests.states.conftest import Backend, UnsteadyStorage, document
+
+
+def sweep(**options: Any) -> Any:
+    out, err = io.StringIO(), io.StringIO()
+    call_command("sweep_documents", stdout=out, stderr=err, json=True, **options)
+    return {**json.loads(out.getvalue()), "names": err.getvalue().split()}
+
+
+@pytest.fixture
+def orphan(backend: Backend, store: UnsteadyStorage) -> str:
+    """An object beside that of a version."""
+    backend.push(document())
+    return store.save(f"{backend.record.pk}/{uuid.uuid4()}.0", ContentFile(b"x"))
+
+
+@pytest.fixture
+def hours_later(monkeypatch: pytest.MonkeyPatch) -> Any:
+    def shift(hours: float) -> None:
+        moment = timezone.now() + dt.timedelta(hours=hours)
+        monkeypatch.setattr("states.sweeping.timezone.now", lambda: moment)
+
+    return shift
+
+
+def test_old_orphans_go(
+    backend: Backend, store: UnsteadyStorage, orphan: str, hours_later: Any
+) -> None:
+    hours_later(25)
+
+    assert sweep() == {"swept": 1, "dry_run": False, "names": [orphan]}
+
+    assert orphan not in store.names
+    assert backend.get().content == document()
+
+
+def test_young_ones_may_be_pointed_at_yet(
+    store: UnsteadyStorage, orphan: str, hours_later: Any
+) -> None:
+    hours_later(23)
+
+    assert sweep()["swept"] == 0
+    assert sweep(older_than_hours=22)["swept"] == 1
+
+
+def test_a_dry_run_only_names_them(store: UnsteadyStorage, orphan: str, hours_later: Any) -> None:
+    hours_later(25)
+
+    assert sweep(dry_run=True) == {"swept": 1, "dry_run": True, "names": [orphan]}
+    assert orphan in store.names
+
+
+def test_of_a_state_that_is_gone(store: UnsteadyStorage, db: None, hours_later: Any) -> None:
+    store.save(f"{uuid.uuid4()}/{uuid.uuid4()}.0", ContentFile(b"x"))
+    hours_later(25)
+
+    assert sweep()["swept"] == 1
+
+
+def test_what_is_not_ours_stays(store: UnsteadyStorage, db: None, hours_later: Any) -> None:
+    store.save("backups/1", ContentFile(b"x"))
+    hours_later(25)
+
+    assert sweep()["swept"] == 0
+
+
+def test_one_that_somebody_else_sweeps(
+    store: UnsteadyStorage, orphan: str, hours_later: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hours_later(25)
+    real = store.get_modified_time
+
+    def gone(name: str) -> dt.datetime:
+        store.delete(name)
+        return real(name)
+
+    monkeypatch.setattr(store, "get_modified_time", gone)
+
+    assert sweep()["swept"] == 0
+
+
+@pytest.mark.parametrize("hours", [0.5, -1, float("nan")])
+def test_ages_that_are_not_safe(store: UnsteadyStorage, hours: float) -> None:
+    with pytest.raises(CommandError, match="at least 1"):
+        sweep(older_than_hours=hours)
+
+
+def test_there_is_no_store() -> None:
+    with pytest.raises(CommandError, match="STATE_STORAGE_URL is not set"):
+        sweep()
+
+
+def test_the_store_is_away(store: UnsteadyStorage) -> None:
+    store.failing = True
+
+    with pytest.raises(CommandError, match="stopped after 0 objects"):
+        sweep()
+
+
+@pytest.mark.parametrize(
+    ("dry_run", "line"), [(True, "0 objects would go\n"), (False, "0 objects swept\n")]
+)
+def test_for_people(store: UnsteadyStorage, db: None, dry_run: bool, line: str) -> None:
+    out = io.StringIO()
+
+    call_command("sweep_documents", stdout=out, dry_run=dry_run)
+
+    assert out.getvalue() == line

@@ -1,0 +1,89 @@
+"""The command verify_states."""
+
+import io
+import json
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from states import reading
+from states.management.commands import verify_states
+from states.models import StateVersion
+from tests.states.conftest import Backend, UnsteadyStorage, document
+
+
+def verify(**options: Any) -> Any:
+    """Run it; return what it prints, also when it fails."""
+    out, err = io.StringIO(), io.StringIO()
+    try:
+        call_command("verify_states", stdout=out, stderr=err, json=True, **options)
+    except CommandError as error:
+        return {**json.loads(out.getvalue()), "error": str(error), "stderr": err.getvalue()}
+    return json.loads(out.getvalue())
+
+
+@pytest.fixture
+def both(backend: Backend, store: UnsteadyStorage, settings: Any) -> Backend:
+    """One document in the store, one in the database."""
+    backend.push(document(1))
+    settings.STATE_STORAGE_WRITES = False
+    backend.push(document(2))
+    return backend
+
+
+def test_all_is_well(both: Backend) -> None:
+    assert verify() == {"checked": 2, "problems": []}
+
+
+def test_problems_in_both_stores(both: Backend, store: UnsteadyStorage) -> None:
+    name = StateVersion.objects.get(number=1).object_name
+    store.delete(name)
+    StateVersion.objects.filter(number=2).update(md5="0" * 32)
+
+    found = verify()
+
+    state_id = str(both.record.pk)
+    missing = "The object that holds the document is missing."
+    wrong = "The document is not the one whose digest and size were recorded."
+    assert found["checked"] == 2
+    assert found["problems"] == [
+        {"state": state_id, "version": 1, "stored_in": name, "problem": missing},
+        {"state": state_id, "version": 2, "stored_in": "database", "problem": wrong},
+    ]
+    assert found["error"] == "2 of 2 documents are missing or damaged"
+    assert found["stderr"] == (f"{state_id} 1 {name} {missing}\n{state_id} 2 database {wrong}\n")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"size_bytes": 1}, {"document": b"\0" * 40}, {"encryption_key": "0" * 16}],
+)
+def test_damage(both: Backend, change: Any) -> None:
+    StateVersion.objects.filter(number=2).update(**change)
+
+    assert [p["version"] for p in verify()["problems"]] == [2]
+
+
+def test_the_store_is_away(both: Backend, store: UnsteadyStorage) -> None:
+    """Nothing can be said of a document that nobody can ask for."""
+    store.failing = True
+
+    with pytest.raises(CommandError, match="stopped after 0 documents"):
+        call_command("verify_states")
+
+
+def test_a_version_that_is_pruned_meanwhile(both: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "load", lambda _pk: (None, b""))
+
+    assert verify() == {"checked": 0, "problems": []}
+
+
+def test_progress(both: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verify_states, "_REPORT_EVERY", 2)
+    out, err = io.StringIO(), io.StringIO()
+
+    call_command("verify_states", stdout=out, stderr=err)
+
+    assert err.getvalue() == "2 documents\n"
+    assert out.getvalue() == "2 documents checked, 0 problems\n"

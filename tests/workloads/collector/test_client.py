@@ -1,0 +1,227 @@
+"""The client against the replayed API server: pages, watches and everything that goes wrong."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kubernetes.config import ConfigException
+
+from tests.apiserver import (
+    DEAD_METRICS,
+    DEPLOYMENTS,
+    EXPIRED,
+    FORBIDDEN,
+    KUBE_SYSTEM,
+    NO_METRICS,
+    PODS,
+    REPLICASETS,
+    TOKEN,
+    UNAUTHORIZED,
+    Fault,
+    ReplayServer,
+    lines,
+    recorded,
+)
+from workloads.collector import client as client_module
+from workloads.collector import connect
+from workloads.collector.client import ClusterClient, Resource
+from workloads.collector.errors import ExpiredError, RefusedError, UnreachableError
+
+DEPLOYMENT_LIST = Resource(DEPLOYMENTS)
+
+
+def names(pages: Any) -> list[str]:
+    return [raw["metadata"]["name"] for page in pages for raw in page.objects()]
+
+
+def test_pages_are_those_of_the_recording(
+    client: ClusterClient, api: ReplayServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client_module, "PAGE_SIZE", 10)
+    kept = [recorded(f"page-deployments-{n}.json") for n in (1, 2, 3)]
+    api.lists[DEPLOYMENTS] = [raw for page in kept for raw in page["items"]]
+
+    pages = list(client.pages(DEPLOYMENT_LIST))
+
+    assert [list(page.objects()) for page in pages] == [page["items"] for page in kept]
+    assert [
+        (p.metadata.resource_version, p.metadata.continue_, p.metadata.remaining_item_count)
+        for p in pages
+    ] == [
+        (m["resourceVersion"], m.get("continue", ""), m.get("remainingItemCount"))
+        for m in (page["metadata"] for page in kept)
+    ]
+    assert [query.get("continue", "") for query in api.asked(DEPLOYMENTS)] == [
+        "", *[page["metadata"]["continue"] for page in kept[:2]]
+    ]  # fmt: skip
+
+
+def test_what_is_large_comes_gzipped(client: ClusterClient, api: ReplayServer) -> None:
+    assert len(names(client.pages(Resource(PODS)))) == 119
+    assert api.accept_encodings == ["gzip"]
+
+
+def test_only_the_metadata_of_replicasets(client: ClusterClient) -> None:
+    (page,) = client.pages(Resource(REPLICASETS, metadata_only=True))
+
+    assert {tuple(raw) for raw in page.objects()} == {("metadata",)}
+
+
+def test_an_empty_list_may_be_null(client: ClusterClient, api: ReplayServer) -> None:
+    api.faults[DEPLOYMENTS].append(Fault(200, b'{"metadata": {}, "items": null}'))
+
+    assert names(client.pages(DEPLOYMENT_LIST)) == []
+
+
+def test_a_continue_token_that_has_expired(
+    client: ClusterClient, api: ReplayServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client_module, "PAGE_SIZE", 10)
+    api.faults[f"{DEPLOYMENTS}?continue"].append(EXPIRED)
+
+    with pytest.raises(ExpiredError, match="410: The provided continue parameter is too old"):
+        list(client.pages(DEPLOYMENT_LIST))
+
+
+@pytest.mark.parametrize(("fault", "status", "message", "final"), [
+    (UNAUTHORIZED, 401, "Unauthorized", True),
+    (FORBIDDEN, 403, 'deployments.apps is forbidden: User "workload-reader" cannot list', True),
+    (NO_METRICS, 404, "404 page not found", True),
+    (DEAD_METRICS, 503, "error trying to reach service: dial tcp", False),
+    (Fault.of("bad-continue"), 400, "invalid continue token", True),
+    (Fault.of("rv-too-large"), 504, "Timeout: Too large resource version", False),
+    (Fault.of("410-exact-rv"), 410, "The resourceVersion for the provided list is too old", False),
+    (Fault(429, b"[1]"), 429, "", False),
+    (Fault(500, b"\xff\xfe"), 500, "", False),
+    (Fault(302, b"", headers={"Location": "http://127.0.0.1:1/"}), 302, "", True),
+])  # fmt: skip
+def test_refusals(
+    client: ClusterClient,
+    api: ReplayServer,
+    fault: Fault,
+    status: int,
+    message: str,
+    *,
+    final: bool,
+) -> None:
+    api.faults[KUBE_SYSTEM].append(fault)
+
+    with pytest.raises(RefusedError) as caught:
+        client.get(KUBE_SYSTEM)
+
+    assert caught.value.status == status
+    assert str(caught.value).startswith(f"{status}: {message}")
+    assert caught.value.is_final is final
+    # The connection is good for more.
+    assert client.get(KUBE_SYSTEM)["metadata"]["name"] == "kube-system"
+
+
+def test_the_wish_of_a_server(client: ClusterClient, api: ReplayServer) -> None:
+    api.faults[KUBE_SYSTEM] += [
+        Fault(503, b"", headers={"Retry_After": "7"}),
+        Fault(503, b"", headers={"Retry_After": "Fri, 31 Dec 1999 23:59:59 GMT"}),
+    ]
+
+    for wish in (7.0, 0.0):
+        with pytest.raises(RefusedError) as caught:
+            client.get(KUBE_SYSTEM)
+        assert caught.value.retry_after == wish
+
+
+def test_a_wrong_token(api: ReplayServer, tmp_path: Path) -> None:
+    kubeconfig = api.kubeconfig(tmp_path, token="stale")
+    client = connect.from_kubeconfig(str(kubeconfig), "replay")
+
+    with pytest.raises(RefusedError, match="401: Unauthorized") as caught:
+        client.get(KUBE_SYSTEM)
+    assert TOKEN not in str(caught.value)
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"a": "\xff"}', b'{"a":' + b"[" * 100_000])
+def test_an_answer_that_is_no_json(client: ClusterClient, api: ReplayServer, body: bytes) -> None:
+    api.faults[KUBE_SYSTEM].append(Fault(200, body))
+
+    with pytest.raises(UnreachableError, match="not the JSON of an API server"):
+        client.get(KUBE_SYSTEM)
+
+
+def test_an_answer_that_breaks_off(client: ClusterClient, api: ReplayServer) -> None:
+    api.faults[DEPLOYMENTS].append(Fault(200, b'{"items": []}', cut=5))
+
+    with pytest.raises(UnreachableError, match="IncompleteRead"):
+        list(client.pages(DEPLOYMENT_LIST))
+
+
+def test_nobody_there(api: ReplayServer, client: ClusterClient) -> None:
+    api.__exit__()
+
+    with pytest.raises(UnreachableError, match="/namespaces/kube-system"):
+        client.get(KUBE_SYSTEM)
+
+
+def test_a_watch(client: ClusterClient, api: ReplayServer) -> None:
+    api.watches[DEPLOYMENTS].append([*lines("watch-bookmarks.jsonl"), b""])
+    api.hold = False
+
+    with client.watch(DEPLOYMENT_LIST, "1500") as events:
+        seen = [(kind, raw["metadata"].get("name")) for kind, raw in events]  # type: ignore[attr-defined]
+
+    assert seen == [("BOOKMARK", None), ("DELETED", "api"), ("BOOKMARK", None)]
+    (query,) = api.asked(DEPLOYMENTS)
+    assert 240 <= int(query.pop("timeoutSeconds")) <= 300
+    assert query == {"watch": "1", "allowWatchBookmarks": "true", "resourceVersion": "1500"}
+    # A compressed watch would come late.
+    assert api.accept_encodings == ["identity"]
+
+
+def test_a_watch_from_too_long_ago(client: ClusterClient, api: ReplayServer) -> None:
+    api.watches[DEPLOYMENTS].append(lines("watch-410-too-old.jsonl"))
+
+    with (
+        pytest.raises(ExpiredError, match="too old resource version: 1"),
+        client.watch(DEPLOYMENT_LIST, "1") as events,
+    ):
+        list(events)
+
+
+@pytest.mark.parametrize("line", [
+    b'{"type": "ADDED"}', b"nonsense",
+    b'{"type": "ERROR", "object": {"code": "x", "message": "odd"}}',
+])  # fmt: skip
+def test_a_watch_that_says_nonsense(client: ClusterClient, api: ReplayServer, line: bytes) -> None:
+    api.watches[DEPLOYMENTS].append([line])
+
+    with (
+        pytest.raises((UnreachableError, RefusedError)),
+        client.watch(DEPLOYMENT_LIST, "1") as events,
+    ):
+        list(events)
+
+
+def test_closing_ends_what_waits(client: ClusterClient, api: ReplayServer) -> None:
+    threading.Timer(0.2, client.close).start()
+    started = time.monotonic()
+
+    with (
+        pytest.raises(UnreachableError),
+        client.watch(DEPLOYMENT_LIST, "1") as events,
+    ):
+        list(events)
+
+    assert time.monotonic() - started < 5
+    with pytest.raises(UnreachableError, match="closed"):
+        client.get(KUBE_SYSTEM)
+
+
+def test_a_token_that_cannot_be_renewed(client: ClusterClient) -> None:
+    def renew(_configuration: Any) -> None:
+        raise ConfigException("Token file exists but empty.")
+
+    client._api.configuration.refresh_api_key_hook = renew
+
+    with pytest.raises(UnreachableError, match="Token file exists but empty"):
+        client.get(KUBE_SYSTEM)

@@ -1,0 +1,156 @@
+"""The mirror of a watched cluster: whatever came in whatever order, it is what a list would say."""
+
+from __future__ import annotations
+
+import copy
+import random
+from typing import Any
+
+import pytest
+
+from tests.apiserver import (
+    DAEMONSETS,
+    DEPLOYMENTS,
+    PODS,
+    REPLICASETS,
+    STATEFULSETS,
+    recorded_lists,
+)
+from tests.workloads.kubernetes.test_recorded import RECORDED, usage
+from workloads.collector.listing import PODS as PODS_RESOURCE
+from workloads.collector.listing import REPLICASETS as REPLICASETS_RESOURCE
+from workloads.collector.listing import WORKLOADS
+from workloads.collector.mirror import Mirror
+from workloads.kubernetes.facts import WorkloadKind
+from workloads.kubernetes.records import WorkloadRecord
+from workloads.kubernetes.snapshot import SnapshotBuilder
+from workloads.reports import Place
+
+RESOURCES = {resource.path: resource for resource in WORKLOADS.values()} | {
+    PODS: PODS_RESOURCE,
+    REPLICASETS: REPLICASETS_RESOURCE,
+}
+KINDS = {
+    DEPLOYMENTS: WorkloadKind.DEPLOYMENT,
+    STATEFULSETS: WorkloadKind.STATEFUL_SET,
+    DAEMONSETS: WorkloadKind.DAEMON_SET,
+}
+Object = dict[str, Any]
+Rows = dict[Place, WorkloadRecord]
+
+
+def by_place(records: list[WorkloadRecord]) -> Rows:
+    return {Place(r.namespace, r.name, r.kind.value): r for r in records}
+
+
+def listed(objects: dict[str, dict[str, Object]]) -> Rows:
+    """Return what one pass over these objects says."""
+    builder = SnapshotBuilder(usage())
+    for path, members in objects.items():
+        for raw in members.values():
+            if path == PODS:
+                builder.add_pod(raw)
+            elif path == REPLICASETS:
+                builder.add_replicaset(raw)
+            else:
+                builder.add_workload(raw, KINDS[path])
+    return by_place(list(builder.records(RECORDED)))
+
+
+def changed(chance: random.Random, path: str, raw: Object) -> Object:
+    """Return the object as it may be a moment later."""
+    raw = copy.deepcopy(raw)
+    if path == PODS:
+        if chance.random() < 0.2:
+            raw["metadata"].pop("ownerReferences", None)
+        else:
+            raw["status"]["phase"] = chance.choice(["Running", "Failed", "Pending"])
+    elif path == REPLICASETS:
+        raw["metadata"].pop("ownerReferences", None)
+    else:
+        raw["metadata"]["generation"] = chance.randrange(5)
+    return raw
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_any_events_end_where_a_list_would(seed: int) -> None:
+    chance = random.Random(seed)
+    every = {
+        path: {raw["metadata"]["uid"]: raw for raw in items}
+        for path, items in recorded_lists().items()
+    }
+    there: dict[str, dict[str, Object]] = {path: {} for path in every}
+    mirror = Mirror()
+    rows: Rows = {}
+    for step in range(700):
+        path = chance.choice(list(every))
+        uid, raw = chance.choice(list(every[path].items()))
+        if uid in there[path] and chance.random() < 0.4:
+            mirror.change(RESOURCES[path], "DELETED", there[path].pop(uid))
+        else:
+            kind = "MODIFIED" if uid in there[path] else "ADDED"
+            there[path][uid] = changed(chance, path, raw) if chance.random() < 0.4 else raw
+            mirror.change(RESOURCES[path], kind, there[path][uid])
+        if step % 20 == 0:
+            records, deleted = mirror.delta(RECORDED, usage())
+            assert not deleted & set(by_place(records))
+            for gone in deleted:
+                del rows[gone]
+            rows |= by_place(records)
+            assert rows == listed(there)
+    assert by_place(mirror.snapshot(RECORDED, usage())) == listed(there)
+    assert mirror.delta(RECORDED, usage()) == ([], frozenset())
+
+
+def test_a_list_takes_the_place_of_what_was_known() -> None:
+    mirror = Mirror()
+    lists = recorded_lists()
+    for path, items in lists.items():
+        mirror.fill(RESOURCES[path], items)
+    everything = by_place(mirror.snapshot(RECORDED, usage()))
+    assert len(everything) == 54
+    assert mirror.namespaces() == {p.namespace for p in everything}
+
+    mirror.fill(RESOURCES[DAEMONSETS], lists[DAEMONSETS][:1])
+
+    assert len(mirror.snapshot(RECORDED, None)) == 44
+
+
+def test_a_list_that_breaks_off_changes_nothing() -> None:
+    def broken() -> Any:
+        yield recorded_lists()[PODS][0]
+        raise OSError("broke off")
+
+    mirror = Mirror()
+    mirror.fill(RESOURCES[DEPLOYMENTS], recorded_lists()[DEPLOYMENTS])
+    for path in (PODS, REPLICASETS, DEPLOYMENTS):
+        with pytest.raises(OSError, match="broke off"):
+            mirror.fill(RESOURCES[path], broken())
+
+    assert len(mirror.snapshot(RECORDED, None)) == 30
+
+
+def test_deleted_and_created_again_under_the_same_name() -> None:
+    raw = recorded_lists()[DEPLOYMENTS][0]
+    again = copy.deepcopy(raw)
+    again["metadata"]["uid"] = "another"
+    mirror = Mirror()
+    mirror.change(RESOURCES[DEPLOYMENTS], "ADDED", raw)
+    mirror.delta(RECORDED, None)
+
+    mirror.change(RESOURCES[DEPLOYMENTS], "DELETED", raw)
+    mirror.change(RESOURCES[DEPLOYMENTS], "ADDED", again)
+
+    records, deleted = mirror.delta(RECORDED, None)
+    assert [record.uid for record in records] == ["another"]
+    assert deleted == frozenset()
+
+
+def test_bookmarks_and_what_cannot_be_placed() -> None:
+    mirror = Mirror()
+    for resource in RESOURCES.values():
+        mirror.change(resource, "BOOKMARK", {"metadata": {"resourceVersion": "9"}})
+        mirror.change(resource, "ADDED", {"metadata": {"uid": "odd"}})
+        mirror.change(resource, "DELETED", {"metadata": {"uid": "odd"}})
+
+    assert mirror.delta(RECORDED, None) == ([], frozenset())

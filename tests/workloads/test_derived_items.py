@@ -1,0 +1,104 @@
+"""Health that the service derives from what an agent counts; its rules are tested apart."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.workloads.records import at, item, snapshot_body
+from workloads.incoming import read_report
+from workloads.kubernetes.records import ContainerRecord, WorkloadRecord
+
+RUNNING = {"name": "app", "state": "running", "ready": True}
+CRASHING = {"name": "app", "state": "waiting", "reason": "CrashLoopBackOff", "restart_count": 7}
+TEMPLATE = {"name": "app", "image": "app:1"}
+
+
+def pod(name: str = "web-1", *containers: Any, **said: Any) -> dict[str, Any]:
+    return {"name": name, "phase": "Running", "containers": containers, **said}
+
+
+def read(**said: Any) -> WorkloadRecord:
+    (record,) = read_report(snapshot_body(0, [item(**said)]), complete=True, now=at(0)).records
+    return record
+
+
+def verdict(**said: Any) -> tuple[str, str]:
+    record = read(**said)
+    return record.health_status.value, record.status_reason
+
+
+WELL = {"replicas_desired": 1, "replicas_ready": 1, "replicas_available": 1}
+CRASHED = {"exit_code": 1, "finished_at": "2026-11-20T11:59:00Z"}
+
+
+@pytest.mark.parametrize(("said", "expected"), [
+    (WELL, ("HEALTHY", "")),
+    ({**WELL, "pods": []}, ("HEALTHY", "")),
+    ({"replicas_desired": 0}, ("HEALTHY", "ScaledToZero")),
+    ({**WELL, "deleting": True}, ("DEGRADED", "Terminating")),
+    ({**WELL, "generation": 1}, ("ERROR", "NotObserved")),
+    ({**WELL, "generation": 2, "observed_generation": 1}, ("DEGRADED", "GenerationNotObserved")),
+    ({**WELL, "generation": 2, "observed_generation": 2}, ("HEALTHY", "")),
+    ({"replicas_desired": 1}, ("ERROR", "NoReadyReplicas")),
+    ({"replicas_desired": 1, "created_at": "2026-11-20T11:58:00Z"},
+     ("DEGRADED", "NoReadyReplicas")),
+    ({"replicas_desired": 2, "replicas_ready": 1}, ("DEGRADED", "ReplicasNotReady")),
+    # A StatefulSet of an old cluster does not tell what is available.
+    ({"kind": "StatefulSet", "replicas_desired": 1, "replicas_ready": 1}, ("HEALTHY", "")),
+    ({"kind": "DaemonSet", "replicas_desired": 1, "replicas_ready": 1},
+     ("DEGRADED", "ReplicasNotReady")),
+    ({**WELL, "paused": True}, ("HEALTHY", "DeploymentPaused")),
+    ({**WELL, "replicas_updated": 0}, ("HEALTHY", "RolloutInProgress")),
+    ({**WELL, "replicas_updated": 0, "partition": 1}, ("HEALTHY", "")),
+    ({**WELL, "replicas_updated": 0, "on_delete": True}, ("HEALTHY", "OnDeleteUpdatePending")),
+    ({**WELL, "conditions": [{"type": "ReplicaFailure", "status": "True", "reason": "Quota"}]},
+     ("DEGRADED", "Quota")),
+    ({"replicas_desired": 1, "pods": [pod("a", CRASHING)]}, ("ERROR", "CrashLoopBackOff")),
+    ({"replicas_desired": 1, "pods": [pod("a", unschedulable=True, phase="Pending")]},
+     ("ERROR", "Unschedulable")),
+    ({**WELL, "pods": [pod("a", RUNNING), pod("b", CRASHING)]}, ("DEGRADED", "CrashLoopBackOff")),
+    ({**WELL, "pods": [pod("a", RUNNING), pod("b", CRASHING, phase="Failed")]}, ("HEALTHY", "")),
+    ({**WELL, "pods": [pod("a", RUNNING), pod("b", CRASHING, deleting=True)]}, ("HEALTHY", "")),
+    ({**WELL, "pods": [pod("a", {**RUNNING, "restart_count": 1, "last_termination": CRASHED})]},
+     ("DEGRADED", "RestartsIncreasing")),
+    ({**WELL, "pods": [pod("a", {**RUNNING, "restart_count": 1,
+                                 "last_termination": {**CRASHED, "reason": "OOMKilled"}})]},
+     ("DEGRADED", "OOMKilled")),
+    # An init step that has ended well plays no more part, one that fails does.
+    ({**WELL, "pods": [pod("a", CRASHING, init_containers=[{"name": "i", "state": "terminated"}])]},
+     ("ERROR", "CrashLoopBackOff")),
+    ({**WELL, "pods": [pod("a", RUNNING, init_containers=[
+        {"name": "i", "state": "terminated", "exit_code": 2, "signal": 0}])]},
+     ("DEGRADED", "Error")),
+])  # fmt: skip
+def test_health(said: Any, expected: tuple[str, str]) -> None:
+    assert verdict(**said) == expected
+
+
+def test_the_reporters_word_stands() -> None:
+    assert verdict(health_status="HEALTHY", replicas_desired=3) == ("HEALTHY", "")
+
+
+def test_containers_are_added_up_from_pods() -> None:
+    pods = [pod("a", {**RUNNING, "restart_count": 2}), pod("b", CRASHING)]
+
+    record = read(replicas_desired=2, replicas_ready=1, pods=pods, containers=[TEMPLATE])
+
+    assert record.containers == (ContainerRecord("app", "app:1", 9, "waiting", False),)
+
+
+def test_without_pods_containers_are_as_they_are_said() -> None:
+    record = read(**WELL, containers=[{**TEMPLATE, "restart_count": 3, "state": "running"}])
+
+    assert record.containers == (ContainerRecord("app", "app:1", 3, "running", False),)
+
+
+def test_figures_are_the_reporters() -> None:
+    record = read(**WELL, pods=[], cpu_requests_millicores=5, memory_used_bytes=7)
+
+    assert (record.cpu_requests_millicores, record.memory_used_bytes) == (5, 7)
+    assert record.cpu_used_millicores is None
+    assert json.dumps(record.labels) == "{}"

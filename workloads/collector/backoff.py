@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+import random
+from typing import Final
+
+_MOST_DOUBLINGS: Final = 16
+
+
+class Backoff:
+    """Pauses in seconds that double from `first` to `most`, each cut at random to a half at most.
+
+    Many collectors that lost the same server do not come back to it all at once.
+    """
+
+    def __init__(self, first: float = 1.0, most: float = 60.0) -> None:
+        self._first, self._most = first, most
+        self._failures = 0
+
+    def reset(self) -> None:
+        """Begin again with the shortest pause."""
+        self._failures = 0
+
+    def next_pause(self, at_least: float = 0.0) -> float:
+        """Return the next pause, and no less than the server asked for."""
+        pause = min(self._most, self._first * 2.0**self._failures)
+        self._failures = min(self._failures + 1, _MOST_DOUBLINGS)
+        return max(pause * random.uniform(0.5, 1.0), at_least)  # noqa: S311 - jitter, not a secret

@@ -1,0 +1,184 @@
+"""What a watched cluster looks like now, as facts."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from workloads.collector.listing import PODS, REPLICASETS, WORKLOADS
+from workloads.kubernetes.facts import WorkloadKind
+from workloads.kubernetes.raw import child, text
+from workloads.kubernetes.records import workload_record
+from workloads.kubernetes.reduce import reduce_pod, reduce_replicaset, reduce_workload
+from workloads.kubernetes.tally import tally_pods
+from workloads.reports import Place
+
+if TYPE_CHECKING:
+    import datetime as dt
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from workloads.collector.client import Resource
+    from workloads.kubernetes.facts import PodFacts, PodKey, Usage, WorkloadFacts
+    from workloads.kubernetes.raw import JsonObject
+    from workloads.kubernetes.records import WorkloadRecord
+
+V = TypeVar("V")
+
+
+class _Table(Generic[V]):
+    """The facts of one resource by uid, in groups: a pod's group is the uid of its controller."""
+
+    def __init__(self, reduce: Callable[[JsonObject], tuple[str, V] | None]) -> None:
+        self._reduce = reduce
+        self.group_of: dict[str, str] = {}
+        self.groups: dict[str, dict[str, V]] = {}
+
+    def put(self, raw: JsonObject) -> set[str]:
+        """Take an object that is new or changed; return the groups that this changes."""
+        touched = self.remove(raw)
+        reduced = self._reduce(raw)
+        if reduced is not None:
+            group, value = reduced
+            uid = _uid(raw)
+            self.group_of[uid] = group
+            self.groups.setdefault(group, {})[uid] = value
+            touched.add(group)
+        return touched
+
+    def remove(self, raw: JsonObject) -> set[str]:
+        """Drop an object; return the groups that this changes."""
+        uid = _uid(raw)
+        group = self.group_of.pop(uid, None)
+        if group is None:
+            return set()
+        members = self.groups[group]
+        del members[uid]
+        if not members:
+            del self.groups[group]
+        return {group}
+
+    def of(self, group: str) -> Iterable[V]:
+        return self.groups.get(group, {}).values()
+
+    def emptied(self) -> _Table[V]:
+        return _Table(self._reduce)
+
+
+class Mirror:
+    """Filled by lists, kept by watches of several threads, and read by the one that reports.
+
+    One pod takes about half a kilobyte: what is equal in the pods of a workload is held once.
+    """
+
+    def __init__(self) -> None:
+        self._workloads = {
+            resource: _Table(_workload_reducer(kind)) for kind, resource in WORKLOADS.items()
+        }
+        self._replicasets = _Table(_reduce_replicaset)
+        self._pods = _Table(_reduce_pod)
+        self._lock = threading.Lock()
+        # The uids of workloads, and of owners of pods, whose facts are newer than the last report.
+        self._touched: set[str] = set()
+        # Where each workload was, by uid, when it was last reported.
+        self._reported: dict[str, Place] = {}
+
+    def fill(self, resource: Resource, objects: Iterable[JsonObject]) -> None:
+        """Put a whole list in the place of what was known; a list that breaks off changes nothing.
+
+        The watch before it may have missed deletions, which only the next snapshot finds.
+        """
+        table = self._table(resource).emptied()
+        for raw in objects:
+            table.put(raw)
+        with self._lock:
+            if resource == PODS:
+                self._pods = table
+            elif resource == REPLICASETS:
+                self._replicasets = table
+            else:
+                self._workloads[resource] = table
+
+    def change(self, resource: Resource, event: str, raw: JsonObject) -> None:
+        """Take one event of a watch; a bookmark changes nothing."""
+        with self._lock:
+            table = self._table(resource)
+            if event == "DELETED":
+                self._touched |= table.remove(raw)
+            elif event in ("ADDED", "MODIFIED"):
+                self._touched |= table.put(raw)
+
+    def namespaces(self) -> set[str]:
+        """Return the namespaces in which pods of workloads may be."""
+        with self._lock:
+            return {facts.namespace for facts in self._all()}
+
+    def snapshot(
+        self, as_of: dt.datetime, usage: Mapping[PodKey, Usage] | None
+    ) -> list[WorkloadRecord]:
+        """Judge every workload as it is now; some rules change with time alone."""
+        with self._lock:
+            self._touched.clear()
+            self._reported = {facts.uid: _place(facts) for facts in self._all()}
+            return [self._record(facts, as_of, usage) for facts in self._all()]
+
+    def delta(
+        self, as_of: dt.datetime, usage: Mapping[PodKey, Usage] | None
+    ) -> tuple[list[WorkloadRecord], frozenset[Place]]:
+        """Judge the workloads that have changed since the last report, and name those that went."""
+        with self._lock:
+            uids = {self._replicasets.group_of.get(uid, uid) for uid in self._touched}
+            self._touched.clear()
+            there = [f for table in self._workloads.values() for uid in uids for f in table.of(uid)]
+            gone = {self._reported.pop(uid) for uid in uids if uid in self._reported}
+            self._reported.update((facts.uid, _place(facts)) for facts in there)
+            records = [self._record(facts, as_of, usage) for facts in there]
+        # One that was deleted and created again has two uids and one place.
+        return records, frozenset(gone - set(self._reported.values()))
+
+    def _table(self, resource: Resource) -> _Table[Any]:
+        if resource == PODS:
+            return self._pods
+        return self._replicasets if resource == REPLICASETS else self._workloads[resource]
+
+    def _all(self) -> Iterator[WorkloadFacts]:
+        for table in self._workloads.values():
+            for members in table.groups.values():
+                yield from members.values()
+
+    def _record(
+        self, facts: WorkloadFacts, as_of: dt.datetime, usage: Mapping[PodKey, Usage] | None
+    ) -> WorkloadRecord:
+        owners: Iterable[str] = [facts.uid]
+        if facts.kind is WorkloadKind.DEPLOYMENT:
+            owners = self._replicasets.of(facts.uid)
+        pods = (pod for owner in owners for pod in self._pods.of(owner))
+        tally = tally_pods(pods, usage)
+        return workload_record(facts, tally, as_of=as_of, usage_known=usage is not None)
+
+
+def _uid(raw: JsonObject) -> str:
+    return text(child(raw, "metadata"), "uid")
+
+
+def _place(facts: WorkloadFacts) -> Place:
+    return Place(facts.namespace, facts.name, facts.kind.value)
+
+
+def _workload_reducer(
+    kind: WorkloadKind,
+) -> Callable[[JsonObject], tuple[str, WorkloadFacts] | None]:
+    def reduce(raw: JsonObject) -> tuple[str, WorkloadFacts] | None:
+        facts = reduce_workload(raw, kind)
+        return None if facts is None else (facts.uid, facts)
+
+    return reduce
+
+
+def _reduce_replicaset(raw: JsonObject) -> tuple[str, str] | None:
+    link = reduce_replicaset(raw)
+    return None if link is None else (link[1], link[0])
+
+
+def _reduce_pod(raw: JsonObject) -> tuple[str, PodFacts] | None:
+    facts = reduce_pod(raw)
+    return None if facts is None else (facts.owner_uid, facts)

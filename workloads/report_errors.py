@@ -1,0 +1,93 @@
+"""The ways in which a report is refused, by name. Nothing of a refused report is stored."""
+
+from __future__ import annotations
+
+import datetime as dt
+from http import HTTPStatus
+from typing import Any
+
+from rest_framework.exceptions import APIException, NotFound
+
+
+class StaleReport(APIException):
+    """A report that is not newer than the last one: late, sent twice or out of order."""
+
+    status_code = HTTPStatus.CONFLICT
+    default_code = "STALE_REPORT"
+
+    def __init__(self, reported_at: dt.datetime, last_report_at: dt.datetime) -> None:
+        super().__init__(
+            f"A report of {shown(last_report_at)} is already applied; "
+            f"this one, of {shown(reported_at)}, is not newer."
+        )
+        self.metadata = {
+            "reported_at": shown(reported_at),
+            "last_report_at": shown(last_report_at),
+        }
+
+
+class ClusterUidMismatch(APIException):
+    """A report of another Kubernetes cluster than those before: the token is on the wrong one."""
+
+    status_code = HTTPStatus.CONFLICT
+    default_code = "CLUSTER_UID_MISMATCH"
+    rpc_status = "FAILED_PRECONDITION"
+
+    def __init__(self, reported: str, expected: str) -> None:
+        super().__init__(
+            f"This cluster has the uid {expected}, but the report is of {reported}: "
+            "is the token, or the kubeconfig, of another cluster?"
+        )
+        self.metadata = {"cluster_uid": reported, "expected_cluster_uid": expected}
+
+
+class WorkloadNotFound(NotFound):
+    """The cluster has none of this id."""
+
+    default_code = "WORKLOAD_NOT_FOUND"
+    default_detail = "The cluster has no such workload."
+
+
+class InvalidReport(APIException):
+    """A report that is no report; each fault is named, up to a limit."""
+
+    status_code = HTTPStatus.BAD_REQUEST
+    default_code = "INVALID_FIELDS"
+
+    def __init__(self, violations: list[dict[str, str]], *, more: bool = False) -> None:
+        """Take the faults found; ``more`` when there were others beyond the limit."""
+        first = f"{violations[0]['field']}: {violations[0]['description']}"
+        count = f"{'more than ' if more else ''}{len(violations)}"
+        super().__init__(
+            "The report is refused and nothing of it is stored. "
+            f"The first of {count} fault{'s' if len(violations) > 1 else ''}: {first}"
+        )
+        self.field_violations: list[dict[str, Any]] = violations
+
+
+class InvalidJson(APIException):
+    """The body is not JSON."""
+
+    status_code = HTTPStatus.BAD_REQUEST
+    default_code = "INVALID_JSON"
+
+
+class InvalidGzip(APIException):
+    """The body is not the gzip that Content-Encoding promises, or is cut off."""
+
+    status_code = HTTPStatus.BAD_REQUEST
+    default_code = "INVALID_GZIP"
+    default_detail = "The body is not valid gzip, or is cut off."
+
+
+class ContentEncodingUnsupported(APIException):
+    """The body is compressed in a way that is not known here."""
+
+    status_code = HTTPStatus.UNSUPPORTED_MEDIA_TYPE
+    default_code = "CONTENT_ENCODING_UNSUPPORTED"
+    default_detail = "Content-Encoding may be gzip or identity."
+
+
+def shown(moment: dt.datetime) -> str:
+    """Return a moment (aware) as the API shows it."""
+    return f"{moment.astimezone(dt.UTC):%Y-%m-%dT%H:%M:%S.%fZ}"

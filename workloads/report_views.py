@@ -1,0 +1,70 @@
+"""The workloads of a cluster, whole: what agents report, one of them, and all added up."""
+
+from __future__ import annotations
+
+import dataclasses
+import uuid
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.utils import timezone
+from rest_framework.exceptions import UnsupportedMediaType
+from rest_framework.response import Response
+
+from apikeys.audit import Actor
+from apikeys.scopes import Scope
+from workloads.bodies import read_body
+from workloads.errors import ClusterNotFound
+from workloads.incoming import read_report
+from workloads.models import Cluster
+from workloads.report_errors import WorkloadNotFound, shown
+from workloads.report_schema import reported_workloads_schema
+from workloads.reports import apply_report
+from workloads.summaries import summarize
+from workloads.views import WorkloadViewSet
+
+if TYPE_CHECKING:
+    from rest_framework.request import Request
+
+
+@reported_workloads_schema
+class ReportedWorkloadViewSet(WorkloadViewSet):
+    """The workloads of one cluster, and the reports that make them."""
+
+    not_found = WorkloadNotFound
+    required_scopes = {
+        "list": Scope.CLUSTER_READ,
+        "retrieve": Scope.CLUSTER_READ,
+        "summary": Scope.CLUSTER_READ,
+        "replace": Scope.CLUSTER_WRITE,
+        "amend": Scope.CLUSTER_WRITE,
+    }
+
+    def summary(self, _request: Request, **_path: str) -> Response:
+        """Count and add up the workloads, those of the filter, by namespace, kind and health."""
+        return Response({"summary": summarize(self.filter_queryset(self.get_queryset()))})
+
+    def replace(self, request: Request, **_path: str) -> Response:
+        """Take a snapshot: all workloads of the cluster; what is absent from it is deleted."""
+        return self._report(request, complete=True)
+
+    def amend(self, request: Request, **_path: str) -> Response:
+        """Take a delta: the workloads that have changed, and those that are gone."""
+        return self._report(request, complete=False)
+
+    def _report(self, request: Request, *, complete: bool) -> Response:
+        self.get_queryset()  # 404 before a body is read
+        if request.content_type.partition(";")[0].strip().lower() != "application/json":
+            raise UnsupportedMediaType(request.content_type)
+        body = read_body(request._request, settings.WORKLOADS_MAX_BYTES)
+        report = read_report(body, complete=complete, now=timezone.now())
+        cluster_id = uuid.UUID(self.kwargs["cluster_id"])
+        try:
+            applied = apply_report(cluster_id=cluster_id, report=report, actor=Actor.of(request))
+        except Cluster.DoesNotExist as error:  # deleted while the body came
+            raise ClusterNotFound from error
+        answer: dict[str, Any] = {
+            "cluster_id": str(cluster_id),
+            "reported_at": shown(report.reported_at),
+        }
+        return Response({"report": {**answer, **dataclasses.asdict(applied)}})

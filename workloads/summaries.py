@@ -1,0 +1,70 @@
+"""What a cluster runs, added up by namespace, kind and health in one query."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from django.db.models import Count, Sum
+
+from workloads.kubernetes.health import HealthStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from django.db.models import QuerySet
+
+    from workloads.models import Workload
+
+GROUP: Final = ("namespace", "kind", "health_status")
+FIGURES: Final = (
+    "replicas_desired", "replicas_ready", "replicas_available",
+    "cpu_requests_millicores", "cpu_limits_millicores", "cpu_used_millicores",
+    "memory_requests_bytes", "memory_limits_bytes", "memory_used_bytes",
+)  # fmt: skip
+# Null when none of the group is measured.
+_MEASURED: Final = {"cpu_used_millicores", "memory_used_bytes"}
+
+
+class _WideSum(Sum):
+    """A sum that may be greater than 64 bits: on PostgreSQL it is numeric, on SQLite a real."""
+
+    def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        return super().as_sql(compiler, connection, function="TOTAL", **context)
+
+
+def summarize(workloads: QuerySet[Workload, Any]) -> dict[str, Any]:
+    """Return the groups, in the order of their names, and what they come to together."""
+    rows = (
+        workloads.order_by()
+        .values(*GROUP)
+        .annotate(
+            workloads=Count("id"),
+            measured=Count("cpu_used_millicores"),
+            **{f"sum_{name}": _WideSum(name) for name in FIGURES},
+        )
+        .order_by(*GROUP)
+    )
+    groups = [_group(row) for row in rows]
+    return {"total": _total(groups), "groups": groups}
+
+
+def _group(row: dict[str, Any]) -> dict[str, Any]:
+    counts = {"workloads": row["workloads"], "workloads_measured": row["measured"]}
+    sums = {
+        name: int(row[f"sum_{name}"]) if row["measured"] or name not in _MEASURED else None
+        for name in FIGURES
+    }
+    return {**{name: row[name] for name in GROUP}, **counts, **sums}
+
+
+def _total(groups: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    total: dict[str, Any] = {"workloads": 0, "workloads_measured": 0}
+    total["by_health_status"] = {status.value: 0 for status in HealthStatus}
+    total.update(dict.fromkeys(FIGURES, 0))
+    for group in groups:
+        total["by_health_status"][group["health_status"]] += group["workloads"]
+        for name in ("workloads", "workloads_measured", *FIGURES):
+            total[name] += group[name] or 0
+    if not total["workloads_measured"]:
+        total.update(dict.fromkeys(_MEASURED))
+    return total
