@@ -1,5 +1,7 @@
 """What a field set allows, in Markdown, for the OpenAPI description of ``filter``."""
 
+import functools
+
 from django_filters import FilterSet
 
 from filterlang.fields import field_set
@@ -14,6 +16,7 @@ parentheses. Values are quoted text, integers, `true` or `false`.
 """
 
 
+@functools.cache
 def describe(filterset: type[FilterSet]) -> str:
     """Return the language in two sentences and a table of the fields."""
     rows = []
