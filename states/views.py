@@ -14,10 +14,11 @@ from rest_framework.response import Response
 from apikeys import bodies
 from apikeys.audit import Actor
 from apikeys.authentication import caller_of
+from apikeys.errors import InvalidParameter
 from apikeys.permissions import ACCESS_TOKENS, demand_scope
 from apikeys.scopes import Scope
 from states import actions, history, lockinfo, locks, reading, uploads
-from states.errors import InvalidParameter, StateNotFound
+from states.errors import StateNotFound
 from states.lockinfo import LockInfo
 from states.schema import lock_schema, state_schema
 from states.sending import SendsDocuments, document_response
