@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import http.client
 import json
 import os
+import socket
 import statistics
 import subprocess
 import tempfile
@@ -68,18 +68,27 @@ def postmaster(url: str) -> int:
 
 
 class Client:
-    """One kept connection with one token."""
+    """One kept connection with one token; bare, so that its own part of the time stays small."""
 
     def __init__(self, server: LiveServer) -> None:
-        self.connection = http.client.HTTPConnection("127.0.0.1", server.port)
-        self.headers = {"Authorization": f"Bearer {server.token('state:read')}"}
+        self.connection = socket.create_connection(("127.0.0.1", server.port))
+        self.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        token = server.token("state:read")
+        self.request = (
+            f"GET {{}} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\n\r\n"
+        )
 
-    def get(self, path: str) -> Any:
-        self.connection.request("GET", path, headers=self.headers)
-        answer = self.connection.getresponse()
-        body = answer.read()
-        assert answer.status == 200, body
-        return body
+    def get(self, path: str) -> bytes:
+        self.connection.sendall(self.request.format(path).encode())
+        received = bytearray()
+        while (end := received.find(b"\r\n\r\n")) < 0:
+            received += self.connection.recv(65536)
+        head = bytes(received[:end])
+        assert head.startswith(b"HTTP/1.1 200 "), head
+        length = int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0])
+        while len(received) < end + 4 + length:
+            received += self.connection.recv(65536)
+        return bytes(received[end + 4 :])
 
 
 def page_after(client: Client, pages: int) -> str:
