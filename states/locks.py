@@ -5,11 +5,14 @@ A LOCK is one UPDATE, so that of any number at the same moment one gets it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from django.db import transaction
+from django.db.models import F, UUIDField
+from django.utils import timezone
 
 from apikeys import audit
+from apikeys.compiled import CompiledUpdate, Parameter
 from apikeys.retries import retrying
 from states import actions
 from states.errors import LockNotHeld, StateLocked, WriteConflict
@@ -20,6 +23,27 @@ if TYPE_CHECKING:
     import uuid
 
     from apikeys.audit import Actor
+    from states.models import StateQuerySet
+
+
+def _unlocked() -> StateQuerySet:
+    return State.objects.filter(pk=Parameter("pk", UUIDField()), lock_id=None)
+
+
+def _locked() -> StateQuerySet:
+    held = Parameter("held", UUIDField())
+    return State.objects.filter(pk=Parameter("pk", UUIDField()), lock_id=held)
+
+
+_REVISED: Final = F("revision") + 1
+#: Locks a state unless it is locked: one atomic statement, so that one of many wins.
+_TAKE: Final = CompiledUpdate(
+    _unlocked, "lock_id", "lock_info", "lock_acquired_at", revision=_REVISED
+)
+#: Unlocks a state if this lock holds it.
+_RELEASE: Final = CompiledUpdate(
+    _locked, lock_id=None, lock_info=None, lock_acquired_at=None, revision=_REVISED
+)
 
 
 @retrying
@@ -42,7 +66,8 @@ def lock(
                 raise StateLocked(holder)
             return holder
         with transaction.atomic():
-            if State.objects.take_lock(state.pk, info):
+            taken = {"lock_info": info.as_dict(), "lock_acquired_at": timezone.now()}
+            if _TAKE.run(pk=state.pk, lock_id=info.uuid, **taken):
                 audit.record(actor, "state.lock", state.pk, lock=_described(info))
                 return info
     raise WriteConflict
@@ -61,7 +86,7 @@ def unlock(
     if state is None or state.lock_info is None:
         return
     with transaction.atomic():
-        if State.objects.release_lock(state.pk, lock_id):
+        if _RELEASE.run(pk=state.pk, held=lock_id):
             audit.record(actor, "state.unlock", state.pk, lock=_described_as_stored(state))
             return
     if State.objects.filter(pk=state.pk).exclude(lock_id=None).exists():
@@ -90,7 +115,7 @@ def force_unlock(
     if lock_id not in (None, state.lock_id):
         raise LockNotHeld
     with transaction.atomic():
-        if State.objects.release_lock(state.pk, state.lock_id):
+        if _RELEASE.run(pk=state.pk, held=state.lock_id):
             lock = _described_as_stored(state)
             audit.record(actor, "state.force_unlock", state.pk, lock=lock, reason=reason)
             return
