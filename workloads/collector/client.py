@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from workloads.collector.errors import ExpiredError, RefusedError, UnreachableError
+from workloads.collector.errors import ClosedError, ExpiredError, RefusedError, UnreachableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -184,7 +184,8 @@ class ClusterClient:
                 raise self._refused(response)
             yield response
         except self._failures as error:
-            raise UnreachableError(f"{path}: {type(error).__name__}: {error}") from error
+            kind = ClosedError if self._closed else UnreachableError
+            raise kind(f"{path}: {type(error).__name__}: {error}") from error
         finally:
             if response is not None:
                 self._forget(response)
