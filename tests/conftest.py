@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import pytest
 from django.test import Client
+from hypothesis import settings as hypothesis_settings
 
 from apikeys import actions
 from apikeys.audit import Actor
@@ -16,6 +17,11 @@ from apikeys.models import AccessToken, User
 from apikeys.scopes import Scope
 from apikeys.tokens import TokenKind
 from tests.server import LiveServer, live_server
+
+# Wall-clock time says what else the machine does; what may cost how much is counted in queries,
+# and measured in tests/bench.
+hypothesis_settings.register_profile("tests", deadline=None)
+hypothesis_settings.load_profile("tests")
 
 
 @pytest.fixture(scope="session")
