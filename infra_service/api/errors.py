@@ -110,7 +110,7 @@ def exception_handler(exc: Exception, context: dict[str, Any]) -> Response | Non
     violations = list(getattr(error, "field_violations", []))
     if isinstance(error, exceptions.ValidationError):
         violations += _violations(error.get_full_details(), "")
-    reason = _reason(error)
+    reason = reason_of(error)
     body = error_body(
         error.status_code,
         reason,
@@ -152,7 +152,8 @@ def _as_api_exception(exc: Exception) -> exceptions.APIException | None:
     return None
 
 
-def _reason(error: exceptions.APIException) -> str:
+def reason_of(error: exceptions.APIException | type[exceptions.APIException]) -> str:
+    """Return the reason, for programs, of an error or a kind of errors."""
     code = str(error.default_code).upper()
     return _REASONS.get(code, code)
 
