@@ -7,6 +7,7 @@ and of its answer, and JSON schemas that are to have a name.
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -108,7 +109,9 @@ def wrapped(
     **beside: Any,
 ) -> Any:
     """Return the description of a resource in its wrapper, and of what stands beside it."""
-    return inline_serializer(name, {field: serializer(partial=partial), **beside})
+    resource = serializer(partial=partial)
+    # Copied, because fields stand in the order in which they were made.
+    return inline_serializer(name, {field: resource, **copy.deepcopy(beside)})
 
 
 def update_mask(serializer: type[serializers.Serializer[Any]]) -> tuple[Any, OpenApiParameter]:

@@ -190,6 +190,10 @@ SPECTACULAR_SETTINGS = {
         "ErrorStatus": "infra_service.api.answers.CODES",
     },
     "PREPROCESSING_HOOKS": ["infra_service.api.documents.describable"],
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "infra_service.api.links.with_links",
+    ],
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
 }
