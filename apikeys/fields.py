@@ -7,7 +7,6 @@ import difflib
 import re
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from drf_spectacular.utils import extend_schema_field
 from rest_framework import fields, serializers
 from rest_framework.exceptions import ErrorDetail, ValidationError
 
@@ -108,7 +107,6 @@ class TimestampField(serializers.DateTimeField):
         return moment
 
 
-@extend_schema_field({"oneOf": [{"type": "string"}, {"type": "integer"}]})
 class SecondsField(serializers.Field[dt.timedelta, Any, str, Any]):
     """A length of time: ``"3600s"`` as JSON writes google.protobuf.Duration, or whole seconds."""
 

@@ -1,6 +1,7 @@
 """What a field set allows, in Markdown, for the OpenAPI description of ``filter``."""
 
 import functools
+from typing import Any
 
 from django_filters import FilterSet
 
@@ -14,6 +15,19 @@ parentheses. Values are quoted text, integers, `true` or `false`.
 | field | type | operators |
 |---|---|---|
 """
+
+
+# Cached, because each request of a list asks for its parameters.
+@functools.cache
+def described_fields(filterset: type[FilterSet]) -> dict[str, dict[str, Any]]:
+    """Return the type and operators of each field, for programs; of an enum its values too."""
+    described = {}
+    for field in field_set(filterset).values():  # type: ignore[arg-type]  # type[Any] is hashable
+        about: dict[str, Any] = {"type": field.type.name, "operators": list(field.type.operators)}
+        if isinstance(field.type, EnumType):
+            about["values"] = list(field.type.choices)
+        described[field.written] = about
+    return described
 
 
 @functools.cache

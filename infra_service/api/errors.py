@@ -104,7 +104,7 @@ def exception_handler(exc: Exception, context: dict[str, Any]) -> Response | Non
     violations = list(getattr(error, "field_violations", []))
     if isinstance(error, exceptions.ValidationError):
         violations += _violations(error.get_full_details(), "")
-    reason = _reason(error)
+    reason = reason_of(error)
     body = error_body(
         error.status_code,
         reason,
@@ -151,7 +151,8 @@ def _too_large() -> BodyTooLarge:
     return BodyTooLarge(settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
 
 
-def _reason(error: exceptions.APIException) -> str:
+def reason_of(error: exceptions.APIException | type[exceptions.APIException]) -> str:
+    """Return the reason, for programs, of an error or a kind of errors."""
     code = str(error.default_code).upper()
     return _REASONS.get(code, code)
 
@@ -194,7 +195,7 @@ def bad_request(request: HttpRequest, exception: Exception) -> JsonResponse:
     if isinstance(exception, RequestDataTooBig):
         error = _too_large()
         return _plain(
-            request, error.status_code, _reason(error), _message(error, []), error.metadata
+            request, error.status_code, reason_of(error), _message(error, []), error.metadata
         )
     return _plain(request, HTTPStatus.BAD_REQUEST, "BAD_REQUEST", "The request is malformed.")
 
