@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -39,7 +41,29 @@ def readers(directory: Path, environment: dict[str, str]) -> dict[str, str]:
         "HOME": str(directory / "home"),
         "TF_CLI_CONFIG_FILE": str(settings),
         "CHECKPOINT_DISABLE": "1",
+        # As on a terminal, where lines come out in the order in which they are written.
+        "PYTHONUNBUFFERED": "1",
     }
+
+
+def manage_py() -> dict[str, str]:
+    """What a document means that runs a command where the service is."""
+    return {"python manage.py": f"{sys.executable} {ROOT}/manage.py"}
+
+
+@pytest.fixture(scope="session")
+def service() -> Iterator[LiveServer]:
+    """A live server for the walks alone; its encryption keys are in service.env."""
+    with tempfile.TemporaryDirectory(prefix="infra-docs-") as directory:
+        server = LiveServer(Path(directory))
+        keys = server.environment.pop("STATE_ENCRYPTION_KEYS")
+        (server.directory / "service.env").write_text(f"STATE_ENCRYPTION_KEYS={keys}\n")
+        try:
+            server.prepare()
+            server.start()
+            yield server
+        finally:
+            server.close()
 
 
 @pytest.fixture

@@ -1,9 +1,9 @@
 """Walks a document as a reader does: writes its files, runs its commands, compares what they print.
 
-In a ```console block, "$ " begins a command, and what it prints follows. "…" in a line of output
-stands for any text, and a line that is only "…" for any lines; blank lines do not count. A command
-must fail when its documented output says "Error", and succeed otherwise. A block of another
-language whose first line is "# NAME" is a file of this name.
+In a ```console block, "$ " begins a command (and "# " one of root's), and what it prints follows.
+"…" in a line of output stands for any text, and a line that is only "…" for any lines; blank lines
+do not count. A command must fail when its documented output says "Error", and succeed otherwise. A
+block of another language whose first line is "# NAME" is a file of this name.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _commands(content: str, line: int) -> Iterator[Step]:
     for number, text in enumerate(content.splitlines(), line):
         if step is not None and not step.output and _is_unfinished(step.command):
             step.command += "\n" + text
-        elif text.startswith("$ "):
+        elif text.startswith(("$ ", "# ")):
             if step is not None:
                 yield step
             step = Step(number, text[2:])
@@ -153,7 +153,9 @@ class Walk:
             for step in steps(document.read_text()):
                 if step.file:
                     _, (where,) = shell.run("pwd -P")
-                    (Path(where) / step.file).write_text(self._meant(step.content))
+                    file = Path(where) / step.file
+                    file.parent.mkdir(parents=True, exist_ok=True)
+                    file.write_text(self._meant(step.content))
                     continue
                 commands += 1
                 self._do(step, shell, document)
