@@ -161,7 +161,17 @@ class State(models.Model):
                 name="state_locked",
                 fields=["id"],
                 condition=Q(deleted_at=None, lock_id__isnull=False),
-            )
+            ),
+            # The list of what can be brought back.
+            models.Index(
+                name="state_deleted", fields=["id"], condition=Q(deleted_at__isnull=False)
+            ),
+        ]
+        # What people may do in the admin beside seeing, changing and deleting.
+        permissions = [
+            ("unlock_state", "Can break the lock of a state"),
+            ("restore_state", "Can restore a version of a state"),
+            ("see_secrets", "Can see the values that a state marks sensitive"),
         ]
 
     def __str__(self) -> str:
