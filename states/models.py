@@ -167,12 +167,6 @@ class State(models.Model):
                 name="state_deleted", fields=["id"], condition=Q(deleted_at__isnull=False)
             ),
         ]
-        # What people may do in the admin beside seeing, changing and deleting.
-        permissions = [
-            ("unlock_state", "Can break the lock of a state"),
-            ("restore_state", "Can restore a version of a state"),
-            ("see_secrets", "Can see the values that a state marks sensitive"),
-        ]
 
     def __str__(self) -> str:
         return f"{self.component_id}/{self.environment_id}"

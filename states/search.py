@@ -46,7 +46,7 @@ def search(text: str) -> Search:
     else begins with it is not meant. Three queries a word.
     """
     condition, notes = Q(), []
-    words = [_unquoted(word) for word in smart_split(text)]
+    words = [word for part in smart_split(text) if (word := _unquoted(part))]
     if len(words) > MOST_WORDS:
         notes.append(f"Only the first {MOST_WORDS} words are looked for.")
     for word in words[:MOST_WORDS]:
@@ -61,7 +61,8 @@ def search(text: str) -> Search:
 
 
 def _unquoted(word: str) -> str:
-    return unescape_string_literal(word) if word[0] in "'\"" and word[0] == word[-1] else word
+    quoted = len(word) > 1 and word[0] in "'\"" and word[0] == word[-1]
+    return unescape_string_literal(word) if quoted else word
 
 
 def _entries(model: type[CatalogueEntry], word: str) -> list[CatalogueEntry]:

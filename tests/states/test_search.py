@@ -57,7 +57,8 @@ def test_a_name_that_is_just_the_word_is_meant_alone() -> None:
 def test_spaces_stand_in_quotes() -> None:
     assert names('"search engine"') == ["Ünder the sea staging"]
     assert names("'Ünder the'") == ["Ünder the sea staging"]
-    assert names('"Ünder the') == ["Ünder the sea staging"] == names("Ünder")
+    assert names("'Ünder") == names('"') == []
+    assert names("''") == names("")
 
 
 def test_ids(states: list[State]) -> None:
@@ -65,7 +66,7 @@ def test_ids(states: list[State]) -> None:
     assert names(str(first.pk)) == ["network production"]
     assert names(str(first.component_id).upper()) == ["network production", "network staging"]
     assert names(f"{first.environment_id} search") == ["network-edge production"]
-    assert names(str(first.application_id)) == ["network production"]
+    assert names(str(first.application_id)) == ["network production", "network staging"]
     assert names(str(uuid.UUID(int=1))) == []
 
 

@@ -26,6 +26,6 @@ def backwards(apps, schema_editor):
 
 
 class Migration(migrations.Migration):
-    dependencies = [("states", "0006_documents_in_an_object_store")]
+    dependencies = [("states", "0007_admin_permissions")]
 
     operations = [migrations.RunPython(forwards, backwards)]
