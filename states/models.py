@@ -111,6 +111,12 @@ class State(models.Model):
     objects = StateQuerySet.as_manager()
 
     class Meta:
+        # Of the admin; over the API the scopes decide.
+        permissions = [
+            ("force_unlock_state", "Can force-unlock states"),
+            ("restore_state", "Can restore states"),
+            ("download_state", "Can download documents of states, with all secrets in them"),
+        ]
         constraints = [
             models.UniqueConstraint(
                 name="state_of_component_and_environment", fields=["component", "environment"]
