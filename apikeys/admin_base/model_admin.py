@@ -103,7 +103,7 @@ class ReadOnlyAdmin(KeysetAdmin):
         obj = self.get_object(request, unquote(object_id))
         if obj is None:
             return self._get_obj_does_not_exist_redirect(request, self.opts, object_id)  # type: ignore[attr-defined, no-any-return]
-        form = tool.form(request.POST or None, initial=tool.initial(obj))
+        form = tool.form(request.POST or None, initial={**tool.initial(obj), **request.GET.dict()})
         if not tool.offered(obj):
             messages.error(request, f"{tool.label} is not possible any more.")
             return HttpResponseRedirect(self._address(obj, "change"))

@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+from django import forms
+
+_WHY = "It is kept in the audit trail."
+
+
+def _reason(*, required: bool) -> forms.CharField:
+    area = forms.Textarea({"rows": 3, "cols": 60})
+    return forms.CharField(max_length=1000, required=required, widget=area, help_text=_WHY)
+
+
+class ForceUnlockForm(forms.Form):
+    """Why, and the lock that was looked at: another one is not broken."""
+
+    reason = _reason(required=True)
+    lock_id = forms.UUIDField(widget=forms.HiddenInput)
+
+
+class RestoreForm(forms.Form):
+    """Which version, and why."""
+
+    number = forms.IntegerField(
+        label="Version", min_value=1, max_value=2**31 - 1, help_text="Its number."
+    )
+    reason = _reason(required=False)
+
+
+class CompareForm(forms.Form):
+    """Two versions; ``start`` is the first change to show."""
+
+    before = forms.IntegerField(label="Compare version", min_value=1, max_value=2**31 - 1)
+    after = forms.IntegerField(label="with version", min_value=1, max_value=2**31 - 1)
+    start = forms.IntegerField(min_value=0, max_value=10**9, required=False)
