@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from django.contrib import messages
 from django.contrib.admin.utils import unquote
@@ -35,6 +35,9 @@ SECRETS: Final = "states.download_state"
 
 class VersionPages(ReadOnlyAdmin):
     """What the page of a state shows of its versions, and the pages that lead from there."""
+
+    class Media:
+        css: ClassVar[Any] = {"all": ["admin_base/pages.css"]}
 
     change_form_template = "admin/states/state/change_form.html"
 
