@@ -175,7 +175,7 @@ class State(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.component_id}/{self.environment_id}"
+        return f"{self.component} in {self.environment}"
 
 
 class StateVersionManager(models.Manager["StateVersion"]):

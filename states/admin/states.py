@@ -33,7 +33,7 @@ class StateAdmin(VersionPages, ReadOnlyAdmin):
 
     page_columns = ("component_id", "environment_id", "application_id")
     list_display = (
-        "component_name", "environment", "application", "serial", "size", "lock", "updated_at"
+        "component_name", "environment", "lock", "serial", "size", "updated_at", "application"
     )  # fmt: skip
     list_filter = (StandingFilter,)
     search_fields = ("id",)

@@ -25,8 +25,13 @@ _MARKS: Final[Mapping[str, str]] = {
 
 def mark(status: str) -> str:
     """Return a health as a word with a mark; what is not told has the mark of nothing."""
-    word = status.removeprefix("WORKLOAD_HEALTH_STATUS_").capitalize()
-    return format_html('<span class="status status-{}">{}</span>', _MARKS.get(status, "idle"), word)
+    css = _MARKS.get(status, "idle")
+    return format_html('<span class="status status-{}">{}</span>', css, word(status))
+
+
+def word(status: str) -> str:
+    """Return a health as people read it: ``Degraded``."""
+    return status.removeprefix("WORKLOAD_HEALTH_STATUS_").capitalize()
 
 
 def counts_bar(chart_id: str, counts: Mapping[str, int]) -> str:

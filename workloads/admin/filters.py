@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any, Final
 from django.contrib.admin import SimpleListFilter
 from django.utils import timezone
 
+from workloads.admin.figures import word
 from workloads.cluster_health import ClusterHealth, is_in_health
+from workloads.kubernetes.health import HealthStatus
 from workloads.models import Cluster, Workload
 
 if TYPE_CHECKING:
@@ -27,8 +29,11 @@ class ClusterHealthFilter(SimpleListFilter):
 
     def lookups(self, *_args: Any) -> list[tuple[str, str]]:
         """Return the choices, the worst first."""
-        worst_first = ("ERROR", "UNREACHABLE", "DEGRADED", "PENDING", "HEALTHY")
-        return [(name, name.capitalize()) for name in worst_first]
+        health = ClusterHealth
+        worst_first = (
+            health.ERROR, health.UNREACHABLE, health.DEGRADED, health.PENDING, health.HEALTHY
+        )  # fmt: skip
+        return [(status.value, word(status)) for status in worst_first]
 
     def queryset(self, _request: Any, queryset: Any) -> Any:
         """Return the clusters of this health."""
@@ -66,6 +71,22 @@ class ClusterFilter(SimpleListFilter):
         if self.cluster_id is None:
             return queryset.none()
         return queryset.filter(cluster_id=self.cluster_id)
+
+
+class HealthFilter(SimpleListFilter):
+    """The health of workloads; with the cluster it leads an index."""
+
+    title = "health"
+    parameter_name = "health"
+
+    def lookups(self, *_args: Any) -> list[tuple[str, str]]:
+        """Return the choices, the worst first."""
+        worst_first = reversed(HealthStatus)
+        return [(status.value, word(status)) for status in worst_first]
+
+    def queryset(self, _request: Any, queryset: Any) -> Any:
+        """Return the workloads of this health."""
+        return queryset.filter(health_status=self.value()) if self.value() else queryset
 
 
 class NamespaceFilter(SimpleListFilter):

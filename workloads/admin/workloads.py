@@ -10,7 +10,7 @@ from django.template.defaultfilters import filesizeformat
 
 from apikeys.admin_base import ReadOnlyAdmin
 from workloads.admin.figures import cpu_bar, mark, memory_bar
-from workloads.admin.filters import ClusterFilter, NamespaceFilter
+from workloads.admin.filters import ClusterFilter, HealthFilter, NamespaceFilter
 from workloads.models import Workload
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class WorkloadAdmin(ReadOnlyAdmin):
     change_list_template = "admin/workloads/workload/change_list.html"
     page_key = ("namespace", "name", "kind")
     list_display = ("name", "namespace", "kind", "health", "replicas", "cpu", "memory")
-    list_filter = (ClusterFilter, "health_status", "kind", NamespaceFilter)
+    list_filter = (ClusterFilter, HealthFilter, "kind", NamespaceFilter)
     search_fields = ("name",)
     search_help_text = "Pieces of the name or the namespace, within the cluster."
     fields = (
@@ -54,19 +54,19 @@ class WorkloadAdmin(ReadOnlyAdmin):
         """Show the health that was reported or derived."""
         return mark(workload.health_status)
 
-    @admin.display(description="replicas")
+    @admin.display(description="ready")
     def replicas(self, workload: Workload) -> str:
         """Tell how many are ready of those that are wanted."""
-        return f"{workload.replicas_ready} of {workload.replicas_desired} ready"
+        return f"{workload.replicas_ready} of {workload.replicas_desired}"
 
-    @admin.display(description="CPU used of requests")
+    @admin.display(description="CPU used")
     def cpu(self, workload: Workload) -> str:
         """Show the use within the requests."""
         return cpu_bar(
             f"cpu-{workload.pk}", workload.cpu_requests_millicores, workload.cpu_used_millicores
         )
 
-    @admin.display(description="memory used of requests")
+    @admin.display(description="memory used")
     def memory(self, workload: Workload) -> str:
         """Show the use within the requests."""
         return memory_bar(
