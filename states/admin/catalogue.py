@@ -11,6 +11,7 @@ from django.utils.html import format_html
 
 from apikeys.admin_base import EditableAdmin
 from states import catalogue
+from states.admin.filters import ApplicationFilter
 from states.lockinfo import parse_uuid
 from states.models import Application, Component, Environment
 
@@ -90,7 +91,7 @@ class ApplicationAdmin(CatalogueAdmin):
     @admin.display(description="components")
     def components(self, obj: Application) -> str:
         """Link to its components."""
-        return _link("states_component", f"application__id__exact={obj.pk}", "Its components")
+        return _link("states_component", f"application={obj.pk}", "Its components")
 
 
 @admin.register(Component)
@@ -99,6 +100,7 @@ class ComponentAdmin(CatalogueAdmin):
 
     fields = ("name", "application", "id", "states", "created_at", "updated_at")
     list_display = ("title", "application", "id", "updated_at")
+    list_filter = (ApplicationFilter,)
     list_select_related = ("application",)
     # A list of all applications to choose from may be long.
     raw_id_fields = ("application",)

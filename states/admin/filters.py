@@ -6,13 +6,38 @@ from typing import TYPE_CHECKING, Any, Final
 from django.contrib.admin import SimpleListFilter
 from django.utils import timezone
 
+from states.lockinfo import parse_uuid
+from states.models import Application
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from django.contrib.admin.views.main import ChangeList
+    from django.db.models import QuerySet
 
 #: A lock that is held for longer was probably left behind.
 STALE_AFTER: Final = dt.timedelta(hours=1)
+
+
+class ApplicationFilter(SimpleListFilter):
+    """The components of one application, to which its page leads; there may be many to choose."""
+
+    title = "application"
+    parameter_name = "application"
+
+    def lookups(self, *_args: Any) -> list[tuple[str, str]]:
+        """Return the one that is chosen."""
+        return [(str(found.pk), str(found)) for found in self._chosen]
+
+    def queryset(self, _request: Any, queryset: Any) -> Any:
+        """Return the application's components."""
+        return queryset if self.value() is None else queryset.filter(application__in=self._chosen)
+
+    @property
+    def _chosen(self) -> QuerySet[Application, Application]:
+        application_id = parse_uuid(self.value() or "")
+        applications = Application.objects.all()
+        return applications.filter(pk=application_id) if application_id else applications.none()
 
 
 class StandingFilter(SimpleListFilter):
