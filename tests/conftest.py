@@ -23,7 +23,7 @@ from tests.server import LiveServer, live_server
 @pytest.fixture(scope="session")
 def live() -> Iterator[LiveServer]:
     """A live server with a database of its own, shared by the tests of this process."""
-    with live_server() as server:
+    with live_server(RATE_LIMIT_LOGINS="0") as server:
         yield server
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.views.main import SEARCH_VAR, ChangeList
 from django.core.exceptions import ValidationError
+from django.utils.text import capfirst
 
 from apikeys.keyset import beyond, columns_of, position_of, reversed_key
 from apikeys.leading import is_selective, ordered, replanned
@@ -33,6 +34,10 @@ class KeysetChangeList(ChangeList):
     model_admin: Any  # a KeysetAdmin
     next_url: str | None
     previous_url: str | None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.title = capfirst(self.opts.verbose_name_plural)
 
     @property
     def without_search_url(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from django import template
+from django.utils.html import format_html
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,8 +15,24 @@ register = template.Library()
 WIDTH: Final = 300
 HEIGHT: Final = 60
 _GAP: Final = 2
+_WHOLE: Final = 20
+_SHOWN: Final = 12
 # What is not nothing is seen.
 _LEAST: Final = 2
+
+
+@register.filter
+def thousands(value: float) -> str:
+    """Write a number with a comma before each three digits."""
+    return f"{value:,}"
+
+
+@register.simple_tag
+def identifier(value: object) -> str:
+    """Write an identifier's end, where identifiers of one time differ; the whole as its title."""
+    text = str(value)
+    shown = text if len(text) <= _WHOLE else f"…{text[-_SHOWN:]}"
+    return format_html('<span class="identifier" title="{}">{}</span>', text, shown)
 
 
 @register.inclusion_tag("admin_base/bar_chart.html")
