@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,7 +31,7 @@ def person(*names: str, **options: Any) -> Client:
 def text_of(answer: Any) -> str:
     """Return the text of a page, without its tags and with single spaces."""
     assert answer.status_code == 200, answer.content
-    found = re.sub(r"<[^>]+>", " ", answer.content.decode().replace("\xa0", " "))
+    found = html.unescape(re.sub(r"<[^>]+>", " ", answer.content.decode()))
     return " ".join(found.split())
 
 

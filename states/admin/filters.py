@@ -26,8 +26,11 @@ class ApplicationFilter(SimpleListFilter):
     parameter_name = "application"
 
     def lookups(self, *_args: Any) -> list[tuple[str, str]]:
-        """Return the one that is chosen."""
-        return [(str(found.pk), str(found)) for found in self._chosen]
+        """Return the one that is chosen, also when there is none of this id."""
+        if self.value() is None:
+            return []
+        name = next(map(str, self._chosen), "none of this id")
+        return [(str(self.value()), name)]
 
     def queryset(self, _request: Any, queryset: Any) -> Any:
         """Return the application's components."""

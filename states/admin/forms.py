@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+from typing import Final
+
 from django import forms
 
-_WHY = "It is kept in the audit trail."
+#: The greatest that the number of a version can be.
+LAST_NUMBER: Final = 2**31 - 1
+_WHY: Final = "It is kept in the audit trail."
 
 
 def _reason(*, required: bool) -> forms.CharField:
@@ -21,7 +25,7 @@ class RestoreForm(forms.Form):
     """Which version, and why."""
 
     number = forms.IntegerField(
-        label="Version", min_value=1, max_value=2**31 - 1, help_text="Its number."
+        label="Version", min_value=1, max_value=LAST_NUMBER, help_text="Its number."
     )
     reason = _reason(required=False)
 
@@ -29,6 +33,6 @@ class RestoreForm(forms.Form):
 class CompareForm(forms.Form):
     """Two versions; ``start`` is the first change to show."""
 
-    before = forms.IntegerField(label="Compare version", min_value=1, max_value=2**31 - 1)
-    after = forms.IntegerField(label="with version", min_value=1, max_value=2**31 - 1)
+    before = forms.IntegerField(label="Compare version", min_value=1, max_value=LAST_NUMBER)
+    after = forms.IntegerField(label="with version", min_value=1, max_value=LAST_NUMBER)
     start = forms.IntegerField(min_value=0, max_value=10**9, required=False)

@@ -19,7 +19,8 @@ from apikeys.admin_base import ReadOnlyAdmin
 from apikeys.audit import Actor
 from states import reading
 from states.admin import comparison
-from states.admin.forms import CompareForm
+from states.admin.forms import LAST_NUMBER, CompareForm
+from states.errors import VersionNotFound
 from states.models import State, StateVersion
 from states.sending import document_response
 
@@ -89,6 +90,8 @@ class VersionPages(ReadOnlyAdmin):
         """Send a version's document, exactly as it was pushed."""
         if not request.user.has_perm(SECRETS):
             raise PermissionDenied
+        if number > LAST_NUMBER:
+            raise VersionNotFound
         actor = Actor.of_person(request)
         gzipped = reading.read_version(state_id=state.pk, number=number, actor=actor)
         response = document_response(request, gzipped)
@@ -115,16 +118,14 @@ class VersionPages(ReadOnlyAdmin):
                 hide=not request.user.has_perm(SECRETS),
                 actor=Actor.of_person(request),
             )
-        response = TemplateResponse(request, "admin/states/state/compare.html", context)
-        response["Cache-Control"] = "no-store"
-        return response
+        return TemplateResponse(request, "admin/states/state/compare.html", context)
 
 
 def _history(state: State, before: str) -> dict[str, Any]:
     """Return a page of the versions, the newest first, and their figures from the oldest on."""
     versions = StateVersion.objects.filter(state=state).order_by("-number")
     if before.isascii() and before.isdigit():
-        versions = versions.filter(number__lt=min(int(before), 2**31 - 1))
+        versions = versions.filter(number__lt=min(int(before), LAST_NUMBER))
     found = list(versions[: VERSIONS + 1])
     # Each with the one before it, which the first has not.
     pairs = list(zip_longest(found, found[1:]))[:VERSIONS]
