@@ -31,7 +31,7 @@ _HOUR, _DAY = dt.timedelta(hours=1), dt.timedelta(days=1)
 _MARKS: Final = {
     ClusterHealth.ERROR: "error",
     ClusterHealth.DEGRADED: "warning",
-    ClusterHealth.UNREACHABLE: "beyond",
+    ClusterHealth.UNREACHABLE: "lost",
     ClusterHealth.PENDING: "idle",
     ClusterHealth.HEALTHY: "ok",
 }

@@ -192,7 +192,12 @@ class ApiKeyAdmin(CredentialAdmin):
     """API keys."""
 
     secret_columns = ("digest", "previous_digest")
-    fields = (*_COMMON, "previous_digest_expires_at")
+    fields = (*_COMMON, "previous_secret_works_until")
+
+    @admin.display(description="secret before the rotation works until")
+    def previous_secret_works_until(self, key: ApiKey) -> dt.datetime | None:
+        """Return the end of the last rotation's grace period."""
+        return key.previous_digest_expires_at
 
     def issue(self, actor: Actor, **fields: Any) -> tuple[ApiKey, str]:
         """Create a key for its owner."""

@@ -11,7 +11,6 @@ from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.forms import UserChangeForm
 from django.contrib.auth.models import Group
 from django.urls import reverse
-from django.utils.html import format_html
 
 from apikeys import audit
 from apikeys.admin_base import KeysetAdmin
@@ -53,6 +52,11 @@ class UserForm(UserChangeFormOfOurs):
 
     person: User
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if "groups" in self.fields:  # it is not for who may only view
+            self.fields["groups"].widget.can_add_related = False
+
     def clean_groups(self) -> Any:
         """Refuse a group that may do what the person may not."""
         groups = self.cleaned_data["groups"]
@@ -75,11 +79,11 @@ class UserAdmin(AuditedAdmin, UserAdminOfOurs):
     search_help_text = "The beginning of a user name."
     filter_horizontal = ()
     fieldsets = (
-        (None, {"fields": ("username", "display_name", "email", "shown_password")}),
-        ("May", {"fields": ("is_active", "is_staff", "is_superuser", "groups")}),
+        (None, {"fields": ("username", "display_name", "email", "has_password")}),
+        ("Permissions", {"fields": ("is_active", "is_staff", "is_superuser", "groups")}),
         ("Times", {"fields": ("last_login", "date_joined")}),
     )
-    readonly_fields = ("shown_password", "last_login", "date_joined")
+    readonly_fields = ("has_password", "last_login", "date_joined")
 
     def get_search_results(
         self, _request: HttpRequest, queryset: QuerySet[Any], search_term: str
@@ -121,12 +125,20 @@ class UserAdmin(AuditedAdmin, UserAdminOfOurs):
         """Refuse: keys, tokens and the trail speak of them."""
         return False
 
-    @admin.display(description="password")
-    def shown_password(self, user: User) -> str:
-        """Return whether there is one, and where it is changed."""
-        said = "set" if user.has_usable_password() else "none: cannot log in here"
-        url = reverse("admin:auth_user_password_change", args=(user.pk,))
-        return format_html('{} · <a href="{}">set a new one</a>', said, url)
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> Any:
+        """Offer to set a password to who may."""
+        user = context.get("original")
+        if user is not None and self.has_change_permission(request, user):
+            url = reverse("admin:auth_user_password_change", args=(user.pk,))
+            context["tools"] = [{"tool": {"label": "Set the password"}, "url": url}]
+        return super().render_change_form(request, context, *args, **kwargs)
+
+    @admin.display(description="password", boolean=True)
+    def has_password(self, user: User) -> bool:
+        """Whether they can log in here; the hash is never shown."""
+        return user.has_usable_password()
 
 
 @admin.register(Group)

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from django.contrib import admin
+from django.contrib.admin.utils import quote, unquote
 from django.db import connection
 from django.utils.html import format_html
 
@@ -54,7 +55,7 @@ class AuditEventAdmin(ReadOnlyAdmin):
     """Who did what; the database refuses to change it."""
 
     page_columns = ("resource_id", "action")
-    list_display = ("shown_time", "action", "actor_name", "shown_resource", "address")
+    list_display = ("occurred_at", "action", "actor_name", "shown_resource", "address")
     list_filter = (ActionFilter,)
     search_fields = ("resource_id",)
     search_help_text = "The whole id of what was changed."
@@ -70,10 +71,11 @@ class AuditEventAdmin(ReadOnlyAdmin):
         term = search_term.strip().replace("\0", "")
         return (queryset.filter(resource_id=term) if term else queryset), False
 
-    @admin.display(description="time (UTC)")
-    def shown_time(self, event: AuditEvent) -> str:
-        """Return the time to the second."""
-        return f"{event.occurred_at:%Y-%m-%d %H:%M:%S}"
+    def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> Any:
+        """Go to all that was done to the same resource."""
+        event = self.get_object(request, unquote(object_id))
+        resource_id = quote("" if event is None else event.resource_id)
+        return super().history_view(request, resource_id, extra_context)
 
     @admin.display(description="resource")
     def shown_resource(self, event: AuditEvent) -> str:

@@ -37,7 +37,7 @@ class KeysetChangeList(ChangeList):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.title = capfirst(self.opts.verbose_name_plural)
+        self.title = capfirst(str(self.opts.verbose_name_plural))
 
     @property
     def without_search_url(self) -> str:

@@ -96,8 +96,9 @@ class ReadOnlyAdmin(KeysetAdmin):
         context["tools"] = [] if obj is None else self._offered(request, obj)
         return super().render_change_form(request, context, *args, **kwargs)
 
-    def history_view(self, _request: HttpRequest, object_id: str, _extra: Any = None) -> Any:
+    def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> Any:
         """Go to the audit trail, which tells also what was done elsewhere."""
+        del request, extra_context  # it is for the trail to say who may see it
         trail = reverse("admin:apikeys_auditevent_changelist")
         return HttpResponseRedirect(f"{trail}?{urlencode({'q': unquote(object_id)})}")
 

@@ -84,8 +84,8 @@ def shares(
 ) -> dict[str, Any]:
     """Draw one bar of ``(name, label, value)`` parts, each of the class ``share-<name>``.
 
-    Names with a colour: ok, warning, error, idle, used, beyond. Beside a ``total`` greater than the
-    parts' sum the rest stays empty.
+    Names with a colour: ok, warning, error, lost, idle, used, beyond. Beside a ``total`` greater
+    than the parts' sum the rest stays empty.
     """
     whole = max(sum(value for *_, value in parts), total or 0) or 1
     bars, x = [], 0.0
