@@ -94,6 +94,12 @@ class State(models.Model):
     objects = StateQuerySet.as_manager()
 
     class Meta:
+        # Of the admin; over the API the scopes decide.
+        permissions = [
+            ("force_unlock_state", "Can force-unlock states"),
+            ("restore_state", "Can restore states"),
+            ("download_state", "Can download documents of states, with all secrets in them"),
+        ]
         constraints = [
             models.UniqueConstraint(
                 name="state_of_component_and_environment", fields=["component", "environment"]
@@ -144,11 +150,15 @@ class State(models.Model):
                 name="state_locked",
                 fields=["id"],
                 condition=Q(deleted_at=None, lock_id__isnull=False),
-            )
+            ),
+            # The list of what can be brought back.
+            models.Index(
+                name="state_deleted", fields=["id"], condition=Q(deleted_at__isnull=False)
+            ),
         ]
 
     def __str__(self) -> str:
-        return f"{self.component_id}/{self.environment_id}"
+        return f"{self.component} in {self.environment}"
 
 
 class StateVersionManager(models.Manager["StateVersion"]):
