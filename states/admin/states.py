@@ -31,10 +31,11 @@ if TYPE_CHECKING:
 class StateAdmin(VersionPages, ReadOnlyAdmin):
     """States; the newest first."""
 
-    page_columns = ("component_id", "environment_id", "application_id")
+    page_columns = ("-component_id", "-environment_id", "-application_id")
     list_display = (
         "component_name", "environment", "lock", "serial", "size", "updated_at", "application"
     )  # fmt: skip
+    list_select_related = ()  # nor may Django join of itself
     list_filter = (StandingFilter,)
     search_fields = ("id",)
     search_help_text = (
@@ -48,9 +49,12 @@ class StateAdmin(VersionPages, ReadOnlyAdmin):
     tools = ("force_unlock", "restore_version", "delete_state", "undelete")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[State]:
-        """Return all states with what they belong to."""
+        """Return all states; what those of a page belong to is read after them, by its ids.
+
+        A join would let the planner choose between reading a page and reading all components.
+        """
         around = ("component", "environment", "application")
-        return super().get_queryset(request).select_related(*around)
+        return super().get_queryset(request).prefetch_related(*around)
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[State], search_term: str
