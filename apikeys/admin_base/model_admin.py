@@ -49,7 +49,7 @@ class KeysetAdmin(ModelAdmin):
         """Return the list that does not count."""
         return KeysetChangeList
 
-    def lookup_allowed(self, lookup: str, _value: Any, _request: Any = None) -> bool:
+    def lookup_allowed(self, lookup: str, _value: Any, request: Any = None) -> bool:  # noqa: ARG002 - Django's signature
         """Take from the address only what ``list_filter`` names: any column else would answer."""
         return any(
             lookup == name or lookup.startswith(f"{name}__")
@@ -111,11 +111,12 @@ class ReadOnlyAdmin(KeysetAdmin):
         obj = self.get_object(request, unquote(object_id))
         if obj is None:
             return self._get_obj_does_not_exist_redirect(request, self.opts, object_id)  # type: ignore[attr-defined, no-any-return]
-        form = tool.form(request.POST or None, initial=tool.initial(obj))
+        given = request.POST if request.method == "POST" else None
+        form = tool.form(given, initial={**tool.initial(obj), **request.GET.dict()})
         if not tool.offered(obj):
             messages.error(request, f"{tool.label} is not possible any more.")
             return HttpResponseRedirect(self._address(obj, "change"))
-        if request.method == "POST" and form.is_valid():
+        if form.is_valid():
             try:
                 done = method(obj, Actor.of_person(request), **form.cleaned_data)
             except APIException as error:
