@@ -24,6 +24,13 @@ OPERATOR: Final = (
 ADMINISTRATOR: Final = (
     # A document holds all secrets of the state; who issues tokens could read it in any case.
     "states.download_state",
+    "states.delete_state",
+    *(
+        f"states.{verb}_{name}"
+        for name in ("application", "component", "environment")
+        for verb in ("add", "change")
+    ),
+    *(f"workloads.{verb}_cluster" for verb in ("add", "change", "delete")),
     "apikeys.add_apikey",
     "apikeys.add_accesstoken",
     "apikeys.add_user",

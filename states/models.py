@@ -167,11 +167,15 @@ class State(models.Model):
                 name="state_locked",
                 fields=["id"],
                 condition=Q(deleted_at=None, lock_id__isnull=False),
-            )
+            ),
+            # The list of what can be brought back.
+            models.Index(
+                name="state_deleted", fields=["id"], condition=Q(deleted_at__isnull=False)
+            ),
         ]
 
     def __str__(self) -> str:
-        return f"{self.component_id}/{self.environment_id}"
+        return f"{self.component} in {self.environment}"
 
 
 class StateVersionManager(models.Manager["StateVersion"]):
