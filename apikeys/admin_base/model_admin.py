@@ -117,7 +117,7 @@ class ReadOnlyAdmin(KeysetAdmin):
         if not tool.offered(obj):
             messages.error(request, f"{tool.label} is not possible any more.")
             return HttpResponseRedirect(self._address(obj, "change"))
-        if request.method == "POST" and form.is_valid():
+        if form.is_valid():
             try:
                 done = method(obj, Actor.of_person(request), **form.cleaned_data)
             except APIException as error:
