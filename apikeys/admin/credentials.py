@@ -94,7 +94,7 @@ class CredentialAdmin(ReadOnlyAdmin):
         self, _request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
         """Find by id or by owner, exactly; both have an index."""
-        term = search_term.strip().replace("\0", "")
+        term = search_term.strip()
         if not term:
             return queryset, False
         if term.startswith(("key-", "tok-")):
