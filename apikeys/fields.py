@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from rest_framework import fields, serializers
 from rest_framework.exceptions import ErrorDetail, ValidationError
 
+from apikeys.identifiers import parse_uuid
+
 if TYPE_CHECKING:
+    import uuid
     from collections.abc import Iterable
 
 _RFC3339: Final = re.compile(
@@ -80,6 +83,27 @@ class TextField(serializers.CharField):
         if not isinstance(data, str):
             self.fail("invalid")
         return super().to_internal_value(data)
+
+
+class IdField(serializers.UUIDField):
+    """A UUID as text in its canonical form; a number or a boolean is not taken for one."""
+
+    def to_internal_value(self, data: Any) -> uuid.UUID:
+        """Return the UUID."""
+        found = parse_uuid(data) if isinstance(data, str) else None
+        if found is None:
+            self.fail("invalid", value=data)
+        return found
+
+
+class WholeField(serializers.IntegerField):
+    """A JSON integer; text is not taken for one."""
+
+    def to_internal_value(self, data: Any) -> int:
+        """Return the integer."""
+        if isinstance(data, bool) or not isinstance(data, int | float) or data % 1:
+            self.fail("invalid")
+        return int(data)
 
 
 class TimestampField(serializers.DateTimeField):
