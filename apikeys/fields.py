@@ -96,12 +96,17 @@ class IdField(serializers.UUIDField):
         return found
 
 
+def _is_whole(data: Any) -> bool:
+    """Whether it is an integer as JSON Schema has it: 60 and 60.0, but not true and not 1e400."""
+    return isinstance(data, int | float) and not isinstance(data, bool) and data % 1 == 0
+
+
 class WholeField(serializers.IntegerField):
     """A JSON integer; text is not taken for one."""
 
     def to_internal_value(self, data: Any) -> int:
         """Return the integer."""
-        if isinstance(data, bool) or not isinstance(data, int | float) or data % 1:
+        if not _is_whole(data):
             self.fail("invalid")
         return int(data)
 
@@ -147,7 +152,7 @@ class SecondsField(serializers.Field[dt.timedelta, Any, str, Any]):
         """Return the length of time."""
         if isinstance(data, str) and (match := _SECONDS.fullmatch(data)):
             seconds = float(match[1])
-        elif isinstance(data, int) and not isinstance(data, bool):
+        elif _is_whole(data):
             seconds = data
         else:
             self.fail("invalid")

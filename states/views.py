@@ -89,8 +89,8 @@ class StateBackendView(BackendView):
         key, actor = self.key(), Actor.of(request)
         lock_id = _parameter(request, "ID")
         held = None if lock_id is None else _uuid("ID", lock_id)
-        force = _parameter(request, "force") or "false"
-        if force not in ("true", "false"):
+        force = _parameter(request, "force")
+        if force not in (None, "true", "false"):
             raise InvalidParameter("force", "neither true nor false")
         if force == "true":
             demand_scope(request, Scope.STATE_ADMIN)

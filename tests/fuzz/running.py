@@ -23,12 +23,12 @@ def prepare(server: LiveServer) -> dict[str, str]:
     keys, token, _ = server.manage_all(
         ("seed_apikeys", *user), ("issue_token", *user), ("seed_demo", *demo)
     )
-    (key,) = json.loads(keys)["api_keys"]
+    (key,), issued = json.loads(keys)["api_keys"], json.loads(token)
     return {
         "FUZZ_URL": server.url,
         "FUZZ_API_KEY": key["secret"],
-        "FUZZ_ACCESS_TOKEN": json.loads(token)["secret"],
-        "FUZZ_OWN_KEY_ID": key["id"],
+        "FUZZ_ACCESS_TOKEN": issued["secret"],
+        "FUZZ_OWN_IDS": f"{key['id']},{issued['id']}",
     }
 
 
