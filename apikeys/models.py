@@ -94,6 +94,8 @@ class ApiKey(Credential):
 
     class Meta(Credential.Meta):
         verbose_name = "API key"
+        # Of the admin, where they are no own keys; who may add may also hand on every scope.
+        permissions = [("revoke_apikey", "Can revoke API keys")]
         constraints = [
             *Credential.Meta.constraints,
             models.CheckConstraint(name="apikey_id_form", condition=Q(id__startswith="key-")),
@@ -127,6 +129,7 @@ class AccessToken(Credential):
     objects = AccessTokenQuerySet.as_manager()
 
     class Meta(Credential.Meta):
+        permissions = [("revoke_accesstoken", "Can revoke access tokens")]
         constraints = [
             *Credential.Meta.constraints,
             models.CheckConstraint(name="accesstoken_id_form", condition=Q(id__startswith="tok-")),

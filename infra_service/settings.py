@@ -36,6 +36,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 USE_TZ = True
 TIME_ZONE = "UTC"
 LANGUAGE_CODE = "en-us"
+FORMAT_MODULE_PATH = ["infra_service.formats"]
 # A redirect makes Terraform lose a state while it reports success, so no path is ever completed.
 APPEND_SLASH = False
 
@@ -48,7 +49,7 @@ INSTALLED_APPS = [
     "django_filters",
     "drf_spectacular",
     "drf_spectacular_sidecar",
-    "django.contrib.admin",
+    "infra_service.apps.AdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -65,6 +66,7 @@ MIDDLEWARE = [
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
+    "infra_service.middleware.AdminPolicyMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
 
@@ -203,6 +205,8 @@ SPECTACULAR_SETTINGS = {
 # Requests a minute of one token, and failed authentications a minute of one address; 0 is no limit.
 RATE_LIMIT_TOKEN = env.int("RATE_LIMIT_TOKEN", default=60_000)
 RATE_LIMIT_FAILURES = env.int("RATE_LIMIT_FAILURES", default=600)
+# Tries a minute of one address to log in to the admin; few, because a password can be guessed.
+RATE_LIMIT_LOGINS = env.int("RATE_LIMIT_LOGINS", default=20)
 # Where they are counted: redis://…, which several machines need; else a file that the processes of
 # this machine share in memory.
 CACHE_URL = env.str("CACHE_URL", default="")

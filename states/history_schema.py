@@ -21,11 +21,11 @@ from apikeys.described import (
     refusals,
     wrapped,
 )
+from apikeys.errors import InvalidParameter
 from apikeys.serializers import NothingSerializer
 from states import samples
 from states.errors import (
     DocumentDamaged,
-    InvalidParameter,
     LockNotHeld,
     SerialConflict,
     StateEncrypted,

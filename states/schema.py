@@ -20,14 +20,13 @@ from apikeys.described import (
     refusals,
     resource_schema,
 )
-from apikeys.errors import BindingInsufficient
+from apikeys.errors import BindingInsufficient, InvalidParameter
 from states import samples
 from states.errors import (
     ContentMd5Mismatch,
     DocumentDamaged,
     InvalidDocument,
     InvalidLockInfo,
-    InvalidParameter,
     LineageMismatch,
     LockNotHeld,
     SerialConflict,

@@ -14,11 +14,12 @@ from rest_framework.response import Response
 from apikeys import bodies
 from apikeys.audit import Actor
 from apikeys.authentication import caller_of
+from apikeys.errors import InvalidParameter
 from apikeys.identifiers import parse_uuid
 from apikeys.permissions import ACCESS_TOKENS, demand_scope
 from apikeys.scopes import Scope
-from states import actions, lockinfo, reading, uploads
-from states.errors import InvalidParameter, StateNotFound
+from states import actions, history, lockinfo, locks, reading, uploads
+from states.errors import StateNotFound
 from states.lockinfo import LockInfo
 from states.schema import lock_schema, state_schema
 from states.sending import SendsDocuments, document_response
@@ -52,17 +53,17 @@ class BackendView(SendsDocuments):
         """Lock the state: 200 with the LockInfo, or 423 with the holder's."""
         key, actor = self.key(), Actor.of(request)
         info = LockInfo.parse(bodies.read_body(request._request, lockinfo.MAX_BYTES))
-        return Response(actions.lock(**key, info=info, actor=actor).as_dict())
+        return Response(locks.lock(**key, info=info, actor=actor).as_dict())
 
     def release_lock(self, request: Request) -> HttpResponse:
         """Release the lock that the body names; an empty body is ``terraform force-unlock``."""
         key, actor = self.key(), Actor.of(request)
         body = bodies.read_body(request._request, lockinfo.MAX_BYTES)
         if body:
-            actions.unlock(**key, lock_id=LockInfo.parse(body).uuid, actor=actor)
+            locks.unlock(**key, lock_id=LockInfo.parse(body).uuid, actor=actor)
         else:
             demand_scope(request, Scope.STATE_ADMIN)
-            actions.force_unlock(**key, reason="terraform force-unlock", actor=actor)
+            locks.force_unlock(**key, reason="terraform force-unlock", actor=actor)
         return HttpResponse()
 
 
@@ -100,7 +101,7 @@ class StateBackendView(BackendView):
 
     def delete(self, request: Request, **_path: str) -> HttpResponse:
         """Hide the state; its history is kept for a while, and a push revives it."""
-        actions.delete(**self.key(), actor=Actor.of(request))
+        history.delete(**self.key(), actor=Actor.of(request))
         return HttpResponse()
 
     def lock(self, request: Request, **_path: str) -> Response:

@@ -9,20 +9,42 @@ from typing import Any, Protocol
 
 import pytest
 from django.test import Client
+from hypothesis import settings as hypothesis_settings
+from playwright.sync_api import Browser, Page
 
 from apikeys import actions
 from apikeys.audit import Actor
 from apikeys.models import AccessToken, User
 from apikeys.scopes import Scope
 from apikeys.tokens import TokenKind
+from tests.browser import chromium, page_of
 from tests.server import LiveServer, live_server
+
+# Wall-clock time says what else the machine does; what may cost how much is counted in queries,
+# and measured in tests/bench.
+hypothesis_settings.register_profile("tests", deadline=None)
+hypothesis_settings.load_profile("tests")
 
 
 @pytest.fixture(scope="session")
 def live() -> Iterator[LiveServer]:
     """A live server with a database of its own, shared by the tests of this process."""
-    with live_server() as server:
+    with live_server(RATE_LIMIT_LOGINS="0") as server:
         yield server
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A browser for the tests of one module, none of which may use the database itself."""
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture
+def page(browser: Browser, live: LiveServer) -> Iterator[Page]:
+    """A page of the browser on the live server, not logged in."""
+    with page_of(browser, live) as page:
+        yield page
 
 
 @pytest.fixture

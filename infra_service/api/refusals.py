@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rest_framework import exceptions
 
+from apikeys.bodies import BodyTooLarge
 from apikeys.errors import (
     CredentialsInvalid,
     CredentialsMissing,
@@ -15,7 +16,7 @@ from apikeys.errors import (
 )
 from apikeys.resources import LengthRequired
 from filterlang.backend import InvalidFilter
-from infra_service.api.errors import DatabaseUnavailable, RequestTooLarge, reason_of
+from infra_service.api.errors import DatabaseUnavailable, reason_of
 from infra_service.api.pagination import InvalidPageToken
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ _AUTHENTICATED: Final = (
 )  # fmt: skip
 _OF_JSON_BODY: Final = (
     exceptions.ParseError, exceptions.ValidationError,
-    LengthRequired, RequestTooLarge, exceptions.UnsupportedMediaType,
+    LengthRequired, BodyTooLarge, exceptions.UnsupportedMediaType,
 )  # fmt: skip
 _OF_PARAMETER: Final[dict[str, tuple[type[exceptions.APIException], ...]]] = {
     "filter": (exceptions.ValidationError, InvalidFilter),

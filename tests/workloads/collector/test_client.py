@@ -217,6 +217,51 @@ def test_closing_ends_what_waits(client: ClusterClient, api: ReplayServer) -> No
         client.get(KUBE_SYSTEM)
 
 
+def test_closing_ends_the_wait_for_an_answer(client: ClusterClient, api: ReplayServer) -> None:
+    """And nothing is asked after that."""
+    api.before_answer = lambda _path, _query: (client.close(), api.hang_up.wait(30))
+    started = time.monotonic()
+
+    with pytest.raises(UnreachableError, match="closed"):
+        client.get(KUBE_SYSTEM)
+    with pytest.raises(UnreachableError, match="closed"):
+        client.get(KUBE_SYSTEM)
+
+    assert time.monotonic() - started < 5
+    assert len(api.asked(KUBE_SYSTEM)) == 1
+
+
+def test_closing_ends_a_slow_plugin(client: ClusterClient) -> None:
+    forgotten = threading.Event()
+    client._api.configuration.refresh_api_key_hook = lambda _configuration: forgotten.wait(30)
+    threading.Timer(0.2, client.close).start()
+    started = time.monotonic()
+
+    with pytest.raises(UnreachableError, match="closed"):
+        client.get(KUBE_SYSTEM)
+
+    assert time.monotonic() - started < 5
+    forgotten.set()
+
+
+def test_an_answer_that_comes_after_the_end(
+    client: ClusterClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, answered = client._api.call_api, threading.Event()
+
+    def call_api(*arguments: Any, **options: Any) -> Any:
+        answer = real(*arguments, **options)
+        client.close()
+        monkeypatch.setattr(answer.response, "close", answered.set)
+        return answer
+
+    monkeypatch.setattr(client._api, "call_api", call_api)
+
+    with pytest.raises(UnreachableError, match="closed"):
+        client.get(KUBE_SYSTEM)
+    assert answered.wait(5)
+
+
 def test_a_token_that_cannot_be_renewed(client: ClusterClient) -> None:
     def renew(_configuration: Any) -> None:
         raise ConfigException("Token file exists but empty.")

@@ -7,7 +7,7 @@ import pytest
 from django.db import connection
 from django.db.models import F, Q
 
-from infra_service.api.leading import is_selective, ordered, replanned
+from apikeys.leading import is_selective, ordered, replanned
 from states.models import State
 
 VALUE = uuid.UUID(int=7)

@@ -1,0 +1,145 @@
+"""States: found by the names around them, unlocked, restored, deleted and brought back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.contrib import admin, messages
+from django.template.defaultfilters import filesizeformat
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.timesince import timesince
+
+from apikeys.admin_base import ReadOnlyAdmin, object_tool
+from states import history, locks
+from states.admin.filters import STALE_AFTER, StandingFilter
+from states.admin.forms import ForceUnlockForm, RestoreForm
+from states.admin.versions import VersionPages
+from states.models import State
+from states.search import search
+
+if TYPE_CHECKING:
+    import uuid
+
+    from django.db.models import QuerySet
+    from django.http import HttpRequest
+
+    from apikeys.audit import Actor
+
+
+@admin.register(State)
+class StateAdmin(VersionPages, ReadOnlyAdmin):
+    """States; the newest first."""
+
+    page_columns = ("component_id", "environment_id", "application_id")
+    list_display = (
+        "component_name", "environment", "lock", "serial", "size", "updated_at", "application"
+    )  # fmt: skip
+    list_filter = (StandingFilter,)
+    search_fields = ("id",)
+    search_help_text = (
+        "The beginnings of names of a component, environment or application, as they are written, "
+        "or an id. Several words narrow the search; a name with spaces stands in quotes."
+    )
+    fields = (
+        "component", "environment", "application", "lock", "serial", "size", "version_number",
+        "lineage", "md5", "id", "created_at", "updated_at", "deleted_at",
+    )  # fmt: skip
+    tools = ("force_unlock", "restore_version", "delete_state", "undelete")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[State]:
+        """Return all states with what they belong to."""
+        around = ("component", "environment", "application")
+        return super().get_queryset(request).select_related(*around)
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[State], search_term: str
+    ) -> tuple[QuerySet[State], bool]:
+        """Return the states that the words lead to."""
+        found = search(search_term)
+        for note in found.notes:
+            messages.warning(request, note)
+        return queryset.filter(found.condition), False
+
+    @admin.display(description="component")
+    def component_name(self, state: State) -> str:
+        """Return what names the row."""
+        return str(state.component)
+
+    @admin.display(description="size")
+    def size(self, state: State) -> str | None:
+        """Return the size of the document for people."""
+        return None if state.size_bytes is None else filesizeformat(state.size_bytes)
+
+    @admin.display(description="lock")
+    def lock(self, state: State) -> str | None:
+        """Tell who holds the lock, and for how long."""
+        if state.lock_acquired_at is None or state.lock_info is None:
+            return None
+        stale = timezone.now() - state.lock_acquired_at > STALE_AFTER
+        return format_html(
+            '<span class="status status-{}" title="{}">locked for {} by {}</span>',
+            "error" if stale else "warning",
+            " ".join(state.lock_info[name] for name in ("Operation", "Version", "Created")),
+            timesince(state.lock_acquired_at, depth=1),
+            state.lock_info["Who"] or "somebody",
+        )
+
+    @object_tool(
+        label="Force-unlock",
+        permission="states.force_unlock_state",
+        question="Whoever holds the lock will be refused when they write. Make sure that nobody is "
+        "at work any more.",
+        form=ForceUnlockForm,
+        initial=lambda state: {"lock_id": state.lock_id},
+        offered=lambda state: state.lock_id is not None,
+        destructive=True,
+    )
+    def force_unlock(self, state: State, actor: Actor, *, reason: str, lock_id: uuid.UUID) -> str:
+        """Break the lock that was looked at."""
+        locks.force_unlock(**_place(state), reason=reason, lock_id=lock_id, actor=actor)
+        return "The lock is broken."
+
+    @object_tool(
+        label="Restore a version",
+        permission="states.restore_state",
+        question="Its content becomes a new version, with a serial above the current one, so that "
+        "Terraform takes it. Nothing is lost: the versions between stay in the history.",
+        form=RestoreForm,
+        offered=lambda state: state.deleted_at is None and state.version_number > 0,
+    )
+    def restore_version(self, state: State, actor: Actor, *, number: int, reason: str) -> str:
+        """Make an old version's content the current one."""
+        why = {"reason": reason} if reason else {}
+        version = history.restore(
+            state_id=state.pk, number=number, lock_id=None, actor=actor, **why
+        )
+        return f"Version {number} is restored as version {version.number}."
+
+    @object_tool(
+        label="Delete",
+        permission="states.delete_state",
+        question="The state is hidden, and Terraform finds none here. It can be brought back until "
+        "its retention ends.",
+        offered=lambda state: state.deleted_at is None and state.version_number > 0,
+        destructive=True,
+    )
+    def delete_state(self, state: State, actor: Actor) -> str:
+        """Hide the state."""
+        history.delete(**_place(state), actor=actor)
+        return "The state is deleted; it can be brought back until its retention ends."
+
+    @object_tool(
+        label="Undelete",
+        permission="states.delete_state",
+        question="The state comes back as it was.",
+        offered=lambda state: state.deleted_at is not None,
+    )
+    def undelete(self, state: State, actor: Actor) -> str:
+        """Bring the state back."""
+        history.undelete(state_id=state.pk, actor=actor)
+        return "The state is back."
+
+
+def _place(state: State) -> dict[str, uuid.UUID]:
+    return {"component_id": state.component_id, "environment_id": state.environment_id}
