@@ -143,6 +143,8 @@ REST_FRAMEWORK = {
     "DEFAULT_THROTTLE_CLASSES": ["infra_service.api.throttling.TokenThrottle"],
     "DEFAULT_FILTER_BACKENDS": ["filterlang.backend.FilterLanguageBackend"],
     "DEFAULT_PAGINATION_CLASS": "infra_service.api.pagination.KeysetPagination",
+    # No view answers OPTIONS: what there is to say is in the OpenAPI document.
+    "DEFAULT_METADATA_CLASS": None,
     "DEFAULT_SCHEMA_CLASS": "infra_service.api.schema.ApiSchema",
     "EXCEPTION_HANDLER": "infra_service.api.errors.exception_handler",
     "UNAUTHENTICATED_USER": None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema_view
@@ -16,6 +16,7 @@ from apikeys.described import (
     answered,
     asked,
     list_schema,
+    object_of,
     refusals,
     resource_schema,
 )
@@ -41,22 +42,27 @@ from states.serializers import (
     EnvironmentSerializer,
 )
 
-LOCK_INFO: Final = Named(
-    "LockInfo",
-    {
-        "type": "object",
-        "description": "A lock as Terraform describes it.",
-        "properties": {
-            "ID": {"type": "string", "format": "uuid"},
-            "Operation": {"type": "string"},
-            "Info": {"type": "string"},
-            "Who": {"type": "string"},
-            "Version": {"type": "string"},
-            "Created": {"type": "string", "format": "date-time"},
-            "Path": {"type": "string"},
-        },
-        "required": ["ID"],
-    },
+_TEXT: Final = {"type": "string"}
+_TIME: Final = {"type": "string", "format": "date-time"}
+
+
+def _lock_info(created: dict[str, Any]) -> dict[str, Any]:
+    schema = object_of(
+        ID={"type": "string", "format": "uuid"},
+        Operation=_TEXT,
+        Info=_TEXT,
+        Who=_TEXT,
+        Version=_TEXT,
+        Created=created,
+        Path=_TEXT,
+    )
+    return {"description": "A lock as Terraform describes it.", **schema}
+
+
+LOCK_INFO: Final = Named("LockInfo", _lock_info(_TIME))
+_NEW_LOCK_INFO: Final = Named(
+    "NewLockInfo",
+    {**_lock_info({"anyOf": [_TIME, {"type": "string", "const": ""}]}), "required": ["ID"]},
 )
 DOCUMENT: Final = Named(
     "StateDocument",
@@ -142,7 +148,7 @@ lock_schema = extend_schema_view(
         description="Lock the state, as LOCK does on the path above. The same lock again is 200, "
         "another one 423 with the holder's LockInfo.",
         parameters=_KEY,
-        request={"application/json": LOCK_INFO},
+        request={"application/json": _NEW_LOCK_INFO},
         responses={
             200: OpenApiResponse(LOCK_INFO, "Locked."),
             **refusals(*_OF_KEY, *_OF_BODY, InvalidLockInfo, WriteConflict),
@@ -156,7 +162,7 @@ lock_schema = extend_schema_view(
         "empty body breaks whatever lock there is, and needs `state:admin` too. What is not locked "
         "stays as it is.",
         parameters=_KEY,
-        request={"application/json": LOCK_INFO},
+        request={"application/json": _NEW_LOCK_INFO},
         responses={
             200: EMPTY,
             **refusals(*_OF_KEY, *_OF_BODY, InvalidLockInfo, LockNotHeld, WriteConflict),

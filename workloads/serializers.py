@@ -6,7 +6,7 @@ from django.utils import timezone
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from apikeys.fields import StrictSerializer, TextField, TimestampField
+from apikeys.fields import StrictSerializer, TextField, TimestampField, WholeField
 from workloads.cluster_health import HEALTH_STATUSES as CLUSTER_HEALTH_STATUSES
 from workloads.cluster_health import cluster_health
 from workloads.models import (
@@ -82,7 +82,7 @@ class ClusterSerializer(StrictSerializer):
     uid = serializers.CharField(
         read_only=True, allow_null=True, help_text="The uid of its kube-system namespace."
     )
-    report_interval_seconds = serializers.IntegerField(
+    report_interval_seconds = WholeField(
         min_value=1,
         max_value=MAX_REPORT_INTERVAL,
         default=DEFAULT_REPORT_INTERVAL,

@@ -101,19 +101,20 @@ _HEADERS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     ),
 }
 _OF_STATUS: Final = {401: _CHALLENGE, 403: _CHALLENGE, 429: _WAIT, 503: _WAIT}
-# The sets of reasons that have a component, which is named after their status.
-_SHARED: Final = (
-    {"BAD_REQUEST", "HTTPS_REQUIRED"},
-    {"CREDENTIALS_MISSING", "CREDENTIALS_INVALID", "TOKEN_EXPIRED"},
-    {"SCOPE_INSUFFICIENT", "TOKEN_KIND_UNSUPPORTED"},
-    {"NOT_ACCEPTABLE"},
-    {"LENGTH_REQUIRED"},
-    {"REQUEST_TOO_LARGE"},
-    {"UNSUPPORTED_MEDIA_TYPE"},
-    {"RATE_LIMITED"},
-    {"INTERNAL"},
-    {"DATABASE_UNAVAILABLE"},
-)
+# The sets of reasons that stand once, with the names of their components.
+_SHARED: Final = {
+    frozenset({"BAD_REQUEST", "HTTPS_REQUIRED"}): "BadRequest",
+    frozenset({"CREDENTIALS_MISSING", "CREDENTIALS_INVALID", "TOKEN_EXPIRED"}): "Unauthenticated",
+    frozenset({"SCOPE_INSUFFICIENT", "TOKEN_KIND_UNSUPPORTED"}): "PermissionDenied",
+    frozenset({"NOT_ACCEPTABLE"}): "NotAcceptable",
+    frozenset({"LENGTH_REQUIRED"}): "LengthRequired",
+    frozenset({"REQUEST_TOO_LARGE"}): "RequestTooLarge",
+    frozenset({"URI_TOO_LONG"}): "UriTooLong",
+    frozenset({"UNSUPPORTED_MEDIA_TYPE"}): "UnsupportedMediaType",
+    frozenset({"RATE_LIMITED"}): "RateLimited",
+    frozenset({"INTERNAL"}): "Internal",
+    frozenset({"DATABASE_UNAVAILABLE"}): "Unavailable",
+}
 
 
 class Answers:
@@ -142,11 +143,11 @@ class Answers:
             "content": {"application/json": content},
         }
         self.add_headers(answer, status)
-        if set(reasons) not in _SHARED:
+        name = _SHARED.get(frozenset(reasons))
+        if name is None:
             return answer
         reason, meaning = next(iter(reasons.items()))
         content["example"] = error_body(status, reason, meaning, request_id=_SAMPLE_ID)
-        name = HTTPStatus(status).phrase.replace(" ", "")
         if self._is_public:  # without the headers of a token
             name = f"Public{name}"
         return component(self._registry, ResolvedComponent.RESPONSE, name, answer)

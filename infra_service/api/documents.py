@@ -106,6 +106,7 @@ class SchemaView(SpectacularAPIView):
 
     public = True
     authentication_classes = ()
+    http_method_names = ["get", "head"]
 
     @extend_schema(
         operation_id="read_openapi",
@@ -132,6 +133,7 @@ class SwaggerView(SpectacularSwaggerView):
 
     public = True
     authentication_classes = ()
+    http_method_names = ["get", "head"]
 
     @extend_schema(
         operation_id="browse_openapi",

@@ -15,7 +15,7 @@ from drf_spectacular.plumbing import build_examples_list
 from rest_framework import serializers
 
 from apikeys.described import Page, Refusal
-from apikeys.fields import PresentSerializer
+from apikeys.fields import PresentSerializer, TextField
 from infra_service.api.answers import Answers
 from infra_service.api.components import lift
 from infra_service.api.refusals import errors_of
@@ -143,7 +143,11 @@ class ApiSchema(AutoSchema):  # type: ignore[misc,unused-ignore]
         bypass_extensions: bool = False,  # noqa: FBT001, FBT002 - its signature
     ) -> Any:
         schema = super()._map_serializer_field(field, direction, bypass_extensions)  # type: ignore[no-untyped-call]
-        if isinstance(field, serializers.ListField) and direction == "request":
+        if direction != "request":
+            return schema
+        if isinstance(field, TextField):
+            schema["pattern"] = r"\S"  # the space around it does not count
+        if isinstance(field, serializers.ListField):
             bounds = {"minItems": 0 if field.allow_empty else 1, "maxItems": _most(field)}
             schema |= {name: bound for name, bound in bounds.items() if bound}
         return schema

@@ -46,10 +46,11 @@ def test_kinds_and_the_scanners_pattern() -> None:
     ]
 
 
-# What is said by DRF's own exceptions, and by Django's handlers.
+# What is said by DRF's own exceptions, by Django's handlers, and by the server before them.
 FRAMEWORK = {
-    "BAD_REQUEST", "HTTPS_REQUIRED", "INTERNAL", "INVALID_JSON", "METHOD_NOT_ALLOWED",
-    "NOT_ACCEPTABLE", "NOT_FOUND", "PERMISSION_DENIED", "RATE_LIMITED", "UNSUPPORTED_MEDIA_TYPE",
+    "BAD_REQUEST", "EXPECTATION_UNSUPPORTED", "HEADERS_TOO_LARGE", "HTTPS_REQUIRED", "INTERNAL",
+    "INVALID_JSON", "METHOD_NOT_ALLOWED", "NOT_ACCEPTABLE", "NOT_FOUND", "PERMISSION_DENIED",
+    "RATE_LIMITED", "TRANSFER_CODING_UNSUPPORTED", "UNSUPPORTED_MEDIA_TYPE", "URI_TOO_LONG",
 }  # fmt: skip
 
 
