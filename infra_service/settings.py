@@ -9,11 +9,12 @@ from pathlib import Path
 
 import environ
 
+from infra_service.environment import Environment
 from infra_service.object_storage import s3_storage
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
-env = environ.FileAwareEnv()
+env = Environment()
 VAR_DIR = Path(env.str("VAR_DIR", default=str(BASE_DIR / "var")))
 environ.Env.read_env(VAR_DIR / "service.env")
 
