@@ -208,7 +208,7 @@ X_FRAME_OPTIONS = "DENY"
 
 # The addresses that may read /metrics, straight and not through a proxy. Empty is nobody.
 METRICS_NETWORKS = [
-    ipaddress.ip_network(network)
+    ipaddress.ip_network(network.strip())
     for network in env.list("METRICS_NETWORKS", default=["127.0.0.0/8", "::1/128"])
 ]
 # Seconds. Most requests take milliseconds; a push of the largest document takes seconds.
