@@ -11,7 +11,8 @@ from django.test import Client
 from django.utils import timezone
 
 from apikeys.models import AuditEvent
-from states.models import Application, State
+from states.models import Application, Component, State
+from states.search import MOST_NAMES
 from tests.people import person, reads_of, statements, text_of
 from tests.states.conftest import Backend, document
 
@@ -109,6 +110,13 @@ def test_the_list_finds_by_names_and_ids(state: State) -> None:
         assert ("1 state" in shown) is found, words
         assert ("No states" in shown) is not found, words
     assert client.get(LIST, {"q": "\0"}).status_code in (200, 302)
+
+
+def test_the_list_tells_what_it_does_not_look_for(db: None) -> None:
+    Component.objects.bulk_create(Component(name=f"queue-{n:02}") for n in range(MOST_NAMES + 1))
+    client = person("viewer")
+    assert f"More than {MOST_NAMES} components begin with" in text_of(client.get(LIST, {"q": "qu"}))
+    assert "More than" not in text_of(client.get(LIST, {"q": "queue-1"}))
 
 
 def test_the_list_by_standing(state: State, backend: Backend, client_with: Any) -> None:
