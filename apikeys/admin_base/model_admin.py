@@ -113,7 +113,7 @@ class ReadOnlyAdmin(KeysetAdmin):
         if obj is None:
             return self._get_obj_does_not_exist_redirect(request, self.opts, object_id)  # type: ignore[attr-defined, no-any-return]
         given = request.POST if request.method == "POST" else None
-        form = tool.form(given, initial={**tool.initial(obj), **request.GET.dict()})
+        form = tool.form(given, initial={**request.GET.dict(), **tool.initial(obj)})
         if not tool.offered(obj):
             messages.error(request, f"{tool.label} is not possible any more.")
             return HttpResponseRedirect(self._address(obj, "change"))

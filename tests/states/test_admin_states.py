@@ -11,7 +11,8 @@ from django.test import Client
 from django.utils import timezone
 
 from apikeys.models import AuditEvent
-from states.models import Application, State
+from states.models import Application, Component, State
+from states.search import MOST_NAMES
 from tests.people import person, reads_of, statements, text_of
 from tests.states.conftest import Backend, document
 
@@ -111,6 +112,13 @@ def test_the_list_finds_by_names_and_ids(state: State) -> None:
     assert client.get(LIST, {"q": "\0"}).status_code in (200, 302)
 
 
+def test_the_list_tells_what_it_does_not_look_for(db: None) -> None:
+    Component.objects.bulk_create(Component(name=f"queue-{n:02}") for n in range(MOST_NAMES + 1))
+    client = person("viewer")
+    assert f"More than {MOST_NAMES} components begin with" in text_of(client.get(LIST, {"q": "qu"}))
+    assert "More than" not in text_of(client.get(LIST, {"q": "queue-1"}))
+
+
 def test_the_list_by_standing(state: State, backend: Backend, client_with: Any) -> None:
     client = person("viewer")
 
@@ -158,8 +166,11 @@ def test_pages_of_the_list_cost_the_same(db: None, client_with: Any) -> None:
 
 def test_force_unlock_needs_a_reason_and_is_in_the_trail(state: State) -> None:
     client = person("operator")
-    form = client.get(page(state, "force-unlock"))
-    assert str(state.lock_id) in form.content.decode()
+    form = client.get(page(state, "force-unlock"), {"holder": "grace@x", "lock_id": "x"})
+    shown = form.content.decode()
+    assert str(state.lock_id) in shown
+    assert "ada@laptop, OperationTypeApply since 2026-11-21T06:50:11.123456789Z" in shown
+    assert "grace" not in shown, "an address does not say who holds a lock"
 
     refused = client.post(page(state, "force-unlock"), {"lock_id": state.lock_id, "reason": "  "})
     assert "This field is required." in text_of(refused)
