@@ -52,7 +52,7 @@ def test_keys_by_status(member_of: MemberOf, operator: User) -> None:
 
     by_status = {
         status: shown(client.get(KEYS, {"status": status} if status else {}))
-        for status in ("", "active", "expiring", "expired", "revoked", "other")
+        for status in ("", "active", "expiring", "expired", "revoked", "ended", "other")
     }
 
     assert by_status == {
@@ -61,6 +61,7 @@ def test_keys_by_status(member_of: MemberOf, operator: User) -> None:
         "expiring": ["soon"],
         "expired": ["over"],
         "revoked": ["both", "revoked"],
+        "ended": ["both", "revoked", "over", "later", "soon", "endless"],  # not of keys
         "other": ["both", "revoked", "over", "later", "soon", "endless"],
     }
 
