@@ -5,15 +5,17 @@ from ``var/service.env``, which ``make run`` writes; the environment wins. The r
 operators is docs/reference/settings.md, and a test holds it against this file.
 """
 
+import ipaddress
 from pathlib import Path
 
 import environ
 
+from infra_service.environment import Environment
 from infra_service.object_storage import s3_storage
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
-env = environ.FileAwareEnv()
+env = Environment()
 VAR_DIR = Path(env.str("VAR_DIR", default=str(BASE_DIR / "var")))
 environ.Env.read_env(VAR_DIR / "service.env")
 
@@ -143,6 +145,8 @@ REST_FRAMEWORK = {
     "DEFAULT_THROTTLE_CLASSES": ["infra_service.api.throttling.TokenThrottle"],
     "DEFAULT_FILTER_BACKENDS": ["filterlang.backend.FilterLanguageBackend"],
     "DEFAULT_PAGINATION_CLASS": "infra_service.api.pagination.KeysetPagination",
+    # No view answers OPTIONS: what there is to say is in the OpenAPI document.
+    "DEFAULT_METADATA_CLASS": None,
     "DEFAULT_SCHEMA_CLASS": "infra_service.api.schema.ApiSchema",
     "EXCEPTION_HANDLER": "infra_service.api.errors.exception_handler",
     "UNAUTHENTICATED_USER": None,
@@ -153,12 +157,49 @@ REST_FRAMEWORK = {
 
 SPECTACULAR_SETTINGS = {
     "TITLE": "Infrastructure management service",
-    "DESCRIPTION": "API keys, infrastructure state and cluster workloads.",
+    "DESCRIPTION": "API keys, infrastructure state and cluster workloads. Every path is also "
+    "served with a final slash. A method that a path does not have is 405, with `Allow`.",
     "VERSION": "1",
     "OAS_VERSION": "3.1.0",
     "SERVE_INCLUDE_SCHEMA": False,
     "SCHEMA_PATH_PREFIX": r"/(api/)?v1",
+    # What is asked and what is answered differ: closed and in part, or whole.
+    "COMPONENT_SPLIT_REQUEST": True,
+    "SORT_OPERATION_PARAMETERS": False,
+    "TAGS": [
+        {"name": name, "description": text}
+        for name, text in {
+            "api-keys": "The caller's own API keys.",
+            "access-tokens": "Tokens minted from a key, or issued.",
+            "state": "The HTTP state backend of Terraform and OpenTofu.",
+            "states": "States and their history, for people and tools.",
+            "applications": "Groups of components.",
+            "components": "Pieces of infrastructure.",
+            "environments": "Where components are deployed.",
+            "clusters": "Clusters and what runs in them.",
+            "audit-events": "The audit trail.",
+            "service": "The service itself.",
+        }.items()
+    ],
+    "ENUM_NAME_OVERRIDES": {
+        "Scope": "apikeys.scopes.Scope.choices",
+        "ApiKeyStatus": "apikeys.querysets.ApiKeyStatus.choices",
+        "AccessTokenStatus": "apikeys.querysets.AccessTokenStatus.choices",
+        "AccessTokenKind": "apikeys.models.AccessToken.Kind",
+        "WorkloadKind": "workloads.models.KINDS",
+        "WorkloadHealthStatus": "workloads.models.HEALTH_STATUSES",
+        "ClusterHealthStatus": "workloads.cluster_health.HEALTH_STATUSES",
+        "ChangeAction": ["ADDED", "CHANGED", "REMOVED"],
+        "ContainerState": ["running", "terminated", "waiting"],
+        "PodPhase": ["Failed", "Pending", "Running", "Succeeded", "Unknown"],
+        "ConditionStatus": ["False", "True", "Unknown"],
+        "ErrorStatus": "infra_service.api.answers.CODES",
+    },
     "PREPROCESSING_HOOKS": ["infra_service.api.documents.describable"],
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "infra_service.api.links.with_links",
+    ],
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
 }
@@ -206,6 +247,18 @@ SECURE_HSTS_SECONDS = env.int("SECURE_HSTS_SECONDS", default=0)
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = SECURE_HSTS_SECONDS > 0
 SECURE_CONTENT_TYPE_NOSNIFF = True
 X_FRAME_OPTIONS = "DENY"
+
+# --- Metrics --------------------------------------------------------------------------------------
+
+# The addresses that may read /metrics, straight and not through a proxy. Empty is nobody.
+METRICS_NETWORKS = [
+    ipaddress.ip_network(network.strip())
+    for network in env.list("METRICS_NETWORKS", default=["127.0.0.0/8", "::1/128"])
+]
+# Seconds. Most requests take milliseconds; a push of the largest document takes seconds.
+PROMETHEUS_LATENCY_BUCKETS = (
+    0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, float("inf"),
+)  # fmt: skip
 
 # --- Logs -----------------------------------------------------------------------------------------
 

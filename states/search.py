@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from django.db.models import Q
 from django.utils.text import smart_split, unescape_string_literal
 
-from states.lockinfo import parse_uuid
+from apikeys.identifiers import parse_uuid
 from states.models import Application, Component, Environment
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import pytest
 from django.test import Client
+from hypothesis import settings as hypothesis_settings
 from playwright.sync_api import Browser, Page
 
 from apikeys import actions
@@ -18,6 +19,11 @@ from apikeys.scopes import Scope
 from apikeys.tokens import TokenKind
 from tests.browser import chromium, page_of
 from tests.server import LiveServer, live_server
+
+# Wall-clock time says what else the machine does; what may cost how much is counted in queries,
+# and measured in tests/bench.
+hypothesis_settings.register_profile("tests", deadline=None)
+hypothesis_settings.load_profile("tests")
 
 
 @pytest.fixture(scope="session")

@@ -25,6 +25,10 @@ class ClusterHealth(StrEnum):
     HEALTHY = "HEALTHY"
 
 
+#: For a serializer's field.
+HEALTH_STATUSES = [(status.value, status.value) for status in ClusterHealth]
+
+
 def cluster_health(cluster: Cluster, now: dt.datetime) -> ClusterHealth:
     """Judge a cluster at `now` (aware), by our clock; a cluster is as well as its worst workload.
 

@@ -21,6 +21,7 @@ from rest_framework.exceptions import APIException
 from rest_framework.pagination import BasePagination
 from rest_framework.response import Response
 
+from apikeys.errors import InvalidParameter
 from apikeys.keyset import beyond, columns_of, position_of
 from apikeys.leading import is_selective, ordered, replanned
 from infra_service.api.rendering import ListReader
@@ -37,17 +38,6 @@ _SALT: Final = "infra_service.page_token"
 _SIZE: Final = "page_size"
 _TOKEN: Final = "page_token"  # noqa: S105 - a parameter's name
 _INTEGER: Final = re.compile(r"-?[0-9]{1,10}", re.ASCII)
-
-
-class InvalidParameter(APIException):
-    """A query parameter that is unknown, given twice or out of range."""
-
-    status_code = 400
-    default_code = "INVALID_FIELDS"
-
-    def __init__(self, field: str, description: str, reason: str) -> None:
-        super().__init__(f"{field}: {description}")
-        self.field_violations = [{"field": field, "description": description, "reason": reason}]
 
 
 class InvalidPageToken(APIException):

@@ -10,9 +10,9 @@ from django.urls import reverse
 from django.utils.html import format_html
 
 from apikeys.admin_base import EditableAdmin
+from apikeys.identifiers import parse_uuid
 from states import catalogue
 from states.admin.filters import ApplicationFilter
-from states.lockinfo import parse_uuid
 from states.models import Application, Component, Environment
 
 if TYPE_CHECKING:

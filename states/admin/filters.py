@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 from django.contrib.admin import SimpleListFilter
 from django.utils import timezone
 
-from states.lockinfo import parse_uuid
+from apikeys.identifiers import parse_uuid
 from states.models import Application
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from django.utils.html import format_html
 from django.utils.timesince import timesince
 
 from apikeys.admin_base import ReadOnlyAdmin, object_tool
-from states import actions, history
+from states import history, locks
 from states.admin.filters import STALE_AFTER, StandingFilter
 from states.admin.forms import ForceUnlockForm, RestoreForm
 from states.admin.versions import VersionPages
@@ -104,7 +104,7 @@ class StateAdmin(VersionPages, ReadOnlyAdmin):
     )
     def force_unlock(self, state: State, actor: Actor, *, reason: str, lock_id: uuid.UUID) -> str:
         """Break the lock that was looked at."""
-        actions.force_unlock(**_place(state), reason=reason, lock_id=lock_id, actor=actor)
+        locks.force_unlock(**_place(state), reason=reason, lock_id=lock_id, actor=actor)
         return "The lock is broken."
 
     @object_tool(
@@ -133,7 +133,7 @@ class StateAdmin(VersionPages, ReadOnlyAdmin):
     )
     def delete_state(self, state: State, actor: Actor) -> str:
         """Hide the state."""
-        actions.delete(**_place(state), actor=actor)
+        history.delete(**_place(state), actor=actor)
         return "The state is deleted; it can be brought back until its retention ends."
 
     @object_tool(

@@ -13,11 +13,12 @@ from django.test.utils import CaptureQueriesContext
 from rest_framework.request import Request
 from rest_framework.test import APIRequestFactory
 
+from apikeys.errors import InvalidParameter
 from apikeys.filters import ApiKeyFilters
 from apikeys.models import ApiKey, User
 from filterlang.backend import FilterLanguageBackend
 from infra_service.api import pagination
-from infra_service.api.pagination import InvalidPageToken, InvalidParameter, KeysetPagination
+from infra_service.api.pagination import InvalidPageToken, KeysetPagination
 
 DAY = dt.timedelta(days=1)
 
