@@ -147,3 +147,19 @@ def test_change_a_group(db: None) -> None:
     assert not viewer.permissions.exists()
     events = AuditEvent.objects.filter(action="group.change").order_by("-id")
     assert events[0].actor_name == "root"
+
+
+def test_make_and_delete_a_group(db: None) -> None:
+    root = person(username="root", is_superuser=True)
+    root.post(f"{GROUPS}add/", {"name": "auditors", "permissions": []})
+    group = Group.objects.get(name="auditors")
+
+    root.post(f"{GROUPS}{group.pk}/delete/", {"post": "yes"})
+
+    assert not Group.objects.filter(name="auditors").exists()
+    events = AuditEvent.objects.filter(resource_id=str(group.pk)).order_by("id")
+    assert [event.action for event in events] == ["group.create", "group.delete"]
+    assert [event.details for event in events] == [
+        {"name": "auditors", "changes": [{"added": {}}]},
+        {"name": "auditors", "changes": []},
+    ]
