@@ -57,7 +57,7 @@ class StatusFilter(admin.SimpleListFilter):
                 return credentials.expired()
             case "revoked":
                 return credentials.revoked()
-            case "ended":
+            case "ended" if self.value() in dict(self.lookup_choices):
                 return queryset.ended_with_key()
         return credentials
 

@@ -84,6 +84,23 @@ def test_without_a_clipboard_the_secret_is_selected(page: Page, live: LiveServer
     assert page.evaluate("getSelection().toString()") == page.locator("#secret").inner_text()
 
 
+def test_a_telephone_reaches_every_page(browser: Browser, live: LiveServer) -> None:
+    """The sidebar has no room there; the overview names the pages instead."""
+    with page_of(browser, live, viewport={"width": 400, "height": 900}) as page:
+        log_in(page, live)
+        expect(page.locator("#nav-sidebar")).not_to_be_visible()
+        links = page.get_by_role("navigation", name="All pages").get_by_role("link")
+        expect(links.first).to_be_visible()
+        named = links.all_inner_texts()
+        page.set_viewport_size({"width": 1280, "height": 900})
+        expect(links.first).not_to_be_visible()
+
+    assert sorted(named) == [
+        "API keys", "Access tokens", "Applications", "Audit events", "Clusters", "Components",
+        "Environments", "Groups", "States", "Users", "Workloads",
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (400, "dark")])
 def test_pages_are_for_everybody(
     width: int, scheme: str, browser: Browser, live: LiveServer
