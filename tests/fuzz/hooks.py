@@ -81,7 +81,7 @@ def _filter(fields: dict[str, Any], seed: str) -> str:
 
 def _term(chance: random.Random, written: str, about: dict[str, Any]) -> str:
     operator = chance.choice(about["operators"])
-    field = f"field['{written}']" if "[" not in written else "field['labels']['team']"
+    field = written.replace("<key>", "team") if "[" in written else f"field['{written}']"
     if operator.startswith("IS") or operator == "EXISTS":
         return f"{field} {operator}"
     if operator == "BETWEEN":
@@ -155,11 +155,14 @@ def _seconds(given: Any, most: int, least: int = 0) -> Any:
 def filter_failure(_context: Any, failure: Any, case: Any, response: Any) -> bool:
     """Say whether it is one.
 
-    The request may be right, and its resource not in the state for it; and an empty page_size is
-    none, as in a form that was not filled in.
+    The request may be right, and its resource not in the state for it, or another one that it names
+    not there; and an empty page_size is none, as in a form that was not filled in.
     """
     if isinstance(failure, RejectedPositiveData):
-        return bool(response.json()["error"]["status"] != "FAILED_PRECONDITION")
+        error = response.json()["error"]
+        violations = [v for d in error["details"] for v in d.get("field_violations", [])]
+        is_missing = {v["reason"] for v in violations} == {"UNKNOWN_APPLICATION"}
+        return error["status"] != "FAILED_PRECONDITION" and not is_missing
     if isinstance(failure, AcceptedNegativeData):
         return bool((case.query or {}).get("page_size") != "")
     return True
