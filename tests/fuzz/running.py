@@ -26,11 +26,13 @@ def prepare(server: LiveServer) -> dict[str, str]:
         ("seed_apikeys", *user), ("issue_token", *user), ("seed_demo", *demo)
     )
     (key,), issued = json.loads(keys)["api_keys"], json.loads(token)
+    states = server.request("GET", "/api/v1/states", token=issued["secret"]).json()["states"]
     return {
         "FUZZ_URL": server.url,
         "FUZZ_API_KEY": key["secret"],
         "FUZZ_ACCESS_TOKEN": issued["secret"],
         "FUZZ_OWN_IDS": f"{key['id']},{issued['id']}",
+        "FUZZ_STATES": ",".join(state["id"] for state in states[:3]),
     }
 
 
