@@ -73,14 +73,21 @@ class Pipeline:
         assert done.returncode == 0, f"{script}\n{done.stdout}{done.stderr}"
 
 
-def issued(service: LiveServer, command: str, *arguments: str) -> str:
-    """Issue a token, or a key, as the document says, and return its secret."""
+def issued(service: LiveServer) -> dict[str, str]:
+    """Issue the tokens and the key that the document says, and return their secrets."""
     bound = ("--component", COMPONENT, "--environment", ENVIRONMENT)
-    outcome = json.loads(
-        service.manage(command, "--user", "operator", "--json", *bound, *arguments)
+    common = ("--user", "operator", "--json", *bound, "--name", "pipeline", "--scopes")
+    token = ("issue_token", "--kind", "service", *common)
+    written, read, key = service.manage_all(
+        (*token, "state:read,state:write"),
+        (*token, "state:read"),
+        ("seed_apikeys", *common, "apikey:write,state:read,state:write"),
     )
-    secret: str = (outcome.get("api_keys") or [outcome])[0]["secret"]
-    return secret
+    return {
+        "TF_STATE_TOKEN": json.loads(written)["secret"],
+        "TF_STATE_READ_TOKEN": json.loads(read)["secret"],
+        "INFRA_KEY": json.loads(key)["api_keys"][0]["secret"],
+    }
 
 
 @pytest.mark.terraform
@@ -90,22 +97,9 @@ def test_pipelines(place: Path, service: LiveServer) -> None:
     words = {"2027-11-01T00:00:00Z": next_year, **manage_py()}
     walk = Walk(place, readers(place, service.environment), words)
     assert walk.through(ROOT / "docs/how-to/ci.md") == 3
-    service_token = ("issue_token", "--kind", "service", "--name", "ci", "--scopes")
-    key_scopes = "apikey:write,state:read,state:write"
     address = f"/api/v1/state/{COMPONENT}/env/{ENVIRONMENT}"
-    pipeline = Pipeline(
-        place,
-        {
-            "TF_STATE": service.url + address,
-            "TF_STATE_TOKEN": issued(service, *service_token, "state:read,state:write"),
-            "TF_STATE_READ_TOKEN": issued(service, *service_token, "state:read"),
-            "INFRA": service.url,
-            "INFRA_KEY": issued(
-                service, "seed_apikeys", "--name", "minting", "--scopes", key_scopes
-            ),
-            "CI_COMMIT_BRANCH": "main",
-        },
-    )
+    given = {"TF_STATE": service.url + address, "INFRA": service.url, **issued(service)}
+    pipeline = Pipeline(place, given)
     reader = pipeline.values["TF_STATE_READ_TOKEN"]
     configuration = place / "main.tf"
 

@@ -90,3 +90,9 @@ def test_a_command_that_never_ends(tmp_path: Path) -> None:
 )
 def test_lines(told: list[str], same: bool) -> None:
     assert matches(told, ["a", "b"]) is same
+
+
+def test_figures_may_be_examples() -> None:
+    assert matches(["1.5 s, 20 rows"], ["0.25 s, 3 rows"], any_figures=True)
+    assert not matches(["1.5 s, 20 rows"], ["0.25 s, 3 columns"], any_figures=True)
+    assert not matches(["20 rows"], ["3 rows"])
