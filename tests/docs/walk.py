@@ -83,7 +83,7 @@ class Shell:
     """One bash, so that variables and directories last from one command to the next."""
 
     def __init__(
-        self, directory: Path, environment: Mapping[str, str], timeout: float = 60
+        self, directory: Path, environment: Mapping[str, str], timeout: float = 120
     ) -> None:
         self.timeout = timeout
         self._process = subprocess.Popen(
