@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import signal
+from pathlib import Path
 from typing import Any
 
 from gunicorn.glogging import Logger
 
+from infra_service import metric_files
 from infra_service.logs import json_formatter
 
-worker_class = "gthread"
+# gthread, with errors in our form.
+worker_class = "infra_service.worker.RefusingWorker"
 workers = int(os.environ.get("WEB_WORKERS", "2"))
 # Many threads, because a slow upload holds one: with four a worker, eight slow clients stall all.
 threads = int(os.environ.get("WEB_THREADS", "32"))
@@ -25,6 +28,9 @@ timeout = 120
 graceful_timeout = 30
 # gunicorn's administration socket would be one more door.
 control_socket_disable = True
+# The worker processes count together, in files here; small, and empty at each start.
+_var = os.environ.get("VAR_DIR", str(Path(__file__).resolve().parent.parent / "var"))
+os.environ[metric_files.VARIABLE] = str(Path(_var, "metrics"))
 loglevel = os.environ.get("GUNICORN_LOG_LEVEL", "warning")
 
 
@@ -43,6 +49,19 @@ class JsonLogger(Logger):  # type: ignore[misc,unused-ignore]
 
 
 logger_class = JsonLogger
+
+
+def on_starting(server: Any) -> None:  # noqa: ARG001 - gunicorn's signature
+    """Count from 0."""
+    metric_files.create(Path(os.environ[metric_files.VARIABLE]))
+
+
+def child_exit(server: Any, worker: Any) -> None:
+    """Keep what the worker had counted; if that fails the server goes on all the same."""
+    try:
+        metric_files.bury(worker.pid)
+    except (OSError, RuntimeError):
+        server.log.exception("the counts of worker %s are lost", worker.pid)
 
 
 def when_ready(server: Any) -> None:  # noqa: ARG001 - gunicorn's signature

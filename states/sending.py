@@ -8,7 +8,7 @@ from django.http import HttpResponse
 from django.utils.cache import patch_vary_headers
 from rest_framework.views import APIView
 
-from states import documents
+from states import documents, metrics
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
@@ -30,7 +30,7 @@ class SendsDocuments(APIView):
         return response
 
 
-def document_response(request: Request, gzipped: bytes) -> HttpResponse:
+def document_response(request: Request | HttpRequest, gzipped: bytes) -> HttpResponse:
     """Return a document exactly as it was pushed; a client that takes gzip gets it as stored."""
     headers = {"Cache-Control": "no-store"}
     if _accepts_gzip(request):
@@ -39,11 +39,13 @@ def document_response(request: Request, gzipped: bytes) -> HttpResponse:
     else:
         content = documents.decompress(gzipped)
         response = HttpResponse(content, "application/json", headers=headers)
+    if request.method != "HEAD":
+        metrics.PULLED_BYTES.inc(len(response.content))
     patch_vary_headers(response, ("Accept-Encoding",))
     return response
 
 
-def _accepts_gzip(request: Request) -> bool:
+def _accepts_gzip(request: Request | HttpRequest) -> bool:
     """Whether the client takes gzip (RFC 9110 §12.5.3)."""
     for entry in request.headers.get("Accept-Encoding", "").lower().split(","):
         coding, _, weight = entry.replace(" ", "").partition(";q=")

@@ -46,10 +46,11 @@ def test_kinds_and_the_scanners_pattern() -> None:
     ]
 
 
-# What is said by DRF's own exceptions, and by Django's handlers.
+# What is said by DRF's own exceptions, by Django's handlers, and by the server before them.
 FRAMEWORK = {
-    "BAD_REQUEST", "HTTPS_REQUIRED", "INTERNAL", "INVALID_JSON", "METHOD_NOT_ALLOWED",
-    "NOT_ACCEPTABLE", "NOT_FOUND", "PERMISSION_DENIED", "RATE_LIMITED", "UNSUPPORTED_MEDIA_TYPE",
+    "BAD_REQUEST", "EXPECTATION_UNSUPPORTED", "HEADERS_TOO_LARGE", "HTTPS_REQUIRED", "INTERNAL",
+    "INVALID_JSON", "METHOD_NOT_ALLOWED", "NOT_ACCEPTABLE", "NOT_FOUND", "PERMISSION_DENIED",
+    "RATE_LIMITED", "TRANSFER_CODING_UNSUPPORTED", "UNSUPPORTED_MEDIA_TYPE", "URI_TOO_LONG",
 }  # fmt: skip
 
 
@@ -72,6 +73,7 @@ def test_reasons_of_fields() -> None:
     pages = (ROOT / "infra_service" / "api" / "pagination.py").read_text()
     ours = set(re.findall(r'"reason": "([A-Z_]+)"', code()))
     ours |= set(re.findall(r', "([A-Z_]+)"\)$', pages, re.MULTILINE))
+    ours |= set(re.findall(r'reason: str = "([A-Z_]+)"', code()))
     ours |= {"UNKNOWN_FIELD", "UNKNOWN_PATH", "UNKNOWN_SCOPE", "UNKNOWN_VALUE", "BOTH"}
     ours |= {"UNKNOWN_APPLICATION"}
 
