@@ -63,6 +63,6 @@ def test_commands(place: Path, installation: LiveServer, store_url: str) -> None
 
     with ReplayServer() as api:
         api.kubeconfig(place, "prod-eu-1").rename(place / "prod.kubeconfig")
-        assert walk.through(DOCS / "reference" / "commands.md") == 10
-    assert walk.through(DOCS / "how-to" / "retention.md") == 2
-    assert walk.through(DOCS / "how-to" / "object-storage.md") == 4
+        assert walk.through(DOCS / "reference" / "commands.md")
+    assert walk.through(DOCS / "how-to" / "retention.md")
+    assert walk.through(DOCS / "how-to" / "object-storage.md")

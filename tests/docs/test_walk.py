@@ -22,7 +22,7 @@ def test_variables_directories_and_files_last(tmp_path: Path) -> None:
     text = console("$ mkdir here && cd here", "$ NAME=ada") + "```toml\n# names.toml\na = 1\n```\n"
     text += console("$ echo $NAME; grep -c . names.toml", "ada", "2")
 
-    assert walk(tmp_path, text) == 3
+    assert walk(tmp_path, text) == 4
     assert (tmp_path / "here" / "names.toml").read_text() == "# names.toml\na = 1\n"
 
 

@@ -144,26 +144,26 @@ class Walk:
     any_figures: bool = False
 
     def through(self, document: Path) -> int:
-        """Do all that the document says, and return how many commands there were.
+        """Do all that the document says, and return how many files and commands there were.
 
         Raises:
             AssertionError: a command failed, or printed something else.
         """
         shell = Shell(self.directory, self.environment)
-        commands = 0
+        done = 0
         try:
             for step in steps(document.read_text()):
+                done += 1
                 if step.file:
                     _, (where,) = shell.run("pwd -P")
                     file = Path(where) / step.file
                     file.parent.mkdir(parents=True, exist_ok=True)
                     file.write_text(self._meant(step.content))
-                    continue
-                commands += 1
-                self._do(step, shell, document)
+                else:
+                    self._do(step, shell, document)
         finally:
             shell.close()
-        return commands
+        return done
 
     def _do(self, step: Step, shell: Shell, document: Path) -> None:
         if step.command in self.by_hand:
