@@ -1,4 +1,4 @@
-"""The decisions in docs/adr are numbered 1, 2, 3 …; that links find them is in test_links."""
+"""The decisions in docs/adr are numbered 1, 2, 3 …."""
 
 import re
 from pathlib import Path
