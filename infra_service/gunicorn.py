@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -51,8 +52,11 @@ logger_class = JsonLogger
 
 
 def on_starting(server: Any) -> None:  # noqa: ARG001 - gunicorn's signature
-    """Count from 0."""
-    metric_files.create(Path(os.environ[metric_files.VARIABLE]))
+    """Count from 0; without a place for it, do not start."""
+    try:
+        metric_files.create(Path(os.environ[metric_files.VARIABLE]))
+    except OSError as error:
+        sys.exit(f"VAR_DIR must be a directory that this user can write to: {error}")
 
 
 def child_exit(server: Any, worker: Any) -> None:
