@@ -4,7 +4,7 @@ PORT ?= 8000
 BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: run test lint test-sqlite test-postgres lock openapi clean
+.PHONY: run test lint test-sqlite test-postgres bench lock openapi clean
 
 run: .venv/run  ## Start the service on 127.0.0.1:$(PORT), with its data under var/
 	@exec $(BIN)/python -m infra_service.quickstart --port $(PORT)
@@ -25,10 +25,14 @@ test-sqlite: .venv/dev
 test-postgres: .venv/dev
 	$(BIN)/python -m tests.postgres $(BIN)/python -m pytest -n 2 --cov --cov-append --cov-report=term --cov-fail-under=98
 
+bench: .venv/bench  ## Measure every target, and write docs/explanation/performance.md
+	$(BIN)/python -m tests.bench
+
 lock: .venv/dev  ## Pin the newest allowed versions, with hashes
 	$(BIN)/uv pip compile pyproject.toml --universal --generate-hashes --no-header -q -U -o requirements.txt
 	$(BIN)/uv pip compile pyproject.toml --extra kubernetes --universal --generate-hashes --no-header -q -U -c requirements.txt -o requirements-kubernetes.txt
 	$(BIN)/uv pip compile pyproject.toml --group dev --universal --generate-hashes --no-header -q -U -c requirements.txt -o requirements-dev.txt
+	$(BIN)/uv pip compile pyproject.toml --group dev --group bench --universal --generate-hashes --no-header -q -U -c requirements-dev.txt -o requirements-bench.txt
 	$(BIN)/uv pip compile pyproject.toml --extra s3 --universal --generate-hashes --no-header -q -U -c requirements.txt -c requirements-dev.txt -o requirements-s3.txt
 
 openapi: .venv/dev  ## Write docs/reference/openapi.yaml from the views
@@ -45,6 +49,10 @@ clean:  ## Remove the environment, never the data under var/
 .venv/dev: requirements-dev.txt | .venv/bin/python
 	$(BIN)/pip install -q --require-hashes -r requirements-dev.txt
 	@touch $@ .venv/run
+
+.venv/bench: requirements-bench.txt | .venv/dev
+	$(BIN)/pip install -q --require-hashes -r requirements-bench.txt
+	@touch $@
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; set PYTHON=")'

@@ -13,6 +13,7 @@ from apikeys.models import AuditEvent
 if TYPE_CHECKING:
     import uuid
 
+    from django.http import HttpRequest
     from rest_framework.request import Request
 
 
@@ -39,6 +40,16 @@ class Actor:
             grant=caller.grant,
             user_id=caller.user_id,
             token_id=caller.token_id,
+            address=request.META.get("REMOTE_ADDR") or None,
+            request_id=getattr(request, "request_id", ""),
+        )
+
+    @classmethod
+    def of_person(cls, request: HttpRequest) -> Actor:
+        """Return the person who is logged in to the admin, an operator."""
+        return cls(
+            name=request.user.get_username(),
+            user_id=request.user.pk,
             address=request.META.get("REMOTE_ADDR") or None,
             request_id=getattr(request, "request_id", ""),
         )

@@ -1,4 +1,4 @@
-"""What a caller is told about their credentials, and about keys and tokens as resources.
+"""What a caller is told about their credentials and parameters, and about keys and tokens.
 
 Each error carries what the project's one error form needs: ``default_code`` is the reason, and
 ``auth_header`` is the challenge (RFC 9110 §11.6.1, RFC 6750 §3).
@@ -137,6 +137,17 @@ class ConcurrentChange(APIException):
     status_code = 409
     default_code = "CONCURRENT_CHANGE"
     default_detail = "The API key was changed at the same moment; look at it and try again."
+
+
+class InvalidParameter(APIException):
+    """A path or query parameter that is unknown, given twice, out of range or of a wrong form."""
+
+    status_code = 400
+    default_code = "INVALID_FIELDS"
+
+    def __init__(self, field: str, description: str, reason: str = "INVALID_FORMAT") -> None:
+        super().__init__(f"{field}: {description}")
+        self.field_violations = [{"field": field, "description": description, "reason": reason}]
 
 
 class LifetimeExceeded(APIException):

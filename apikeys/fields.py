@@ -7,11 +7,13 @@ import difflib
 import re
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from drf_spectacular.utils import extend_schema_field
 from rest_framework import fields, serializers
 from rest_framework.exceptions import ErrorDetail, ValidationError
 
+from apikeys.identifiers import parse_uuid
+
 if TYPE_CHECKING:
+    import uuid
     from collections.abc import Iterable
 
 _RFC3339: Final = re.compile(
@@ -83,6 +85,32 @@ class TextField(serializers.CharField):
         return super().to_internal_value(data)
 
 
+class IdField(serializers.UUIDField):
+    """A UUID as text in its canonical form; a number or a boolean is not taken for one."""
+
+    def to_internal_value(self, data: Any) -> uuid.UUID:
+        """Return the UUID."""
+        found = parse_uuid(data) if isinstance(data, str) else None
+        if found is None:
+            self.fail("invalid", value=data)
+        return found
+
+
+def _is_whole(data: Any) -> bool:
+    """Whether it is an integer as JSON Schema has it: 60 and 60.0, but not true and not 1e400."""
+    return isinstance(data, int | float) and not isinstance(data, bool) and data % 1 == 0
+
+
+class WholeField(serializers.IntegerField):
+    """A JSON integer; text is not taken for one."""
+
+    def to_internal_value(self, data: Any) -> int:
+        """Return the integer."""
+        if not _is_whole(data):
+            self.fail("invalid")
+        return int(data)
+
+
 class TimestampField(serializers.DateTimeField):
     """RFC 3339 with an offset; without one, whose time it is would be a guess."""
 
@@ -108,7 +136,6 @@ class TimestampField(serializers.DateTimeField):
         return moment
 
 
-@extend_schema_field({"oneOf": [{"type": "string"}, {"type": "integer"}]})
 class SecondsField(serializers.Field[dt.timedelta, Any, str, Any]):
     """A length of time: ``"3600s"`` as JSON writes google.protobuf.Duration, or whole seconds."""
 
@@ -125,7 +152,7 @@ class SecondsField(serializers.Field[dt.timedelta, Any, str, Any]):
         """Return the length of time."""
         if isinstance(data, str) and (match := _SECONDS.fullmatch(data)):
             seconds = float(match[1])
-        elif isinstance(data, int) and not isinstance(data, bool):
+        elif _is_whole(data):
             seconds = data
         else:
             self.fail("invalid")

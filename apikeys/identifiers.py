@@ -1,9 +1,14 @@
-"""Identifiers that a person can tell apart: a short prefix and a time-ordered number."""
+"""Identifiers: those that a person can tell apart, and UUIDs as the API writes them."""
 
+import re
+import uuid
 from typing import Final
 
 from uuid_utils.compat import uuid7
 
+_CANONICAL_UUID: Final = re.compile(
+    r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.ASCII | re.IGNORECASE
+)
 _DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 _LENGTH: Final = 25  # 36 ** 25 > 2 ** 128, so that every identifier has the same length and sorts
 
@@ -15,6 +20,11 @@ def _base36_uuid7() -> str:
         number, remainder = divmod(number, 36)
         digits.append(_DIGITS[remainder])
     return "".join(reversed(digits))
+
+
+def parse_uuid(text: str) -> uuid.UUID | None:
+    """Return the UUID that is written in the canonical 8-4-4-4-12 form, in any case."""
+    return uuid.UUID(text) if _CANONICAL_UUID.fullmatch(text) else None
 
 
 def api_key_id() -> str:

@@ -61,7 +61,18 @@ class Credential(models.Model):
                 | Q(bound_component_ids__isnull=True, bound_environment_ids__isnull=True),
             ),
         ]
-        indexes = [models.Index(fields=["created_by", "id"], name="%(class)s_of_owner")]
+        indexes = [
+            models.Index(fields=["created_by", "id"], name="%(class)s_of_owner"),
+            # For the admin: who ends soon, and who has ended before the time.
+            models.Index(
+                fields=["expires_at"],
+                name="%(class)s_by_expiry",
+                condition=Q(revoked_at=None, expires_at__isnull=False),
+            ),
+            models.Index(
+                fields=["-id"], name="%(class)s_revoked", condition=Q(revoked_at__isnull=False)
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"{self.name} ({self.pk})"
@@ -94,6 +105,8 @@ class ApiKey(Credential):
 
     class Meta(Credential.Meta):
         verbose_name = "API key"
+        # Of the admin, where they are no own keys; who may add may also hand on every scope.
+        permissions = [("revoke_apikey", "Can revoke API keys")]
         constraints = [
             *Credential.Meta.constraints,
             models.CheckConstraint(name="apikey_id_form", condition=Q(id__startswith="key-")),
@@ -127,6 +140,7 @@ class AccessToken(Credential):
     objects = AccessTokenQuerySet.as_manager()
 
     class Meta(Credential.Meta):
+        permissions = [("revoke_accesstoken", "Can revoke access tokens")]
         constraints = [
             *Credential.Meta.constraints,
             models.CheckConstraint(name="accesstoken_id_form", condition=Q(id__startswith="tok-")),
@@ -158,7 +172,10 @@ class AuditEvent(models.Model):
     details = models.JSONField(default=dict)
 
     class Meta:
-        indexes = [models.Index(fields=["resource_id", "-id"], name="auditevent_by_resource")]
+        indexes = [
+            models.Index(fields=["resource_id", "-id"], name="auditevent_by_resource"),
+            models.Index(fields=["action", "-id"], name="auditevent_by_action"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.action} {self.resource_id}"

@@ -96,6 +96,27 @@ class CredentialQuerySet(QuerySet[C]):
         )
         return self.annotate(status=status)
 
+    def active(self) -> Self:
+        """Return those that work now."""
+        now, active = timezone.now(), self
+        for column in self.revocations:
+            active = active.filter((column, None))
+        for column in self.expiries:
+            active = active.filter(Q((column, None)) | Q((f"{column}__gt", now)))
+        return active
+
+    def expiring(self, within: dt.timedelta) -> Self:
+        """Return those that work now and will not for longer than this by their own time."""
+        return self.active().filter(expires_at__lte=timezone.now() + within)
+
+    def expired(self) -> Self:
+        """Return those whose own time is over; a revoked one never expires."""
+        return self.filter(revoked_at=None, expires_at__lte=timezone.now())
+
+    def revoked(self) -> Self:
+        """Return those that were revoked themselves."""
+        return self.filter(revoked_at__isnull=False)
+
     def visible_to(self, caller: Caller) -> Self:
         """Return the caller's own, and of them only what is inside the caller's binding."""
         return self.filter(created_by=caller.user_id).inside(caller.binding)
@@ -166,3 +187,14 @@ class AccessTokenQuerySet(CredentialQuerySet[Any]):
     statuses = AccessTokenStatus
     revocations = ("revoked_at", "api_key__revoked_at")
     expiries = ("expires_at", "api_key__expires_at")
+
+    def issued(self) -> Self:
+        """Return those that an operator issued; the others were minted and end within hours."""
+        return self.filter(api_key=None)
+
+    def ended_with_key(self) -> Self:
+        """Return those that would work if their key still did."""
+        now = timezone.now()
+        key = Q(api_key__revoked_at__isnull=False) | Q(api_key__expires_at__lte=now)
+        own = Q(expires_at=None) | Q(expires_at__gt=now)
+        return self.filter(key, own, revoked_at=None)

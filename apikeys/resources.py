@@ -66,6 +66,7 @@ class ResourceRouter(SimpleRouter):
 class ResourceViewSet(ListModelMixin, GenericViewSet[M]):
     """A resource's list and its single resources; a view adds what else can be done to it."""
 
+    http_method_names = ["get", "head", "post", "put", "patch", "delete"]
     resource: ClassVar[str]
     resource_plural: ClassVar[str]
     page_key: ClassVar[tuple[str, ...]] = ("id",)

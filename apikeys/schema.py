@@ -2,100 +2,132 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from drf_spectacular.utils import (
-    extend_schema,
-    extend_schema_view,
-    inline_serializer,
-)
+from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import serializers
 
+from apikeys import samples
+from apikeys.described import (
+    NO_STORE,
+    answered,
+    asked,
+    list_schema,
+    needs,
+    refusals,
+    update_mask,
+    wrapped,
+)
+from apikeys.errors import (
+    ApiKeyExpired,
+    ApiKeyRevoked,
+    AuditTrailNotFound,
+    ConcurrentChange,
+    GrantExceeded,
+)
 from apikeys.serializers import (
     AccessTokenSerializer,
     ApiKeySerializer,
+    AuditEventSerializer,
     CallerSerializer,
     NothingSerializer,
     OwnerSerializer,
     RotationSerializer,
 )
 
-
-def wrapped(
-    name: str, field: str, serializer: type[serializers.Serializer[Any]], **beside: Any
-) -> Any:
-    """Return the description of a resource in its wrapper, and of what stands beside it."""
-    return inline_serializer(name, {field: serializer(), **beside})
-
-
 _SECRET = serializers.CharField(help_text="The secret, shown only now.")
-_MASK = serializers.CharField(
-    required=False,
-    help_text="The fields to change, such as 'name,scopes'; '*' is all. Also in the query.",
-)
-
-
-def resource_schema(resource: str, serializer: type[serializers.Serializer[Any]]) -> Any:
-    """Return the decorator of a viewset that lists, creates, reads and changes a resource."""
-    name = serializer.__name__.removesuffix("Serializer")
-    answer = wrapped(f"{name}Answer", resource, serializer)
-    return extend_schema_view(
-        list=extend_schema(operation_id=f"list_{resource}s"),
-        retrieve=extend_schema(operation_id=f"get_{resource}", responses=answer),
-        create=extend_schema(
-            operation_id=f"create_{resource}",
-            request=wrapped(f"{name}Request", resource, serializer),
-            responses={201: answer},
-        ),
-        partial_update=extend_schema(
-            operation_id=f"update_{resource}",
-            request=wrapped(f"{name}Change", resource, serializer, update_mask=_MASK),
-            responses=answer,
-        ),
-    )
-
-
 _KEY = wrapped("ApiKeyAnswer", "api_key", ApiKeySerializer)
 _NEW_KEY = wrapped("ApiKeyWithSecret", "api_key", ApiKeySerializer, secret=_SECRET)
-_KEY_CHANGE = wrapped("ApiKeyChange", "api_key", ApiKeySerializer, update_mask=_MASK)
+_KEY_MASK, _KEY_MASK_PARAMETER = update_mask(ApiKeySerializer)
+_KEY_CHANGE = wrapped(
+    "ChangeApiKey", "api_key", ApiKeySerializer, partial=True, update_mask=_KEY_MASK
+)
 _TOKEN = wrapped("AccessTokenAnswer", "access_token", AccessTokenSerializer)
 _NEW_TOKEN = wrapped("AccessTokenWithSecret", "access_token", AccessTokenSerializer, secret=_SECRET)
 
+_SHOWN_KEY = answered({"api_key": samples.API_KEY})
+_SHOWN_NEW_KEY = answered({"api_key": samples.API_KEY, "secret": samples.API_KEY_SECRET})
+_WRITABLE = ("name", "scopes", "binding", "expires_at")
+
 api_keys_schema = extend_schema_view(
-    list=extend_schema(operation_id="list_api_keys"),
-    retrieve=extend_schema(operation_id="get_api_key", responses=_KEY),
+    list=list_schema("api_key", samples.API_KEY),
+    retrieve=extend_schema(operation_id="get_api_key", responses=_KEY, examples=[_SHOWN_KEY]),
     create=extend_schema(
         operation_id="create_api_key",
-        request=wrapped("ApiKeyRequest", "api_key", ApiKeySerializer),
-        responses={201: _NEW_KEY},
+        parameters=[NO_STORE],
+        request=wrapped("CreateApiKey", "api_key", ApiKeySerializer),
+        responses={201: _NEW_KEY, **refusals(GrantExceeded)},
+        examples=[
+            asked({"api_key": {name: samples.API_KEY[name] for name in _WRITABLE}}),
+            _SHOWN_NEW_KEY,
+        ],
     ),
     partial_update=extend_schema(
-        operation_id="update_api_key", request=_KEY_CHANGE, responses=_KEY
+        operation_id="update_api_key",
+        parameters=[_KEY_MASK_PARAMETER],
+        request=_KEY_CHANGE,
+        responses={
+            200: _KEY,
+            **refusals(ApiKeyRevoked, ApiKeyExpired, GrantExceeded, ConcurrentChange),
+        },
+        examples=[asked({"api_key": {"name": "deploy"}, "update_mask": "name"}), _SHOWN_KEY],
     ),
     rotate=extend_schema(
-        operation_id="rotate_api_key", request=RotationSerializer, responses=_NEW_KEY
+        operation_id="rotate_api_key",
+        parameters=[NO_STORE],
+        request=RotationSerializer,
+        responses={
+            200: _NEW_KEY,
+            **refusals(ApiKeyRevoked, ApiKeyExpired, GrantExceeded, ConcurrentChange),
+        },
+        examples=[asked({"grace_period": "3600s"}), _SHOWN_NEW_KEY],
     ),
-    revoke=extend_schema(operation_id="revoke_api_key", request=NothingSerializer, responses=_KEY),
+    revoke=extend_schema(
+        operation_id="revoke_api_key",
+        request=NothingSerializer,
+        responses=_KEY,
+        examples=[asked({}), answered({"api_key": samples.REVOKED_API_KEY})],
+    ),
 )
 
 access_tokens_schema = extend_schema_view(
-    list=extend_schema(operation_id="list_access_tokens"),
-    retrieve=extend_schema(operation_id="get_access_token", responses=_TOKEN),
+    list=list_schema("access_token", samples.ACCESS_TOKEN),
+    retrieve=extend_schema(
+        operation_id="get_access_token",
+        responses=_TOKEN,
+        examples=[answered({"access_token": samples.ACCESS_TOKEN})],
+    ),
     create=extend_schema(
         operation_id="mint_access_token",
-        request=wrapped("AccessTokenRequest", "access_token", AccessTokenSerializer),
-        responses={201: _NEW_TOKEN},
+        # Narrower than the view: a token mints no token.
+        auth=needs("apikey:write", of="apiKey"),
+        parameters=[NO_STORE],
+        request=wrapped("MintAccessToken", "access_token", AccessTokenSerializer),
+        responses={201: _NEW_TOKEN, **refusals(GrantExceeded)},
+        examples=[
+            asked({"access_token": samples.NEW_ACCESS_TOKEN}),
+            answered({"access_token": samples.ACCESS_TOKEN, "secret": samples.ACCESS_TOKEN_SECRET}),
+        ],
     ),
     revoke=extend_schema(
-        operation_id="revoke_access_token", request=NothingSerializer, responses=_TOKEN
+        operation_id="revoke_access_token",
+        request=NothingSerializer,
+        responses=_TOKEN,
+        examples=[asked({}), answered({"access_token": samples.REVOKED_ACCESS_TOKEN})],
     ),
 )
 
 whoami_schema = extend_schema_view(
     get=extend_schema(
         operation_id="whoami",
+        summary="Who calls",
         responses=wrapped("CallerAnswer", "caller", CallerSerializer, user=OwnerSerializer()),
+        examples=[answered({"caller": samples.CALLER, "user": samples.OWNER})],
     )
 )
 
-audit_events_schema = extend_schema_view(get=extend_schema(operation_id="list_audit_events"))
+audit_events_schema = extend_schema_view(
+    get=list_schema(
+        "audit_event",
+        samples.AUDIT_EVENT,
+        responses={200: AuditEventSerializer(many=True), **refusals(AuditTrailNotFound)},
+    )
+)

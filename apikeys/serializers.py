@@ -8,6 +8,7 @@ from rest_framework.exceptions import ErrorDetail, ValidationError
 
 from apikeys import actions
 from apikeys.fields import (
+    IdField,
     SecondsField,
     StrictSerializer,
     TextField,
@@ -34,16 +35,16 @@ class OwnerSerializer(serializers.Serializer[Any]):
 class BindingSerializer(StrictSerializer):
     """Where it works: in one cluster, or for components, environments or both."""
 
-    cluster_id = serializers.UUIDField(required=False, allow_null=True)
+    cluster_id = IdField(required=False, allow_null=True)
     component_ids = serializers.ListField(
-        child=serializers.UUIDField(),
+        child=IdField(),
         required=False,
         allow_null=True,
         allow_empty=False,
         max_length=_MAX_IDS,
     )
     environment_ids = serializers.ListField(
-        child=serializers.UUIDField(),
+        child=IdField(),
         required=False,
         allow_null=True,
         allow_empty=False,

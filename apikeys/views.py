@@ -159,6 +159,7 @@ class AccessTokenViewSet(ResourceViewSet[AccessToken]):
 class WhoAmIView(APIView):
     """Who calls."""
 
+    http_method_names = ["get", "head"]
     token_kinds = ANY_TOKEN
     required_scopes = {"GET": None}
 
@@ -174,6 +175,7 @@ class WhoAmIView(APIView):
 class AuditEventListView(ListAPIView[AuditEvent]):
     """The audit trail, the newest first."""
 
+    http_method_names = ["get", "head"]
     queryset = AuditEvent.objects.all()
     serializer_class = AuditEventSerializer
     filterset_class = AuditEventFilters

@@ -6,7 +6,7 @@ from rest_framework.filters import BaseFilterBackend
 from rest_framework.status import HTTP_400_BAD_REQUEST
 
 from filterlang.compiler import compile_filter
-from filterlang.describe import describe
+from filterlang.describe import describe, described_fields
 from filterlang.errors import Code, FilterError
 from filterlang.grammar import MAX_LENGTH
 
@@ -69,5 +69,6 @@ class FilterLanguageBackend(BaseFilterBackend):
                 "required": False,
                 "description": describe(filterset),
                 "schema": {"type": "string", "maxLength": MAX_LENGTH},
+                "x-filter-fields": described_fields(filterset),
             }
         ]

@@ -1,5 +1,8 @@
 """What a field set allows, in Markdown, for the OpenAPI description of ``filter``."""
 
+import functools
+from typing import Any
+
 from django_filters import FilterSet
 
 from filterlang.fields import field_set
@@ -14,6 +17,20 @@ parentheses. Values are quoted text, integers, `true` or `false`.
 """
 
 
+# Cached, because each request of a list asks for its parameters.
+@functools.cache
+def described_fields(filterset: type[FilterSet]) -> dict[str, dict[str, Any]]:
+    """Return the type and operators of each field, for programs; of an enum its values too."""
+    described = {}
+    for field in field_set(filterset).values():  # type: ignore[arg-type]  # type[Any] is hashable
+        about: dict[str, Any] = {"type": field.type.name, "operators": list(field.type.operators)}
+        if isinstance(field.type, EnumType):
+            about["values"] = list(field.type.choices)
+        described[field.written] = about
+    return described
+
+
+@functools.cache
 def describe(filterset: type[FilterSet]) -> str:
     """Return the language in two sentences and a table of the fields."""
     rows = []

@@ -1,5 +1,6 @@
 from django.apps import AppConfig
 from django.conf import settings
+from django.contrib.admin.apps import AdminConfig as DjangoAdminConfig
 
 
 class InfraServiceConfig(AppConfig):
@@ -12,3 +13,9 @@ class InfraServiceConfig(AppConfig):
         from infra_service import checks, logs  # noqa: F401, PLC0415 - checks register themselves
 
         logs.configure(settings.LOG_LEVEL)
+
+
+class AdminConfig(DjangoAdminConfig):
+    """Django's admin, with our site instead of its own."""
+
+    default_site = "infra_service.admin_site.ServiceAdminSite"

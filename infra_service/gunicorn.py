@@ -13,7 +13,8 @@ from gunicorn.glogging import Logger
 from infra_service import metric_files
 from infra_service.logs import json_formatter
 
-worker_class = "gthread"
+# gthread, with errors in our form.
+worker_class = "infra_service.worker.RefusingWorker"
 workers = int(os.environ.get("WEB_WORKERS", "2"))
 # Many threads, because a slow upload holds one: with four a worker, eight slow clients stall all.
 threads = int(os.environ.get("WEB_THREADS", "32"))

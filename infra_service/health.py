@@ -6,17 +6,21 @@ from typing import TYPE_CHECKING
 
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
-from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework.exceptions import APIException
 from rest_framework.response import Response
 from rest_framework.views import APIView
+
+from apikeys.described import Named, answered, object_of, refusals
+from infra_service.api.errors import DatabaseUnavailable
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
 
 
 _seen_migrated = False
+_HEALTH = Named("Health", object_of(status={"type": "string", "const": "ok"}))
+_OK = {"status": "ok"}
 
 
 class MigrationsPending(APIException):
@@ -35,23 +39,34 @@ class HealthView(APIView):
     authentication_classes = ()
     http_method_names = ["get", "head"]
 
-    @extend_schema(operation_id="healthz", responses=OpenApiTypes.OBJECT, auth=[])
+    @extend_schema(
+        operation_id="check_health",
+        responses={200: OpenApiResponse(_HEALTH, "Alive.")},
+        examples=[answered(_OK)],
+    )
     def get(self, _request: Request) -> Response:
-        """Answer 200."""
-        return Response({"status": "ok"})
+        """Say whether the process is alive; it asks nothing of the database."""
+        return Response(_OK)
 
 
 class ReadyView(HealthView):
     """Whether requests can be served: the database answers and is migrated."""
 
-    @extend_schema(operation_id="readyz", responses=OpenApiTypes.OBJECT, auth=[])
+    @extend_schema(
+        operation_id="check_readiness",
+        responses={
+            200: OpenApiResponse(_HEALTH, "Ready."),
+            **refusals(DatabaseUnavailable, MigrationsPending),
+        },
+        examples=[answered(_OK)],
+    )
     def get(self, _request: Request) -> Response:
-        """Answer 200, or 503 with the reason."""
+        """Say whether requests can be served: the database answers and is migrated."""
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
         if not _is_migrated():
             raise MigrationsPending
-        return Response({"status": "ok"})
+        return Response(_OK)
 
 
 def _is_migrated() -> bool:

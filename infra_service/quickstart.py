@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import base64
+import io
 import os
 import secrets
 import socket
@@ -69,6 +70,7 @@ def _prepare_database() -> None:
     from django.core.management import call_command  # noqa: PLC0415 - after set-up
 
     call_command("migrate", verbosity=0)
+    call_command("setup_groups", stdout=io.StringIO())
 
 
 def _introduce(port: int) -> None:

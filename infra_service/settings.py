@@ -10,11 +10,12 @@ from pathlib import Path
 
 import environ
 
+from infra_service.environment import Environment
 from infra_service.object_storage import s3_storage
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
-env = environ.FileAwareEnv()
+env = Environment()
 VAR_DIR = Path(env.str("VAR_DIR", default=str(BASE_DIR / "var")))
 environ.Env.read_env(VAR_DIR / "service.env")
 
@@ -37,6 +38,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 USE_TZ = True
 TIME_ZONE = "UTC"
 LANGUAGE_CODE = "en-us"
+FORMAT_MODULE_PATH = ["infra_service.formats"]
 # A redirect makes Terraform lose a state while it reports success, so no path is ever completed.
 APPEND_SLASH = False
 
@@ -49,7 +51,7 @@ INSTALLED_APPS = [
     "django_filters",
     "drf_spectacular",
     "drf_spectacular_sidecar",
-    "django.contrib.admin",
+    "infra_service.apps.AdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -66,6 +68,7 @@ MIDDLEWARE = [
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
+    "infra_service.middleware.AdminPolicyMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
 
@@ -142,6 +145,8 @@ REST_FRAMEWORK = {
     "DEFAULT_THROTTLE_CLASSES": ["infra_service.api.throttling.TokenThrottle"],
     "DEFAULT_FILTER_BACKENDS": ["filterlang.backend.FilterLanguageBackend"],
     "DEFAULT_PAGINATION_CLASS": "infra_service.api.pagination.KeysetPagination",
+    # No view answers OPTIONS: what there is to say is in the OpenAPI document.
+    "DEFAULT_METADATA_CLASS": None,
     "DEFAULT_SCHEMA_CLASS": "infra_service.api.schema.ApiSchema",
     "EXCEPTION_HANDLER": "infra_service.api.errors.exception_handler",
     "UNAUTHENTICATED_USER": None,
@@ -152,12 +157,49 @@ REST_FRAMEWORK = {
 
 SPECTACULAR_SETTINGS = {
     "TITLE": "Infrastructure management service",
-    "DESCRIPTION": "API keys, infrastructure state and cluster workloads.",
+    "DESCRIPTION": "API keys, infrastructure state and cluster workloads. Every path is also "
+    "served with a final slash. A method that a path does not have is 405, with `Allow`.",
     "VERSION": "1",
     "OAS_VERSION": "3.1.0",
     "SERVE_INCLUDE_SCHEMA": False,
     "SCHEMA_PATH_PREFIX": r"/(api/)?v1",
+    # What is asked and what is answered differ: closed and in part, or whole.
+    "COMPONENT_SPLIT_REQUEST": True,
+    "SORT_OPERATION_PARAMETERS": False,
+    "TAGS": [
+        {"name": name, "description": text}
+        for name, text in {
+            "api-keys": "The caller's own API keys.",
+            "access-tokens": "Tokens minted from a key, or issued.",
+            "state": "The HTTP state backend of Terraform and OpenTofu.",
+            "states": "States and their history, for people and tools.",
+            "applications": "Groups of components.",
+            "components": "Pieces of infrastructure.",
+            "environments": "Where components are deployed.",
+            "clusters": "Clusters and what runs in them.",
+            "audit-events": "The audit trail.",
+            "service": "The service itself.",
+        }.items()
+    ],
+    "ENUM_NAME_OVERRIDES": {
+        "Scope": "apikeys.scopes.Scope.choices",
+        "ApiKeyStatus": "apikeys.querysets.ApiKeyStatus.choices",
+        "AccessTokenStatus": "apikeys.querysets.AccessTokenStatus.choices",
+        "AccessTokenKind": "apikeys.models.AccessToken.Kind",
+        "WorkloadKind": "workloads.models.KINDS",
+        "WorkloadHealthStatus": "workloads.models.HEALTH_STATUSES",
+        "ClusterHealthStatus": "workloads.cluster_health.HEALTH_STATUSES",
+        "ChangeAction": ["ADDED", "CHANGED", "REMOVED"],
+        "ContainerState": ["running", "terminated", "waiting"],
+        "PodPhase": ["Failed", "Pending", "Running", "Succeeded", "Unknown"],
+        "ConditionStatus": ["False", "True", "Unknown"],
+        "ErrorStatus": "infra_service.api.answers.CODES",
+    },
     "PREPROCESSING_HOOKS": ["infra_service.api.documents.describable"],
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "infra_service.api.links.with_links",
+    ],
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
 }
@@ -165,6 +207,8 @@ SPECTACULAR_SETTINGS = {
 # Requests a minute of one token, and failed authentications a minute of one address; 0 is no limit.
 RATE_LIMIT_TOKEN = env.int("RATE_LIMIT_TOKEN", default=60_000)
 RATE_LIMIT_FAILURES = env.int("RATE_LIMIT_FAILURES", default=600)
+# Tries a minute of one address to log in to the admin; few, because a password can be guessed.
+RATE_LIMIT_LOGINS = env.int("RATE_LIMIT_LOGINS", default=20)
 # Where they are counted: redis://…, which several machines need; else a file that the processes of
 # this machine share in memory.
 CACHE_URL = env.str("CACHE_URL", default="")

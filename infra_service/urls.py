@@ -13,13 +13,14 @@ handler404 = "infra_service.api.errors.not_found"
 handler500 = "infra_service.api.errors.server_error"
 
 urlpatterns = [
+    # First what is asked for most: they are tried in this order.
+    path("api/v1/", include("states.urls")),
+    path("api/v1/", include("workloads.urls")),
+    path("", include("apikeys.urls")),
     re_path(r"^healthz/?$", HealthView.as_view(), name="healthz"),
     re_path(r"^readyz/?$", ReadyView.as_view(), name="readyz"),
     re_path(r"^metrics/?$", MetricsView.as_view(), name="metrics"),
     re_path(r"^api/schema/?$", SchemaView.as_view(), name="schema"),
     re_path(r"^api/docs/?$", SwaggerView.as_view(), name="docs"),
-    path("", include("apikeys.urls")),
-    path("api/v1/", include("states.urls")),
-    path("api/v1/", include("workloads.urls")),
     path("admin/", admin.site.urls),
 ]

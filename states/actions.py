@@ -1,7 +1,8 @@
-"""What can be done to a state, over several models; each keyword-only, each whole or not at all.
+"""Finding or registering a state, and giving it a new version; each whole or not at all.
 
 Races are decided by conditional writes, never by a check before: a push compares and swaps the
-current version, a LOCK is one UPDATE. A loser reads again and is judged by the rules again.
+current version. A loser reads again and is judged by the rules again. ``states.locks`` and
+``states.history`` do the same for what else can be done to a state.
 """
 
 from __future__ import annotations
@@ -10,15 +11,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from django.db import transaction
 from django.db.models import F, PositiveIntegerField, UUIDField
-from django.utils import timezone
 from structlog.contextvars import bind_contextvars
 
 from apikeys import audit
 from apikeys.compiled import CompiledQuery, CompiledUpdate, Parameter, find_instance, insert
 from apikeys.retries import retrying
 from states import connections, documents, metrics, rules, storage
-from states.errors import LockNotHeld, SerialConflict, StateLocked, StateNotFound, WriteConflict
-from states.lockinfo import LockInfo
+from states.errors import SerialConflict, WriteConflict
 from states.models import MAX_SERIAL, Component, Environment, State, StateVersion
 
 if TYPE_CHECKING:
@@ -193,112 +192,3 @@ def next_serial(state: State, given: int | None = None) -> int:
     if state.serial >= MAX_SERIAL:
         raise SerialConflict(state.serial, state.serial)
     return int(state.serial) + 1
-
-
-@retrying
-def lock(
-    *, component_id: uuid.UUID, environment_id: uuid.UUID, info: LockInfo, actor: Actor
-) -> LockInfo:
-    """Lock the state, at once or not at all; its own holder is told again that it holds it.
-
-    Raises:
-        StateLocked: another lock holds the state.
-        WriteConflict: lost the race too often.
-    """
-    for _ in range(ATTEMPTS):
-        state = find_or_register(
-            component_id=component_id, environment_id=environment_id, actor=actor
-        )
-        if state.lock_info is not None:
-            holder = LockInfo(**state.lock_info)
-            if state.lock_id != info.uuid:
-                raise StateLocked(holder)
-            return holder
-        with transaction.atomic():
-            if State.objects.take_lock(state.pk, info):
-                audit.record(actor, "state.lock", state.pk, lock=_described(info))
-                return info
-    raise WriteConflict
-
-
-@retrying
-def unlock(
-    *, component_id: uuid.UUID, environment_id: uuid.UUID, lock_id: uuid.UUID, actor: Actor
-) -> None:
-    """Release this lock; a state that is not locked is left as it is.
-
-    Raises:
-        LockNotHeld: another lock holds the state.
-    """
-    state = find(component_id, environment_id)
-    if state is None or state.lock_info is None:
-        return
-    with transaction.atomic():
-        if State.objects.release_lock(state.pk, lock_id):
-            audit.record(actor, "state.unlock", state.pk, lock=_described_as_stored(state))
-            return
-    if State.objects.filter(pk=state.pk).exclude(lock_id=None).exists():
-        raise LockNotHeld
-
-
-@retrying
-def force_unlock(
-    *,
-    component_id: uuid.UUID,
-    environment_id: uuid.UUID,
-    reason: str,
-    actor: Actor,
-    lock_id: uuid.UUID | None = None,
-) -> None:
-    """Break whatever lock holds the state; the trail keeps whose it was, and the reason.
-
-    ``lock_id`` is the lock that is meant, for one who has looked at it and does not want another.
-
-    Raises:
-        LockNotHeld: another lock than the one that is meant holds the state.
-    """
-    state = find(component_id, environment_id)
-    if state is None or state.lock_id is None:
-        return
-    if lock_id not in (None, state.lock_id):
-        raise LockNotHeld
-    with transaction.atomic():
-        if State.objects.release_lock(state.pk, state.lock_id):
-            lock = _described_as_stored(state)
-            audit.record(actor, "state.force_unlock", state.pk, lock=lock, reason=reason)
-            return
-    raise WriteConflict  # it changed hands this moment: breaking the new lock was not asked
-
-
-@retrying
-def delete(*, component_id: uuid.UUID, environment_id: uuid.UUID, actor: Actor) -> None:
-    """Hide the state; its history is kept for STATE_RETENTION_DAYS, and a push revives it.
-
-    Raises:
-        StateNotFound: nothing is stored.
-        StateLocked: somebody works with it.
-    """
-    for _ in range(ATTEMPTS):
-        state = _find(component_id, environment_id)
-        rules.check_lock(state, None)
-        with transaction.atomic():
-            if State.objects.as_seen(state).change(deleted_at=timezone.now()):
-                audit.record(actor, "state.delete", state.pk, version=state.version_number)
-                return
-    raise WriteConflict
-
-
-def _find(component_id: uuid.UUID, environment_id: uuid.UUID) -> State:
-    state = find(component_id, environment_id)
-    if state is None or state.current_version_id is None or state.deleted_at is not None:
-        raise StateNotFound
-    return state
-
-
-def _described(info: LockInfo) -> dict[str, str]:
-    """Return what the trail keeps of a lock: not its ID, which lets its holder write."""
-    return {"who": info.Who, "operation": info.Operation, "created": info.Created}
-
-
-def _described_as_stored(state: State) -> dict[str, str]:
-    return _described(LockInfo(**(state.lock_info or {})))

@@ -26,6 +26,14 @@ class CatalogueQuerySet(models.QuerySet[Any]):
         ids = getattr(binding, self.model.bound_by)
         return self.all() if ids is None else self.filter(self.model.among(ids))
 
+    def named(self, beginning: str) -> CatalogueQuerySet:
+        """Those whose name begins so, in the order of their names; the index on names serves it.
+
+        Names are in the order of their bytes, in which nothing comes after U+10FFFF.
+        """
+        after = f"{beginning}\U0010ffff"
+        return self.filter(name__gte=beginning, name__lt=after).order_by("name", "id")
+
 
 class CatalogueEntry(models.Model):
     """A named thing that states belong to. Ids tell entries apart; names need not differ."""

@@ -56,19 +56,6 @@ class InvalidLockInfo(APIException):
     default_code = "INVALID_LOCK_INFO"
 
 
-class InvalidParameter(APIException):
-    """A path or query parameter has the wrong form."""
-
-    status_code = 400
-    default_code = "INVALID_FIELDS"
-
-    def __init__(self, field: str, description: str) -> None:
-        super().__init__(f"{field}: {description}")
-        self.field_violations = [
-            {"field": field, "description": description, "reason": "INVALID_FORMAT"}
-        ]
-
-
 class ContentMd5Mismatch(APIException):
     """The body that arrived is not the body that was sent."""
 

@@ -1,4 +1,4 @@
-"""What people do with a state and its history: restore, undelete; each whole or not at all."""
+"""Restoring, deleting and undeleting a state; each whole or not at all."""
 
 from __future__ import annotations
 
@@ -69,6 +69,31 @@ def _upload(document: bytes) -> Upload:
     digest = hashlib.md5(document, usedforsecurity=False).hexdigest()
     head = documents.read_head(document)
     return Upload(head, digest, len(document), documents.compress(document))
+
+
+@retrying
+def delete(*, component_id: uuid.UUID, environment_id: uuid.UUID, actor: Actor) -> None:
+    """Hide the state; its history is kept for STATE_RETENTION_DAYS, and a push revives it.
+
+    Raises:
+        StateNotFound: nothing is stored.
+        StateLocked: somebody works with it.
+    """
+    for _ in range(actions.ATTEMPTS):
+        state = _find(component_id, environment_id)
+        rules.check_lock(state, None)
+        with transaction.atomic():
+            if State.objects.as_seen(state).change(deleted_at=timezone.now()):
+                audit.record(actor, "state.delete", state.pk, version=state.version_number)
+                return
+    raise WriteConflict
+
+
+def _find(component_id: uuid.UUID, environment_id: uuid.UUID) -> State:
+    state = actions.find(component_id, environment_id)
+    if state is None or state.current_version_id is None or state.deleted_at is not None:
+        raise StateNotFound
+    return state
 
 
 @retrying

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 import uuid
 from typing import Final
@@ -9,23 +10,16 @@ from typing import Final
 import msgspec
 from django.utils import timezone
 
+from apikeys.identifiers import parse_uuid
 from states.errors import InvalidLockInfo
 
 #: A LockInfo is a few hundred bytes; the client's Info may make it longer.
 MAX_BYTES: Final = 64 * 1024
 
-_CANONICAL_UUID: Final = re.compile(
-    r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.ASCII | re.IGNORECASE
-)
 # Go refuses to decode LockInfo with any other form, and the refused client would show nothing.
 _RFC3339: Final = re.compile(
     r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)", re.ASCII
 )
-
-
-def parse_uuid(text: str) -> uuid.UUID | None:
-    """Return the UUID that is written in the canonical 8-4-4-4-12 form, in any case."""
-    return uuid.UUID(text) if _CANONICAL_UUID.fullmatch(text) else None
 
 
 class LockInfo(msgspec.Struct, frozen=True):
@@ -66,6 +60,13 @@ class LockInfo(msgspec.Struct, frozen=True):
         if not info.Created:
             now = timezone.now().isoformat().replace("+00:00", "Z")
             return msgspec.structs.replace(info, Created=now)
-        if not _RFC3339.fullmatch(info.Created):
+        if not _is_time(info.Created):
             raise InvalidLockInfo("Created is not an RFC 3339 timestamp.")
         return info
+
+
+def _is_time(text: str) -> bool:
+    try:
+        return bool(_RFC3339.fullmatch(text)) and bool(dt.datetime.fromisoformat(text))
+    except ValueError:  # the right form, but no such day or hour
+        return False

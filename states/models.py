@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from apikeys.compiled import Parameter
     from apikeys.grants import Binding
-    from states.lockinfo import LockInfo
 
 __all__ = ["MAX_SERIAL", "Application", "Component", "Environment", "State", "StateVersion"]
 
@@ -48,22 +47,6 @@ class StateQuerySet(models.QuerySet["State"]):
     ) -> StateQuerySet:
         """Return the one of this component and environment, deleted or not."""
         return self.filter(component_id=component_id, environment_id=environment_id)
-
-    def take_lock(self, state_id: uuid.UUID, lock: LockInfo) -> bool:
-        """Lock the state unless it is locked: one atomic statement, so that one of many wins."""
-        return bool(
-            self.filter(pk=state_id, lock_id=None).change(
-                lock_id=lock.uuid, lock_info=lock.as_dict(), lock_acquired_at=timezone.now()
-            )
-        )
-
-    def release_lock(self, state_id: uuid.UUID, lock_id: uuid.UUID) -> bool:
-        """Unlock the state if this lock holds it."""
-        return bool(
-            self.filter(pk=state_id, lock_id=lock_id).change(
-                lock_id=None, lock_info=None, lock_acquired_at=None
-            )
-        )
 
     def as_seen(self, state: State) -> StateQuerySet:
         """Return the state if nobody changed it since it was read."""
@@ -111,6 +94,12 @@ class State(models.Model):
     objects = StateQuerySet.as_manager()
 
     class Meta:
+        # Of the admin; over the API the scopes decide.
+        permissions = [
+            ("force_unlock_state", "Can force-unlock states"),
+            ("restore_state", "Can restore states"),
+            ("download_state", "Can download documents of states, with all secrets in them"),
+        ]
         constraints = [
             models.UniqueConstraint(
                 name="state_of_component_and_environment", fields=["component", "environment"]
@@ -161,11 +150,15 @@ class State(models.Model):
                 name="state_locked",
                 fields=["id"],
                 condition=Q(deleted_at=None, lock_id__isnull=False),
-            )
+            ),
+            # The list of what can be brought back.
+            models.Index(
+                name="state_deleted", fields=["id"], condition=Q(deleted_at__isnull=False)
+            ),
         ]
 
     def __str__(self) -> str:
-        return f"{self.component_id}/{self.environment_id}"
+        return f"{self.component} in {self.environment}"
 
 
 class StateVersionManager(models.Manager["StateVersion"]):

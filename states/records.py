@@ -14,7 +14,7 @@ from apikeys.permissions import ACCESS_TOKENS
 from apikeys.resources import ResourceViewSet
 from apikeys.scopes import Scope
 from apikeys.serializers import NothingSerializer
-from states import actions, history, reading
+from states import history, locks, reading
 from states.errors import StateNotFound
 from states.history_schema import record_schema
 from states.models import State, StateVersion
@@ -50,7 +50,7 @@ class StateRecordViewSet(StateViewSet):
 
     def destroy(self, request: Request, **_path: str) -> Response:
         """Delete a state: it is hidden, and kept for a while."""
-        actions.delete(**_key(self.get_object()), actor=Actor.of(request))
+        history.delete(**_key(self.get_object()), actor=Actor.of(request))
         return Response(status=204)
 
     @action(detail=True, methods=["post"], url_path="force-unlock")
@@ -58,7 +58,7 @@ class StateRecordViewSet(StateViewSet):
         """Break the lock of a state."""
         state = self.get_object()
         options = self.read_options(ForceUnlockSerializer)
-        actions.force_unlock(
+        locks.force_unlock(
             **_key(state),
             reason=options["reason"],
             lock_id=options.get("lock_id"),

@@ -1,37 +1,84 @@
-"""How the state backend is described in OpenAPI, which knows no LOCK and UNLOCK methods."""
+"""How the state backend and the catalogue are described in OpenAPI."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import (
-    OpenApiParameter,
-    OpenApiResponse,
-    extend_schema,
-    extend_schema_view,
-)
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema_view
+from drf_spectacular.utils import extend_schema as operation
 
-from apikeys.schema import resource_schema
+from apikeys.bodies import BodyIncomplete, BodyTooLarge
+from apikeys.described import (
+    EMPTY,
+    NO_STORE,
+    Named,
+    answered,
+    asked,
+    list_schema,
+    object_of,
+    refusals,
+    resource_schema,
+)
+from apikeys.errors import BindingInsufficient, InvalidParameter
+from states import samples
+from states.errors import (
+    ContentMd5Mismatch,
+    DocumentDamaged,
+    InvalidDocument,
+    InvalidLockInfo,
+    LineageMismatch,
+    LockNotHeld,
+    SerialConflict,
+    StateLocked,
+    StateNotFound,
+    StorageUnavailable,
+    WriteConflict,
+)
+from states.models import MAX_SERIAL
 from states.serializers import (
     ApplicationSerializer,
     ComponentSerializer,
     EnvironmentSerializer,
 )
 
-_LOCK_INFO: Final = {
-    "type": "object",
-    "properties": {
-        "ID": {"type": "string", "format": "uuid"},
-        "Operation": {"type": "string"},
-        "Info": {"type": "string"},
-        "Who": {"type": "string"},
-        "Version": {"type": "string"},
-        "Created": {"type": "string", "format": "date-time"},
-        "Path": {"type": "string"},
+_TEXT: Final = {"type": "string"}
+_TIME: Final = {"type": "string", "format": "date-time"}
+
+
+def _lock_info(created: dict[str, Any]) -> dict[str, Any]:
+    schema = object_of(
+        ID={"type": "string", "format": "uuid"},
+        Operation=_TEXT,
+        Info=_TEXT,
+        Who=_TEXT,
+        Version=_TEXT,
+        Created=created,
+        Path=_TEXT,
+    )
+    return {"description": "A lock as Terraform describes it.", **schema}
+
+
+LOCK_INFO: Final = Named("LockInfo", _lock_info(_TIME))
+_NEW_LOCK_INFO: Final = Named(
+    "NewLockInfo",
+    {**_lock_info({"anyOf": [_TIME, {"type": "string", "const": ""}]}), "required": ["ID"]},
+)
+DOCUMENT: Final = Named(
+    "StateDocument",
+    {
+        "type": "object",
+        "description": "A whole state document, kept byte for byte. Without `serial` it gets the "
+        "next one, without `lineage` it keeps the present one.",
+        "properties": {
+            "serial": {"type": ["integer", "null"], "minimum": 0, "maximum": MAX_SERIAL},
+            "lineage": {"type": ["string", "null"], "maxLength": 255},
+        },
+        "additionalProperties": True,
     },
-    "required": ["ID"],
-}
+)
+LOCKED: Final = refusals(StateLocked, beside=LOCK_INFO)
+
 _KEY: Final = [
     OpenApiParameter(name, OpenApiTypes.UUID, OpenApiParameter.PATH, description=description)
     for name, description in (
@@ -39,49 +86,98 @@ _KEY: Final = [
         ("environment_id", "The environment the state is scoped to."),
     )
 ]
-_LOCKED: Final = OpenApiResponse(_LOCK_INFO, "Locked; the holder's LockInfo, beside `error`.")
-_CONFLICT: Final = OpenApiResponse(OpenApiTypes.OBJECT, "The given lock does not hold the state.")
-_EMPTY: Final = OpenApiResponse(None, "Done; the body is empty.")
+_OF_KEY: Final = (InvalidParameter, StateNotFound)
+_OF_BODY: Final = (BodyIncomplete, BodyTooLarge)
+_METHODS: Final = (
+    "Terraform's LOCK and UNLOCK are methods of this path too, which OpenAPI has no words for; "
+    "`…/lock` does the same with POST and DELETE."
+)
 
 state_schema = extend_schema_view(
-    get=extend_schema(
+    get=operation(
         operation_id="read_state_document",
-        parameters=_KEY,
-        responses={200: OpenApiTypes.OBJECT, 404: OpenApiResponse(None, "No state.")},
+        description="Return the current document, exactly as it was pushed; gzip'd for a client "
+        f"that takes it.\n\n{_METHODS}",
+        parameters=[*_KEY, NO_STORE],
+        responses={
+            200: OpenApiResponse(DOCUMENT, "The document."),
+            **refusals(*_OF_KEY, DocumentDamaged, StorageUnavailable),
+        },
+        examples=[answered(samples.DOCUMENT)],
     ),
-    post=extend_schema(
+    post=operation(
         operation_id="push_state",
+        description="Store a new state version; the body is the complete document. While the state "
+        "is locked, `ID` must be the lock's, and any serial is taken; otherwise the serial must be "
+        "greater than the stored one and the lineage the same. What is current already is answered "
+        "with 200 and makes no version. `Content-MD5` is compared with the body, if it is sent."
+        f"\n\n{_METHODS}",
         parameters=[
             *_KEY,
             OpenApiParameter("ID", OpenApiTypes.UUID, description="The held lock's ID."),
             OpenApiParameter(
-                "force", OpenApiTypes.BOOL, description="Replace newer; needs `state:admin`."
+                "force",
+                OpenApiTypes.BOOL,
+                description="Replace what is newer or of another lineage, while there is no lock; "
+                "needs `state:admin` too.",
             ),
         ],
-        request={"application/json": {"type": "object"}},
-        responses={200: _EMPTY, 409: _CONFLICT, 423: _LOCKED},
+        request={"application/json": DOCUMENT},
+        responses={
+            200: EMPTY,
+            **refusals(
+                *_OF_KEY, *_OF_BODY, InvalidDocument, ContentMd5Mismatch,
+                SerialConflict, LineageMismatch, LockNotHeld, WriteConflict, StorageUnavailable,
+            ),
+            **LOCKED,
+        },
+        examples=[asked(samples.DOCUMENT)],
     ),
-    delete=extend_schema(
-        operation_id="delete_state", parameters=_KEY, responses={200: _EMPTY, 423: _LOCKED}
+    delete=operation(
+        operation_id="delete_state",
+        description="Hide the state. Its history is kept for a while, and a push revives it."
+        f"\n\n{_METHODS}",
+        parameters=_KEY,
+        responses={200: EMPTY, **refusals(*_OF_KEY, WriteConflict), **LOCKED},
     ),
-)
+)  # fmt: skip
 
 lock_schema = extend_schema_view(
-    post=extend_schema(
+    post=operation(
         operation_id="lock_state",
+        description="Lock the state, as LOCK does on the path above. The same lock again is 200, "
+        "another one 423 with the holder's LockInfo.",
         parameters=_KEY,
-        request={"application/json": _LOCK_INFO},
-        responses={200: _LOCK_INFO, 423: _LOCKED},
+        request={"application/json": _NEW_LOCK_INFO},
+        responses={
+            200: OpenApiResponse(LOCK_INFO, "Locked."),
+            **refusals(*_OF_KEY, *_OF_BODY, InvalidLockInfo, WriteConflict),
+            **LOCKED,
+        },
+        examples=[asked(samples.LOCK_INFO), answered(samples.LOCK_INFO)],
     ),
-    delete=extend_schema(
+    delete=operation(
         operation_id="unlock_state",
+        description="Release the lock that the body names, as UNLOCK does on the path above. An "
+        "empty body breaks whatever lock there is, and needs `state:admin` too. What is not locked "
+        "stays as it is.",
         parameters=_KEY,
-        request={"application/json": _LOCK_INFO},
-        responses={200: _EMPTY, 409: _CONFLICT},
+        request={"application/json": _NEW_LOCK_INFO},
+        responses={
+            200: EMPTY,
+            **refusals(*_OF_KEY, *_OF_BODY, InvalidLockInfo, LockNotHeld, WriteConflict),
+        },
+        examples=[asked(samples.LOCK_INFO)],
     ),
 )
 
-states_schema = extend_schema_view(list=extend_schema(operation_id="list_states"))
-applications_schema = resource_schema("application", ApplicationSerializer)
-components_schema = resource_schema("component", ComponentSerializer)
-environments_schema = resource_schema("environment", EnvironmentSerializer)
+_REACH: Final = {"create": (BindingInsufficient,), "change": (BindingInsufficient,)}
+
+states_schema = extend_schema_view(list=list_schema("state", samples.STATE))
+applications_schema = resource_schema(
+    "application", ApplicationSerializer, samples.APPLICATION, **_REACH
+)
+components_schema = resource_schema("component", ComponentSerializer, samples.COMPONENT, **_REACH)
+environments_schema = resource_schema(
+    "environment", EnvironmentSerializer, samples.ENVIRONMENT, **_REACH
+)

@@ -30,7 +30,7 @@ class SendsDocuments(APIView):
         return response
 
 
-def document_response(request: Request, gzipped: bytes) -> HttpResponse:
+def document_response(request: Request | HttpRequest, gzipped: bytes) -> HttpResponse:
     """Return a document exactly as it was pushed; a client that takes gzip gets it as stored."""
     headers = {"Cache-Control": "no-store"}
     if _accepts_gzip(request):
@@ -45,7 +45,7 @@ def document_response(request: Request, gzipped: bytes) -> HttpResponse:
     return response
 
 
-def _accepts_gzip(request: Request) -> bool:
+def _accepts_gzip(request: Request | HttpRequest) -> bool:
     """Whether the client takes gzip (RFC 9110 §12.5.3)."""
     for entry in request.headers.get("Accept-Encoding", "").lower().split(","):
         coding, _, weight = entry.replace(" ", "").partition(";q=")

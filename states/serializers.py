@@ -5,7 +5,7 @@ from typing import Any
 from rest_framework import serializers
 from rest_framework.exceptions import ErrorDetail, ValidationError
 
-from apikeys.fields import PresentSerializer, StrictSerializer, TextField, TimestampField
+from apikeys.fields import IdField, PresentSerializer, StrictSerializer, TextField, TimestampField
 from states.models import Application
 
 
@@ -54,7 +54,7 @@ class ComponentSerializer(StrictSerializer):
 
     id = serializers.UUIDField(read_only=True)
     name = TextField(max_length=200)
-    application_id = serializers.UUIDField(
+    application_id = IdField(
         required=False,
         allow_null=True,
         help_text="The application that it belongs to, or null. Its states move with it.",
@@ -86,7 +86,7 @@ class VersionSerializer(serializers.Serializer[Any]):
 class RestoreSerializer(StrictSerializer):
     """The options of ``:restore``."""
 
-    lock_id = serializers.UUIDField(
+    lock_id = IdField(
         required=False, allow_null=True, help_text="The held lock's ID, when the state is locked."
     )
     reason = TextField(
@@ -98,7 +98,7 @@ class ForceUnlockSerializer(StrictSerializer):
     """The options of ``:force-unlock``."""
 
     reason = TextField(max_length=1000, help_text="Why; it is kept in the audit trail.")
-    lock_id = serializers.UUIDField(
+    lock_id = IdField(
         required=False,
         allow_null=True,
         help_text="The lock that is meant; when another one holds the state, it is not broken.",

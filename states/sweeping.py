@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from django.utils import timezone
 
+from apikeys.identifiers import parse_uuid
 from states import storage
-from states.lockinfo import parse_uuid
 from states.models import StateVersion
 
 if TYPE_CHECKING:

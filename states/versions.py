@@ -9,10 +9,11 @@ from rest_framework.decorators import action
 from rest_framework.response import Response
 
 from apikeys.audit import Actor
+from apikeys.errors import InvalidParameter
 from apikeys.permissions import demand_scope
 from apikeys.scopes import Scope
 from states import contents, history, reading
-from states.errors import InvalidParameter, VersionNotFound
+from states.errors import VersionNotFound
 from states.history_schema import contents_schema, versions_schema
 from states.models import StateVersion
 from states.records import OfStateViewSet

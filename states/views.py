@@ -14,10 +14,12 @@ from rest_framework.response import Response
 from apikeys import bodies
 from apikeys.audit import Actor
 from apikeys.authentication import caller_of
+from apikeys.errors import InvalidParameter
+from apikeys.identifiers import parse_uuid
 from apikeys.permissions import ACCESS_TOKENS, demand_scope
 from apikeys.scopes import Scope
-from states import actions, lockinfo, reading, uploads
-from states.errors import InvalidParameter, StateNotFound
+from states import actions, history, lockinfo, locks, reading, uploads
+from states.errors import StateNotFound
 from states.lockinfo import LockInfo
 from states.schema import lock_schema, state_schema
 from states.sending import SendsDocuments, document_response
@@ -51,17 +53,17 @@ class BackendView(SendsDocuments):
         """Lock the state: 200 with the LockInfo, or 423 with the holder's."""
         key, actor = self.key(), Actor.of(request)
         info = LockInfo.parse(bodies.read_body(request._request, lockinfo.MAX_BYTES))
-        return Response(actions.lock(**key, info=info, actor=actor).as_dict())
+        return Response(locks.lock(**key, info=info, actor=actor).as_dict())
 
     def release_lock(self, request: Request) -> HttpResponse:
         """Release the lock that the body names; an empty body is ``terraform force-unlock``."""
         key, actor = self.key(), Actor.of(request)
         body = bodies.read_body(request._request, lockinfo.MAX_BYTES)
         if body:
-            actions.unlock(**key, lock_id=LockInfo.parse(body).uuid, actor=actor)
+            locks.unlock(**key, lock_id=LockInfo.parse(body).uuid, actor=actor)
         else:
             demand_scope(request, Scope.STATE_ADMIN)
-            actions.force_unlock(**key, reason="terraform force-unlock", actor=actor)
+            locks.force_unlock(**key, reason="terraform force-unlock", actor=actor)
         return HttpResponse()
 
 
@@ -86,18 +88,20 @@ class StateBackendView(BackendView):
     def post(self, request: Request, **_path: str) -> HttpResponse:
         """Store a new state version; the body is the complete document."""
         key, actor = self.key(), Actor.of(request)
-        lock_id = request.query_params.get("ID")
+        lock_id = _parameter(request, "ID")
         held = None if lock_id is None else _uuid("ID", lock_id)
-        force = request.query_params.get("force") == "true"
-        if force:
+        force = _parameter(request, "force")
+        if force not in (None, "true", "false"):
+            raise InvalidParameter("force", "neither true nor false")
+        if force == "true":
             demand_scope(request, Scope.STATE_ADMIN)
         upload = uploads.read_document(request._request)
-        actions.push(**key, upload=upload, lock_id=held, force=force, actor=actor)
+        actions.push(**key, upload=upload, lock_id=held, force=force == "true", actor=actor)
         return HttpResponse()
 
     def delete(self, request: Request, **_path: str) -> HttpResponse:
         """Hide the state; its history is kept for a while, and a push revives it."""
-        actions.delete(**self.key(), actor=Actor.of(request))
+        history.delete(**self.key(), actor=Actor.of(request))
         return HttpResponse()
 
     def lock(self, request: Request, **_path: str) -> Response:
@@ -125,8 +129,15 @@ class StateLockView(BackendView):
         return self.release_lock(request)
 
 
+def _parameter(request: Request, name: str) -> str | None:
+    values = request.query_params.getlist(name)
+    if len(values) > 1:
+        raise InvalidParameter(name, "given more than once")
+    return values[0] if values else None
+
+
 def _uuid(name: str, text: str) -> uuid.UUID:
-    value = lockinfo.parse_uuid(text)
+    value = parse_uuid(text)
     if value is None:
         raise InvalidParameter(name, "not a UUID in the form 8-4-4-4-12")
     return value

@@ -56,13 +56,17 @@ def event(kind: str, raw: Object) -> bytes:
 
 @dataclass
 class Fault:
-    """An answer in place of the right one; `cut` ends the connection after so many bytes."""
+    """An answer in place of the right one.
+
+    `cut` ends the connection after so many bytes; with `hold` not before `hang_up`.
+    """
 
     status: int
     body: bytes
     content_type: str = "application/json"
     headers: dict[str, str] = field(default_factory=dict)
     cut: int | None = None
+    hold: bool = False
 
     @classmethod
     def of(cls, name: str, status: int | None = None, **headers: str) -> Fault:
@@ -171,7 +175,11 @@ class ReplayServer:
             return _send(handler, UNAUTHORIZED)
         fault = self._fault(path, query)
         if fault is not None:
-            return _send(handler, fault)
+            _send(handler, fault)
+            if fault.hold:
+                handler.wfile.flush()
+                self.hang_up.wait()
+            return None
         if path == KUBE_SYSTEM:
             return _send_json(handler, recorded("namespace-kube-system.json"))
         if path.startswith(METRICS):

@@ -5,24 +5,49 @@ from __future__ import annotations
 import datetime as dt
 import json
 from collections.abc import Iterator
+from io import StringIO
 from typing import Any, Protocol
 
 import pytest
+from django.contrib.auth.models import Group
+from django.core.management import call_command
 from django.test import Client
+from hypothesis import settings as hypothesis_settings
+from playwright.sync_api import Browser, Page
 
 from apikeys import actions
 from apikeys.audit import Actor
 from apikeys.models import AccessToken, User
 from apikeys.scopes import Scope
 from apikeys.tokens import TokenKind
+from tests.browser import chromium, page_of
 from tests.server import LiveServer, live_server
+
+# Wall-clock time says what else the machine does; what may cost how much is counted in queries,
+# and measured in tests/bench.
+hypothesis_settings.register_profile("tests", deadline=None)
+hypothesis_settings.load_profile("tests")
 
 
 @pytest.fixture(scope="session")
 def live() -> Iterator[LiveServer]:
     """A live server with a database of its own, shared by the tests of this process."""
-    with live_server() as server:
+    with live_server(RATE_LIMIT_LOGINS="0") as server:
         yield server
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A browser for the tests of one module, none of which may use the database itself."""
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture
+def page(browser: Browser, live: LiveServer) -> Iterator[Page]:
+    """A page of the browser on the live server, not logged in."""
+    with page_of(browser, live) as page:
+        yield page
 
 
 @pytest.fixture
@@ -80,6 +105,29 @@ def client_with(operator: User) -> ClientWith:
         if binding:
             AccessToken.objects.filter(pk=token.pk).update(**binding)
         return ApiClient(secret, token)
+
+    return make
+
+
+class MemberOf(Protocol):
+    """``member_of("viewer")``: a client that is logged in to the admin as one of the group."""
+
+    def __call__(self, *groups: str, **user: Any) -> Client: ...
+
+
+@pytest.fixture
+def member_of(db: None) -> MemberOf:
+    """Members of no group, ``member_of()``, are let in and may see nothing."""
+    call_command("setup_groups", stdout=StringIO())
+
+    def make(*groups: str, **user: Any) -> Client:
+        name = f"one of {' and '.join(groups) or 'nobody'}"
+        given = {"username": name, "is_staff": True, **user}
+        person, _ = User.objects.get_or_create(username=given["username"], defaults=given)
+        person.groups.set(Group.objects.filter(name__in=groups))
+        client = Client(raise_request_exception=False)
+        client.force_login(person)
+        return client
 
     return make
 

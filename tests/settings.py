@@ -11,6 +11,7 @@ os.environ.update(
     # Tests of limits set their own.
     RATE_LIMIT_TOKEN="0",
     RATE_LIMIT_FAILURES="0",
+    RATE_LIMIT_LOGINS="0",
 )
 
 from infra_service.settings import *  # noqa: F403 - after the environment

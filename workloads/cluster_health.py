@@ -6,6 +6,8 @@ import datetime as dt
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
+from django.db.models import DateTimeField, DurationField, ExpressionWrapper, F, Q, Value
+
 if TYPE_CHECKING:
     from workloads.models import Cluster
 
@@ -23,6 +25,10 @@ class ClusterHealth(StrEnum):
     HEALTHY = "HEALTHY"
 
 
+#: For a serializer's field.
+HEALTH_STATUSES = [(status.value, status.value) for status in ClusterHealth]
+
+
 def cluster_health(cluster: Cluster, now: dt.datetime) -> ClusterHealth:
     """Judge a cluster at `now` (aware), by our clock; a cluster is as well as its worst workload.
 
@@ -36,3 +42,17 @@ def cluster_health(cluster: Cluster, now: dt.datetime) -> ClusterHealth:
     if cluster.workloads_error:
         return ClusterHealth.ERROR
     return ClusterHealth.DEGRADED if cluster.workloads_degraded else ClusterHealth.HEALTHY
+
+
+def is_in_health(health: ClusterHealth, now: dt.datetime) -> Q:
+    """Return the condition for the clusters that ``cluster_health`` judges so."""
+    patience = F("report_interval_seconds") * Value(dt.timedelta(seconds=MISSED_REPORTS))
+    since = Value(now) - ExpressionWrapper(patience, DurationField())
+    heard = Q(last_received_at__gte=ExpressionWrapper(since, DateTimeField()))
+    return {
+        ClusterHealth.PENDING: Q(last_received_at=None),
+        ClusterHealth.UNREACHABLE: Q(last_received_at__isnull=False) & ~heard,
+        ClusterHealth.ERROR: heard & Q(workloads_error__gt=0),
+        ClusterHealth.DEGRADED: heard & Q(workloads_error=0, workloads_degraded__gt=0),
+        ClusterHealth.HEALTHY: heard & Q(workloads_error=0, workloads_degraded=0),
+    }[health]

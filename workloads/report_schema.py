@@ -2,35 +2,49 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import (
-    OpenApiParameter,
-    OpenApiResponse,
-    extend_schema,
-    extend_schema_view,
-)
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema_view
+from drf_spectacular.utils import extend_schema as operation
+from rest_framework.exceptions import UnsupportedMediaType
 
-from apikeys.schema import wrapped
+from apikeys.bodies import BodyIncomplete, BodyTooLarge
+from apikeys.described import Named, answered, asked, list_of, object_of, refusals, wrapped
+from workloads import samples
+from workloads.errors import ClusterNotFound
+from workloads.kubernetes.facts import WorkloadKind
+from workloads.kubernetes.health import HealthStatus
+from workloads.report_errors import (
+    ClusterUidMismatch,
+    ContentEncodingUnsupported,
+    InvalidGzip,
+    InvalidJson,
+    InvalidReport,
+    StaleReport,
+)
+from workloads.schema import CLUSTER_ID
 from workloads.serializers import WorkloadSerializer
-from workloads.summaries import FIGURES, GROUP
+from workloads.summaries import FIGURES, GROUP, MEASURED
 from workloads.wire import Delta, Item, PlaceForm, Snapshot
 
-_CLUSTER_ID: Final = OpenApiParameter(
-    "cluster_id", OpenApiTypes.UUID, OpenApiParameter.PATH, description="The cluster."
-)
+if TYPE_CHECKING:
+    from enum import Enum
+
 _WORKLOAD_ID: Final = OpenApiParameter(
-    "id", OpenApiTypes.UUID, OpenApiParameter.PATH, description="The workload."
+    "id", OpenApiTypes.UUID, OpenApiParameter.PATH, description="The id of the workload."
 )
-_INTEGER: Final = {"type": "integer", "format": "int64"}
+_INTEGER: Final = {"type": "integer", "minimum": 0}
+_MEASURED: Final = {"type": ["integer", "null"], "minimum": 0}
+# In the order in which everybody else lists them.
+_ENUMS: Final[dict[str, type[Enum]]] = {"WorkloadKind": WorkloadKind, "HealthStatus": HealthStatus}
 
 
-def _described(form: Any, **items: Any) -> dict[str, Any]:
-    """Return a struct's JSON schema with no references; `items` are those of its raw lists."""
-    (schema,), parts = msgspec.json.schema_components([form], ref_template="{name}")
-    described: dict[str, Any] = _resolved(schema, parts)
+def _described(form: Any, **items: Any) -> Named:
+    """Return a struct's JSON schema; ``items`` are those of its raw lists."""
+    _, parts = msgspec.json.schema_components([form], ref_template="{name}")
+    described: Named = _resolved({"$ref": form.__name__}, parts)
     for name, item in items.items():
         described["properties"][name]["items"] = _described(item)
     return described
@@ -42,7 +56,12 @@ def _resolved(schema: Any, parts: dict[str, Any]) -> Any:
     if not isinstance(schema, dict):
         return schema
     if "$ref" in schema:
-        return _resolved(parts[schema["$ref"]], parts)
+        name = schema["$ref"]
+        if name in _ENUMS:
+            return {"type": "string", "enum": [value.value for value in _ENUMS[name]]}
+        return Named(f"Reported{name}", _resolved(parts[name], parts))
+    if "enum" in schema:
+        return {"type": "string", "enum": schema["enum"]}
     # The patterns are Python's, and \\Z means nothing elsewhere.
     return {
         key: value.replace("\\Z", "$") if key == "pattern" else _resolved(value, parts)
@@ -51,60 +70,85 @@ def _resolved(schema: Any, parts: dict[str, Any]) -> Any:
     }
 
 
-def _object(**properties: Any) -> dict[str, Any]:
-    return {"type": "object", "required": list(properties), "properties": properties}
-
-
-_APPLIED: Final = _object(
-    report=_object(
-        cluster_id={"type": "string", "format": "uuid"},
-        reported_at={"type": "string", "format": "date-time"},
-        created=_INTEGER,
-        updated=_INTEGER,
-        deleted=_INTEGER,
-        unchanged=_INTEGER,
-    )
+_APPLIED: Final = Named(
+    "ReportAnswer",
+    object_of(
+        report=Named(
+            "AppliedReport",
+            object_of(
+                cluster_id={"type": "string", "format": "uuid"},
+                reported_at={"type": "string", "format": "date-time"},
+                **dict.fromkeys(("created", "updated", "deleted", "unchanged"), _INTEGER),
+            ),
+        )
+    ),
 )
-_SUMS: Final = dict.fromkeys(("workloads", "workloads_measured", *FIGURES), _INTEGER)
-_SUMMARY: Final = _object(
-    summary=_object(
-        total=_object(
-            **_SUMS, by_health_status={"type": "object", "additionalProperties": _INTEGER}
-        ),
-        groups={
-            "type": "array",
-            "items": _object(**{name: {"type": "string"} for name in GROUP}, **_SUMS),
-        },
-    )
+_SUMS: Final = {
+    "workloads": _INTEGER,
+    "workloads_measured": _INTEGER,
+    **{name: _MEASURED if name in MEASURED else _INTEGER for name in FIGURES},
+}
+_SUMMARY: Final = Named(
+    "SummaryAnswer",
+    object_of(
+        summary=Named(
+            "Summary",
+            object_of(
+                total=Named(
+                    "SummaryTotal",
+                    object_of(
+                        by_health_status={"type": "object", "additionalProperties": _INTEGER},
+                        **_SUMS,
+                    ),
+                ),
+                groups=list_of(
+                    Named(
+                        "SummaryGroup",
+                        object_of(**{name: {"type": "string"} for name in GROUP}, **_SUMS),
+                    )
+                ),
+            ),
+        )
+    ),
 )
-_CONFLICT: Final = OpenApiResponse(
-    OpenApiTypes.OBJECT, "STALE_REPORT: not newer than the last; CLUSTER_UID_MISMATCH: another's."
-)
-_TOO_LARGE: Final = OpenApiResponse(OpenApiTypes.OBJECT, "Larger than WORKLOADS_MAX_BYTES.")
 
 
-def _report(operation_id: str, form: dict[str, Any]) -> dict[str, Any]:
+def _report(operation_id: str, form: Named, example: Any) -> dict[str, Any]:
+    errors = (
+        BodyIncomplete, InvalidJson, InvalidGzip, InvalidReport, ClusterNotFound,
+        StaleReport, ClusterUidMismatch, BodyTooLarge,
+        UnsupportedMediaType, ContentEncodingUnsupported,
+    )  # fmt: skip
     return {
         "operation_id": operation_id,
-        "parameters": [_CLUSTER_ID],
+        "parameters": [CLUSTER_ID],
         "request": {"application/json": form},
-        "responses": {200: _APPLIED, 409: _CONFLICT, 413: _TOO_LARGE},
+        "responses": {200: OpenApiResponse(_APPLIED, "Applied."), **refusals(*errors)},
+        "examples": [asked(example), answered(samples.APPLIED)],
     }
 
 
 workload_schema = extend_schema_view(
-    retrieve=extend_schema(
+    retrieve=operation(
         operation_id="get_workload",
-        parameters=[_CLUSTER_ID, _WORKLOAD_ID],
-        responses=wrapped("WorkloadAnswer", "workload", WorkloadSerializer),
+        parameters=[CLUSTER_ID, _WORKLOAD_ID],
+        responses={
+            200: wrapped("WorkloadAnswer", "workload", WorkloadSerializer),
+            **refusals(ClusterNotFound),
+        },
+        examples=[answered({"workload": samples.WORKLOAD})],
     )
 )
-summary_schema = extend_schema(
-    operation_id="summarize_workloads", parameters=[_CLUSTER_ID], responses={200: _SUMMARY}
+summary_schema = operation(
+    operation_id="summarize_workloads",
+    parameters=[CLUSTER_ID],
+    responses={200: OpenApiResponse(_SUMMARY, "The sums."), **refusals(ClusterNotFound)},
+    examples=[answered(samples.SUMMARY)],
+    filters=True,
 )
-snapshot_schema = extend_schema(
-    **_report("replace_workloads", _described(Snapshot, workloads=Item))
+snapshot_schema = operation(
+    **_report("replace_workloads", _described(Snapshot, workloads=Item), samples.SNAPSHOT)
 )
-delta_schema = extend_schema(
-    **_report("amend_workloads", _described(Delta, upserts=Item, deletes=PlaceForm))
+delta_schema = operation(
+    **_report("amend_workloads", _described(Delta, upserts=Item, deletes=PlaceForm), samples.DELTA)
 )

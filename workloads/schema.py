@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import (
     OpenApiParameter,
@@ -10,11 +12,14 @@ from drf_spectacular.utils import (
     extend_schema_view,
 )
 
-from apikeys.schema import resource_schema
-from workloads.serializers import ClusterSerializer
+from apikeys.described import list_schema, refusals, resource_schema
+from apikeys.errors import BindingInsufficient
+from workloads import samples
+from workloads.errors import ClusterExists, ClusterNotFound
+from workloads.serializers import ClusterSerializer, WorkloadSerializer
 
-_CLUSTER_ID = OpenApiParameter(
-    "cluster_id", OpenApiTypes.UUID, OpenApiParameter.PATH, description="The cluster."
+CLUSTER_ID: Final = OpenApiParameter(
+    "cluster_id", OpenApiTypes.UUID, OpenApiParameter.PATH, description="The id of the cluster."
 )
 _deletion = extend_schema_view(
     destroy=extend_schema(
@@ -25,10 +30,21 @@ _deletion = extend_schema_view(
 
 def clusters_schema(viewset: type) -> type:
     """Describe the cluster's viewset."""
-    described: type = resource_schema("cluster", ClusterSerializer)(_deletion(viewset))
-    return described
+    described = resource_schema(
+        "cluster",
+        ClusterSerializer,
+        samples.CLUSTER,
+        create=(ClusterExists, BindingInsufficient),
+        change=(ClusterExists,),
+    )
+    return described(_deletion(viewset))
 
 
 workloads_schema = extend_schema_view(
-    list=extend_schema(operation_id="list_workloads", parameters=[_CLUSTER_ID])
+    list=list_schema(
+        "workload",
+        samples.WORKLOAD,
+        parameters=[CLUSTER_ID],
+        responses={200: WorkloadSerializer(many=True), **refusals(ClusterNotFound)},
+    )
 )

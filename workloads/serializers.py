@@ -6,8 +6,9 @@ from django.utils import timezone
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from apikeys.fields import StrictSerializer, TextField, TimestampField
-from workloads.cluster_health import ClusterHealth, cluster_health
+from apikeys.fields import StrictSerializer, TextField, TimestampField, WholeField
+from workloads.cluster_health import HEALTH_STATUSES as CLUSTER_HEALTH_STATUSES
+from workloads.cluster_health import cluster_health
 from workloads.models import (
     DEFAULT_REPORT_INTERVAL,
     HEALTH_STATUSES,
@@ -81,7 +82,7 @@ class ClusterSerializer(StrictSerializer):
     uid = serializers.CharField(
         read_only=True, allow_null=True, help_text="The uid of its kube-system namespace."
     )
-    report_interval_seconds = serializers.IntegerField(
+    report_interval_seconds = WholeField(
         min_value=1,
         max_value=MAX_REPORT_INTERVAL,
         default=DEFAULT_REPORT_INTERVAL,
@@ -102,7 +103,7 @@ class ClusterSerializer(StrictSerializer):
     created_at = TimestampField(read_only=True)
     updated_at = TimestampField(read_only=True)
 
-    @extend_schema_field(serializers.ChoiceField([health.value for health in ClusterHealth]))
+    @extend_schema_field(serializers.ChoiceField(CLUSTER_HEALTH_STATUSES))
     def get_health_status(self, cluster: Cluster) -> str:
         """Judge the cluster as it is now."""
         return cluster_health(cluster, timezone.now()).value

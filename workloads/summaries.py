@@ -21,8 +21,8 @@ FIGURES: Final = (
     "cpu_requests_millicores", "cpu_limits_millicores", "cpu_used_millicores",
     "memory_requests_bytes", "memory_limits_bytes", "memory_used_bytes",
 )  # fmt: skip
-# Null when none of the group is measured.
-_MEASURED: Final = {"cpu_used_millicores", "memory_used_bytes"}
+#: Null when none of the group is measured.
+MEASURED: Final = {"cpu_used_millicores", "memory_used_bytes"}
 
 
 class _WideSum(Sum):
@@ -51,7 +51,7 @@ def summarize(workloads: QuerySet[Workload, Any]) -> dict[str, Any]:
 def _group(row: dict[str, Any]) -> dict[str, Any]:
     counts = {"workloads": row["workloads"], "workloads_measured": row["measured"]}
     sums = {
-        name: int(row[f"sum_{name}"]) if row["measured"] or name not in _MEASURED else None
+        name: int(row[f"sum_{name}"]) if row["measured"] or name not in MEASURED else None
         for name in FIGURES
     }
     return {**{name: row[name] for name in GROUP}, **counts, **sums}
@@ -66,5 +66,5 @@ def _total(groups: Iterable[dict[str, Any]]) -> dict[str, Any]:
         for name in ("workloads", "workloads_measured", *FIGURES):
             total[name] += group[name] or 0
     if not total["workloads_measured"]:
-        total.update(dict.fromkeys(_MEASURED))
+        total.update(dict.fromkeys(MEASURED))
     return total

@@ -4,13 +4,45 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from drf_spectacular.extensions import (
+    OpenApiAuthenticationExtension,
+    OpenApiSerializerFieldExtension,
+)
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
+
+from apikeys.described import answered
+from apikeys.tokens import TokenKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from rest_framework.response import Response
+
 _OPENAPI_METHODS: Final = {"GET", "POST", "PUT", "PATCH", "DELETE"}
+
+_SCHEMES: Final = {
+    "apiKey": {
+        "type": "http",
+        "scheme": "bearer",
+        "bearerFormat": "isk_…",
+        "description": "An API key.",
+    },
+    "accessToken": {
+        "type": "http",
+        "scheme": "bearer",
+        "bearerFormat": "isp_… or iss_…",
+        "description": "A personal or service access token, minted from an API key or issued by an "
+        "operator. Keys and tokens are managed with minted ones only.",
+    },
+    "accessTokenAsPassword": {
+        "type": "http",
+        "scheme": "basic",
+        "description": "An access token as the password, with any user name: Terraform's http "
+        "backend can send nothing else.",
+    },
+}
 
 Endpoint = tuple[str, str, str, "Callable[..., Any]"]
 
@@ -27,19 +59,45 @@ def describable(endpoints: list[Endpoint]) -> list[Endpoint]:
     ]
 
 
-class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call,misc,unused-ignore]
-    """How the bearer token is described."""
+class TokenSchemes(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call,misc,unused-ignore]
+    """How tokens are described, and which of them an operation takes with which scopes."""
 
     target_class = "apikeys.authentication.TokenAuthentication"
-    name = "token"
+    name = list(_SCHEMES)
 
-    def get_security_definition(self, auto_schema: Any) -> dict[str, str]:  # noqa: ARG002 - the extension's signature
-        """Return the OpenAPI security scheme."""
+    def get_security_definition(self, auto_schema: Any) -> list[dict[str, str]]:  # noqa: ARG002 - the extension's signature
+        """Return the OpenAPI security schemes."""
+        return list(_SCHEMES.values())
+
+    def get_security_requirement(self, auto_schema: Any) -> list[dict[str, list[str]]]:
+        """Return the alternatives, each with the scope that the view declares."""
+        view = auto_schema.view
+        door = getattr(view, "action", None) or view.request.method
+        scope = view.required_scopes[door]
+        schemes = []
+        if TokenKind.API_KEY in view.token_kinds:
+            schemes.append("apiKey")
+        schemes.append("accessToken")
+        if getattr(view, "accepts_basic", False):
+            schemes.append("accessTokenAsPassword")
+        return [{scheme: [] if scope is None else [scope.value]} for scheme in schemes]
+
+
+class DescribedSeconds(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call,misc,unused-ignore]
+    """How a length of time is described."""
+
+    target_class = "apikeys.fields.SecondsField"
+
+    def map_serializer_field(self, auto_schema: Any, direction: str) -> dict[str, Any]:  # noqa: ARG002 - the extension's signature
+        """Return the schema of the two forms."""
+        least, most = (
+            int(bound.total_seconds()) for bound in (self.target.minimum, self.target.maximum)
+        )
         return {
-            "type": "http",
-            "scheme": "bearer",
-            "description": "An API key (`isk_`), a personal (`isp_`) or a service (`iss_`) access "
-            "token. On the state backend it may also be the password of HTTP Basic.",
+            "oneOf": [
+                {"type": "string", "pattern": r"^\d{1,9}(\.\d{1,9})?s$"},
+                {"type": "integer", "minimum": least, "maximum": most},
+            ]
         }
 
 
@@ -48,6 +106,26 @@ class SchemaView(SpectacularAPIView):
 
     public = True
     authentication_classes = ()
+    http_method_names = ["get", "head"]
+
+    @extend_schema(
+        operation_id="read_openapi",
+        summary="Read this document",
+        responses={
+            (200, media_type): OpenApiTypes.OBJECT
+            for media_type in (
+                "application/vnd.oai.openapi",
+                "application/yaml",
+                "application/vnd.oai.openapi+json",
+                "application/json",
+            )
+        },
+        examples=[answered({"openapi": "3.1.0", "info": {"title": "…"}, "paths": {}})],
+    )
+    def get(self, *args: Any, **kwargs: Any) -> Response:
+        """Return this document, in YAML or in JSON, as ``Accept`` says."""
+        answer: Response = super().get(*args, **kwargs)  # type: ignore[no-untyped-call]
+        return answer
 
 
 class SwaggerView(SpectacularSwaggerView):
@@ -55,3 +133,15 @@ class SwaggerView(SpectacularSwaggerView):
 
     public = True
     authentication_classes = ()
+    http_method_names = ["get", "head"]
+
+    @extend_schema(
+        operation_id="browse_openapi",
+        summary="Browse this document",
+        responses={(200, "text/html"): OpenApiTypes.STR},
+        examples=[answered("<!DOCTYPE html>…")],
+    )
+    def get(self, *args: Any, **kwargs: Any) -> Response:
+        """Return a page that shows this document and sends requests, made of local files only."""
+        answer: Response = super().get(*args, **kwargs)  # type: ignore[no-untyped-call]
+        return answer

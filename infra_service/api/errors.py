@@ -11,6 +11,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 import structlog
+from django.conf import settings
 from django.core.exceptions import PermissionDenied, RequestDataTooBig
 from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, JsonResponse
@@ -18,6 +19,7 @@ from rest_framework import exceptions
 from rest_framework.renderers import JSONRenderer
 from rest_framework.response import Response
 
+from apikeys.bodies import BodyTooLarge
 from infra_service.api.throttling import wait_after_failure
 
 if TYPE_CHECKING:
@@ -39,10 +41,14 @@ _RPC_STATUS: Final = {
     409: "ABORTED",
     411: "INVALID_ARGUMENT",
     413: "INVALID_ARGUMENT",
+    414: "INVALID_ARGUMENT",
     415: "INVALID_ARGUMENT",
+    417: "INVALID_ARGUMENT",
     423: "FAILED_PRECONDITION",
     429: "RESOURCE_EXHAUSTED",
+    431: "INVALID_ARGUMENT",
     500: "INTERNAL",
+    501: "UNIMPLEMENTED",
     503: "UNAVAILABLE",
 }
 # DRF's own codes that say less than ours.
@@ -53,14 +59,6 @@ _REASONS: Final = {
     "THROTTLED": "RATE_LIMITED",
     "ERROR": "INTERNAL",
 }
-
-
-class RequestTooLarge(exceptions.APIException):
-    """The body is larger than the server takes."""
-
-    status_code = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
-    default_code = "REQUEST_TOO_LARGE"
-    default_detail = "The request body is too large."
 
 
 class DatabaseUnavailable(exceptions.APIException):
@@ -110,7 +108,7 @@ def exception_handler(exc: Exception, context: dict[str, Any]) -> Response | Non
     violations = list(getattr(error, "field_violations", []))
     if isinstance(error, exceptions.ValidationError):
         violations += _violations(error.get_full_details(), "")
-    reason = _reason(error)
+    reason = reason_of(error)
     body = error_body(
         error.status_code,
         reason,
@@ -145,14 +143,20 @@ def _as_api_exception(exc: Exception) -> exceptions.APIException | None:
         case PermissionDenied():
             return exceptions.PermissionDenied()
         case RequestDataTooBig():
-            return RequestTooLarge()
+            return _too_large()
         case OperationalError() | InterfaceError():
             log.warning("database_unavailable", error=type(exc).__name__, exc_info=exc)
             return DatabaseUnavailable()
     return None
 
 
-def _reason(error: exceptions.APIException) -> str:
+def _too_large() -> BodyTooLarge:
+    """Return what Django's ``RequestDataTooBig`` means."""
+    return BodyTooLarge(settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
+
+
+def reason_of(error: exceptions.APIException | type[exceptions.APIException]) -> str:
+    """Return the reason, for programs, of an error or a kind of errors."""
     code = str(error.default_code).upper()
     return _REASONS.get(code, code)
 
@@ -177,20 +181,25 @@ def _violations(details: Any, field: str) -> list[dict[str, str]]:
     return found
 
 
-def _plain(request: HttpRequest, status: HTTPStatus, reason: str, message: str) -> JsonResponse:
+def _plain(
+    request: HttpRequest,
+    status: int,
+    reason: str,
+    message: str,
+    metadata: Mapping[str, str] | None = None,
+) -> JsonResponse:
     request.error_reason = reason  # type: ignore[attr-defined]
     request_id = getattr(request, "request_id", "")
-    return JsonResponse(error_body(status, reason, message, request_id=request_id), status=status)
+    body = error_body(status, reason, message, request_id=request_id, metadata=metadata)
+    return JsonResponse(body, status=status)
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> JsonResponse:
     """Django's handler400: a wrong Host header and the like, before any view."""
     if isinstance(exception, RequestDataTooBig):
+        error = _too_large()
         return _plain(
-            request,
-            HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-            RequestTooLarge.default_code,
-            RequestTooLarge.default_detail,
+            request, error.status_code, reason_of(error), _message(error, []), error.metadata
         )
     return _plain(request, HTTPStatus.BAD_REQUEST, "BAD_REQUEST", "The request is malformed.")
 

@@ -17,19 +17,16 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from django.core import signing
-from django.db.models import F, Q
-from django.db.models.fields.tuple_lookups import Tuple, TupleGreaterThan, TupleLessThan
 from rest_framework.exceptions import APIException
 from rest_framework.pagination import BasePagination
 from rest_framework.response import Response
 
-from infra_service.api.leading import is_selective, ordered, replanned
+from apikeys.errors import InvalidParameter
+from apikeys.keyset import beyond, columns_of, position_of
+from apikeys.leading import is_selective, ordered, replanned
 from infra_service.api.rendering import ListReader
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from django.db.models import QuerySet
     from django.http import QueryDict
     from rest_framework.request import Request
 
@@ -41,17 +38,6 @@ _SALT: Final = "infra_service.page_token"
 _SIZE: Final = "page_size"
 _TOKEN: Final = "page_token"  # noqa: S105 - a parameter's name
 _INTEGER: Final = re.compile(r"-?[0-9]{1,10}", re.ASCII)
-
-
-class InvalidParameter(APIException):
-    """A query parameter that is unknown, given twice or out of range."""
-
-    status_code = 400
-    default_code = "INVALID_FIELDS"
-
-    def __init__(self, field: str, description: str, reason: str) -> None:
-        super().__init__(f"{field}: {description}")
-        self.field_violations = [{"field": field, "description": description, "reason": reason}]
 
 
 class InvalidPageToken(APIException):
@@ -77,17 +63,17 @@ class KeysetPagination(BasePagination):
         Raises:
             InvalidParameter, InvalidPageToken: see there.
         """
-        columns, descending = _key(view.page_key)
+        columns, _descending = columns_of(view.page_key)
         position = self.begin(request, view, len(columns))
         size = self.size
         selective = is_selective(queryset)
         if position is not None:
-            queryset = queryset.filter(_beyond(columns, position, queryset, descending))
+            queryset = queryset.filter(beyond(view.page_key, position, queryset))
         queryset = ordered(queryset, getattr(view, "page_columns", ()), view.page_key)
         reader = ListReader(queryset, view, columns)
         with replanned() if selective else contextlib.nullcontext():
             rows = list(reader.queryset[: size + 1])
-        self._next = self.token(*_values(rows[size - 1], columns)) if len(rows) > size else ""
+        self._next = self.token(*position_of(rows[size - 1], columns)) if len(rows) > size else ""
         self._written = reader.texts(rows[:size]) if reader.written else None
         # Nothing is left for the serializer to do when the database has written the rows.
         return [] if reader.written else rows[:size]
@@ -168,21 +154,11 @@ def _page_size(parameters: QueryDict) -> int:
     return int(text) or DEFAULT_PAGE_SIZE
 
 
-def _key(page_key: Sequence[str]) -> tuple[list[str], bool]:
-    """Return the columns, and whether the order is descending."""
-    return [name.removeprefix("-") for name in page_key], page_key[0].startswith("-")
-
-
 def _scope(path: str, parameters: QueryDict) -> str:
     """Return what a token is good for: the list, its parent and its filter, but not the size."""
     kept = sorted((name, text) for name, text in parameters.items() if name not in (_SIZE, _TOKEN))
     text = repr((path.rstrip("/"), [pair for pair in kept if str(pair[1]).strip()]))
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-
-
-def _values(row: Any, columns: Sequence[str]) -> list[int | str]:
-    values = [row[name] if isinstance(row, dict) else getattr(row, name) for name in columns]
-    return [v if isinstance(v, int | str) else str(v) for v in values]
 
 
 def _position(token: str, scope: str, length: int) -> list[Any]:
@@ -195,21 +171,3 @@ def _position(token: str, scope: str, length: int) -> list[Any]:
         raise InvalidPageToken
     position: list[Any] = rest
     return position
-
-
-def _beyond(
-    columns: Sequence[str],
-    position: Sequence[Any],
-    queryset: QuerySet[Any, Any],
-    descending: bool,  # noqa: FBT001 - an inner helper's flag
-) -> Any:
-    """Return the condition for rows after the position."""
-    values = [
-        queryset.model._meta.get_field(name).to_python(value)
-        for name, value in zip(columns, position, strict=True)
-    ]
-    if len(columns) == 1:
-        return Q((f"{columns[0]}__{'lt' if descending else 'gt'}", values[0]))
-    # One row comparison, which an index serves; the usual OR of ANDs reads all rows before it.
-    compare = TupleLessThan if descending else TupleGreaterThan
-    return compare(Tuple(*map(F, columns)), tuple(values))

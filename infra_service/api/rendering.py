@@ -141,6 +141,11 @@ class RowAsJson(models.Expression):
         super().__init__()
         self.parts = parts
 
+    @functools.cached_property
+    def identity(self) -> tuple[Any, ...]:
+        """What tells it from others: the parts are derived once, and long to compare."""
+        return type(self), id(self.parts)
+
     def as_sql(self, compiler: Any, _connection: Any) -> tuple[str, Any]:
         """Return one CONCAT; what is not there is written as null."""
         annotations = compiler.query.annotations

@@ -40,12 +40,20 @@ def wait_after_failure(request: HttpRequest) -> float | None:
     Only failures are counted and only they are refused: behind one address there may be many, and
     one of them with an expired token must not shut the others out. There is nothing to guess.
     """
-    name = f"address:{_network(request.META.get('REMOTE_ADDR', ''))}"
-    return limiter().seconds_to_wait(name, settings.RATE_LIMIT_FAILURES)
+    return limiter().seconds_to_wait(f"address:{_network(request)}", settings.RATE_LIMIT_FAILURES)
 
 
-def _network(address: str) -> str:
+def wait_before_login(request: HttpRequest) -> float | None:
+    """Count a try to log in with a password; return how long this address should wait, if at all.
+
+    All are counted, and refused before the password is looked at: a password can be guessed.
+    """
+    return limiter().seconds_to_wait(f"login:{_network(request)}", settings.RATE_LIMIT_LOGINS)
+
+
+def _network(request: HttpRequest) -> str:
     """Return the address, or of IPv6 the /64, all of which one host may have."""
+    address: str = request.META.get("REMOTE_ADDR", "")
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:

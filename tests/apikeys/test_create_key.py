@@ -1,6 +1,7 @@
 """POST /v1/api-keys."""
 
 import datetime as dt
+import uuid
 from typing import Any
 
 import pytest
@@ -123,10 +124,21 @@ REFUSED: dict[str, tuple[Any, list[tuple[str, str]]]] = {
         {**GOOD, "binding": {"cluster_id": "x"}},
         [("binding.cluster_id", "INVALID")],
     ),
+    "a cluster without hyphens": (
+        {**GOOD, "binding": {"cluster_id": "0" * 32}},
+        [("binding.cluster_id", "INVALID")],
+    ),
+    "numbers for components": (
+        {**GOOD, "binding": {"component_ids": [0, False]}},
+        [("binding.component_ids.0", "INVALID"), ("binding.component_ids.1", "INVALID")],
+    ),
     "bound both ways": (
         {
             **GOOD,
-            "binding": {"cluster_id": "0" * 32, "component_ids": ["0" * 32]},
+            "binding": {
+                "cluster_id": str(uuid.UUID(int=0)),
+                "component_ids": [str(uuid.UUID(int=1))],
+            },
         },
         [("binding.cluster_id", "BOTH")],
     ),

@@ -1,7 +1,8 @@
 """Pushes against what they cannot do without: ``python -m tests.bench.push`` (on PostgreSQL).
 
 A push of 100 KB, as a whole request, beside a committed insert of the same bytes by psycopg; a push
-of 10 MB, inside the request (the access event's duration), beside the MD5 of the same bytes.
+of 10 MB, inside the request (the access event's duration), beside the MD5 of the same bytes; and
+the memory that a worker gains at most by a push of 64 MiB, beside the body.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ import statistics
 import time
 import uuid
 from collections.abc import Callable
+from pathlib import Path
 
 import psycopg
 
+from tests.bench.figures import Figure, publish
 from tests.server import LiveServer, live_server
 
 ROUNDS = 60
@@ -60,45 +63,83 @@ def durations(server: LiveServer, since: int) -> list[float]:
     return [event["duration_ms"] for event in events if event.get("method") == "POST"]
 
 
+def peak_bytes(server: LiveServer) -> int:
+    """Return the most memory that the server's one worker has held."""
+    (worker,) = server.workers()
+    status = Path(f"/proc/{worker}/status").read_text()
+    return int(status.split("VmHWM:")[1].split()[0]) * 1024
+
+
+class Client:
+    """One kept connection that pushes to one state."""
+
+    def __init__(self, server: LiveServer) -> None:
+        self.connection = http.client.HTTPConnection("127.0.0.1", server.port)
+        token = server.token("state:read", "state:write")
+        self.headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        self.path = f"/api/v1/state/{uuid.uuid4()}/env/{uuid.uuid4()}"
+
+    def push(self, body: bytes) -> None:
+        self.connection.request("POST", self.path, body, self.headers)
+        response = self.connection.getresponse()
+        response.read()
+        assert response.status == 200, response.status
+
+
+def small_pushes(server: LiveServer, client: Client) -> Figure:
+    bodies = [state(100_000, serial) for serial in range(1, ROUNDS + 6)]
+    whole = milliseconds(lambda n: client.push(bodies[n]), ROUNDS)
+    with psycopg.connect(server.environment["DATABASE_URL"], autocommit=True) as database:
+        database.execute("CREATE TABLE bench (id uuid PRIMARY KEY, body bytea)")
+        insert = milliseconds(
+            lambda n: database.execute(
+                "INSERT INTO bench VALUES (%s, %b)", (uuid.uuid4(), bodies[n])
+            ),
+            ROUNDS,
+        )
+    peer = "committed insert of the same bytes by psycopg"
+    work = "push of 100 KB, whole request"
+    return Figure(work=work, ours=whole, peer=insert, peer_name=peer, unit="ms", at_most=3)
+
+
+def large_pushes(server: LiveServer, client: Client) -> Figure:
+    rounds = 10
+    bodies = [state(10_000_000, serial) for serial in range(1001, 1001 + rounds + 5)]
+    since = server.log.stat().st_size
+    for body in bodies:
+        client.push(body)
+    inside = statistics.median(durations(server, since)[5:])
+    digest = milliseconds(lambda n: hashlib.md5(bodies[n], usedforsecurity=False).digest(), rounds)
+    work = f"push of {len(bodies[0]) / 1e6:.0f} MB, inside the request"
+    peer = "MD5 of the same bytes"
+    return Figure(work=work, ours=inside, peer=digest, peer_name=peer, unit="ms", at_most=3)
+
+
+def memory() -> Figure:
+    limit = 64 * 1024 * 1024
+    body = state(limit * 4 // 5, 1)
+    body += b" " * (limit - len(body))
+    with live_server(WEB_WORKERS="1") as server:
+        client = Client(server)
+        client.push(state(1000, 0))
+        before = peak_bytes(server)
+        client.push(body)
+        gained = peak_bytes(server) - before
+    return Figure(
+        work="memory of a push of 64 MiB",
+        ours=gained / 1e6,
+        peer=len(body) / 1e6,
+        peer_name="the body",
+        unit="MB",
+        at_most=4,
+    )
+
+
 def main() -> None:
     with live_server() as server:
-        token = server.token("state:read", "state:write", "state:admin")
-        connection = http.client.HTTPConnection("127.0.0.1", server.port)
-        path = f"/api/v1/state/{uuid.uuid4()}/env/{uuid.uuid4()}"
-
-        def push(body: bytes) -> None:
-            headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
-            connection.request("POST", path, body, headers)
-            response = connection.getresponse()
-            response.read()
-            assert response.status == 200, response.status
-
-        small = [state(100_000, serial) for serial in range(1, ROUNDS + 6)]
-        whole = milliseconds(lambda n: push(small[n]), ROUNDS)
-        with psycopg.connect(server.environment["DATABASE_URL"], autocommit=True) as database:
-            database.execute("CREATE TABLE bench (id uuid PRIMARY KEY, body bytea)")
-            insert = milliseconds(
-                lambda n: database.execute(
-                    "INSERT INTO bench VALUES (%s, %b)", (uuid.uuid4(), small[n])
-                ),
-                ROUNDS,
-            )
-        print(f"push of 100 KB           {whole:8.2f} ms")
-        print(f"committed insert         {insert:8.2f} ms")
-        print(f"ratio                    {whole / insert:8.2f}   (target: at most 3)")
-
-        rounds = 10
-        large = [state(10_000_000, serial) for serial in range(1001, 1001 + rounds + 5)]
-        since = server.log.stat().st_size
-        for body in large:
-            push(body)
-        inside = statistics.median(durations(server, since)[5:])
-        digest = milliseconds(
-            lambda n: hashlib.md5(large[n], usedforsecurity=False).digest(), rounds
-        )
-        print(f"push of {len(large[0]) / 1e6:4.1f} MB, inside  {inside:8.2f} ms")
-        print(f"MD5 of the same          {digest:8.2f} ms")
-        print(f"ratio                    {inside / digest:8.2f}   (target: at most 3)")
+        client = Client(server)
+        publish(small_pushes(server, client), large_pushes(server, client))
+    publish(memory())
 
 
 if __name__ == "__main__":

@@ -12,6 +12,10 @@ _STATUS = {
     405: "UNIMPLEMENTED",
     406: "INVALID_ARGUMENT",
     413: "INVALID_ARGUMENT",
+    414: "INVALID_ARGUMENT",
+    417: "INVALID_ARGUMENT",
+    431: "INVALID_ARGUMENT",
+    501: "UNIMPLEMENTED",
 }
 _TYPE = "type.googleapis.com/google.rpc."
 

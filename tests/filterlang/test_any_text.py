@@ -72,7 +72,7 @@ def verdict(text):
     return None
 
 
-@settings(deadline=None, max_examples=500)
+@settings(max_examples=500)
 @given(characters | soups | broken())
 def test_an_answer_or_a_refusal(text):
     if error := verdict(text):

@@ -71,6 +71,7 @@ def test_one_filter_only():
 def test_the_openapi_parameter():
     (parameter,) = FilterLanguageBackend().get_schema_operation_parameters(VIEW)
     description = parameter.pop("description")
+    fields = parameter.pop("x-filter-fields")
     assert parameter == {
         "name": "filter",
         "in": "query",
@@ -103,10 +104,21 @@ def test_the_openapi_parameter():
             "`ENDS_WITH` `EXISTS` `IS NULL` `IS NOT NULL` |"
         ),
     ]
+    assert list(fields) == [
+        "id", "name", "note", "kind", "health_status", "size_bytes", "created_at", "locked",
+        "paused", "serial_number", "labels['<key>']",
+    ]  # fmt: skip
+    assert fields["kind"] == {
+        "type": "enum",
+        "operators": ["=", "!=", "IN", "NOT IN"],
+        "values": ["Deployment", "StatefulSet", "DaemonSet"],
+    }
+    assert fields["locked"] == {"type": "boolean", "operators": ["=", "!="]}
 
 
 def test_spectacular_finds_the_parameter():
     class View(ListAPIView):
+        public = True
         queryset = Row.objects.all()
         serializer_class = Serializer
         filter_backends = (FilterLanguageBackend,)

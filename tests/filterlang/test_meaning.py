@@ -11,7 +11,6 @@ from tests.filterlang.rows import Row, RowFilters
 from tests.filterlang.values import rows as any_row
 
 in_the_database = settings(
-    deadline=None,
     max_examples=60,
     # Without shrinking, which takes minutes here; a failure names its text.
     phases=[Phase.explicit, Phase.reuse, Phase.generate],

@@ -12,7 +12,7 @@ from rest_framework.response import Response
 
 from infra_service.api import errors
 from infra_service.api.errors import exception_handler
-from tests.conftest import error_reason
+from tests.conftest import ClientWith, error_reason
 
 
 @pytest.fixture
@@ -31,6 +31,20 @@ def answer(request: HttpRequest, exception: Exception) -> Response:
     response = exception_handler(exception, {"request": SimpleNamespace(_request=request)})
     assert response is not None
     return response
+
+
+PATHS = ["/healthz", "/readyz", "/api/schema", "/api/docs"]
+OF_TOKENS = ["/v1/whoami", "/api/v1/states", "/api/v1/audit-events", "/api/v1/clusters/x/workloads"]
+
+
+@pytest.mark.parametrize("path", PATHS + OF_TOKENS)
+def test_no_path_takes_options(client_with: ClientWith, path: str) -> None:
+    client = client_with("audit:read", "cluster:read")
+
+    response = client.options(path)
+
+    assert (response.status_code, error_reason(response)) == (405, "METHOD_NOT_ALLOWED")
+    assert "OPTIONS" not in response["Allow"]
 
 
 @pytest.mark.parametrize("path", ["/", "/nothing", "/api/v1/nothing/", "/v1", "/%00", "/api/v1//"])

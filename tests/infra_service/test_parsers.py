@@ -87,6 +87,8 @@ def test_too_large(owner: KeyOwner, settings: Any) -> None:
     response = owner.send("POST", PATH, b'"' + b"x" * settings.DATA_UPLOAD_MAX_MEMORY_SIZE + b'"')
 
     assert (response.status_code, error_reason(response)) == (413, "REQUEST_TOO_LARGE")
+    info = response.json()["error"]["details"][0]
+    assert info["metadata"] == {"limit_bytes": str(settings.DATA_UPLOAD_MAX_MEMORY_SIZE)}
 
 
 def test_very_many_unknown_fields_are_answered_shortly(owner: KeyOwner) -> None:

@@ -68,6 +68,8 @@ def test_what_is_not_locked_stays(admin: Backend) -> None:
         ({"reason": 5}, "reason", "INVALID"),
         ({"reason": "x" * 1001}, "reason", "MAX_LENGTH"),
         ({"reason": "x", "lock_id": "y"}, "lock_id", "INVALID"),
+        ({"reason": "x", "lock_id": False}, "lock_id", "INVALID"),
+        ({"reason": "x", "lock_id": 0}, "lock_id", "INVALID"),
         ({"reason": "x", "force": True}, "force", "UNKNOWN_FIELD"),
     ],
 )

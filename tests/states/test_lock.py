@@ -164,6 +164,8 @@ BAD_LOCK_INFO: dict[str, str | bytes] = {
     "number who": json.dumps({**lock_info(OTHER), "Who": 5}),
     "NUL": json.dumps(lock_info(OTHER, Who="a\0b")),
     "no time": json.dumps(lock_info(OTHER, Created="yesterday")),
+    "no such day": json.dumps(lock_info(OTHER, Created="2026-02-30T06:50:11Z")),
+    "no such hour": json.dumps(lock_info(OTHER, Created="2026-02-28T25:50:11Z")),
     "no offset": json.dumps(lock_info(OTHER, Created="2026-11-21T06:50:11")),
     "nested": '{"ID":' + "[" * 30_000,
     "lone surrogate": json.dumps(lock_info(OTHER, Who="\ud800")),

@@ -122,5 +122,5 @@ def test_lists_of_versions_read_no_documents(state: State) -> None:
 def test_names_for_people(state: State) -> None:
     assert str(Application(name="shop")) == "shop"
     assert str(state.component) == str(state.component.pk)
-    assert str(state) == f"{state.component_id}/{state.environment_id}"
+    assert str(state) == f"{state.component_id} in {state.environment_id}"
     assert str(version(state)) == f"{state.pk} #1"

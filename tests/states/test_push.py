@@ -288,6 +288,23 @@ def test_an_id_that_is_no_uuid(backend: Backend, lock: str) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("query", ["force=1", "force=True", "force=", "force=true&force=true"])
+def test_force_is_true_or_false(backend: Backend, query: str) -> None:
+    response = backend.push(document(), f"?{query}")
+
+    assert (response.status_code, error_reason(response)) == (400, "INVALID_FIELDS")
+    assert response.json()["error"]["details"][1]["field_violations"][0]["field"] == "force"
+
+
+def test_an_id_that_is_given_twice(backend: Backend) -> None:
+    response = backend.push(document(), f"?ID={uuid.uuid4()}&ID={uuid.uuid4()}")
+
+    assert (response.status_code, error_reason(response)) == (400, "INVALID_FIELDS")
+    assert response.json()["error"]["details"][1]["field_violations"] == [
+        {"field": "ID", "description": "given more than once", "reason": "INVALID_FORMAT"}
+    ]
+
+
 @pytest.mark.parametrize("field", ["component_id", "environment_id"])
 def test_a_path_that_is_no_uuid(backend: Backend, field: str) -> None:
     setattr(backend, field, "main")

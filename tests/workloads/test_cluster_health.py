@@ -10,14 +10,14 @@ from django.utils import timezone
 
 from tests.conftest import ClientWith
 from tests.workloads.records import apply, record, report
-from workloads.cluster_health import cluster_health
+from workloads.cluster_health import ClusterHealth, cluster_health, is_in_health
 from workloads.kubernetes.health import HealthStatus
 from workloads.models import Cluster
 
 NOW = dt.datetime(2026, 11, 21, 12, tzinfo=dt.UTC)
 
 
-@pytest.mark.parametrize(("age", "counts", "expected"), [
+JUDGED = pytest.mark.parametrize(("age", "counts", "expected"), [
     (None, {}, "PENDING"),
     (0, {}, "HEALTHY"),
     (0, {"workloads_healthy": 3, "workloads_unspecified": 1}, "HEALTHY"),
@@ -27,11 +27,27 @@ NOW = dt.datetime(2026, 11, 21, 12, tzinfo=dt.UTC)
     (180.001, {"workloads_error": 1}, "UNREACHABLE"),
     (-60, {}, "HEALTHY"),
 ])  # fmt: skip
+
+
+@JUDGED
 def test_health(age: float | None, counts: dict[str, int], expected: str) -> None:
     received = None if age is None else NOW - dt.timedelta(seconds=age)
     cluster = Cluster(name="c", report_interval_seconds=60, last_received_at=received, **counts)
 
     assert cluster_health(cluster, NOW) == expected
+
+
+@JUDGED
+@pytest.mark.django_db
+def test_the_condition_finds_what_is_judged_so(
+    age: float | None, counts: dict[str, int], expected: str
+) -> None:
+    received = None if age is None else NOW - dt.timedelta(seconds=age)
+    times = dict.fromkeys(("last_report_at", "last_received_at"), received)
+    Cluster.objects.create(name="c", report_interval_seconds=60, **times, **counts)
+
+    found = [h for h in ClusterHealth if Cluster.objects.filter(is_in_health(h, NOW)).exists()]
+    assert found == [expected]
 
 
 def shown(client_with: ClientWith, cluster: Cluster) -> dict[str, Any]:

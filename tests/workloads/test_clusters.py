@@ -90,6 +90,9 @@ def test_a_name_is_taken(admin: ApiClient, cluster: Cluster) -> None:
         ({"name": "x", "report_interval_seconds": 0}, "MIN_VALUE"),
         ({"name": "x", "report_interval_seconds": 86401}, "MAX_VALUE"),
         ({"name": "x", "report_interval_seconds": "often"}, "INVALID"),
+        ({"name": "x", "report_interval_seconds": "60"}, "INVALID"),
+        ({"name": "x", "report_interval_seconds": True}, "INVALID"),
+        ({"name": "x", "report_interval_seconds": 1.5}, "INVALID"),
     ],
 )
 def test_what_is_refused(admin: ApiClient, fields: dict[str, Any], reason: str) -> None:

@@ -11,6 +11,7 @@ import secrets
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ import pytest
 from kubernetes import client as kubernetes_client
 from kubernetes import config as kubernetes_config
 
-from tests.apiserver import DEPLOYMENTS, ReplayServer, event, lines
+from tests.apiserver import DEPLOYMENTS, METRICS, Fault, ReplayServer, event, lines
 from tests.server import ROOT, LiveServer
 from tests.workloads.kubernetes.test_recorded import EXPECTED
 
@@ -194,6 +195,48 @@ def test_a_watch_ends_when_it_is_another_cluster(target: Target) -> None:
         "PATCH", path, body.encode(), token=target.token, headers=headers
     )
     assert (answer.status, answer.reason) == (409, "CLUSTER_UID_MISMATCH")
+
+
+@pytest.mark.parametrize("options", [("--once",), ("--watch",)])
+@pytest.mark.parametrize("silent", [DEPLOYMENTS, METRICS])
+def test_a_silent_server_does_not_keep_it(
+    target: Target, options: tuple[str, ...], silent: str
+) -> None:
+    if target.api is None:
+        pytest.skip("a real cluster answers")
+    api, asked = target.api, threading.Event()
+
+    def hang(path: str, _query: dict[str, str]) -> None:
+        if path.startswith(silent):
+            asked.set()
+            api.hang_up.wait(60)
+
+    api.before_answer = hang
+    running = target.start(*options)
+    assert asked.wait(30)
+    started = time.monotonic()
+    running.send_signal(signal.SIGTERM)
+    _out, err = running.communicate(timeout=30)
+
+    assert time.monotonic() - started < 5
+    assert (running.returncode, b"Traceback" in err) == (int("--once" in options), False)
+    assert target.workloads() == []
+
+
+def test_half_an_answer_does_not_keep_it(target: Target) -> None:
+    if target.api is None:
+        pytest.skip("a real cluster answers")
+    half = json.dumps({"metadata": {}, "items": []}).encode()
+    target.api.faults[DEPLOYMENTS].append(Fault(200, half, cut=10, hold=True))
+    running = target.start("--once")
+    wait_until(lambda: target.api and target.api.asked(DEPLOYMENTS))
+    time.sleep(0.5)  # the half has arrived
+    started = time.monotonic()
+    running.send_signal(signal.SIGTERM)
+    _out, err = running.communicate(timeout=30)
+
+    assert time.monotonic() - started < 5
+    assert (running.returncode, b"Traceback" in err) == (1, False)
 
 
 def test_a_watch_that_cannot_go_on_says_why(target: Target) -> None:

@@ -11,12 +11,13 @@ import contextlib
 import random
 import threading
 from http import HTTPStatus
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
 import msgspec
 
-from workloads.collector.errors import ExpiredError, RefusedError, UnreachableError
+from workloads.collector.errors import ClosedError, ExpiredError, RefusedError, UnreachableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -31,6 +32,8 @@ _READ_TIMEOUT: Final = 60.0
 # A watch is quiet for a minute at most: there is a bookmark. Longer silence is a dead connection.
 _WATCH_SILENCE: Final = 90.0
 _WATCH_SECONDS: Final = (240, 300)
+# A server that wishes for more is asked again all the same.
+_LONGEST_WISH: Final = 300
 # What is read of an answer that is only an error's.
 _ERROR_BYTES: Final = 64 * 1024
 _BLOCK: Final = 64 * 1024
@@ -89,6 +92,7 @@ class ClusterClient:
         self._failures: tuple[type[Exception], ...] = (*failures, OSError)
         self._host: str = api.configuration.host.rstrip("/")
         self._open: set[Any] = set()
+        self._waiting: set[SimpleQueue[Any]] = set()
         # A signal may ask to close while this thread holds it.
         self._lock = threading.RLock()
         self._closed = False
@@ -151,6 +155,8 @@ class ClusterClient:
             for response in self._open:
                 with contextlib.suppress(OSError, RuntimeError, ValueError):
                     response.shutdown()
+            for answers in self._waiting:
+                answers.put(OSError("closed"))
 
     def _events(self, response: Any) -> Iterator[tuple[str, JsonObject]]:
         rest = b""
@@ -175,27 +181,56 @@ class ClusterClient:
         url = f"{self._host}{path}" + (f"?{urlencode(parameters)}" if parameters else "")
         response = None
         try:
-            # Renews tokens that expire, of a service account or of an exec plugin.
-            self._api.update_params_for_auth(headers, [], ["BearerToken"], path, "GET", None)
-            answer = self._api.call_api(
-                "GET", url, headers, _request_timeout=(_CONNECT_TIMEOUT, read_timeout)
-            )
-            response = answer.response
-            self._register(response)
+            response = self._ask(path, url, headers, read_timeout)
             if response.status != HTTPStatus.OK:
                 raise self._refused(response)
             yield response
         except self._failures as error:
+            if self._closed:
+                raise ClosedError(f"{path}: stopped before it was read") from error
             raise UnreachableError(f"{path}: {type(error).__name__}: {error}") from error
         finally:
             if response is not None:
                 self._forget(response)
 
-    def _register(self, response: Any) -> None:
+    def _ask(self, path: str, url: str, headers: dict[str, str], read_timeout: float) -> Any:
+        """Return the answer as soon as it begins, or fail as soon as the client is closed.
+
+        A thread of its own waits for it, since nothing else ends a plugin that is run for a token,
+        the look-up of a name, or a connection that is being made.
+        """
+        answers: SimpleQueue[Any] = SimpleQueue()
+
+        def ask() -> None:
+            try:
+                # Renews tokens that expire, of a service account or of an exec plugin.
+                self._api.update_params_for_auth(headers, [], ["BearerToken"], path, "GET", None)
+                timeouts = _CONNECT_TIMEOUT, read_timeout
+                answer = self._api.call_api("GET", url, headers, _request_timeout=timeouts)
+            except BaseException as error:  # noqa: BLE001 - it is raised where it is waited for
+                answers.put(error)
+            else:
+                self._give(answers, answer.response)
+
         with self._lock:
             if self._closed:
                 raise OSError("closed")
-            self._open.add(response)
+            self._waiting.add(answers)
+        threading.Thread(target=ask, name=f"ask-{path}", daemon=True).start()
+        found = answers.get()
+        with self._lock:
+            self._waiting.discard(answers)
+        if isinstance(found, BaseException):
+            raise found
+        return found
+
+    def _give(self, answers: SimpleQueue[Any], response: Any) -> None:
+        with self._lock:
+            if self._closed:  # and whoever waited was told so
+                response.close()
+            else:
+                self._open.add(response)
+                answers.put(response)
 
     def _forget(self, response: Any) -> None:
         with self._lock:
@@ -212,7 +247,8 @@ class ClusterClient:
             status = {"message": body.decode("utf-8", "replace").strip()}
         wish = response.headers.get("Retry-After", "")
         status = {**status, "code": response.status}
-        return _refusal(status, float(wish) if wish.isdecimal() else 0.0)
+        seconds = min(int(wish[:9]), _LONGEST_WISH) if wish.isdecimal() else 0
+        return _refusal(status, float(seconds))
 
     @staticmethod
     def _decode(body: bytes, form: Any) -> Any:

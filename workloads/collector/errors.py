@@ -13,6 +13,10 @@ class UnreachableError(KubernetesError):
     """No answer, or one that broke off or is no JSON."""
 
 
+class ClosedError(UnreachableError):
+    """The client was closed meanwhile: whoever asked is to end, too."""
+
+
 class RefusedError(KubernetesError):
     """An answer other than 200, or an error within a watch."""
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from workloads.collector.client import Resource
-from workloads.collector.errors import KubernetesError, RefusedError
+from workloads.collector.errors import ClosedError, KubernetesError, RefusedError
 from workloads.kubernetes.reduce import reduce_pod_metrics
 
 if TYPE_CHECKING:
@@ -59,6 +59,8 @@ class PodUsage:
         try:
             page = self._client.whole(resource)
             return dict(filter(None, map(reduce_pod_metrics, page.objects())))
+        except ClosedError:
+            raise
         except KubernetesError as error:
             self.lost = True
             status = error.status if isinstance(error, RefusedError) else None

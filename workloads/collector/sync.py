@@ -150,7 +150,8 @@ class Collector:
                 # What the report held is no longer marked as changed: only a snapshot has it all.
                 next_snapshot = 0.0
                 pause = backoff.next_pause()
-                log.warning("report_failed", error=f"{type(error).__name__}: {error}")
+                if not stop.is_set():
+                    log.warning("report_failed", error=f"{type(error).__name__}: {error}")
                 if isinstance(error, DatabaseFault):
                     _drop_connection()
             stop.wait(pause)

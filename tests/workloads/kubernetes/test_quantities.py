@@ -2,7 +2,7 @@ import re
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from workloads.kubernetes.quantities import (
@@ -59,14 +59,12 @@ def away_from_zero(value: Fraction) -> int:
     return int(whole if value >= 0 else -whole)
 
 
-@settings(deadline=None)
 @given(signs, numbers, st.one_of(st.sampled_from(sorted(SUFFIXES)), exponents))
 def test_agrees_with_fractions(sign: str, number: str, suffix: str) -> None:
     value = exact(sign, number, suffix)
     assert parse_quantity(sign + number + suffix) == away_from_zero(value * NANOS)
 
 
-@settings(deadline=None)
 @given(st.text("0123456789.eEinumkKMGTP+-_aNf ", max_size=8))
 def test_takes_nothing_but_the_form(text: str) -> None:
     form = re.fullmatch(
@@ -152,7 +150,6 @@ def test_rounds_up_to_bytes(nanos: int, whole: int) -> None:
     assert to_bytes(nanos) == whole
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(0, 10**12), max_size=20))
 def test_a_sum_is_rounded_once(amounts: list[int]) -> None:
     total = sum(parse_quantity(f"{amount}n") for amount in amounts)

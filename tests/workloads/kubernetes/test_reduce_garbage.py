@@ -1,7 +1,7 @@
 import json
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from workloads.kubernetes.facts import WorkloadKind
@@ -66,7 +66,6 @@ def spoiled(data: st.DataObject, whole: str) -> dict[str, Any]:
     return raw
 
 
-@settings(deadline=None)
 @given(st.data())
 def test_garbage_costs_no_more_than_itself(data: st.DataObject) -> None:
     raw = spoiled(data, WHOLE_POD)

@@ -4,7 +4,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from workloads.kubernetes.facts import PodResources
@@ -102,7 +102,6 @@ def test_each_resource_is_taken_by_itself() -> None:
     )
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.integers(0, 9), max_size=3),
     st.lists(st.tuples(st.booleans(), st.integers(0, 9)), max_size=5),

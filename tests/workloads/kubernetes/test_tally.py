@@ -2,7 +2,7 @@ import random
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from workloads.kubernetes.facts import ContainerFacts, PodFacts, PodKey, PodResources, Usage
@@ -38,7 +38,6 @@ def pod(name: str = "a", **facts: Any) -> PodFacts:
     return PodFacts(PodKey("demo", name), "owner", **facts)
 
 
-@settings(deadline=None)
 @given(st.lists(st.lists(pod_facts, max_size=4), max_size=4), st.randoms(use_true_random=False))
 def test_neither_order_nor_grouping_matters(
     groups: list[list[PodFacts]], shuffle: random.Random

@@ -7,7 +7,7 @@ import pytest
 from django.db import connection
 from django.db.models import F, Q
 
-from infra_service.api.leading import is_selective, ordered, replanned
+from apikeys.leading import is_selective, ordered, replanned
 from states.models import State
 
 VALUE = uuid.UUID(int=7)
@@ -48,6 +48,14 @@ def test_a_fixed_column_leads(condition: Q, order: str) -> None:
     assert found == order
     assert ("= ANY (ARRAY[" in where) is (order != BY_ID)
     assert str(queryset.query) == before
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="about PostgreSQL's planner")
+def test_a_column_with_a_minus_is_read_downwards() -> None:
+    found = ordered(State.objects.filter(serial=3), ("-serial",), ("-id",))
+
+    order = str(found.query).partition(" ORDER BY ")[2]
+    assert order.replace('"states_state".', "") == '"serial" DESC, "id" DESC'
 
 
 @pytest.mark.django_db

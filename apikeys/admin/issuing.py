@@ -1,0 +1,120 @@
+"""The forms that issue keys and tokens; what is right is decided as for the API."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from typing import Any, Final
+
+from django import forms
+from django.utils import timezone
+
+from apikeys.grants import EVERYWHERE
+from apikeys.models import AccessToken, User
+from apikeys.scopes import Scope
+from apikeys.serializers import CredentialSerializer
+
+_LIFETIME: Final = dt.timedelta(days=90)
+_MOMENT: Final = "%Y-%m-%dT%H:%M"
+# Where the serializer speaks of a field that the form calls otherwise.
+_FORM_FIELDS: Final = {"binding": "cluster_id"}
+
+
+def _in_ninety_days() -> dt.datetime:
+    return timezone.now() + _LIFETIME
+
+
+class CredentialForm(forms.Form):
+    """A new API key."""
+
+    required_css_class = "required"
+
+    owner = forms.CharField(max_length=150, help_text="The user name of an active user.")
+    name = forms.CharField(max_length=200, help_text="What it is for.")
+    scopes = forms.MultipleChoiceField(
+        choices=[(s.value, f"{s.value} – {s.label}") for s in Scope],  # noqa: RUF001 - a dash
+        widget=forms.CheckboxSelectMultiple,
+    )
+    expires_at = forms.DateTimeField(
+        label="Expires",
+        required=False,
+        initial=_in_ninety_days,
+        input_formats=[_MOMENT, f"{_MOMENT}:%S"],
+        widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format=_MOMENT),
+        help_text="UTC; never when left empty.",
+    )
+    cluster_id = forms.CharField(
+        label="Only in the cluster", required=False, help_text="An id. Everywhere when left empty."
+    )
+    component_ids = forms.CharField(
+        label="Only for the components",
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 2}),
+        help_text="Ids, separated by spaces or lines. All when left empty.",
+    )
+    environment_ids = forms.CharField(
+        label="Only for the environments",
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 2}),
+        help_text="Ids, separated by spaces or lines. All when left empty.",
+    )
+
+    def clean_owner(self) -> User:
+        """Return the active user of this name."""
+        name = self.cleaned_data["owner"]
+        user = User.objects.filter(username=name, is_active=True).first()
+        if user is None:
+            raise forms.ValidationError("There is no active user of this name.")
+        return user
+
+    def clean(self) -> dict[str, Any]:
+        """Return ``user`` and the fields as the actions take them."""
+        given = self.cleaned_data
+        if self.errors:
+            return given
+        moment: dt.datetime | None = given["expires_at"]
+        binding = {
+            "cluster_id": given["cluster_id"] or None,
+            "component_ids": _words(given["component_ids"]),
+            "environment_ids": _words(given["environment_ids"]),
+        }
+        serializer = CredentialSerializer(
+            data={
+                "name": given["name"],
+                "scopes": given["scopes"],
+                "expires_at": None if moment is None else moment.isoformat(),
+                "binding": binding if any(binding.values()) else None,
+            }
+        )
+        if not serializer.is_valid():
+            self._tell(serializer.errors)
+            return given
+        kind = {"kind": given["kind"]} if "kind" in given else {}
+        defaults = {"expires_at": None, "binding": EVERYWHERE}
+        return {"user": given["owner"], **kind, **defaults, **serializer.validated_data}
+
+    def _tell(self, errors: Any, field: str | None = None) -> None:
+        """Show the serializer's errors beside the fields of the form."""
+        if isinstance(errors, dict):
+            for name, inner in errors.items():
+                known = name if name in self.fields else _FORM_FIELDS.get(name, field)
+                self._tell(inner, known)
+        elif isinstance(errors, list):
+            for error in errors:
+                self.add_error(field, str(error))
+
+
+class AccessTokenForm(CredentialForm):
+    """A new access token."""
+
+    kind = forms.ChoiceField(
+        choices=AccessToken.Kind.choices,
+        initial=AccessToken.Kind.PERSONAL,
+        widget=forms.RadioSelect,
+        help_text="Whom it stands for: a person, or a service.",
+    )
+    field_order = ("owner", "kind")
+
+
+def _words(text: str) -> list[str] | None:
+    return re.split(r"[\s,]+", text.strip()) if text.strip() else None

@@ -1,0 +1,180 @@
+"""The words in which the apps describe their endpoints in OpenAPI; infra_service.api reads them.
+
+A view is described by what it declares anyway (scopes, kinds of token, serializers, ``not_found``).
+What cannot be seen from there is said with these: the errors of a method, an example of its request
+and of its answer, and JSON schemas that are to have a name.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from drf_spectacular.utils import (
+    OpenApiExample,
+    OpenApiParameter,
+    OpenApiResponse,
+    extend_schema,
+    extend_schema_field,
+    extend_schema_view,
+    inline_serializer,
+)
+from rest_framework import serializers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from rest_framework.exceptions import APIException
+
+    Errors = Iterable[type[APIException]]
+
+
+class Named(dict[str, Any]):
+    """A JSON schema that becomes the component of this name, wherever it stands."""
+
+    def __init__(self, name: str, schema: Mapping[str, Any]) -> None:
+        super().__init__(schema)
+        self.name = name
+
+
+class Page(Named):
+    """The schema of an answer with a part of a list, for an endpoint that is no list of rows."""
+
+    def __init__(self, name: str, **properties: Any) -> None:
+        token = {"type": "string", "description": "Of the next page; empty on the last one."}
+        super().__init__(name, object_of(**properties, next_page_token=token))
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """The errors behind one status, and the schema of the fields that stand beside ``error``."""
+
+    errors: tuple[type[APIException], ...]
+    beside: Named | None = None
+
+
+def refusals(*errors: type[APIException], beside: Named | None = None) -> dict[int, Refusal]:
+    """Return these errors by status, to stand among the ``responses``."""
+    by_status: dict[int, list[type[APIException]]] = {}
+    for error in errors:
+        by_status.setdefault(int(error.status_code), []).append(error)
+    return {status: Refusal(tuple(of), beside) for status, of in by_status.items()}
+
+
+def asked(value: Any) -> OpenApiExample:
+    """Return the example of a request's body."""
+    return OpenApiExample("Request", value, request_only=True)
+
+
+def answered(value: Any) -> OpenApiExample:
+    """Return the example of an answer, as a whole."""
+    return OpenApiExample("Answer", value, response_only=True)
+
+
+def needs(*scopes: str, of: str) -> Any:
+    """Return the security of a method that demands more than its view declares."""
+    return [{of: list(scopes)}]
+
+
+#: What no cache may keep.
+NO_STORE: Final = OpenApiParameter(
+    "Cache-Control",
+    {"type": "string", "const": "no-store"},
+    OpenApiParameter.HEADER,
+    required=True,
+    response=[200, 201],
+    description="It holds a secret, which no cache may keep.",
+)
+#: An answer without a body.
+EMPTY: Final = OpenApiResponse(None, "Done; the body is empty.")
+
+
+def object_of(**properties: Any) -> dict[str, Any]:
+    """Return the schema of an object that has all of these."""
+    return {"type": "object", "required": list(properties), "properties": properties}
+
+
+def list_of(item: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a list."""
+    return {"type": "array", "items": item}
+
+
+def wrapped(
+    name: str,
+    field: str,
+    serializer: type[serializers.Serializer[Any]],
+    *,
+    partial: bool = False,
+    **beside: Any,
+) -> Any:
+    """Return the description of a resource in its wrapper, and of what stands beside it."""
+    resource = serializer(partial=partial)
+    # Copied, because fields stand in the order in which they were made.
+    return inline_serializer(name, {field: resource, **copy.deepcopy(beside)})
+
+
+def update_mask(serializer: type[serializers.Serializer[Any]]) -> tuple[Any, OpenApiParameter]:
+    """Return the mask as a field of the body and as a parameter of the query; one of them is sent.
+
+    The paths are the fields that can be changed; ``*`` is all of them.
+    """
+    paths = [name for name, field in serializer().fields.items() if not field.read_only]
+    path = f"({'|'.join(paths)})"
+    text = {"type": "string", "pattern": rf"^(\*|{path}(,{path})*)?$"}
+    many = list_of({"type": "string", "enum": paths})
+    field = type("MaskField", (serializers.JSONField,), {})
+    extend_schema_field({"anyOf": [text, many]})(field)
+    described = (
+        "The fields to change; `*` is all. Those of them that the body does not have are cleared. "
+        "Without a mask, the fields that are present are changed."
+    )
+    parameter = OpenApiParameter(
+        "update_mask", text, OpenApiParameter.QUERY, description=f"As in the body. {described}"
+    )
+    return field(required=False, help_text=described), parameter
+
+
+def resource_schema(
+    resource: str,
+    serializer: type[serializers.Serializer[Any]],
+    sample: Mapping[str, Any],
+    *,
+    create: Errors = (),
+    change: Errors = (),
+) -> Callable[[type], type]:
+    """Return the decorator of a viewset that lists, creates, reads and changes a resource.
+
+    ``sample`` is a resource as it is put out; what is asked is made of its writable fields.
+    """
+    name = serializer.__name__.removesuffix("Serializer")
+    answer = wrapped(f"{name}Answer", resource, serializer)
+    mask, mask_parameter = update_mask(serializer)
+    fields = serializer().fields
+    writable = {n: v for n, v in sample.items() if not fields[n].read_only}
+    shown = answered({resource: sample})
+    return extend_schema_view(
+        list=list_schema(resource, sample),
+        retrieve=extend_schema(operation_id=f"get_{resource}", responses=answer, examples=[shown]),
+        create=extend_schema(
+            operation_id=f"create_{resource}",
+            request=wrapped(f"Create{name}", resource, serializer),
+            responses={201: answer, **refusals(*create)},
+            examples=[asked({resource: writable}), shown],
+        ),
+        partial_update=extend_schema(
+            operation_id=f"update_{resource}",
+            parameters=[mask_parameter],
+            request=wrapped(f"Change{name}", resource, serializer, partial=True, update_mask=mask),
+            responses={200: answer, **refusals(*change)},
+            examples=[asked({resource: {"name": sample["name"]}, "update_mask": "name"}), shown],
+        ),
+    )
+
+
+def list_schema(resource: str, sample: Any, **options: Any) -> Callable[[Any], Any]:
+    """Return the decorator of a list, of which ``sample`` is an item."""
+    page = {f"{resource}s": [sample], "next_page_token": ""}
+    return extend_schema(
+        **{"operation_id": f"list_{resource}s", "examples": [answered(page)], **options}
+    )

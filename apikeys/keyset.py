@@ -1,0 +1,51 @@
+"""Positions in an ordered list: where a page ended, and the condition for the rows beyond.
+
+A key is a tuple of columns that are together unique and that an index serves, all ascending or all
+descending (``("-id",)``).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.db.models import F, Q
+from django.db.models.fields.tuple_lookups import Tuple, TupleGreaterThan, TupleLessThan
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from django.db.models import QuerySet
+
+
+def columns_of(key: Sequence[str]) -> tuple[list[str], bool]:
+    """Return the columns, and whether the order is descending."""
+    return [name.removeprefix("-") for name in key], key[0].startswith("-")
+
+
+def reversed_key(key: Sequence[str]) -> list[str]:
+    """Return the key of the opposite order."""
+    return [name[1:] if name.startswith("-") else f"-{name}" for name in key]
+
+
+def position_of(row: Any, columns: Sequence[str]) -> list[int | str]:
+    """Return a row's position, as JSON can hold it; the row is an instance or a dict."""
+    values = [row[name] if isinstance(row, dict) else getattr(row, name) for name in columns]
+    return [v if isinstance(v, int | str) else str(v) for v in values]
+
+
+def beyond(key: Sequence[str], position: Sequence[Any], queryset: QuerySet[Any, Any]) -> Any:
+    """Return the condition for the rows after the position, in the order of the key.
+
+    Raises:
+        ValidationError: a value is none of its column's.
+    """
+    columns, descending = columns_of(key)
+    values = [
+        queryset.model._meta.get_field(name).to_python(value)
+        for name, value in zip(columns, position, strict=True)
+    ]
+    if len(columns) == 1:
+        return Q((f"{columns[0]}__{'lt' if descending else 'gt'}", values[0]))
+    # One row comparison, which an index serves; the usual OR of ANDs reads all rows before it.
+    compare = TupleLessThan if descending else TupleGreaterThan
+    return compare(Tuple(*map(F, columns)), tuple(values))

@@ -1,0 +1,81 @@
+"""One key, token and event as they are put out: the examples of the OpenAPI document."""
+
+from typing import Any, Final
+
+OWNER: Final = {
+    "id": "01a1fd44-f43f-75fc-b35f-89032d76270d",
+    "display_name": "Ada Lovelace",
+    "email": "ada@example.com",
+}
+_COMPONENT: Final = "72764210-d21c-4259-94f6-32443fc5849f"
+#: A secret is never written out, not even in an example.
+API_KEY_SECRET: Final = "isk_…"  # noqa: S105 - it is elided
+ACCESS_TOKEN_SECRET: Final = "isp_…"  # noqa: S105 - it is elided
+
+API_KEY: Final[dict[str, Any]] = {
+    "id": "key-03h9ydjouibqaz0twqkyqay3s",
+    "name": "deploy",
+    "scopes": ["apikey:write", "state:read", "state:write"],
+    "binding": {"cluster_id": None, "component_ids": [_COMPONENT], "environment_ids": None},
+    "expires_at": "2099-11-25T00:00:00.000000Z",
+    "last_used_at": None,
+    "revoked_at": None,
+    "created_by": OWNER,
+    "created_at": "2026-11-21T08:42:01.883645Z",
+    "status": "API_KEY_STATUS_ACTIVE",
+}
+REVOKED_API_KEY: Final = {
+    **API_KEY,
+    "revoked_at": "2026-11-21T08:42:02.782982Z",
+    "status": "API_KEY_STATUS_REVOKED",
+}
+ACCESS_TOKEN: Final[dict[str, Any]] = {
+    "id": "tok-03h9ydjs0fj3g01u4aozykk86",
+    "name": "job 17",
+    "scopes": ["state:read", "state:write"],
+    "binding": None,
+    "expires_at": "2026-11-21T09:42:02.104211Z",
+    "last_used_at": None,
+    "revoked_at": None,
+    "created_by": OWNER,
+    "created_at": "2026-11-21T08:42:02.104211Z",
+    "kind": "PERSONAL",
+    "status": "ACCESS_TOKEN_STATUS_ACTIVE",
+    "api_key_id": API_KEY["id"],
+}
+NEW_ACCESS_TOKEN: Final = {
+    "name": "job 17",
+    "scopes": ["state:read", "state:write"],
+    "kind": "PERSONAL",
+    "ttl": "900s",
+}
+REVOKED_ACCESS_TOKEN: Final = {
+    **ACCESS_TOKEN,
+    "revoked_at": "2026-11-21T08:50:00.000000Z",
+    "status": "ACCESS_TOKEN_STATUS_REVOKED",
+}
+CALLER: Final = {
+    "token_id": ACCESS_TOKEN["id"],
+    "token_kind": "PERSONAL",
+    "api_key_id": API_KEY["id"],
+    "scopes": ["state:read", "state:write"],
+    "binding": None,
+    "expires_at": "2026-11-21T09:42:02.104211Z",
+}
+AUDIT_EVENT: Final[dict[str, Any]] = {
+    "id": "01a1fd5d-e3b1-7a60-8d1c-0f6b2a9e5d11",
+    "occurred_at": "2026-11-21T09:09:11.183640Z",
+    "action": "state.push",
+    "actor_id": OWNER["id"],
+    "actor_name": "ada",
+    "token_id": ACCESS_TOKEN["id"],
+    "resource_id": "01a1fd5d-e387-7732-9391-3a8d8bc7ec7b",
+    "address": "192.0.2.17",
+    "request_id": "01a1fd5de40e71008d5de2f5d6b32654",
+    "details": {
+        "version": 2,
+        "serial": 31,
+        "md5": "671c1f4fd94a1d6ad09886f55c81eeae",
+        "size_bytes": 18934,
+    },
+}

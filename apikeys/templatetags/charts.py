@@ -1,0 +1,118 @@
+"""Small charts as inline SVG: no script, colours of the page, and their figures also as text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from django import template
+from django.utils.html import format_html
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+register = template.Library()
+
+WIDTH: Final = 300
+HEIGHT: Final = 60
+_GAP: Final = 2
+_WHOLE: Final = 20
+_SHOWN: Final = 12
+# What is not nothing is seen.
+_LEAST: Final = 2
+
+
+@register.filter
+def thousands(value: float) -> str:
+    """Write a number with a comma before each three digits."""
+    return f"{value:,}"
+
+
+@register.simple_tag
+def identifier(value: object) -> str:
+    """Write an identifier's end, where identifiers of one time differ; the whole as its title."""
+    text = str(value)
+    shown = text if len(text) <= _WHOLE else f"…{text[-_SHOWN:]}"
+    return format_html('<span class="identifier" title="{}">{}</span>', text, shown)
+
+
+@register.inclusion_tag("admin_base/bar_chart.html")
+def bar_chart(
+    chart_id: str, points: Sequence[tuple[str, float]], title: str, unit: str = ""
+) -> dict[str, Any]:
+    """Draw a bar for each ``(label, value)``; values are not negative."""
+    step = WIDTH / max(len(points), 1)
+    top = max((value for _, value in points), default=0) or 1
+    bars = []
+    for number, (label, value) in enumerate(points):
+        height = max(round(value / top * (HEIGHT - 2), 2), _LEAST) if value else 0
+        bars.append(
+            {
+                "x": round(number * step + _GAP / 2, 2),
+                "y": round(HEIGHT - height, 2),
+                "width": round(max(step - _GAP, 1), 2),
+                "height": height,
+                "label": label,
+                "text": _text(value, unit),
+            }
+        )
+    return {**_frame(chart_id, points, title, unit), "bars": bars}
+
+
+@register.inclusion_tag("admin_base/line_chart.html")
+def line_chart(
+    chart_id: str, points: Sequence[tuple[str, float]], title: str, unit: str = ""
+) -> dict[str, Any]:
+    """Draw a line through each ``(label, value)``, from zero; values are not negative."""
+    step = WIDTH / max(len(points) - 1, 1)
+    top = max((value for _, value in points), default=0) or 1
+    places = [
+        f"{round(number * step, 2)},{round(HEIGHT - 1 - value / top * (HEIGHT - 3), 2)}"
+        for number, (_, value) in enumerate(points)
+    ]
+    if len(places) == 1:
+        places.append(f"{WIDTH},{places[0].partition(',')[2]}")
+    return {**_frame(chart_id, points, title, unit), "points": " ".join(places)}
+
+
+@register.inclusion_tag("admin_base/shares.html")
+def shares(
+    chart_id: str,
+    parts: Sequence[tuple[str, str, float]],
+    title: str,
+    total: float | None = None,
+    unit: str = "",
+) -> dict[str, Any]:
+    """Draw one bar of ``(name, label, value)`` parts, each of the class ``share-<name>``.
+
+    Names with a colour: ok, warning, error, lost, idle, used, beyond. Beside a ``total`` greater
+    than the parts' sum the rest stays empty.
+    """
+    whole = max(sum(value for *_, value in parts), total or 0) or 1
+    bars, x = [], 0.0
+    for name, label, value in parts:
+        width = value / whole * WIDTH
+        text = _text(value, unit)
+        bars.append(
+            {"name": name, "label": label, "text": text, "x": round(x, 2), "width": round(width, 2)}
+        )
+        x += width
+    figures = [(label, value) for _, label, value in parts]
+    return {**_frame(chart_id, figures, title, unit), "bars": bars, "height": 12}
+
+
+def _frame(
+    chart_id: str, points: Sequence[tuple[str, float]], title: str, unit: str
+) -> dict[str, Any]:
+    return {
+        "id": chart_id,
+        "title": title,
+        "description": ", ".join(f"{label}: {_text(value, unit)}" for label, value in points),
+        "width": WIDTH,
+        "height": HEIGHT,
+        "first": points[0][0] if points else "",
+        "last": points[-1][0] if len(points) > 1 else "",
+    }
+
+
+def _text(value: float, unit: str) -> str:
+    return f"{value:,} {unit}".strip()

@@ -1,0 +1,63 @@
+"""The admin's site: its names, its overview, its log-in."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+from django.contrib.admin import AdminSite
+from django.core.exceptions import PermissionDenied
+from django.http import Http404
+from django.template.response import TemplateResponse
+from django.utils.decorators import method_decorator
+from django.views.decorators.cache import never_cache
+
+from infra_service.api.throttling import wait_before_login
+from infra_service.overview import overview
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest, HttpResponse
+
+
+class ServiceAdminSite(AdminSite):
+    """The admin of the service."""
+
+    site_header = site_title = "Infrastructure management service"
+    index_title = "Overview"
+    site_url = None
+    empty_value_display = "–"  # noqa: RUF001 - a dash
+
+    def index(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> TemplateResponse:
+        """Show how everything is."""
+        context = {"overview": overview(request.user), **(extra_context or {})}
+        return super().index(request, context)
+
+    @method_decorator(never_cache)
+    def login(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Let a person in; who tries too often is refused before the password is looked at."""
+        if request.method == "POST" and wait_before_login(request) is not None:
+            return self._refusal(request, 429, "Too many tries from here. Wait a minute.")
+        return super().login(request, extra_context)
+
+    def admin_view(self, view: Any, cacheable: bool = False) -> Any:  # noqa: FBT001, FBT002 - Django's signature
+        """Answer a person, not a program, when something is not theirs or not there."""
+
+        @functools.wraps(view)
+        def told(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+            try:
+                answer: HttpResponse = view(request, *args, **kwargs)
+            except PermissionDenied:
+                return self._refusal(request, 403, "Your groups do not allow this.")
+            except Http404:
+                return self._refusal(request, 404, "There is nothing here.")
+            return answer
+
+        return super().admin_view(told, cacheable)
+
+    def _refusal(self, request: HttpRequest, status: int, message: str) -> TemplateResponse:
+        context = {**self.each_context(request), "title": message}
+        return TemplateResponse(request, "admin/base_site.html", context, status=status)

@@ -1,0 +1,78 @@
+"""The groups of people in the admin, and what each may do there beside the one before it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from django.apps import apps
+from django.contrib.auth.models import Group, Permission
+from django.db import transaction
+
+from apikeys import audit
+
+if TYPE_CHECKING:
+    from apikeys.audit import Actor
+
+_SHOWN: Final = ("apikeys", "states", "workloads")
+
+OPERATOR: Final = (
+    "apikeys.revoke_apikey",
+    "apikeys.revoke_accesstoken",
+    "states.force_unlock_state",
+    "states.restore_state",
+)
+ADMINISTRATOR: Final = (
+    # A document holds all secrets of the state; who issues tokens could read it in any case.
+    "states.download_state",
+    "states.delete_state",
+    *(
+        f"states.{verb}_{name}"
+        for name in ("application", "component", "environment")
+        for verb in ("add", "change")
+    ),
+    *(f"workloads.{verb}_cluster" for verb in ("add", "change", "delete")),
+    "apikeys.add_apikey",
+    "apikeys.add_accesstoken",
+    "apikeys.add_user",
+    "apikeys.change_user",
+)
+
+
+def wanted() -> dict[str, frozenset[str]]:
+    """Return the groups, and all that each may do: ``app.codename``."""
+    models = [model for app in _SHOWN for model in apps.get_app_config(app).get_models()]
+    viewer = frozenset(f"{m._meta.app_label}.view_{m._meta.model_name}" for m in models)
+    viewer |= {"auth.view_group"}
+    operator = viewer | frozenset(OPERATOR)
+    return {
+        "viewer": viewer,
+        "operator": operator,
+        "administrator": operator | frozenset(ADMINISTRATOR),
+    }
+
+
+@transaction.atomic
+def set_up(actor: Actor) -> dict[str, bool]:
+    """Make each group what it should be; return which of them were not.
+
+    Raises:
+        LookupError: a permission is not in the database, because it is not migrated.
+    """
+    there = {
+        f"{app}.{codename}": pk
+        for pk, app, codename in Permission.objects.filter(
+            content_type__app_label__in=(*_SHOWN, "auth")
+        ).values_list("pk", "content_type__app_label", "codename")
+    }
+    changed = {}
+    for name, permissions in wanted().items():
+        if missing := sorted(permissions - there.keys()):
+            raise LookupError(f"the database is not migrated: there is no {missing[0]}")
+        group, _created = Group.objects.get_or_create(name=name)
+        before = set(group.permissions.values_list("pk", flat=True))
+        after = {there[permission] for permission in permissions}
+        changed[name] = before != after
+        if changed[name]:
+            group.permissions.set(after)
+            audit.record(actor, "group.change", group.pk, name=name, may=sorted(permissions))
+    return changed

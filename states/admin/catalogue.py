@@ -1,0 +1,115 @@
+"""Applications, components and environments: found by name, added and changed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from django import forms
+from django.contrib import admin
+from django.urls import reverse
+from django.utils.html import format_html
+
+from apikeys.admin_base import EditableAdmin
+from apikeys.identifiers import parse_uuid
+from states import catalogue
+from states.admin.filters import ApplicationFilter
+from states.models import Application, Component, Environment
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from django.db.models import QuerySet
+    from django.http import HttpRequest
+
+    from apikeys.audit import Actor
+    from states.entries import CatalogueEntry
+
+    ModelForm = forms.ModelForm[Any]
+else:
+    ModelForm = forms.ModelForm
+
+
+class NameForm(ModelForm):
+    """Asks for a name: only what a push has registered has none."""
+
+    name = forms.CharField(max_length=200)
+
+
+class CatalogueAdmin(EditableAdmin):
+    """One kind of catalogue entry, in the order of names."""
+
+    form = NameForm
+    page_key = ("name", "id")
+    fields: ClassVar[Any] = ("name", "id", "states", "created_at", "updated_at")
+    readonly_fields: ClassVar[Any] = ("id", "states", "created_at", "updated_at")
+    list_display: Any = ("title", "id", "updated_at")
+    search_fields = ("name",)
+    search_help_text = "The beginning of a name, as it is written, or an id."
+
+    def get_search_results(
+        self, _request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        """Return what begins so."""
+        text = search_term.strip()
+        entry_id = parse_uuid(text)
+        if entry_id is not None:
+            return queryset.filter(pk=entry_id), False
+        return (queryset.named(text) if text else queryset), False  # type: ignore[attr-defined]
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        """Return the fields; a new entry has none but those that are asked for."""
+        names = super().get_fields(request, obj)
+        return names if obj else [name for name in names if name not in self.readonly_fields]
+
+    def create(self, fields: Mapping[str, Any], actor: Actor) -> CatalogueEntry:
+        """Create the entry."""
+        created: CatalogueEntry = catalogue.create(model=self.model, fields=fields, actor=actor)
+        return created
+
+    def update(self, obj: Any, changes: Mapping[str, Any], actor: Actor) -> None:
+        """Change the entry, and with a component its states."""
+        catalogue.change(model=self.model, entry_id=obj.pk, changes=changes, actor=actor)
+
+    @admin.display(description="name")
+    def title(self, obj: CatalogueEntry) -> str:
+        """Return the name, or what stands for it."""
+        return obj.name or f"unnamed, {obj.pk}"
+
+    @admin.display(description="states")
+    def states(self, obj: CatalogueEntry) -> str:
+        """Link to its states."""
+        return _link("states_state", f"q={obj.pk}", "Its states")
+
+
+@admin.register(Application)
+class ApplicationAdmin(CatalogueAdmin):
+    """Applications."""
+
+    fields = ("name", "id", "components", "states", "created_at", "updated_at")
+    readonly_fields: ClassVar[Any] = (*CatalogueAdmin.readonly_fields, "components")
+
+    @admin.display(description="components")
+    def components(self, obj: Application) -> str:
+        """Link to its components."""
+        return _link("states_component", f"application={obj.pk}", "Its components")
+
+
+@admin.register(Component)
+class ComponentAdmin(CatalogueAdmin):
+    """Components; one that is moved to another application takes its states along."""
+
+    fields = ("name", "application", "id", "states", "created_at", "updated_at")
+    list_display = ("title", "application", "id", "updated_at")
+    list_filter = (ApplicationFilter,)
+    list_select_related = ("application",)
+    # A list of all applications to choose from may be long.
+    raw_id_fields = ("application",)
+
+
+@admin.register(Environment)
+class EnvironmentAdmin(CatalogueAdmin):
+    """Environments."""
+
+
+def _link(model: str, query: str, text: str) -> str:
+    return format_html('<a href="{}?{}">{}</a>', reverse(f"admin:{model}_changelist"), query, text)

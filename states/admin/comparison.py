@@ -1,0 +1,103 @@
+"""What changed between two versions, as a page shows it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from states import contents, reading, terraform
+from states.errors import VersionNotFound
+from states.models import StateVersion
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from apikeys.audit import Actor
+    from states.models import State
+
+#: Changes on a page.
+CHANGES: Final = 50
+#: Characters of a value; a page must not become as large as a document.
+MOST_SHOWN: Final = 2_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """A page of the changes; ``summary`` counts all of them, ``position`` those before the page."""
+
+    before: StateVersion
+    after: StateVersion
+    terraform_versions: tuple[str | None, str]
+    summary: Sequence[tuple[str, dict[str, int]]]
+    changes: Sequence[dict[str, Any]]
+    next_start: int | None
+    hidden: bool
+
+
+def compare(
+    state: State, before: int, after: int, *, start: int, hide: bool, actor: Actor
+) -> Comparison:
+    """Read both documents, which the trail is told, and compare them.
+
+    Raises:
+        VersionNotFound: there is no such version, or it has been pruned.
+        StateEncrypted, StateFormatUnsupported, DocumentDamaged, StorageUnavailable: see there.
+    """
+    rows = {
+        v.number: v for v in StateVersion.objects.filter(state=state, number__in=(before, after))
+    }
+    if before not in rows or after not in rows:
+        raise VersionNotFound
+    old, new = (
+        reading.read_version(
+            state_id=state.pk, number=number, actor=actor, part="diff", secrets=not hide
+        )
+        for number in (before, after)
+    )
+    page = contents.diff(old, new, start=start, size=CHANGES, hide=hide)
+    return Comparison(
+        before=rows[before],
+        after=rows[after],
+        terraform_versions=page.versions,
+        summary=[(kind, page.summary[kind]) for kind in ("resources", "outputs")],
+        changes=[*_shown(page.outputs, "output"), *_shown(page.resources, "resource")],
+        next_start=start + CHANGES if page.more else None,
+        hidden=hide,
+    )
+
+
+def _shown(changes: msgspec.Raw, kind: str) -> Iterable[dict[str, Any]]:
+    for change in terraform.decode(changes):
+        attributes = [
+            {**entry, "before": _text(entry, "before"), "after": _text(entry, "after")}
+            for entry in change["attributes"]
+        ]
+        facts = [
+            {
+                "path": entry["field"],
+                "before": _json(entry["before"]),
+                "after": _json(entry["after"]),
+            }
+            for entry in change["metadata"]
+        ]
+        yield {
+            "kind": kind,
+            "address": change["name"] if kind == "output" else change["address"],
+            "deposed": change.get("deposed"),
+            "action": change["action"].lower(),
+            "rows": [*attributes, *facts],
+        }
+
+
+def _text(entry: dict[str, Any], side: str) -> str:
+    """Return a value as JSON; nothing where there is none on that side."""
+    absent = "removed" if side == "after" else "added"
+    return "" if entry["action"].lower() == absent else _json(entry[side])
+
+
+def _json(value: Any) -> str:
+    text = msgspec.json.format(bytes(terraform.encode(value)), indent=2).decode()
+    more = len(text) - MOST_SHOWN
+    return text if more <= 0 else f"{text[:MOST_SHOWN]}… and {more} more characters"

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING, Any, Final
+
+from django.contrib.admin import SimpleListFilter
+from django.utils import timezone
+
+from apikeys.identifiers import parse_uuid
+from states.models import Application
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from django.contrib.admin.views.main import ChangeList
+    from django.db.models import QuerySet
+
+#: A lock that is held for longer was probably left behind.
+STALE_AFTER: Final = dt.timedelta(hours=1)
+
+
+class ApplicationFilter(SimpleListFilter):
+    """The components of one application, to which its page leads; there may be many to choose."""
+
+    title = "application"
+    parameter_name = "application"
+
+    def lookups(self, *_args: Any) -> list[tuple[str, str]]:
+        """Return the one that is chosen, also when there is none of this id."""
+        if self.value() is None:
+            return []
+        name = next(map(str, self._chosen), "none of this id")
+        return [(str(self.value()), name)]
+
+    def queryset(self, _request: Any, queryset: Any) -> Any:
+        """Return the application's components."""
+        return queryset if self.value() is None else queryset.filter(application__in=self._chosen)
+
+    @property
+    def _chosen(self) -> QuerySet[Application, Application]:
+        application_id = parse_uuid(self.value() or "")
+        applications = Application.objects.all()
+        return applications.filter(pk=application_id) if application_id else applications.none()
+
+
+class StandingFilter(SimpleListFilter):
+    """What is locked, and what is deleted; each has an index of its own."""
+
+    title = "standing"
+    parameter_name = "is"
+
+    def lookups(self, *_args: Any) -> list[tuple[str, str]]:
+        """Return the choices."""
+        return [("locked", "Locked"), ("stale", "Locked for over an hour"), ("deleted", "Deleted")]
+
+    def choices(self, changelist: ChangeList) -> Iterator[Any]:
+        """Yield the choices; none of them shows what is deleted beside what is not."""
+        first, *others = super().choices(changelist)
+        yield {**first, "display": "Not deleted"}
+        yield from others
+
+    def queryset(self, _request: Any, queryset: Any) -> Any:
+        """Return the states of the chosen kind."""
+        if self.value() == "deleted":
+            return queryset.filter(deleted_at__isnull=False)
+        present = queryset.visible()
+        if self.value() == "locked":
+            return present.exclude(lock_id=None)
+        if self.value() == "stale":
+            since = timezone.now() - STALE_AFTER
+            return present.filter(lock_id__isnull=False, lock_acquired_at__lt=since)
+        return present

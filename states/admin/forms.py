@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+from typing import Any, Final
+
+from django import forms
+
+#: The greatest that the number of a version can be.
+LAST_NUMBER: Final = 2**31 - 1
+_WHY: Final = "It is kept in the audit trail."
+
+
+def _reason(*, required: bool) -> forms.CharField:
+    area = forms.Textarea({"rows": 3, "cols": 60})
+    return forms.CharField(max_length=1000, required=required, widget=area, help_text=_WHY)
+
+
+class ForceUnlockForm(forms.Form):
+    """Why, and the lock that was looked at: another one is not broken."""
+
+    holder = forms.CharField(
+        label="Held by", required=False, disabled=True, widget=forms.TextInput({"size": 60})
+    )
+    reason = _reason(required=True)
+    lock_id = forms.UUIDField(widget=forms.HiddenInput)
+
+    def clean(self) -> dict[str, Any]:
+        """Leave out what is only shown."""
+        return {name: value for name, value in self.cleaned_data.items() if name != "holder"}
+
+
+class RestoreForm(forms.Form):
+    """Which version, and why."""
+
+    number = forms.IntegerField(
+        label="Version", min_value=1, max_value=LAST_NUMBER, help_text="Its number."
+    )
+    reason = _reason(required=False)
+
+
+class CompareForm(forms.Form):
+    """Two versions; ``start`` is the first change to show."""
+
+    before = forms.IntegerField(label="Compare version", min_value=1, max_value=LAST_NUMBER)
+    after = forms.IntegerField(label="with version", min_value=1, max_value=LAST_NUMBER)
+    start = forms.IntegerField(min_value=0, max_value=10**9, required=False)

@@ -1,0 +1,160 @@
+"""States: found by the names around them, unlocked, restored, deleted and brought back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.contrib import admin, messages
+from django.template.defaultfilters import filesizeformat
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.timesince import timesince
+
+from apikeys.admin_base import ReadOnlyAdmin, object_tool
+from states import history, locks
+from states.admin.filters import STALE_AFTER, StandingFilter
+from states.admin.forms import ForceUnlockForm, RestoreForm
+from states.admin.versions import VersionPages
+from states.models import State
+from states.search import search
+
+if TYPE_CHECKING:
+    import uuid
+
+    from django.db.models import QuerySet
+    from django.http import HttpRequest
+
+    from apikeys.audit import Actor
+
+
+@admin.register(State)
+class StateAdmin(VersionPages, ReadOnlyAdmin):
+    """States; the newest first."""
+
+    page_columns = ("-component_id", "-environment_id", "-application_id")
+    list_display = (
+        "component_name", "environment", "lock", "serial", "size", "updated_at", "application"
+    )  # fmt: skip
+    list_select_related = ()  # nor may Django join of itself
+    list_filter = (StandingFilter,)
+    search_fields = ("id",)
+    search_help_text = (
+        "The beginnings of names of a component, environment or application, as they are written, "
+        "or an id. Several words narrow the search; a name with spaces stands in quotes."
+    )
+    fieldsets = (
+        (None, {"fields": (
+            "component", "environment", "application", "lock", "serial", "size", "updated_at",
+            "deleted_at",
+        )}),
+        ("Identity", {"classes": ("collapse",), "fields": ("id", "lineage", "md5", "created_at")}),
+    )  # fmt: skip
+    tools = ("force_unlock", "restore_version", "delete_state", "undelete")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[State]:
+        """Return all states; what those of a page belong to is read after them, by its ids.
+
+        A join would let the planner choose between reading a page and reading all components.
+        """
+        around = ("component", "environment", "application")
+        return super().get_queryset(request).prefetch_related(*around)
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[State], search_term: str
+    ) -> tuple[QuerySet[State], bool]:
+        """Return the states that the words lead to."""
+        found = search(search_term)
+        for note in found.notes:
+            messages.warning(request, note)
+        return queryset.filter(found.condition), False
+
+    @admin.display(description="component")
+    def component_name(self, state: State) -> str:
+        """Return what names the row."""
+        return str(state.component)
+
+    @admin.display(description="size")
+    def size(self, state: State) -> str | None:
+        """Return the size of the document for people."""
+        return None if state.size_bytes is None else filesizeformat(state.size_bytes)
+
+    @admin.display(description="lock")
+    def lock(self, state: State) -> str | None:
+        """Tell who holds the lock, and for how long."""
+        if state.lock_acquired_at is None or state.lock_info is None:
+            return None
+        stale = timezone.now() - state.lock_acquired_at > STALE_AFTER
+        return format_html(
+            '<span class="status status-{}" title="{}">locked for {} by {}</span>',
+            "error" if stale else "warning",
+            _holder(state),
+            timesince(state.lock_acquired_at, depth=1),
+            state.lock_info["Who"] or "somebody",
+        )
+
+    @object_tool(
+        label="Force-unlock",
+        permission="states.force_unlock_state",
+        question="Whoever holds the lock will be refused when they write. Make sure that nobody is "
+        "at work any more.",
+        form=ForceUnlockForm,
+        initial=lambda state: {"lock_id": state.lock_id, "holder": _holder(state)},
+        offered=lambda state: state.lock_id is not None,
+        destructive=True,
+    )
+    def force_unlock(self, state: State, actor: Actor, *, reason: str, lock_id: uuid.UUID) -> str:
+        """Break the lock that was looked at."""
+        locks.force_unlock(**_place(state), reason=reason, lock_id=lock_id, actor=actor)
+        return "The lock is broken."
+
+    @object_tool(
+        label="Restore a version",
+        permission="states.restore_state",
+        question="Its content becomes a new version, with a serial above the current one, so that "
+        "Terraform takes it. Nothing is lost: the versions between stay in the history.",
+        form=RestoreForm,
+        offered=lambda state: state.deleted_at is None and state.version_number > 0,
+    )
+    def restore_version(self, state: State, actor: Actor, *, number: int, reason: str) -> str:
+        """Make an old version's content the current one."""
+        why = {"reason": reason} if reason else {}
+        version = history.restore(
+            state_id=state.pk, number=number, lock_id=None, actor=actor, **why
+        )
+        return f"Version {number} is restored as version {version.number}."
+
+    @object_tool(
+        label="Delete",
+        permission="states.delete_state",
+        question="The state is hidden, and Terraform finds none here. It can be brought back until "
+        "its retention ends.",
+        offered=lambda state: state.deleted_at is None and state.version_number > 0,
+        destructive=True,
+    )
+    def delete_state(self, state: State, actor: Actor) -> str:
+        """Hide the state."""
+        history.delete(**_place(state), actor=actor)
+        return "The state is deleted; it can be brought back until its retention ends."
+
+    @object_tool(
+        label="Undelete",
+        permission="states.delete_state",
+        question="The state comes back as it was.",
+        offered=lambda state: state.deleted_at is not None,
+    )
+    def undelete(self, state: State, actor: Actor) -> str:
+        """Bring the state back."""
+        history.undelete(state_id=state.pk, actor=actor)
+        return "The state is back."
+
+
+def _place(state: State) -> dict[str, uuid.UUID]:
+    return {"component_id": state.component_id, "environment_id": state.environment_id}
+
+
+def _holder(state: State) -> str:
+    """Return what the holder of the lock says of itself; nothing when there is none."""
+    if state.lock_info is None:
+        return ""
+    who, operation, created = (state.lock_info[n] for n in ("Who", "Operation", "Created"))
+    return f"{who or 'somebody'}, {operation or 'an operation'} since {created}"

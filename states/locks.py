@@ -1,0 +1,131 @@
+"""What can be done to a state's lock; each whole or not at all.
+
+A LOCK is one UPDATE, so that of any number at the same moment one gets it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from django.db import transaction
+from django.db.models import F, UUIDField
+from django.utils import timezone
+
+from apikeys import audit
+from apikeys.compiled import CompiledUpdate, Parameter
+from apikeys.retries import retrying
+from states import actions
+from states.errors import LockNotHeld, StateLocked, WriteConflict
+from states.lockinfo import LockInfo
+from states.models import State
+
+if TYPE_CHECKING:
+    import uuid
+
+    from apikeys.audit import Actor
+    from states.models import StateQuerySet
+
+
+def _unlocked() -> StateQuerySet:
+    return State.objects.filter(pk=Parameter("pk", UUIDField()), lock_id=None)
+
+
+def _locked() -> StateQuerySet:
+    held = Parameter("held", UUIDField())
+    return State.objects.filter(pk=Parameter("pk", UUIDField()), lock_id=held)
+
+
+_REVISED: Final = F("revision") + 1
+#: Locks a state unless it is locked: one atomic statement, so that one of many wins.
+_TAKE: Final = CompiledUpdate(
+    _unlocked, "lock_id", "lock_info", "lock_acquired_at", revision=_REVISED
+)
+#: Unlocks a state if this lock holds it.
+_RELEASE: Final = CompiledUpdate(
+    _locked, lock_id=None, lock_info=None, lock_acquired_at=None, revision=_REVISED
+)
+
+
+@retrying
+def lock(
+    *, component_id: uuid.UUID, environment_id: uuid.UUID, info: LockInfo, actor: Actor
+) -> LockInfo:
+    """Lock the state, at once or not at all; its own holder is told again that it holds it.
+
+    Raises:
+        StateLocked: another lock holds the state.
+        WriteConflict: lost the race too often.
+    """
+    for _ in range(actions.ATTEMPTS):
+        state = actions.find_or_register(
+            component_id=component_id, environment_id=environment_id, actor=actor
+        )
+        if state.lock_info is not None:
+            holder = LockInfo(**state.lock_info)
+            if state.lock_id != info.uuid:
+                raise StateLocked(holder)
+            return holder
+        with transaction.atomic():
+            taken = {"lock_info": info.as_dict(), "lock_acquired_at": timezone.now()}
+            if _TAKE.run(pk=state.pk, lock_id=info.uuid, **taken):
+                audit.record(actor, "state.lock", state.pk, lock=_described(info))
+                return info
+    raise WriteConflict
+
+
+@retrying
+def unlock(
+    *, component_id: uuid.UUID, environment_id: uuid.UUID, lock_id: uuid.UUID, actor: Actor
+) -> None:
+    """Release this lock; a state that is not locked is left as it is.
+
+    Raises:
+        LockNotHeld: another lock holds the state.
+    """
+    state = actions.find(component_id, environment_id)
+    if state is None or state.lock_info is None:
+        return
+    with transaction.atomic():
+        if _RELEASE.run(pk=state.pk, held=lock_id):
+            audit.record(actor, "state.unlock", state.pk, lock=_described_as_stored(state))
+            return
+    if State.objects.filter(pk=state.pk).exclude(lock_id=None).exists():
+        raise LockNotHeld
+
+
+@retrying
+def force_unlock(
+    *,
+    component_id: uuid.UUID,
+    environment_id: uuid.UUID,
+    reason: str,
+    actor: Actor,
+    lock_id: uuid.UUID | None = None,
+) -> None:
+    """Break whatever lock holds the state; the trail keeps whose it was, and the reason.
+
+    ``lock_id`` is the lock that is meant, for one who has looked at it and does not want another.
+
+    Raises:
+        LockNotHeld: another lock than the one that is meant holds the state.
+    """
+    state = actions.find(component_id, environment_id)
+    if state is None or state.lock_id is None:
+        return
+    if lock_id not in (None, state.lock_id):
+        raise LockNotHeld
+    with transaction.atomic():
+        if _RELEASE.run(pk=state.pk, held=state.lock_id):
+            lock = _described_as_stored(state)
+            audit.record(actor, "state.force_unlock", state.pk, lock=lock, reason=reason)
+            return
+    raise WriteConflict  # it changed hands this moment: breaking the new lock was not asked
+
+
+def _described(info: LockInfo) -> dict[str, str]:
+    """Return what the trail keeps of a lock: not its ID, which lets its holder write."""
+    return {"who": info.Who, "operation": info.Operation, "created": info.Created}
+
+
+def _described_as_stored(state: State) -> dict[str, str]:
+    return _described(LockInfo(**(state.lock_info or {})))

@@ -1,0 +1,84 @@
+"""Every target of the service beside its peer, in one run: ``make bench`` (about a quarter hour).
+
+Starts a PostgreSQL, runs each benchmark on it, one after the other, and writes the table and what
+machine it was into docs/explanation/performance.md, between the two marks there.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import importlib.metadata
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import psycopg
+
+from tests import postgres
+from tests.bench.figures import COLLECTED_IN, Figure
+from tests.server import ROOT
+
+DOCUMENT = ROOT / "docs/explanation/performance.md"
+START, END = "<!-- figures: written by make bench -->", "<!-- end of figures -->"
+# The million rows last: they make the database that the others would share large.
+BENCHES = ("authentication", "filterlang", "push", "reports", "terraform", "lists")
+HEADER = ("work", "ours", "beside", "ratio", "target", "met")
+
+
+def machine(url: str) -> str:
+    """Return what was measured on, in a sentence or two."""
+    cpu = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
+    memory = re.search(r"MemTotal:\s+(\d+)", Path("/proc/meminfo").read_text())
+    assert memory is not None
+    with psycopg.connect(url) as connection:
+        server = connection.info.server_version // 10_000
+    versions = ", ".join(
+        f"{name} {importlib.metadata.version(name)}"
+        for name in ("Django", "djangorestframework", "psycopg", "gunicorn")
+    )
+    return (
+        f"{dt.datetime.now(dt.UTC):%Y-%m-%d}; {os.cpu_count()} cores "
+        f"({cpu[1].strip() if cpu else platform.machine()}), "
+        f"{int(memory[1]) / 1024**2:.0f} GiB; Linux {platform.release().partition('-')[0]}, "
+        f"Python {platform.python_version()}, PostgreSQL {server}, {versions}."
+    )
+
+
+def measure(url: str) -> list[Figure]:
+    """Run every benchmark, and return its figures in order."""
+    with tempfile.NamedTemporaryFile("r", prefix="infra-bench-") as collected:
+        environment = {**os.environ, "DATABASE_URL": url, COLLECTED_IN: collected.name}
+        for name in BENCHES:
+            print(f"\n== {name}", flush=True)
+            command = [sys.executable, "-m", f"tests.bench.{name}"]
+            subprocess.run(command, cwd=ROOT, env=environment, check=True)
+        return [Figure(**json.loads(line)) for line in collected]
+
+
+def table(figures: list[Figure]) -> str:
+    """Return the figures as Markdown."""
+    rows = [HEADER, tuple("---" for _ in HEADER), *(figure.row() for figure in figures)]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def main() -> None:
+    text = DOCUMENT.read_text()
+    before, _, rest = text.partition(START)
+    _, _, after = rest.partition(END)
+    with postgres.running() as server:
+        description = machine(server.url)
+        figures = measure(server.url)
+    written = f"{START}\n\n{description}\n\n{table(figures)}\n\n{END}"
+    DOCUMENT.write_text(before + written + after)
+    print(f"\n{description}\n\n{table(figures)}")
+    if missed := [figure.work for figure in figures if not figure.is_met]:
+        sys.exit(f"not met: {', '.join(missed)}")
+
+
+if __name__ == "__main__":
+    main()

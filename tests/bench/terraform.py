@@ -1,0 +1,69 @@
+"""``terraform apply`` with this service and with Terraform's own ``pg`` backend, on one PostgreSQL.
+
+``python -m tests.bench.terraform`` (with ``DATABASE_URL``). The same configuration in two working
+directories; each apply changes every resource. They take turns; medians of the whole command.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import tempfile
+import time
+import uuid
+from pathlib import Path
+
+import psycopg
+
+from tests.bench.figures import Figure, publish
+from tests.e2e.terraform import BINARY, Terraform
+from tests.server import live_server
+
+ROUNDS = 40
+RESOURCES = 200
+CONFIGURATION = f"""
+variable "turn" {{}}
+resource "terraform_data" "service" {{
+  count = {RESOURCES}
+  input = "${{var.turn}} of service ${{count.index}}, ${{sha512(count.index)}}"
+}}
+"""
+
+
+def main() -> None:
+    if BINARY is None:
+        sys.exit("neither terraform nor tofu is on the PATH")
+    with live_server() as server, tempfile.TemporaryDirectory(prefix="infra-bench-") as scratch:
+        url = server.environment["DATABASE_URL"]
+        address = f"{server.url}/api/v1/state/{uuid.uuid4()}/env/{uuid.uuid4()}"
+        ours = Terraform(Path(scratch, "http"), address, server.token("state:read", "state:write"))
+        peer = Terraform(Path(scratch, "pg"), "", "", PG_CONN_STR=f"{url}?sslmode=disable")
+        (peer.directory / "backend.tf").write_text('terraform {\n  backend "pg" {}\n}\n')
+        seconds: dict[str, list[float]] = {"http": [], "pg": []}
+        for one in (ours, peer):
+            one.write(CONFIGURATION)
+            one.run("init")
+        for turn in range(-1, ROUNDS):
+            for one in (ours, peer):
+                started = time.perf_counter()
+                one.run("apply", "-auto-approve", f"-var=turn={turn}")
+                if turn >= 0:
+                    seconds[one.directory.name].append(time.perf_counter() - started)
+        with psycopg.connect(url) as database:
+            stored = database.execute("SELECT data FROM terraform_remote_state.states").fetchone()
+            assert stored is not None, "the pg backend stored nothing"
+    publish(
+        Figure(
+            work=f"terraform apply, {RESOURCES} resources",
+            ours=statistics.median(seconds["http"]),
+            peer=statistics.median(seconds["pg"]),
+            peer_name="Terraform's pg backend, same PostgreSQL",
+            unit="s",
+            # Not slower; medians of the same backend twice differ by as much.
+            at_most=1.05,
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,77 @@
+"""Where documents are walked: an empty directory, beside the service's own code."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.docs.walk import ROOT
+from tests.e2e.terraform import BINARY
+from tests.quickstart import Quickstart
+from tests.server import LiveServer
+
+needs_terraform = pytest.mark.skipif(
+    BINARY is None or not BINARY.endswith("terraform"),
+    reason="the documents show what terraform prints, and it is not on the PATH",
+)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A directory as a reader's: the clone is in it, and nothing else."""
+    (tmp_path / "infra-service").symlink_to(ROOT)
+    return tmp_path
+
+
+def readers(directory: Path, environment: dict[str, str]) -> dict[str, str]:
+    """Return the environment of a reader who works here: of the machine nothing but the PATH.
+
+    The service's settings stay, for the commands that are run where the service is.
+    """
+    settings = directory / "cli.tfrc"
+    settings.write_text("disable_checkpoint = true\n")
+    return {
+        **{name: value for name, value in environment.items() if not name.startswith("TF_")},
+        "PATH": os.environ["PATH"],
+        "HOME": str(directory / "home"),
+        "TF_CLI_CONFIG_FILE": str(settings),
+        "CHECKPOINT_DISABLE": "1",
+        # As on a terminal, where lines come out in the order in which they are written.
+        "PYTHONUNBUFFERED": "1",
+    }
+
+
+def manage_py() -> dict[str, str]:
+    """What a document means that runs a command where the service is."""
+    return {"python manage.py": f"{sys.executable} {ROOT}/manage.py"}
+
+
+@pytest.fixture(scope="session")
+def service() -> Iterator[LiveServer]:
+    """A live server for the walks alone; its encryption keys are in service.env."""
+    with tempfile.TemporaryDirectory(prefix="infra-docs-") as directory:
+        server = LiveServer(Path(directory))
+        keys = server.environment.pop("STATE_ENCRYPTION_KEYS")
+        (server.directory / "service.env").write_text(f"STATE_ENCRYPTION_KEYS={keys}\n")
+        try:
+            server.prepare()
+            server.start()
+            yield server
+        finally:
+            server.close()
+
+
+@pytest.fixture
+def quickstart(place: Path) -> Iterator[Quickstart]:
+    """``make run``, with its data beside the clone."""
+    (place / "place").mkdir()
+    server = LiveServer(place / "place")
+    one = Quickstart(server, place / "var")
+    yield one
+    one.close()
+    server.close()

@@ -1,0 +1,293 @@
+"""docs/reference/openapi.yaml has every endpoint, error, example and scope; and it is true."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver
+from jsonschema import Draft202012Validator
+
+from apikeys import actions
+from apikeys.audit import Actor
+from apikeys.models import User
+from apikeys.scopes import Scope
+from apikeys.tokens import TOKEN_PATTERN
+from tests.conftest import error_reason
+
+REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference"
+TEXT = (REFERENCE / "openapi.yaml").read_text()
+DOCUMENT: dict[str, Any] = yaml.safe_load(TEXT)
+NO_API = {"admin/"}
+
+
+def resolved(part: dict[str, Any]) -> Any:
+    """Follow one reference."""
+    if "$ref" not in part:
+        return part
+    found: Any = DOCUMENT
+    for step in part["$ref"].removeprefix("#/").split("/"):
+        found = found[step]
+    return found
+
+
+def operations() -> Iterator[tuple[str, str, dict[str, Any]]]:
+    for path, methods in DOCUMENT["paths"].items():
+        for method, operation in methods.items():
+            yield path, method, operation
+
+
+OPERATIONS = {operation["operationId"]: (p, m, operation) for p, m, operation in operations()}
+of_each_operation = pytest.mark.parametrize("name", OPERATIONS)
+
+
+def doors(patterns: list[Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Yield each path of the API, as OpenAPI writes it, with each of its methods."""
+    for entry in patterns:
+        path = prefix + str(entry.pattern)
+        if isinstance(entry, URLResolver) and path not in NO_API:
+            yield from doors(entry.url_patterns, path)
+        if isinstance(entry, URLPattern):
+            written = re.sub(r"\(\?P<(\w+)>[^)]*\)", r"{\1}", path)
+            written = "/" + re.sub(r"[\^$]|/\?$|\\Z", "", written).removesuffix("/?")
+            view: Any = entry.callback
+            # A viewset has the methods that the path maps to its actions, and OPTIONS.
+            has = getattr(view, "actions", None) or dir(view.cls)
+            for method in view.cls.http_method_names:
+                if method in has or method == "options":
+                    yield written, method
+
+
+def test_every_view_is_described() -> None:
+    """LOCK and UNLOCK in words; HEAD is GET, and no view takes OPTIONS."""
+    there = {(p, m) for p, m in doors(get_resolver().url_patterns) if m != "head"}
+    described = {(path, method) for path, method, _ in operations()}
+    (backend,) = {path for path, method in there if method == "lock"}
+
+    assert there - described == {(backend, "lock"), (backend, "unlock")}
+    assert described - there == set()
+    for operation in DOCUMENT["paths"][backend].values():
+        assert "LOCK and UNLOCK are methods of this path too" in operation["description"]
+
+
+@of_each_operation
+def test_words(name: str) -> None:
+    _, _, operation = OPERATIONS[name]
+
+    assert operation["summary"][0].isupper()
+    assert operation["description"]
+    assert set(operation["tags"]) <= {tag["name"] for tag in DOCUMENT["tags"]}
+    for parameter in operation.get("parameters", []):
+        assert parameter["description"]
+    assert re.fullmatch("[a-z_]+", name)
+
+
+def test_no_operation_is_there_twice() -> None:
+    assert len(OPERATIONS) == len(list(operations())) == 55
+
+
+def assert_shown(content: dict[str, Any]) -> None:
+    """Each kind of body has an example, and the example is one."""
+    for media_type, described in content.items():
+        schema = {"components": DOCUMENT["components"], "allOf": [described["schema"]]}
+        validator = Draft202012Validator(schema, format_checker=Draft202012Validator.FORMAT_CHECKER)
+        examples = [example["value"] for example in described["examples"].values()]
+        assert examples, media_type
+        for example in examples:
+            assert [error.message for error in validator.iter_errors(example)] == []
+
+
+@of_each_operation
+def test_examples(name: str) -> None:
+    _, _, operation = OPERATIONS[name]
+
+    if "requestBody" in operation:
+        assert_shown(operation["requestBody"]["content"])
+    done = [answer for code, answer in operation["responses"].items() if code < "300"]
+    assert len(done) == 1
+    assert_shown(done[0].get("content", {}))
+
+
+def test_nothing_in_it_could_be_a_token() -> None:
+    assert re.findall(TOKEN_PATTERN, TEXT) == []
+    assert re.findall(r"\bis[kps]_\w+", TEXT) == []
+
+
+@of_each_operation
+def test_errors(name: str) -> None:
+    _, _, operation = OPERATIONS[name]
+    answers = {code: resolved(answer) for code, answer in operation["responses"].items()}
+    expected = {"400", "406", "500"}
+    if "security" in operation:
+        expected |= {"401", "403", "429", "503"}
+    if any(parameter["in"] == "path" for parameter in operation.get("parameters", [])):
+        expected.add("404")
+    if "requestBody" in operation:
+        expected.add("413")
+
+    assert expected <= set(answers)
+    assert list(answers) == sorted(answers)
+    for code, answer in answers.items():
+        assert answer["description"]
+        required = {n for n, h in answer["headers"].items() if resolved(h).get("required")}
+        required -= {"Cache-Control"}
+        assert required == {"X-Request-ID"} | ({"Retry-After"} if code in ("429", "503") else set())
+        assert ("WWW-Authenticate" in answer["headers"]) == (code in ("401", "403"))
+        expires = "security" in operation and code != "401"
+        assert ("Token-Expires-At" in answer["headers"]) == expires
+        if code >= "400":
+            form = "LockInfoError" if code == "423" else "Error"
+            schema = answer["content"]["application/json"]["schema"]
+            assert schema == {"$ref": f"#/components/schemas/{form}"}
+
+
+def reasons(answer: dict[str, Any]) -> list[str]:
+    description = resolved(answer)["description"]
+    return re.findall(r"^- `([A-Z_0-9]+)`: .", description, re.MULTILINE)
+
+
+def test_every_reason_is_told_somewhere() -> None:
+    """But for a method that is not there, and for what is refused outside of the API."""
+    errors = (REFERENCE / "errors.md").read_text()
+    documented = set(re.findall(r"^\| (\d{3}) \| `([A-Z_0-9]+)` \|", errors, re.MULTILINE))
+    told = {
+        (code, reason)
+        for _, _, operation in operations()
+        for code, answer in operation["responses"].items()
+        for reason in reasons(answer)
+    }
+
+    assert documented - told == {
+        ("403", "PERMISSION_DENIED"),
+        ("405", "METHOD_NOT_ALLOWED"),
+        ("417", "EXPECTATION_UNSUPPORTED"),
+        ("431", "HEADERS_TOO_LARGE"),
+        ("501", "TRANSFER_CODING_UNSUPPORTED"),
+    }
+    assert told - documented == set()
+
+
+SECRETIVE = {
+    "create_api_key", "rotate_api_key", "mint_access_token", "read_state_document",
+    "get_state_version_document", "diff_state_versions", "list_state_outputs",
+    "list_state_resources",
+}  # fmt: skip
+
+
+@of_each_operation
+def test_what_no_cache_may_keep(name: str) -> None:
+    _, _, operation = OPERATIONS[name]
+    done = next(iter(operation["responses"].values()))
+
+    assert ("Cache-Control" in done["headers"]) == (name in SECRETIVE)
+
+
+def test_requests_are_closed_and_answers_whole() -> None:
+    """A misspelt field is refused; a field without a value is null."""
+    schemas = DOCUMENT["components"]["schemas"]
+    requests = [schema for name, schema in schemas.items() if name.endswith("Request")]
+    requests.remove(schemas["BadRequest"])  # a detail of errors
+    answers = [schema for name, schema in schemas.items() if name.endswith(("Answer", "Page"))]
+
+    assert len(requests) > 20
+    assert len(answers) > 20
+    for schema in requests:
+        assert schema["additionalProperties"] is False
+    for schema in answers:
+        assert schema["required"] == list(schema["properties"])
+    assert set(schemas["State"]["properties"]) - set(schemas["State"]["required"]) == {"lock"}
+
+
+class Tokens:
+    """Makes a client for each security scheme of the document."""
+
+    def __init__(self, user: User) -> None:
+        self._user = user
+
+    def key(self, *scopes: str) -> Client:
+        _, secret = actions.create_api_key(
+            user_id=self._user.pk,
+            name="test",
+            scopes=scopes,
+            expires_at=None,
+            actor=Actor(name="test"),
+        )
+        return bearer(secret)
+
+    def minted(self, *scopes: str) -> Client:
+        body = {"access_token": {"name": "test", "scopes": scopes}}
+        minter = self.key(*Scope.values)
+        answer = minter.post("/v1/access-tokens", body, "application/json")
+        return bearer(answer.json()["secret"])
+
+
+def bearer(secret: str) -> Client:
+    return Client(raise_request_exception=False, headers={"Authorization": f"Bearer {secret}"})
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("name", [n for n, (_, _, o) in OPERATIONS.items() if "security" in o])
+def test_security_is_what_is_asked_for(name: str, operator: User) -> None:
+    """With these scopes and kinds it is let in; without one of them it is not."""
+    path, method, operation = OPERATIONS[name]
+    path = re.sub(r"{\w+}", "01941f29-7c00-7d82-b082-532b629f6fbe", path)
+    tokens = Tokens(operator)
+    makers = {"apiKey": tokens.key, "accessToken": tokens.minted}
+    asked = {k: v for requirement in operation["security"] for k, v in requirement.items()}
+    (scopes,) = {tuple(scopes) for scopes in asked.values()}
+
+    def send(client: Client) -> Any:
+        return client.generic(method.upper(), path, b"{}", "application/json")
+
+    for scheme, make in makers.items():
+        answer = send(make(*scopes or ["audit:read"]))
+        if scheme in asked:
+            assert answer.status_code not in (401, 403)
+        else:
+            assert (answer.status_code, error_reason(answer)) == (403, "TOKEN_KIND_UNSUPPORTED")
+    for missing in scopes:
+        others = {*scopes, "audit:read", "cluster:read"} - {missing}
+        answer = send(makers[next(iter(asked))](*others))
+        assert (answer.status_code, error_reason(answer)) == (403, "SCOPE_INSUFFICIENT")
+        assert f'scope="{missing}"' in answer["WWW-Authenticate"]
+    assert error_reason(send(Client())) == "CREDENTIALS_MISSING"
+
+
+def test_where_basic_is_taken() -> None:
+    taken = [n for n, (_, _, o) in OPERATIONS.items() if "accessTokenAsPassword" in str(o)]
+
+    assert taken == [
+        "read_state_document", "push_state", "delete_state", "lock_state", "unlock_state"
+    ]  # fmt: skip
+
+
+def test_filters_list_their_fields() -> None:
+    filters = {
+        name: parameter
+        for name, (_, _, operation) in OPERATIONS.items()
+        for parameter in operation.get("parameters", [])
+        if parameter["name"] == "filter"
+    }
+
+    assert len(filters) == 10
+    assert list(filters["list_api_keys"]["x-filter-fields"]) == [
+        "status", "name", "created_at", "expires_at"
+    ]  # fmt: skip
+    for parameter in filters.values():
+        for field in parameter["x-filter-fields"]:
+            assert f"| `{field}` |" in parameter["description"]
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_links_lead_somewhere(name: str) -> None:
+    _, _, operation = OPERATIONS[name]
+    for answer in operation["responses"].values():
+        for link in resolved(answer).get("links", {}).values():
+            path, _, other = OPERATIONS[link["operationId"]]
+            known = {parameter["name"] for parameter in other["parameters"]}
+            assert set(re.findall(r"{(\w+)}", path)) <= set(link["parameters"]) <= known

@@ -1,0 +1,200 @@
+"""How-to guides of pipelines, stuck locks and keys, walked against a live server."""
+
+import datetime as dt
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.docs.conftest import manage_py, needs_terraform, readers
+from tests.docs.walk import ROOT, Walk
+from tests.e2e.backend import Backend
+from tests.e2e.terraform import Terraform
+from tests.server import LiveServer
+
+COMPONENT = "01a1ff52-a326-7260-bdeb-20c44a95df32"
+ENVIRONMENT = "01a1ff52-a326-7260-bdeb-20c5ad75f489"
+ONE = 'resource "terraform_data" "a" { input = "%s" }\n'
+
+
+class Pipeline:
+    """What a CI service does with a job: variables are put in, and steps run one by one."""
+
+    def __init__(self, directory: Path, values: dict[str, str]) -> None:
+        self.directory, self.values = directory, values
+        self.environment = readers(directory, {})
+        self.exported = directory / "github.env"
+        self.exported.touch()
+
+    def github(self, job: dict[str, Any]) -> int:
+        """Run the steps of a job of GitHub Actions that are commands; return how many."""
+        commands = 0
+        for step in job["steps"]:
+            if "run" in step:
+                commands += 1
+                exported = dict(
+                    line.split("=", 1) for line in self.exported.read_text().splitlines()
+                )
+                given = {**job["env"], **step.get("env", {})}
+                values = {name: self._expression(value) for name, value in given.items()}
+                self._run(step["run"], {**values, **exported, "GITHUB_ENV": str(self.exported)})
+        return commands
+
+    def _expression(self, value: str) -> str:
+        return re.sub(
+            r"\$\{\{ (?:vars|secrets)\.(\w+) \}\}", lambda found: self.values[found[1]], value
+        )
+
+    def gitlab(self, configuration: dict[str, Any], job: str) -> None:
+        """Run the script of a job of GitLab."""
+        given = {**configuration["variables"], **configuration[job]["variables"]}
+        expanded = {
+            name: re.sub(r"\$(\w+)", lambda found: self.values[found[1]], value)
+            for name, value in given.items()
+        }
+        self._run("\n".join(configuration[job]["script"]), expanded)
+
+    def _run(self, script: str, variables: dict[str, str]) -> None:
+        done = subprocess.run(
+            ["bash", "--noprofile", "--norc", "-e", "-o", "pipefail", "-c", script],
+            cwd=self.directory,
+            env={**self.environment, **variables, "GITHUB_RUN_ID": "4711"},
+            check=False,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, f"{script}\n{done.stdout}{done.stderr}"
+
+
+def issued(service: LiveServer, command: str, *arguments: str) -> str:
+    """Issue a token, or a key, as the document says, and return its secret."""
+    bound = ("--component", COMPONENT, "--environment", ENVIRONMENT)
+    outcome = json.loads(
+        service.manage(command, "--user", "operator", "--json", *bound, *arguments)
+    )
+    secret: str = (outcome.get("api_keys") or [outcome])[0]["secret"]
+    return secret
+
+
+@pytest.mark.terraform
+@needs_terraform
+def test_pipelines(place: Path, service: LiveServer) -> None:
+    next_year = (dt.datetime.now(dt.UTC) + dt.timedelta(days=365)).isoformat()
+    words = {"2027-11-01T00:00:00Z": next_year, **manage_py()}
+    walk = Walk(place, readers(place, service.environment), words)
+    assert walk.through(ROOT / "docs/how-to/ci.md") == 3
+    service_token = ("issue_token", "--kind", "service", "--name", "ci", "--scopes")
+    key_scopes = "apikey:write,state:read,state:write"
+    address = f"/api/v1/state/{COMPONENT}/env/{ENVIRONMENT}"
+    pipeline = Pipeline(
+        place,
+        {
+            "TF_STATE": service.url + address,
+            "TF_STATE_TOKEN": issued(service, *service_token, "state:read,state:write"),
+            "TF_STATE_READ_TOKEN": issued(service, *service_token, "state:read"),
+            "INFRA": service.url,
+            "INFRA_KEY": issued(
+                service, "seed_apikeys", "--name", "minting", "--scopes", key_scopes
+            ),
+            "CI_COMMIT_BRANCH": "main",
+        },
+    )
+    reader = pipeline.values["TF_STATE_READ_TOKEN"]
+    configuration = place / "main.tf"
+
+    def stored() -> Any:
+        document = service.request("GET", address, token=reader).json()
+        return document["resources"][0]["instances"][0]["attributes"]["input"]["value"]
+
+    configuration.write_text(ONE % "github")
+    workflow = yaml.safe_load((place / ".github/workflows/terraform.yml").read_text())
+    job = workflow["jobs"]["apply"]
+    assert pipeline.github(job) == 3
+    assert stored() == "github"
+
+    configuration.write_text(ONE % "minted")
+    (token_step,) = yaml.safe_load((place / "token-step.yml").read_text())
+    del job["env"]["TF_HTTP_PASSWORD"]
+    job["steps"].insert(0, token_step)
+    assert pipeline.github(job) == 4
+    assert stored() == "minted"
+
+    configuration.write_text(ONE % "gitlab")
+    gitlab = yaml.safe_load((place / ".gitlab-ci.yml").read_text())
+    pipeline.gitlab(gitlab, "plan")
+    assert stored() == "minted"
+    pipeline.gitlab(gitlab, "apply")
+    assert stored() == "gitlab"
+
+
+@pytest.mark.terraform
+@needs_terraform
+def test_a_stuck_lock(place: Path, service: LiveServer) -> None:
+    token, writer = service.tokens("state:read,state:admin,audit:read", "state:read,state:write")
+    backend = Backend(service, writer)
+    tf = Terraform(place / "network", backend.address, writer)
+    tf.write(ONE % "a")
+    tf.run("init")
+    tf.apply()
+    tf.write(
+        ONE % "a" + 'resource "terraform_data" "slow" {\n  provisioner "local-exec" {\n'
+        '    command = "touch working; exec sleep 60"\n  }\n}\n'
+    )
+    killed = tf.start("apply", "-auto-approve")
+    while not (tf.directory / "working").exists():
+        assert killed.poll() is None
+    os.killpg(killed.pid, signal.SIGKILL)
+    killed.communicate()
+    credentials = {"TF_HTTP_USERNAME": "token", "TF_HTTP_PASSWORD": writer}
+    words = {"https://infra.example": service.url, "isp_…": token}
+    walk = Walk(place, {**readers(place, {}), **credentials}, words)
+
+    commands = walk.through(ROOT / "docs/how-to/break-a-stuck-lock.md")
+
+    assert commands == 9
+    assert backend.holder() is None
+
+
+def test_keys(place: Path, service: LiveServer) -> None:
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl is not on the PATH")
+    soon = (dt.datetime.now(dt.UTC) + dt.timedelta(days=3)).isoformat()
+    common = ("--user", "operator", "--json", "--name")
+    scopes = ("--scopes", "apikey:write,state:write")
+    seeded, old, ends_soon, audit = service.manage_all(
+        ("seed_apikeys", *common, "rotating", *scopes),
+        ("issue_token", *common, "old", *scopes),
+        ("issue_token", *common, "soon", *scopes, "--expires-at", soon),
+        ("issue_token", *common, "audit", "--scopes", "audit:read,state:write"),
+    )
+    auditor = json.loads(audit)["secret"]
+    pushed = Backend(service, auditor).push(b'{"version": 4, "serial": 1}')
+    assert pushed.status == 200
+    keys = service.directory / "service.env"
+
+    def restart() -> str:
+        name, _, present = keys.read_text().strip().partition("=")
+        keys.write_text(f"{name}={(place / 'new-key').read_text().strip()},{present}\n")
+        assert service.stop() == 0
+        service.start()
+        return ""
+
+    environment = {
+        **readers(place, service.environment),
+        "KEY": json.loads(seeded)["api_keys"][0]["secret"],
+        "OLD_TOKEN_ID": json.loads(old)["id"],
+        "ENDS_SOON": json.loads(ends_soon)["secret"],
+    }
+    words = {"https://infra.example": service.url, "isp_…": auditor, **manage_py()}
+    walk = Walk(place, environment, words, {"systemctl restart infra-service": restart})
+
+    commands = walk.through(ROOT / "docs/how-to/rotate-keys.md")
+
+    assert commands == 15

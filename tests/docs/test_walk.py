@@ -1,0 +1,92 @@
+"""The walk itself: it notices what a reader would."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.docs.walk import Shell, Walk, matches, steps
+
+
+def walk(tmp_path: Path, text: str, **words: str) -> int:
+    document = tmp_path / "document.md"
+    document.write_text(text)
+    return Walk(tmp_path, {"PATH": os.environ["PATH"]}, words).through(document)
+
+
+def console(*lines: str) -> str:
+    return "\n".join(["Some text.", "", "```console", *lines, "```", ""])
+
+
+def test_variables_directories_and_files_last(tmp_path: Path) -> None:
+    text = console("$ mkdir here && cd here", "$ NAME=ada") + "```toml\n# names.toml\na = 1\n```\n"
+    text += console("$ echo $NAME; grep -c . names.toml", "ada", "2")
+
+    assert walk(tmp_path, text) == 3
+    assert (tmp_path / "here" / "names.toml").read_text() == "# names.toml\na = 1\n"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("$ false",),
+        ("$ echo b", "a"),
+        ("$ echo a",),
+        ("$ true", "a"),
+        ("$ echo a; echo b", "a"),
+        # It says that it fails, and does not.
+        ("$ echo Error: no", "Error: no"),
+    ],
+)
+def test_what_is_not_as_told(tmp_path: Path, lines: tuple[str, ...]) -> None:
+    with pytest.raises(AssertionError, match=r"document\.md:4: "):
+        walk(tmp_path, console(*lines))
+
+
+def test_an_error_that_is_told(tmp_path: Path) -> None:
+    assert walk(tmp_path, console("$ echo Error: no >&2; false", "Error: no")) == 1
+
+
+def test_words_go_both_ways(tmp_path: Path) -> None:
+    address = "http://127.0.0.1:8000"
+    text = console(f"$ echo {address}/ | tee seen", f"{address}/")
+    document = tmp_path / "document.md"
+    document.write_text(text)
+
+    Walk(tmp_path, {"PATH": os.environ["PATH"]}, {address: "http://[::1]:1"}).through(document)
+
+    assert (tmp_path / "seen").read_text() == "http://[::1]:1/\n"
+
+
+def test_a_command_of_several_lines() -> None:
+    (step,) = steps(console("$ curl -d '{", '  "a": 1}\' \\', "    there", "{}"))
+
+    assert (step.command, step.output) == ("curl -d '{\n  \"a\": 1}' \\\n    there", ["{}"])
+
+
+def test_a_command_that_never_ends(tmp_path: Path) -> None:
+    shell = Shell(tmp_path, {"PATH": os.environ["PATH"]}, timeout=0.2)
+    try:
+        with pytest.raises(AssertionError, match="took too long"):
+            shell.run("sleep 60")
+    finally:
+        shell.close()
+
+
+@pytest.mark.parametrize(
+    ("told", "same"),
+    [
+        (["a", "b"], True),
+        (["a", "", "b"], True),
+        (["…"], True),
+        (["a", "…"], True),
+        (["a", "…", "b"], True),
+        (["…a", "b…"], True),
+        (["a"], False),
+        (["…", "a"], False),
+        (["a…b"], False),
+        ([], False),
+    ],
+)
+def test_lines(told: list[str], same: bool) -> None:
+    assert matches(told, ["a", "b"]) is same

@@ -1,0 +1,165 @@
+"""What JSON Schema cannot say of a request, said to schemathesis; it loads this file itself.
+
+A request that is generated to be right is made right in these points before it is sent, so that it
+gets past the door. What is generated to be wrong is sent as it is.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import random
+from typing import Any
+
+import schemathesis
+import yaml
+from schemathesis.core.failures import AcceptedNegativeData
+from schemathesis.openapi.checks import RejectedPositiveData
+
+OWN_IDS = os.environ["FUZZ_OWN_IDS"].split(",")
+WORDS = ["web", "cache", "network", "production", "100%", "o'hara", "it\\s", "naïve", "_"]
+
+
+@schemathesis.deserializer("application/vnd.oai.openapi")
+def read_openapi(_context: Any, response: Any) -> Any:
+    """Return the document that the service gives of itself."""
+    return yaml.safe_load(response.content)
+
+
+@schemathesis.hook
+def before_call(_context: Any, case: Any, _kwargs: Any) -> None:
+    """Adjust a request."""
+    path = case.path_parameters or {}
+    if path.get("id") in OWN_IDS:
+        # Who revokes the key or the token that it calls with has ended the run.
+        path["id"] = f"{path['id'][:4]}0"
+    if case.meta is not None and case.meta.generation.mode.is_positive:
+        _make_right(case)
+
+
+def _make_right(case: Any) -> None:
+    query, body = case.query or {}, case.body
+    # A signed token of another page: only links have one.
+    query.pop("page_token", None)
+    if "filter" in query:
+        (parameter,) = [p for p in case.operation.query if p.name == "filter"]
+        query["filter"] = _filter(parameter.definition["x-filter-fields"], query["filter"])
+    if not isinstance(body, dict):
+        query.pop("update_mask", None)
+        return
+    case.body = body = _whole(body)
+    if "update_mask" in {*body, *query}:
+        query.pop("update_mask", None)
+        body["update_mask"] = list(next((v for v in body.values() if isinstance(v, dict)), {}))
+    if "reported_at" in body:
+        _make_report_right(body)
+    for wrapper in ("api_key", "access_token"):
+        if isinstance(body.get(wrapper), dict):
+            _make_credential_right(body[wrapper])
+    if "grace_period" in body:
+        body["grace_period"] = _seconds(body["grace_period"], 7 * 86400)
+
+
+def _whole(value: Any) -> Any:
+    """Write 5.0, which JSON Schema takes for an integer and the service does not, as 5."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, dict):
+        return {name: _whole(part) for name, part in value.items()}
+    return [_whole(part) for part in value] if isinstance(value, list) else value
+
+
+def _filter(fields: dict[str, Any], seed: str) -> str:
+    """Return a filter in the language, of these fields; the same for the same seed."""
+    chance = random.Random(seed)
+    first, *others = chance.choices(list(fields.items()), k=chance.randint(1, 3))
+    text = _term(chance, *first)
+    for term in (_term(chance, *other) for other in others):
+        text = f"({text}) {chance.choice(['AND', 'OR'])} {chance.choice(['', 'NOT '])}{term}"
+    return text
+
+
+def _term(chance: random.Random, written: str, about: dict[str, Any]) -> str:
+    operator = chance.choice(about["operators"])
+    field = f"field['{written}']" if "[" not in written else "field['labels']['team']"
+    if operator.startswith("IS") or operator == "EXISTS":
+        return f"{field} {operator}"
+    if operator == "BETWEEN":
+        return f"{field} BETWEEN {_value(chance, about)} AND {_value(chance, about)}"
+    if operator.endswith("IN"):
+        return f"{field} {operator} ({_value(chance, about)}, {_value(chance, about)})"
+    return f"{field} {operator} {_value(chance, about)}"
+
+
+def _value(chance: random.Random, about: dict[str, Any]) -> str:
+    match about["type"]:
+        case "enum":
+            text = chance.choice(about["values"])
+        case "integer":
+            return str(chance.choice([0, 1, -1, 2**31, 2**63 - 1]))
+        case "boolean":
+            return chance.choice(["true", "false"])
+        case "uuid":
+            text = f"01941f29-7c00-7d82-b082-{chance.getrandbits(48):012x}"
+        case "timestamp":
+            text = f"20{chance.randint(10, 99)}-01-31T12:00:00Z"
+        case _:
+            text = chance.choice(WORDS)
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _make_report_right(body: dict[str, Any]) -> None:
+    """Let it be of now, with each workload once, and each told in one way."""
+    body["reported_at"] = dt.datetime.now(dt.UTC).isoformat()
+    places = set()
+    for name in {"workloads", "upserts", "deletes"} & body.keys():
+        first = {(i["namespace"], i["name"], i["kind"]): i for i in reversed(body[name])}
+        body[name] = [item for place, item in first.items() if place not in places]
+        places |= first.keys()
+        for item in body[name]:
+            item.update(_told_once(item))
+
+
+def _told_once(item: dict[str, Any]) -> dict[str, Any]:
+    """Return what an item must not say beside what it says."""
+    if item.get("health_status") is None:
+        hidden = {"status_reason": ""} if item.get("status_reason") else {}
+        if item.get("pods") is not None and item.get("replicas_desired") is None:
+            hidden["replicas_desired"] = 1
+        return hidden
+    return {"pods": None} if item.get("pods") is not None else {}
+
+
+def _make_credential_right(fields: dict[str, Any]) -> None:
+    """Let it end in the future, once, and be bound in one way."""
+    if fields.get("expires_at") is not None:
+        fields["expires_at"] = (dt.datetime.now(dt.UTC) + dt.timedelta(hours=6)).isoformat()
+    if "ttl" in fields:
+        fields["ttl"] = _seconds(fields["ttl"], 12 * 3600, least=1)
+        fields.pop("expires_at", None)
+    binding = fields.get("binding") or {}
+    if binding.get("cluster_id") is not None:
+        for name in ("component_ids", "environment_ids"):
+            binding.pop(name, None)
+
+
+def _seconds(given: Any, most: int, least: int = 0) -> Any:
+    """Return a length of time within bounds, of the form that was given."""
+    if not isinstance(given, str):
+        return given
+    whole = min(max(int(float(given.removesuffix("s"))), least), most)
+    return f"{whole}s"
+
+
+@schemathesis.hook
+def filter_failure(_context: Any, failure: Any, case: Any, response: Any) -> bool:
+    """Say whether it is one.
+
+    The request may be right, and its resource not in the state for it; and an empty page_size is
+    none, as in a form that was not filled in.
+    """
+    if isinstance(failure, RejectedPositiveData):
+        return bool(response.json()["error"]["status"] != "FAILED_PRECONDITION")
+    if isinstance(failure, AcceptedNegativeData):
+        return bool((case.query or {}).get("page_size") != "")
+    return True

@@ -1,0 +1,52 @@
+"""People in the admin, and what their pages ask of the database."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from django.contrib.auth.models import Group
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from apikeys.audit import Actor
+from apikeys.models import User
+from infra_service import groups
+
+
+def person(*names: str, **options: Any) -> Client:
+    """Return the browser of a person in these groups, logged in; without any they may nothing."""
+    groups.set_up(Actor(name="test"))
+    user = User.objects.create(username=f"{'-'.join(names) or 'nobody'}-person", is_staff=True)
+    user.groups.set(Group.objects.filter(name__in=names))
+    client = Client(**options)
+    client.force_login(user)
+    return client
+
+
+def text_of(answer: Any) -> str:
+    """Return the text of a page, without its tags and with single spaces."""
+    assert answer.status_code == 200, answer.content
+    found = html.unescape(re.sub(r"<[^>]+>", " ", answer.content.decode()))
+    return " ".join(found.split())
+
+
+@contextmanager
+def statements() -> Iterator[list[str]]:
+    """Collect the statements of a page; none of them counts, whatever the page shows."""
+    found: list[str] = []
+    with CaptureQueriesContext(connection) as captured:
+        yield found
+    found += [query["sql"] for query in captured.captured_queries]
+    assert not [sql for sql in found if "COUNT(" in sql.upper()]
+
+
+def reads_of(table: str, sqls: list[str]) -> list[str]:
+    """Return the statements that list rows of the table, all of which must say how many at most."""
+    reads = [sql for sql in sqls if sql.startswith("SELECT") and f'FROM "{table}"' in sql]
+    assert all("LIMIT" in sql for sql in reads), reads
+    return reads

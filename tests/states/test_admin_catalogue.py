@@ -1,0 +1,139 @@
+"""Applications, components and environments in the admin."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import pytest
+
+from apikeys.models import AuditEvent
+from states.models import Application, Component, Environment, State
+from tests.people import person, reads_of, statements, text_of
+
+KINDS = {"application": Application, "component": Component, "environment": Environment}
+every_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+def root(kind: str) -> str:
+    return f"/admin/states/{kind}/"
+
+
+@every_kind
+@pytest.mark.parametrize(
+    ("group", "statuses"),
+    [("", [403] * 3), ("viewer", [200, 200, 403]), ("operator", [200, 200, 403]),
+     ("administrator", [200, 200, 200])],
+)  # fmt: skip
+def test_who_may_open_what(db: None, kind: str, group: str, statuses: list[int]) -> None:
+    entry = KINDS[kind].objects.create(name="one")
+    client = person(*filter(None, [group]))
+    pages = [root(kind), f"{root(kind)}{entry.pk}/change/", f"{root(kind)}add/"]
+
+    assert [client.get(path).status_code for path in pages] == statuses
+    if group != "administrator":
+        assert [client.post(path, {"name": "two"}).status_code for path in pages[1:]] == [403, 403]
+    assert client.get(f"{root(kind)}{entry.pk}/delete/").status_code == 403
+
+
+@every_kind
+def test_add_and_rename(db: None, kind: str) -> None:
+    client = person("administrator")
+    added = client.post(f"{root(kind)}add/", {"name": "billing"})
+    entry = KINDS[kind].objects.get()
+    assert (added.status_code, entry.name) == (302, "billing")
+    client.post(f"{root(kind)}{entry.pk}/change/", {"name": "payments"})
+
+    entry.refresh_from_db()
+    assert entry.name == "payments"
+    events = AuditEvent.objects.filter(resource_id=str(entry.pk)).order_by("id")
+    assert [(e.action, e.actor_name) for e in events] == [
+        (f"{kind}.create", "administrator-person"), (f"{kind}.update", "administrator-person")
+    ]  # fmt: skip
+    assert events[1].details == {"name": {"from": "billing", "to": "payments"}}
+
+
+@every_kind
+def test_a_name_is_needed(db: None, kind: str) -> None:
+    client = person("administrator")
+    for name in ("", "   ", "x" * 201, "a\0b"):
+        answer = client.post(f"{root(kind)}add/", {"name": name})
+        assert answer.status_code == 200
+        assert b"errorlist" in answer.content
+    assert not KINDS[kind].objects.exists()
+
+
+def test_a_component_takes_its_states_along(db: None) -> None:
+    old, new = (Application.objects.create(name=name) for name in ("old", "new"))
+    component = Component.objects.create(name="network", application=old)
+    state = State.objects.create(
+        component=component, environment=Environment.objects.create(), application=old
+    )
+    client = person("administrator")
+
+    moved = {"name": "network", "application": str(new.pk)}
+    client.post(f"{root('component')}{component.pk}/change/", moved)
+    state.refresh_from_db()
+    assert state.application_id == new.pk
+
+    client.post(
+        f"{root('component')}{component.pk}/change/", {"name": "network", "application": ""}
+    )
+    state.refresh_from_db()
+    assert state.application_id is None
+    odd = {"name": "network", "application": str(uuid.uuid4())}
+    answer = client.post(f"{root('component')}{component.pk}/change/", odd)
+    assert b"errorlist" in answer.content
+    event = AuditEvent.objects.filter(action="component.update").order_by("id")[0]
+    assert event.details == {"application_id": {"from": str(old.pk), "to": str(new.pk)}}
+
+
+@every_kind
+def test_the_list_is_found_by_the_beginning_of_a_name(db: None, kind: str) -> None:
+    entries = [KINDS[kind].objects.create(name=name) for name in ("a%c", "abc", "Abc", "")]
+    client = person("viewer")
+
+    def found(text: str) -> list[Any]:
+        return [e.name for e in client.get(root(kind), {"q": text}).context["cl"].result_list]
+
+    assert found("") == ["", "Abc", "a%c", "abc"]
+    assert found("a") == ["a%c", "abc"]
+    assert found("a%") == ["a%c"]
+    assert found("bc") == []
+    assert found(str(entries[2].pk)) == ["Abc"]
+    assert f"unnamed, {entries[3].pk}" in text_of(client.get(root(kind)))
+
+
+@every_kind
+def test_the_list_costs_the_same(db: None, kind: str) -> None:
+    client = person("viewer")
+    table = KINDS[kind]._meta.db_table
+    costs = []
+    for count in (30, 30):
+        KINDS[kind].objects.bulk_create(KINDS[kind](name=f"n{n % 7}") for n in range(count))
+        with statements() as found:
+            client.get(root(kind))
+        assert len(reads_of(table, found)) == 1
+        costs.append(len(found))
+    assert costs[0] == costs[1]
+
+    first = client.get(root(kind))
+    following = client.get(root(kind) + first.context["cl"].next_url)
+    shown = [e.pk for answer in (first, following) for e in answer.context["cl"].result_list]
+    assert len(set(shown)) == 60
+
+
+def test_the_components_of_an_application(db: None) -> None:
+    application = Application.objects.create(name="billing")
+    Component.objects.create(name="inside", application=application)
+    Component.objects.create(name="outside")
+    client = person("viewer")
+    shown = client.get(f"/admin/states/application/{application.pk}/change/").content.decode()
+    link = f"/admin/states/component/?application={application.pk}"
+    assert link in shown
+
+    text = text_of(client.get(link))
+    assert "inside" in text
+    assert "outside" not in text
+    for odd in ("x", str(uuid.uuid4())):
+        assert "No components" in text_of(client.get(f"/admin/states/component/?application={odd}"))

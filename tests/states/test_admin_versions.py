@@ -1,0 +1,207 @@
+"""The versions of a state in the admin: their list and charts, documents, and differences."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from apikeys.models import AuditEvent
+from states.admin.comparison import CHANGES, MOST_SHOWN
+from states.admin.versions import VERSIONS
+from states.models import State, StateVersion
+from tests.people import person, reads_of, statements, text_of
+from tests.states.conftest import Backend, document
+from tests.states.samples import AFTER, BEFORE, ENCRYPTED, PASSWORDS
+
+HIDDEN = "(sensitive value)"
+
+
+def page(backend: Backend, name: str = "change/") -> str:
+    return f"/admin/states/state/{backend.record.pk}/{name}"
+
+
+def compared(backend: Backend, before: Any, after: Any, **more: Any) -> tuple[str, dict[str, Any]]:
+    return page(backend, "compare/"), {"before": before, "after": after, **more}
+
+
+@pytest.fixture
+def recorded(admin: Backend) -> Backend:
+    """A state with the two recorded documents, which have passwords."""
+    assert admin.push(BEFORE).status_code == 200
+    assert admin.push(AFTER, "?force=true").status_code == 200
+    return admin
+
+
+def test_versions_and_their_charts(recorded: Backend) -> None:
+    answer = person("viewer").get(page(recorded))
+
+    text = text_of(answer)
+    sizes = f"version 1: {len(BEFORE):,} bytes, version 2: {len(AFTER):,} bytes"
+    assert sizes in text
+    serials = [json.loads(body)["serial"] for body in (BEFORE, AFTER)]
+    assert f"version 1: {serials[0]}, version 2: {serials[1]}" in text
+    assert "2 current" in text
+    assert "What changed in version 2" in text
+    assert "What changed in version 1" not in text, "there is none before it"
+    assert "Download" not in text
+    assert "Restore" not in text
+
+    assert "Restore version 1" in text_of(person("operator").get(page(recorded)))
+    assert "Restore version 2" not in text_of(person("operator", "viewer").get(page(recorded)))
+    assert "Download version 2" in text_of(person("administrator").get(page(recorded)))
+
+
+def test_a_state_without_versions(backend: Backend, lock_id: Any) -> None:
+    assert backend.lock(lock_id).status_code == 200
+    assert "Nothing has been pushed yet." in text_of(person("viewer").get(page(backend)))
+
+
+def test_a_page_of_versions_is_bounded_and_costs_the_same(backend: Backend) -> None:
+    assert backend.push(document(1)).status_code == 200
+    client = person("viewer")
+    with statements() as one:
+        client.get(page(backend))
+    first = StateVersion.objects.get()
+    StateVersion.objects.bulk_create(
+        StateVersion(
+            state=backend.record, number=number, serial=number, md5=first.md5, size_bytes=number,
+            document=b"x", encryption_key="k", created_by="ada",
+        )
+        for number in range(2, VERSIONS + 21)
+    )  # fmt: skip
+
+    with statements() as many:
+        newest = client.get(page(backend))
+    assert len(one) == len(many)
+    assert len(reads_of("states_stateversion", many)) == 1
+    assert not [sql for sql in many if '"document"' in sql], "documents stay where they are"
+    numbers = [version.number for version, _ in newest.context["versions"]]
+    assert numbers == list(range(VERSIONS + 20, 20, -1))
+    assert "What changed in version 21" in text_of(newest)
+
+    older = client.get(page(backend), {"versions_before": "21"})
+    assert [version.number for version, _ in older.context["versions"]] == list(range(20, 0, -1))
+    for odd in ("", "x", "-1", "9" * 30, "²"):
+        assert client.get(page(backend), {"versions_before": odd}).status_code == 200, odd
+
+
+def test_a_document_as_it_was_pushed(recorded: Backend) -> None:
+    client = person("administrator")
+    name = page(recorded, "versions/1/document/")
+    answer = client.get(name)
+
+    assert (answer.status_code, answer.content) == (200, BEFORE)
+    assert "no-store" in answer["Cache-Control"]
+    disposition = (
+        f'attachment; filename="{recorded.component_id}-{recorded.environment_id}-1.tfstate"'
+    )
+    assert answer["Content-Disposition"] == disposition
+    event = AuditEvent.objects.order_by("-id")[0]
+    assert (event.action, event.actor_name) == ("state.read", "administrator-person")
+    assert event.details == {"version": 1}
+
+    gone = client.get(page(recorded, "versions/9/document/"), follow=True)
+    assert "The state has no version of this number" in text_of(gone)
+    for number in (0, 2**31, 2**70):
+        assert client.get(page(recorded, f"versions/{number}/document/")).status_code == 302
+
+
+@pytest.mark.parametrize("group", ["viewer", "operator"])
+def test_a_difference_without_its_secrets(recorded: Backend, group: str) -> None:
+    answer = person(group).get(*compared(recorded, 1, 2))
+
+    text = text_of(answer)
+    assert "Sensitive values are hidden." in text
+    assert HIDDEN in text
+    assert not [password for password in PASSWORDS if password in answer.content]
+    assert "no-store" in answer["Cache-Control"]
+    events = AuditEvent.objects.filter(actor_name=f"{group}-person").order_by("id")
+    assert [(event.action, event.details) for event in events] == [
+        ("state.read", {"version": number, "part": "diff", "secrets": False}) for number in (1, 2)
+    ]
+
+
+def test_a_difference_with_its_secrets(recorded: Backend) -> None:
+    answer = person("administrator").get(*compared(recorded, 1, 2))
+
+    assert "Sensitive values are shown." in text_of(answer)
+    assert HIDDEN not in text_of(answer)
+    assert all(password in answer.content for password in PASSWORDS)
+    assert AuditEvent.objects.order_by("-id")[0].details["secrets"] is True
+
+
+def test_what_a_difference_tells_is_what_the_api_tells(recorded: Backend, seeing: Backend) -> None:
+    told = seeing.look("/versions/2/diff").json()["diff"]
+    text = text_of(person("administrator").get(*compared(recorded, 1, 2)))
+
+    for kind in ("resources", "outputs"):
+        counts = ", ".join(
+            f"{told['summary'][kind][name]} {name}" for name in ("added", "changed", "removed")
+        )
+        assert f"{kind.capitalize()}: {counts}." in text
+    for change in told["resources"]:
+        assert change["action"].lower() in text
+        for attribute in change["attributes"]:
+            assert attribute["path"] in text
+
+
+def test_a_difference_in_pages(admin: Backend) -> None:
+    def outputs(value: str) -> dict[str, Any]:
+        return {f"o{n:03}": {"value": f"{value}{n}", "type": "string"} for n in range(CHANGES + 5)}
+
+    admin.push(document(1, outputs=outputs("old-")))
+    admin.push(document(2, outputs=outputs("new-")))
+    client = person("viewer")
+
+    first = text_of(client.get(*compared(admin, 1, 2)))
+    assert f"Outputs: 0 added, {CHANGES + 5} changed, 0 removed." in first
+    assert f"o{CHANGES - 1:03}" in first
+    assert f"o{CHANGES:03}" not in first
+    assert "More changes" in first
+    second = text_of(client.get(*compared(admin, 1, 2, start=CHANGES)))
+    assert f'output o{CHANGES:03} What Before After value "old-{CHANGES}" "new-{CHANGES}"' in second
+    assert "More changes" not in second
+    assert "Nothing differs any more." in text_of(client.get(*compared(admin, 1, 2, start=999)))
+    assert "Nothing differs." in text_of(client.get(*compared(admin, 2, 2)))
+
+
+def test_a_long_value_is_cut(admin: Backend) -> None:
+    for serial in (1, 2):
+        value = f"{serial}" * (2 * MOST_SHOWN)
+        admin.push(document(serial, outputs={"long": {"value": value, "type": "string"}}))
+
+    answer = person("viewer").get(*compared(admin, 1, 2))
+    assert f"… and {MOST_SHOWN + 2:,}".replace(",", "") in text_of(answer)
+    assert len(answer.content) < 6 * MOST_SHOWN + 20_000
+
+
+def test_markup_in_a_document_is_text(admin: Backend) -> None:
+    admin.push(document(1, outputs={"a": {"value": 1, "type": "number"}}))
+    evil = {"value": "<script>alert(1)</script>", "type": "string"}
+    admin.push(document(2, outputs={"a": evil, "<b>": evil}))
+
+    content = person("viewer").get(*compared(admin, 1, 2)).content
+    assert b"<script>alert" not in content
+    assert b"&lt;script&gt;alert(1)" in content
+
+
+def test_what_cannot_be_compared(recorded: Backend) -> None:
+    client = person("viewer")
+    gone = client.get(*compared(recorded, 1, 9), follow=True)
+    assert "The state has no version of this number" in text_of(gone)
+    recorded.push(ENCRYPTED, "?force=true")
+    encrypted = client.get(*compared(recorded, 1, 3), follow=True)
+    assert "The document is encrypted by OpenTofu" in text_of(encrypted)
+    for before, after in (("", ""), ("x", 1), (0, 1), (1, 2**40)):
+        answer = client.get(*compared(recorded, before, after))
+        assert answer.status_code == 200
+        assert "From version" not in text_of(answer)
+
+
+def test_a_damaged_document_is_told(recorded: Backend) -> None:
+    StateVersion.objects.filter(number=1).update(document=b"damaged")
+    answer = person("administrator").get(page(recorded, "versions/1/document/"), follow=True)
+    assert "The stored document is damaged" in text_of(answer)
+    assert State.objects.count() == 1

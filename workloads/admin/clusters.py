@@ -1,0 +1,162 @@
+"""Clusters: their health at a glance, what they run, their name and report interval."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from django.contrib import admin, messages
+from django.http import HttpResponseRedirect
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.timesince import timesince
+from rest_framework.exceptions import APIException
+
+from apikeys.admin_base import EditableAdmin
+from apikeys.audit import Actor
+from workloads import actions
+from workloads.admin.figures import counts_bar, cpu_bar, mark, memory_bar
+from workloads.admin.filters import ClusterHealthFilter, cluster_id_of
+from workloads.cluster_health import cluster_health
+from workloads.models import Cluster, Workload
+from workloads.summaries import summarize
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from django.db.models import QuerySet
+    from django.http import HttpRequest, HttpResponse
+
+#: Namespaces on the page of a cluster: those with the most trouble.
+NAMESPACES: Final = 20
+_COUNTS: Final = ("healthy", "degraded", "error", "unspecified")
+
+
+@admin.register(Cluster)
+class ClusterAdmin(EditableAdmin):
+    """Clusters, in the order of names."""
+
+    class Media:
+        css: ClassVar[Any] = {"all": ["admin_base/pages.css"]}
+
+    change_form_template = "admin/workloads/cluster/change_form.html"
+    page_key = ("name",)
+    list_display = ("name", "health", "workloads", "heard_of")
+    list_filter = (ClusterHealthFilter,)
+    search_fields = ("name",)
+    search_help_text = "A piece of the name, or an id."
+    fields = (
+        "name", "report_interval_seconds", "health", "workloads", "heard_of", "last_snapshot_at",
+        "id", "uid", "created_at", "updated_at",
+    )  # fmt: skip
+    readonly_fields = fields[2:]
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        """Return the fields; a new cluster has none but those that are asked for."""
+        return super().get_fields(request, obj) if obj else self.fields[:2]
+
+    def get_search_results(
+        self, _request: HttpRequest, queryset: QuerySet[Cluster], search_term: str
+    ) -> tuple[QuerySet[Cluster], bool]:
+        """Return the clusters that have this in their name; there are not many to look through."""
+        text = search_term.strip()
+        cluster_id = cluster_id_of(text)
+        if cluster_id is not None:
+            return queryset.filter(pk=cluster_id), False
+        return queryset.filter(name__icontains=text), False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Ask Django's permissions."""
+        return admin.ModelAdmin.has_delete_permission(self, request, obj)
+
+    def get_deleted_objects(
+        self, objs: Iterable[Cluster], _request: HttpRequest
+    ) -> tuple[list[Any], dict[Any, int], set[str], list[str]]:
+        """Return what goes with the cluster, counted and not listed."""
+        clusters = list(objs)
+        workloads = sum(cluster.workload_counts()["total"] for cluster in clusters)
+        told: list[Any] = [str(cluster) for cluster in clusters]
+        return told, {"clusters": len(clusters), "workloads": workloads}, set(), []
+
+    def delete_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        """Ask, then delete; what the action refuses is told."""
+        try:
+            return super().delete_view(request, *args, **kwargs)
+        except APIException as error:
+            messages.error(request, str(error.detail))
+            return HttpResponseRedirect(reverse("admin:workloads_cluster_changelist"))
+
+    def delete_model(self, request: HttpRequest, obj: Cluster) -> None:
+        """Delete the cluster and its workloads."""
+        actions.delete_cluster(cluster_id=obj.pk, actor=Actor.of_person(request))
+
+    def create(self, fields: Mapping[str, Any], actor: Actor) -> Cluster:
+        """Register the cluster."""
+        return actions.create_cluster(fields=fields, actor=actor)
+
+    def update(self, obj: Cluster, changes: Mapping[str, Any], actor: Actor) -> None:
+        """Change the cluster."""
+        actions.change_cluster(cluster_id=obj.pk, changes=changes, actor=actor)
+
+    @admin.display(description="health")
+    def health(self, cluster: Cluster) -> str:
+        """Judge the cluster as it is now."""
+        return mark(cluster_health(cluster, timezone.now()))
+
+    @admin.display(description="workloads")
+    def workloads(self, cluster: Cluster) -> str:
+        """Show the counts that every report keeps."""
+        return counts_bar(f"health-{cluster.pk}", cluster.workload_counts())
+
+    @admin.display(description="last report")
+    def heard_of(self, cluster: Cluster) -> str:
+        """Tell how long ago the last report came, by our clock."""
+        if cluster.last_received_at is None:
+            return "never"
+        return format_html(
+            '<time datetime="{}">{} ago</time>',
+            cluster.last_received_at.isoformat(),
+            timesince(cluster.last_received_at, depth=1),
+        )
+
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> HttpResponse:
+        """Show the cluster with what it runs."""
+        cluster: Cluster | None = context.get("original")
+        if cluster is not None:
+            context |= _overview(cluster)
+        return super().render_change_form(request, context, *args, **kwargs)
+
+
+def _overview(cluster: Cluster) -> dict[str, Any]:
+    """Return what the cluster runs by kind, and by namespace those with the most trouble."""
+    summary = summarize(Workload.objects.filter(cluster=cluster))
+    by: dict[str, dict[str, dict[str, int]]] = {"kind": {}, "namespace": {}}
+    for group in summary["groups"]:
+        for what, rows in by.items():
+            counts = rows.setdefault(group[what], defaultdict(int))
+            status = group["health_status"].removeprefix("WORKLOAD_HEALTH_STATUS_").lower()
+            for name in ("total", status):
+                counts[name] += group["workloads"]
+    worst = sorted(by["namespace"].items(), key=_trouble)
+    total = summary["total"]
+    return {
+        "kinds": list(_rows("kind", sorted(by["kind"].items()))),
+        "namespaces": list(_rows("namespace", worst[:NAMESPACES])),
+        "namespaces_left_out": max(len(worst) - NAMESPACES, 0),
+        "cpu": cpu_bar("cpu", total["cpu_requests_millicores"], total["cpu_used_millicores"]),
+        "memory": memory_bar("memory", total["memory_requests_bytes"], total["memory_used_bytes"]),
+    }
+
+
+def _trouble(entry: tuple[str, dict[str, int]]) -> tuple[int, int, int, str]:
+    name, counts = entry
+    return -counts["error"], -counts["degraded"], -counts["total"], name
+
+
+def _rows(what: str, entries: Iterable[tuple[str, dict[str, int]]]) -> Iterable[dict[str, Any]]:
+    for number, (name, counts) in enumerate(entries):
+        bar = counts_bar(f"{what}-{number}", {label: counts[label] for label in _COUNTS})
+        yield {"name": name, "total": counts["total"], "bar": bar}

@@ -1,0 +1,89 @@
+"""Health and figures as pages show them: a word with a mark, a bar with its numbers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from django.template.loader import render_to_string
+from django.utils.html import format_html
+
+from apikeys.templatetags.charts import shares
+from workloads.cluster_health import ClusterHealth
+from workloads.kubernetes.health import HealthStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_MIB: Final = 1024 * 1024
+_MARKS: Final[Mapping[str, str]] = {
+    HealthStatus.HEALTHY: "ok",
+    HealthStatus.DEGRADED: "warning",
+    HealthStatus.ERROR: "error",
+    ClusterHealth.UNREACHABLE: "error",
+}
+
+
+def mark(status: str) -> str:
+    """Return a health as a word with a mark; what is not told has the mark of nothing."""
+    css = _MARKS.get(status, "idle")
+    return format_html('<span class="status status-{}">{}</span>', css, word(status))
+
+
+def word(status: str) -> str:
+    """Return a health as people read it: ``Degraded``."""
+    return status.removeprefix("WORKLOAD_HEALTH_STATUS_").capitalize()
+
+
+def counts_bar(chart_id: str, counts: Mapping[str, int]) -> str:
+    """Return a bar of the workloads by health, and the same in words."""
+    parts = [
+        (name, label, counts[label])
+        for name, label in (
+            ("ok", "healthy"), ("warning", "degraded"), ("error", "error"), ("idle", "unspecified")
+        )
+    ]  # fmt: skip
+    told = ", ".join(f"{count:,} {label}" for _, label, count in parts if count)
+    return _bar(chart_id, told or "no workloads", parts, "Workloads by health")
+
+
+def cpu_bar(chart_id: str, requested: int, used: int | None) -> str:
+    """Return a bar of the use within the requests, in millicores."""
+    return _use_bar(chart_id, "CPU", requested, used, "m")
+
+
+def memory_bar(chart_id: str, requested: int, used: int | None) -> str:
+    """Return a bar of the use within the requests, given in bytes, in MiB rounded up."""
+    return _use_bar(
+        chart_id, "Memory", _mebibytes(requested), None if used is None else _mebibytes(used), "MiB"
+    )
+
+
+def _mebibytes(count: int) -> int:
+    return -(-count // _MIB)
+
+
+def _use_bar(chart_id: str, what: str, requested: int, used: int | None, unit: str) -> str:
+    if used is None:
+        return format_html("{} {} requested, use not measured", f"{requested:,}", unit)
+    told = f"{used:,} of {requested:,} {unit}" if requested else f"{used:,} {unit}, no request"
+    parts = [("used", "within the request", min(used, requested))]
+    if used > requested:
+        parts.append(("beyond", "beyond the request", used - requested))
+    return _bar(
+        chart_id, told, parts, f"{what} used of what is requested", total=requested, unit=unit
+    )
+
+
+def _bar(
+    chart_id: str,
+    told: str,
+    parts: Sequence[tuple[str, str, int]],
+    title: str,
+    **of: Any,
+) -> str:
+    chart = shares(chart_id, parts, title, **of)
+    return format_html(
+        '<div class="figure"><span>{}</span>{}</div>',
+        told,
+        render_to_string("admin_base/shares.html", chart),
+    )

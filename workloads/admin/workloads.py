@@ -1,0 +1,84 @@
+"""Workloads of one cluster: their health, their figures, requests against use."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from django.contrib import admin
+from django.db.models import Q
+from django.template.defaultfilters import filesizeformat
+
+from apikeys.admin_base import ReadOnlyAdmin
+from workloads.admin.figures import cpu_bar, mark, memory_bar
+from workloads.admin.filters import ClusterFilter, HealthFilter, NamespaceFilter
+from workloads.models import Workload
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+    from django.http import HttpRequest
+
+
+@admin.register(Workload)
+class WorkloadAdmin(ReadOnlyAdmin):
+    """Workloads, in the order of namespace, name and kind within a cluster."""
+
+    class Media:
+        css: ClassVar[Any] = {"all": ["admin_base/pages.css"]}
+
+    change_form_template = "admin/workloads/workload/change_form.html"
+    change_list_template = "admin/workloads/workload/change_list.html"
+    page_key = ("namespace", "name", "kind")
+    list_display = ("name", "namespace", "kind", "health", "replicas", "cpu", "memory")
+    list_filter = (ClusterFilter, HealthFilter, "kind", NamespaceFilter)
+    search_fields = ("name",)
+    search_help_text = "Pieces of the name or the namespace, within the cluster."
+    fields = (
+        "cluster", "namespace", "name", "kind", "health", "status_reason", "replicas",
+        "cpu", "cpu_limits", "memory", "memory_limits", "uid", "id", "observed_at",
+    )  # fmt: skip
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Workload]:
+        """Return the workloads of all clusters; the filter lets none through without a cluster."""
+        return super().get_queryset(request).select_related("cluster")
+
+    def get_search_results(
+        self, _request: HttpRequest, queryset: QuerySet[Workload], search_term: str
+    ) -> tuple[QuerySet[Workload], bool]:
+        """Return what has each word in its name or its namespace."""
+        for word in search_term.split():
+            queryset = queryset.filter(Q(name__icontains=word) | Q(namespace__icontains=word))
+        return queryset, False
+
+    @admin.display(description="health")
+    def health(self, workload: Workload) -> str:
+        """Show the health that was reported or derived."""
+        return mark(workload.health_status)
+
+    @admin.display(description="ready")
+    def replicas(self, workload: Workload) -> str:
+        """Tell how many are ready of those that are wanted."""
+        return f"{workload.replicas_ready} of {workload.replicas_desired}"
+
+    @admin.display(description="CPU used")
+    def cpu(self, workload: Workload) -> str:
+        """Show the use within the requests."""
+        return cpu_bar(
+            f"cpu-{workload.pk}", workload.cpu_requests_millicores, workload.cpu_used_millicores
+        )
+
+    @admin.display(description="memory used")
+    def memory(self, workload: Workload) -> str:
+        """Show the use within the requests."""
+        return memory_bar(
+            f"memory-{workload.pk}", workload.memory_requests_bytes, workload.memory_used_bytes
+        )
+
+    @admin.display(description="CPU limits")
+    def cpu_limits(self, workload: Workload) -> str:
+        """Tell the sum of the limits."""
+        return f"{workload.cpu_limits_millicores:,} m"
+
+    @admin.display(description="memory limits")
+    def memory_limits(self, workload: Workload) -> str:
+        """Tell the sum of the limits."""
+        return filesizeformat(workload.memory_limits_bytes)

@@ -1,0 +1,88 @@
+"""One cluster, workload and report as on the wire: the examples of the OpenAPI document."""
+
+from typing import Any, Final
+
+CLUSTER: Final[dict[str, Any]] = {
+    "id": "01941f29-7c00-7f4a-8576-ad8ac4247500",
+    "name": "edge-1",
+    "uid": "229cb448-7af2-40c4-bf31-ace29c1771bb",
+    "report_interval_seconds": 60,
+    "health_status": "DEGRADED",
+    "workload_counts": {"total": 3, "healthy": 2, "degraded": 1, "error": 0, "unspecified": 0},
+    "last_report_at": "2026-11-21T09:00:05.000000Z",
+    "last_received_at": "2026-11-21T09:00:05.214907Z",
+    "last_snapshot_at": "2026-11-21T09:00:00.000000Z",
+    "created_at": "2025-01-01T00:00:00.000000Z",
+    "updated_at": "2025-01-01T00:00:00.000000Z",
+}
+_CONTAINER: Final = {
+    "name": "cache",
+    "image": "registry.example.com/cache:6.29",
+    "restart_count": 0,
+    "state": "running",
+    "ready": True,
+}
+_FIGURES: Final = {
+    "replicas_desired": 2,
+    "replicas_ready": 1,
+    "replicas_available": 1,
+    "cpu_requests_millicores": 250,
+    "cpu_limits_millicores": 500,
+    "cpu_used_millicores": 94,
+    "memory_requests_bytes": 67108864,
+    "memory_limits_bytes": 134217728,
+    "memory_used_bytes": 59043156,
+}
+_PLACE: Final = {"namespace": "shop", "name": "cache", "kind": "Deployment"}
+_ITEM: Final[dict[str, Any]] = {
+    **_PLACE,
+    "labels": {"team": "data", "app.kubernetes.io/name": "cache"},
+    "health_status": "DEGRADED",
+    "status_reason": "ReplicasNotReady",
+    **_FIGURES,
+    "containers": [_CONTAINER],
+}
+WORKLOAD: Final[dict[str, Any]] = {
+    "id": "01941f29-7c00-7d56-a897-96df982259c5",
+    "cluster_id": CLUSTER["id"],
+    **_ITEM,
+    "last_updated_at": "2026-11-21T09:00:05.000000Z",
+}
+SNAPSHOT: Final = {
+    "reported_at": "2026-11-21T09:00:00Z",
+    "cluster_uid": CLUSTER["uid"],
+    "report_interval_seconds": 60,
+    "workloads": [_ITEM],
+}
+DELTA: Final = {
+    "reported_at": "2026-11-21T09:00:05Z",
+    "upserts": [_ITEM],
+    "deletes": [{"namespace": "shop", "name": "cart", "kind": "Deployment"}],
+}
+APPLIED: Final = {
+    "report": {
+        "cluster_id": CLUSTER["id"],
+        "reported_at": "2026-11-21T09:00:05.000000Z",
+        "created": 0,
+        "updated": 1,
+        "deleted": 1,
+        "unchanged": 0,
+    }
+}
+_SUMS: Final = {"workloads": 1, "workloads_measured": 1, **_FIGURES}
+SUMMARY: Final = {
+    "summary": {
+        "total": {
+            "by_health_status": {
+                "WORKLOAD_HEALTH_STATUS_UNSPECIFIED": 0,
+                "HEALTHY": 0,
+                "DEGRADED": 1,
+                "ERROR": 0,
+            },
+            **_SUMS,
+        },
+        "groups": [
+            {"namespace": "shop", "kind": "Deployment", "health_status": "DEGRADED", **_SUMS}
+        ],
+    }
+}
