@@ -30,9 +30,10 @@ def test_it_writes_only_to_its_own_directories() -> None:
 
 def test_it_migrates_and_then_runs_our_server() -> None:
     (directory,) = values("WorkingDirectory")
-    (before,), (start,) = values("ExecStartPre"), values("ExecStart")
+    (start,) = values("ExecStart")
 
-    assert before == f"{directory}/.venv/bin/python manage.py migrate"
+    manage = f"{directory}/.venv/bin/python manage.py"
+    assert values("ExecStartPre") == [f"{manage} migrate", f"{manage} setup_groups"]
     command = "gunicorn -c python:infra_service.gunicorn infra_service.wsgi"
     assert start == f"{directory}/.venv/bin/{command}"
     # A reload would run new code in a process that has a part of the old.
