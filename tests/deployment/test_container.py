@@ -165,9 +165,9 @@ def test_it_starts_answers_and_writes_only_where_it_may(app: Path, tmp_path: Pat
     before = listing(app)
     image = Image(app, var)
     try:
-        shell, flag, before = COMPOSE["services"]["migrate"]["command"]
+        shell, flag, line = COMPOSE["services"]["migrate"]["command"]
         assert (shell, flag) == ("sh", "-c")
-        image.run_as_typed(before)
+        image.run_as_typed(line)
         image.start()
         _head, check = arguments("HEALTHCHECK")[0].split(" CMD ")
         program, flag, code = json.loads(check)
