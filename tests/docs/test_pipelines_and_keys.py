@@ -193,7 +193,7 @@ def test_keys(place: Path, service: LiveServer) -> None:
         "ENDS_SOON": json.loads(ends_soon)["secret"],
     }
     words = {"https://infra.example": service.url, "isp_…": auditor, **manage_py()}
-    walk = Walk(place, environment, words, {"systemctl restart infra-service": restart})
+    walk = Walk(place, environment, words, {"systemctl restart 'infra-service@*'": restart})
 
     commands = walk.through(ROOT / "docs/how-to/rotate-keys.md")
 
