@@ -29,9 +29,7 @@ timeout = 120
 graceful_timeout = 30
 # gunicorn's administration socket would be one more door.
 control_socket_disable = True
-# The worker processes count together, in files here; small, and empty at each start.
 _var = os.environ.get("VAR_DIR", str(Path(__file__).resolve().parent.parent / "var"))
-os.environ[metric_files.VARIABLE] = str(Path(_var, "metrics"))
 loglevel = os.environ.get("GUNICORN_LOG_LEVEL", "warning")
 
 
@@ -53,11 +51,13 @@ logger_class = JsonLogger
 
 
 def on_starting(server: Any) -> None:  # noqa: ARG001 - gunicorn's signature
-    """Count from 0; without a place for it, do not start."""
+    """Let the workers count together, in small files, from 0; without a place for them, stop."""
+    directory = Path(_var, "metrics")
     try:
-        metric_files.create(Path(os.environ[metric_files.VARIABLE]))
+        metric_files.create(directory)
     except OSError as error:
         sys.exit(f"VAR_DIR must be a directory that this user can write to: {error}")
+    os.environ[metric_files.VARIABLE] = str(directory)
 
 
 def child_exit(server: Any, worker: Any) -> None:

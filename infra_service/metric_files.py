@@ -2,7 +2,7 @@
 
 prometheus_client gives each process a file for each type of metric, mapped into its memory, in the
 directory ``PROMETHEUS_MULTIPROC_DIR``, if that is set when it is imported; so here it is imported
-late, because gunicorn's settings import this before they set it.
+late, because gunicorn's settings import this before the server sets it.
 """
 
 from __future__ import annotations
