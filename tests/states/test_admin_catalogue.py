@@ -81,6 +81,8 @@ def test_a_component_takes_its_states_along(db: None) -> None:
     )
     state.refresh_from_db()
     assert state.application_id is None
+    chosen_from = client.get(f"{root('application')}?_to_field=id&_popup=1")
+    assert f'data-popup-opener="{new.pk}"' in chosen_from.content.decode()
     odd = {"name": "network", "application": str(uuid.uuid4())}
     answer = client.post(f"{root('component')}{component.pk}/change/", odd)
     assert b"errorlist" in answer.content
