@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final, cast
 
 from rest_framework.authentication import BaseAuthentication
 
-from apikeys.callers import Caller, find_caller
-from apikeys.errors import CredentialsInvalid
+from apikeys.callers import Caller, find_caller, refused
+from apikeys.metrics import Authentication
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
@@ -44,7 +44,7 @@ class TokenAuthentication(BaseAuthentication):
         elif scheme.lower() == "basic" and _accepts_basic(request):
             token = _password(credentials)
         else:
-            raise CredentialsInvalid
+            raise refused(Authentication.MALFORMED)
         caller = find_caller(token)
         return caller, caller
 
@@ -64,5 +64,5 @@ def _password(credentials: str) -> str:
     try:
         pair = base64.b64decode(credentials.strip(), validate=True).decode()
     except ValueError as error:  # no base64, no ASCII, no UTF-8
-        raise CredentialsInvalid from error
+        raise refused(Authentication.MALFORMED) from error
     return pair.partition(":")[2]

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 from django.db.models import BinaryField, CharField, DateTimeField, Q
 from django.utils import timezone
 
-from apikeys import tokens
+from apikeys import metrics, tokens
 from apikeys.compiled import CompiledQuery, Parameter
 from apikeys.errors import CredentialsInvalid, TokenExpired
 from apikeys.grants import Binding, Grant
+from apikeys.metrics import Authentication
 from apikeys.models import AccessToken, ApiKey
 from apikeys.querysets import LAST_USED_RESOLUTION
 from apikeys.tokens import TokenKind
@@ -69,11 +70,15 @@ def find_caller(token: str) -> Caller:
     """
     kind = tokens.kind_of(token)
     if kind is None:
-        raise CredentialsInvalid
+        raise refused(Authentication.MALFORMED)
     now, digest = timezone.now(), tokens.digest(token)
     row = _find_row(kind, digest, now)
-    if row is None or row["revoked_at"] or not row["created_by__is_active"]:
-        raise CredentialsInvalid
+    if row is None:
+        raise refused(Authentication.UNKNOWN)
+    if row["revoked_at"] or row.get("api_key__revoked_at"):  # a minted one dies with its key
+        raise refused(Authentication.REVOKED)
+    if not row["created_by__is_active"]:
+        raise refused(Authentication.INACTIVE)
     grant = _grant(row, "")
     expiries = [row["expires_at"]]
     if kind is TokenKind.API_KEY:
@@ -81,17 +86,17 @@ def find_caller(token: str) -> Caller:
         if bytes(row["digest"]) != digest:  # the secret before the last rotation
             expiries.append(row["previous_digest_expires_at"])
     elif api_key_id := row["api_key_id"]:
-        # Minted: it dies with its key, and has no more than its key has now.
-        if row["api_key__revoked_at"]:
-            raise CredentialsInvalid
+        # Minted: it has no more than its key has now.
         expiries.append(row["api_key__expires_at"])
         grant = grant.intersection(_grant(row, "api_key__"))
     expires_at = min(filter(None, expiries), default=None)
     if expires_at is not None and expires_at <= now:
+        metrics.count(Authentication.EXPIRED)
         raise TokenExpired
     if row["last_used_at"] is None or row["last_used_at"] <= now - LAST_USED_RESOLUTION:
         model = ApiKey if kind is TokenKind.API_KEY else AccessToken
         model.objects.touch(row["id"], now)
+    metrics.count(Authentication.OK)
     return Caller(
         kind=kind,
         token_id=row["id"],
@@ -103,6 +108,12 @@ def find_caller(token: str) -> Caller:
         expires_at=expires_at,
         digest=digest,
     )
+
+
+def refused(why: Authentication) -> CredentialsInvalid:
+    """Count the refusal and return its error, which is the same for all of them."""
+    metrics.count(why)
+    return CredentialsInvalid()
 
 
 def _grant(row: dict[str, Any], prefix: str) -> Grant:

@@ -24,8 +24,7 @@ def columns_of(key: Sequence[str]) -> tuple[list[str], bool]:
 
 def reversed_key(key: Sequence[str]) -> list[str]:
     """Return the key of the opposite order."""
-    columns, descending = columns_of(key)
-    return columns if descending else [f"-{name}" for name in columns]
+    return [name[1:] if name.startswith("-") else f"-{name}" for name in key]
 
 
 def position_of(row: Any, columns: Sequence[str]) -> list[int | str]:

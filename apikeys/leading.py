@@ -37,14 +37,16 @@ class OneOf(Exact):
 def ordered(queryset: Any, columns: Sequence[str], page_key: Sequence[str]) -> Any:
     """Return the queryset in the order of the page key, read by one of the columns if it can be.
 
-    ``columns`` are by preference those that have an index which ends with the page key.
+    ``columns`` are by preference those that have an index which ends with the page key. One with a
+    minus is read downwards: an index of ``("environment", "id")`` serves ``("-id",)`` by
+    ``-environment_id``, one of ``("environment", "-id")`` by ``environment_id``.
     """
     if connection.vendor == "postgresql" and columns:
         queryset = queryset.all()
         equalities = {name: (node, at) for node, at, name in _equalities(queryset.query.where)}
         for column in columns:
-            if column in equalities:
-                node, position = equalities[column]
+            if (name := column.removeprefix("-")) in equalities:
+                node, position = equalities[name]
                 equality = node.children[position]
                 node.children[position] = OneOf(equality.lhs, equality.rhs)
                 return queryset.order_by(column, *page_key)

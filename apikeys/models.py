@@ -61,7 +61,18 @@ class Credential(models.Model):
                 | Q(bound_component_ids__isnull=True, bound_environment_ids__isnull=True),
             ),
         ]
-        indexes = [models.Index(fields=["created_by", "id"], name="%(class)s_of_owner")]
+        indexes = [
+            models.Index(fields=["created_by", "id"], name="%(class)s_of_owner"),
+            # For the admin: who ends soon, and who has ended before the time.
+            models.Index(
+                fields=["expires_at"],
+                name="%(class)s_by_expiry",
+                condition=Q(revoked_at=None, expires_at__isnull=False),
+            ),
+            models.Index(
+                fields=["-id"], name="%(class)s_revoked", condition=Q(revoked_at__isnull=False)
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"{self.name} ({self.pk})"
@@ -161,7 +172,10 @@ class AuditEvent(models.Model):
     details = models.JSONField(default=dict)
 
     class Meta:
-        indexes = [models.Index(fields=["resource_id", "-id"], name="auditevent_by_resource")]
+        indexes = [
+            models.Index(fields=["resource_id", "-id"], name="auditevent_by_resource"),
+            models.Index(fields=["action", "-id"], name="auditevent_by_action"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.action} {self.resource_id}"

@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Final
 
 from rest_framework.permissions import BasePermission
 
+from apikeys import metrics
 from apikeys.authentication import caller_of
 from apikeys.errors import CredentialsMissing, ScopeInsufficient, TokenKindUnsupported
+from apikeys.metrics import Authentication
 from apikeys.tokens import TokenKind
 
 if TYPE_CHECKING:
@@ -41,6 +43,7 @@ class HasScope(BasePermission):
         if getattr(view, "public", False):
             return True
         if request.auth is None:
+            metrics.count(Authentication.MISSING)
             raise CredentialsMissing
         caller = caller_of(request)
         token_kinds: frozenset[TokenKind] = getattr(view, "token_kinds")  # noqa: B009 - see above

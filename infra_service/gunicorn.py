@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+from pathlib import Path
 from typing import Any
 
 from gunicorn.glogging import Logger
 
+from infra_service import metric_files
 from infra_service.logs import json_formatter
 
 # gthread, with errors in our form.
@@ -26,6 +28,7 @@ timeout = 120
 graceful_timeout = 30
 # gunicorn's administration socket would be one more door.
 control_socket_disable = True
+_var = os.environ.get("VAR_DIR", str(Path(__file__).resolve().parent.parent / "var"))
 loglevel = os.environ.get("GUNICORN_LOG_LEVEL", "warning")
 
 
@@ -44,6 +47,21 @@ class JsonLogger(Logger):  # type: ignore[misc,unused-ignore]
 
 
 logger_class = JsonLogger
+
+
+def on_starting(server: Any) -> None:  # noqa: ARG001 - gunicorn's signature
+    """Let the workers count together, in small files, from 0."""
+    directory = Path(_var, "metrics")
+    metric_files.create(directory)
+    os.environ[metric_files.VARIABLE] = str(directory)
+
+
+def child_exit(server: Any, worker: Any) -> None:
+    """Keep what the worker had counted; if that fails the server goes on all the same."""
+    try:
+        metric_files.bury(worker.pid)
+    except (OSError, RuntimeError):
+        server.log.exception("the counts of worker %s are lost", worker.pid)
 
 
 def when_ready(server: Any) -> None:  # noqa: ARG001 - gunicorn's signature

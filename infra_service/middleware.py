@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Final
 import structlog
 from django.conf import settings
 from django.core.exceptions import DisallowedHost
+from django.db import connection
 from uuid_utils.compat import uuid7
 
+from infra_service import access
 from infra_service.api.errors import bad_request, insecure_transport
 
 if TYPE_CHECKING:
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
     from django.http import HttpRequest, HttpResponse
 
-log = structlog.get_logger("infra_service.access")
+log = structlog.get_logger("infra_service.requests")
 
 _WELL_FORMED_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _ADMIN: Final = "/admin/"
@@ -28,13 +30,13 @@ _ADMIN_POLICY: Final = (
     "font-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; "
     "frame-ancestors 'none'"
 )
-_PROBE: Final = re.compile(r"/(healthz|readyz)/?")
+_PROBE: Final = re.compile(r"/(healthz|readyz|metrics)/?")
 
 
 class RequestContextMiddleware:
     """Give the request an id, answer it, and write one access event.
 
-    The event has no query and no header: a query may hold a lock's id, a header a token.
+    What is bound to the log's context meanwhile, such as a state's id, is in all later lines.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
@@ -50,14 +52,20 @@ class RequestContextMiddleware:
         if settings.BEHIND_TLS_PROXY and (hops := request.headers.get("X-Forwarded-For")):
             # Only the last entry was written by our own proxy.
             request.META["REMOTE_ADDR"] = hops.rpartition(",")[2].strip()
-        with structlog.contextvars.bound_contextvars(request_id=request_id):
-            response = self._refusal(request) or self.get_response(request)
+        queries = access.Queries()
+        structlog.contextvars.clear_contextvars()
+        structlog.contextvars.bind_contextvars(request_id=request_id)
+        try:
+            with connection.execute_wrapper(queries):
+                response = self._refusal(request) or self.get_response(request)
             response["X-Request-ID"] = request_id
             if not response.streaming:
                 response.setdefault("Content-Length", str(len(response.content)))
                 if request.method == "HEAD":
                     response.content = b""  # the headers stay a GET's
-            self._log(request, response, time.perf_counter() - started)
+            access.record(request, response, time.perf_counter() - started, queries)
+        finally:
+            structlog.contextvars.clear_contextvars()
         return response
 
     def process_exception(self, _request: HttpRequest, exception: Exception) -> None:
@@ -80,21 +88,6 @@ class RequestContextMiddleware:
         if is_insecure and any(exempt.search(path) for exempt in self.exempt_from_redirect):
             return insecure_transport(request)
         return None
-
-    @staticmethod
-    def _log(request: HttpRequest, response: HttpResponse, seconds: float) -> None:
-        event = {
-            "method": request.method,
-            "path": request.path,
-            "status": response.status_code,
-            "duration_ms": round(seconds * 1000, 2),
-            "address": request.META.get("REMOTE_ADDR"),
-        }
-        if caller := getattr(request, "auth", None):
-            event["token_id"] = caller.token_id
-        if reason := getattr(request, "error_reason", None):
-            event["reason"] = reason
-        log.info("request", **event)
 
 
 class AdminPolicyMiddleware:

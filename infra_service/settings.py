@@ -5,15 +5,17 @@ from ``var/service.env``, which ``make run`` writes; the environment wins. The r
 operators is docs/reference/settings.md, and a test holds it against this file.
 """
 
+import ipaddress
 from pathlib import Path
 
 import environ
 
+from infra_service.environment import Environment
 from infra_service.object_storage import s3_storage
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
-env = environ.FileAwareEnv()
+env = Environment()
 VAR_DIR = Path(env.str("VAR_DIR", default=str(BASE_DIR / "var")))
 environ.Env.read_env(VAR_DIR / "service.env")
 
@@ -245,6 +247,18 @@ SECURE_HSTS_SECONDS = env.int("SECURE_HSTS_SECONDS", default=0)
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = SECURE_HSTS_SECONDS > 0
 SECURE_CONTENT_TYPE_NOSNIFF = True
 X_FRAME_OPTIONS = "DENY"
+
+# --- Metrics --------------------------------------------------------------------------------------
+
+# The addresses that may read /metrics, straight and not through a proxy. Empty is nobody.
+METRICS_NETWORKS = [
+    ipaddress.ip_network(network.strip())
+    for network in env.list("METRICS_NETWORKS", default=["127.0.0.0/8", "::1/128"])
+]
+# Seconds. Most requests take milliseconds; a push of the largest document takes seconds.
+PROMETHEUS_LATENCY_BUCKETS = (
+    0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, float("inf"),
+)  # fmt: skip
 
 # --- Logs -----------------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ from django.urls import include, path, re_path
 
 from infra_service.api.documents import SchemaView, SwaggerView
 from infra_service.health import HealthView, ReadyView
+from infra_service.metrics import MetricsView
 
 handler400 = "infra_service.api.errors.bad_request"
 handler403 = "infra_service.api.errors.permission_denied"
@@ -18,6 +19,7 @@ urlpatterns = [
     path("", include("apikeys.urls")),
     re_path(r"^healthz/?$", HealthView.as_view(), name="healthz"),
     re_path(r"^readyz/?$", ReadyView.as_view(), name="readyz"),
+    re_path(r"^metrics/?$", MetricsView.as_view(), name="metrics"),
     re_path(r"^api/schema/?$", SchemaView.as_view(), name="schema"),
     re_path(r"^api/docs/?$", SwaggerView.as_view(), name="docs"),
     path("admin/", admin.site.urls),

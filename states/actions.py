@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from django.db import transaction
 from django.db.models import F, PositiveIntegerField, UUIDField
+from structlog.contextvars import bind_contextvars
 
 from apikeys import audit
 from apikeys.compiled import CompiledQuery, CompiledUpdate, Parameter, find_instance, insert
 from apikeys.retries import retrying
-from states import connections, documents, rules, storage
+from states import connections, documents, metrics, rules, storage
 from states.errors import SerialConflict, WriteConflict
 from states.models import MAX_SERIAL, Component, Environment, State, StateVersion
 
@@ -40,8 +41,11 @@ _STATE: Final = CompiledQuery(_state)
 
 
 def find(component_id: uuid.UUID, environment_id: uuid.UUID) -> State | None:
-    """Return the state record, deleted or not."""
-    return find_instance(_STATE, State, component_id=component_id, environment_id=environment_id)
+    """Return the state record, deleted or not; the log lines that follow name it."""
+    state = find_instance(_STATE, State, component_id=component_id, environment_id=environment_id)
+    if state is not None:
+        bind_contextvars(state_id=str(state.pk))
+    return state
 
 
 def find_or_register(*, component_id: uuid.UUID, environment_id: uuid.UUID, actor: Actor) -> State:
@@ -63,6 +67,7 @@ def find_or_register(*, component_id: uuid.UUID, environment_id: uuid.UUID, acto
         registered: State = State.objects.of(component_id, environment_id).get()
         if registered.pk == state.pk:
             audit.record(actor, "state.create", state.pk)
+    bind_contextvars(state_id=str(registered.pk))
     return registered
 
 
@@ -90,11 +95,13 @@ def push(
         )
         rules.check_lock(state, lock_id)
         if rules.is_current(state, upload):
+            metrics.UNCHANGED.inc()
             return state
         if lock_id is None and not force:
             rules.check_succession(state, upload)
         if append_version(state, upload, actor, "state.push"):
             connections.drop_large_buffers(len(upload.gzipped))
+            metrics.STORED.inc()
             return state
     raise WriteConflict
 

@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
     from states.terraform import Document, Instance, Output, Resource
 
-#: Two of these in each of 32 threads would take gigabytes, and threads do not make Python faster.
-_LARGE: Final = 1024 * 1024
+#: Bytes of documents. Two of 64 MiB in each of 32 threads would take gigabytes, however few bytes
+#: they are when gzip'd; and threads do not make Python faster.
+_LARGE: Final = 8 * 1024 * 1024
 _turn: Final = threading.Lock()
 
 
@@ -51,7 +52,7 @@ def _reading(*gzipped: bytes) -> Iterator[None]:
     Raises:
         StateFormatUnsupported: also for a value that is nested too deeply to be looked at.
     """
-    is_large = sum(map(len, gzipped)) > _LARGE
+    is_large = sum(map(documents.size_of, gzipped)) > _LARGE
     try:
         with _turn if is_large else contextlib.nullcontext():
             yield

@@ -131,6 +131,11 @@ def compress(document: bytes | bytearray) -> bytes:
     return igzip.compress(document, compresslevel=1, mtime=0)
 
 
+def size_of(gzipped: bytes) -> int:
+    """Return how large the document is, which its last four bytes say (RFC 1952 §2.3.1)."""
+    return int.from_bytes(gzipped[-4:], "little")
+
+
 def decompress(gzipped: bytes) -> bytes:
     """Return the document, byte for byte as it was pushed."""
     return bytes(isal_zlib.decompress(gzipped, wbits=_GZIP))

@@ -62,7 +62,9 @@ def prune(*, actor: Actor, dry_run: bool = False) -> Iterator[Pruned]:
 def _prune_versions(now: dt.datetime, actor: Actor, *, dry_run: bool) -> Iterator[Pruned]:
     kept = max(settings.STATE_VERSIONS_KEPT, 1)  # the current one is the newest
     born_before = now - dt.timedelta(days=settings.STATE_VERSIONS_DAYS)
-    for state in in_batches(State.objects.filter(version_number__gt=kept)):
+    for state in in_batches(
+        State.objects.filter(version_number__gt=kept).exclude(pk__in=_forgotten(now))
+    ):
         last = state.version_number - kept
         old = StateVersion.objects.filter(state=state, number__lte=last, created_at__lt=born_before)
         if dry_run:
@@ -77,10 +79,14 @@ def _prune_versions(now: dt.datetime, actor: Actor, *, dry_run: bool) -> Iterato
             yield _gone(batch)
 
 
-def _prune_deleted(now: dt.datetime, actor: Actor, *, dry_run: bool) -> Iterator[Pruned]:
+def _forgotten(now: dt.datetime) -> QuerySet[State]:
+    """Return the deleted states that go whole; who holds the lock of one is about to revive it."""
     deleted_before = now - dt.timedelta(days=settings.STATE_RETENTION_DAYS)
-    # Who holds the lock of a deleted state is about to revive it.
-    for state in in_batches(State.objects.filter(deleted_at__lt=deleted_before, lock_id=None)):
+    return State.objects.filter(deleted_at__lt=deleted_before, lock_id=None)
+
+
+def _prune_deleted(now: dt.datetime, actor: Actor, *, dry_run: bool) -> Iterator[Pruned]:
+    for state in in_batches(_forgotten(now)):
         history = StateVersion.objects.filter(state=state)
         if dry_run:
             yield _counted(history, states=1)

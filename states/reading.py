@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from django.db.models import PositiveIntegerField, UUIDField
+from structlog.contextvars import bind_contextvars
 
 from apikeys import audit
 from apikeys.compiled import CompiledQuery, Parameter
@@ -122,6 +123,7 @@ def _unsealed(find: Callable[[], Sequence[Any] | None]) -> tuple[Stored | None, 
     missing = None
     while row := find():
         stored = Stored(*row)
+        bind_contextvars(state_id=str(stored.state_id))
         if stored.object_name and stored.object_name == missing:
             raise DocumentDamaged("The object that holds the document is missing.")
         try:

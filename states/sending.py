@@ -8,7 +8,7 @@ from django.http import HttpResponse
 from django.utils.cache import patch_vary_headers
 from rest_framework.views import APIView
 
-from states import documents
+from states import documents, metrics
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
@@ -39,6 +39,8 @@ def document_response(request: Request | HttpRequest, gzipped: bytes) -> HttpRes
     else:
         content = documents.decompress(gzipped)
         response = HttpResponse(content, "application/json", headers=headers)
+    if request.method != "HEAD":
+        metrics.PULLED_BYTES.inc(len(response.content))
     patch_vary_headers(response, ("Accept-Encoding",))
     return response
 

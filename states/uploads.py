@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 
 from apikeys.bodies import blocks
-from states import documents
+from states import documents, metrics
 from states.errors import ContentMd5Mismatch, InvalidDocument
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ def read_document(request: HttpRequest) -> Upload:
     expected = request.headers.get("Content-MD5")
     if expected is not None and _base64(expected) != digest.digest():
         raise ContentMd5Mismatch
+    metrics.PUSHED_BYTES.inc(len(body))
     head = documents.read_head(body)
     return Upload(head, digest.hexdigest(), len(body), documents.compress(body))
 

@@ -13,6 +13,7 @@ from rest_framework.response import Response
 
 from apikeys.audit import Actor
 from apikeys.scopes import Scope
+from workloads import metrics
 from workloads.bodies import read_body
 from workloads.errors import ClusterNotFound
 from workloads.incoming import read_report
@@ -71,6 +72,7 @@ class ReportedWorkloadViewSet(WorkloadViewSet):
             applied = apply_report(cluster_id=cluster_id, report=report, actor=Actor.of(request))
         except Cluster.DoesNotExist as error:  # deleted while the body came
             raise ClusterNotFound from error
+        (metrics.SNAPSHOTS if complete else metrics.DELTAS).inc()
         answer: dict[str, Any] = {
             "cluster_id": str(cluster_id),
             "reported_at": shown(report.reported_at),

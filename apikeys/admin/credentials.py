@@ -94,7 +94,7 @@ class CredentialAdmin(ReadOnlyAdmin):
         self, _request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
         """Find by id or by owner, exactly; both have an index."""
-        term = search_term.strip().replace("\0", "")
+        term = search_term.strip()
         if not term:
             return queryset, False
         if term.startswith(("key-", "tok-")):
@@ -118,7 +118,7 @@ class CredentialAdmin(ReadOnlyAdmin):
         if not self.has_add_permission(request):
             raise PermissionDenied
         initial = {"owner": request.user.get_username()}
-        form = self.form_class(request.POST or None, initial=initial)
+        form = self.form_class(request.POST if request.method == "POST" else None, initial=initial)
         context = {
             **self.admin_site.each_context(request),
             "title": f"Issue an {self.opts.verbose_name}",
@@ -126,7 +126,7 @@ class CredentialAdmin(ReadOnlyAdmin):
             "form": form,
             "media": self.media,
         }
-        if request.method == "POST" and form.is_valid():
+        if form.is_valid():
             credential, secret = self.issue(Actor.of_person(request), **form.cleaned_data)
             context |= {"title": "Copy the secret now", "credential": credential, "secret": secret}
             response = TemplateResponse(request, "admin_base/secret.html", context)

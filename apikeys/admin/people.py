@@ -89,7 +89,7 @@ class UserAdmin(AuditedAdmin, UserAdminOfOurs):
         self, _request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
         """Find by the beginning of the name, which has an index."""
-        term = search_term.strip().replace("\0", "")
+        term = search_term.strip()
         return queryset.filter(username__startswith=term), False
 
     def get_form(

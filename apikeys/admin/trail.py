@@ -68,7 +68,7 @@ class AuditEventAdmin(ReadOnlyAdmin):
         self, _request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
         """Find by the resource's id, exactly."""
-        term = search_term.strip().replace("\0", "")
+        term = search_term.strip()
         return (queryset.filter(resource_id=term) if term else queryset), False
 
     def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> Any:

@@ -77,13 +77,14 @@ class KeysetChangeList(ChangeList):
         """Return the rows, and whether there are any before and after them."""
         name = next((n for n in (BEFORE, AFTER) if n in request.GET), None)
         key: Sequence[str] = self.model_admin.page_key
+        columns: Sequence[str] = self.model_admin.page_columns
         if name == BEFORE:
-            key = reversed_key(key)
+            key, columns = reversed_key(key), reversed_key(columns)
         queryset = self.queryset
         selective = is_selective(queryset)
         if name is not None:
             queryset = queryset.filter(self._beyond(key, request.GET[name]))
-        queryset = ordered(queryset, self.model_admin.page_columns, key)
+        queryset = ordered(queryset, columns, key)
         with replanned() if selective else contextlib.nullcontext():
             rows = list(queryset[: self.list_per_page + 1])
         more = len(rows) > self.list_per_page

@@ -36,7 +36,8 @@ class KeysetAdmin(ModelAdmin):
 
     #: The order of the list: unique together, all ascending or all descending, served by an index.
     page_key: ClassVar[Sequence[str]] = ("-id",)
-    #: Columns that a filter may fix and that have an index of their own which ends with that key.
+    #: Columns that a filter may fix and that have an index of their own which ends with that key;
+    #: with a minus where the index is then read downwards.
     page_columns: ClassVar[Sequence[str]] = ()
 
     actions = None
@@ -112,11 +113,11 @@ class ReadOnlyAdmin(KeysetAdmin):
         if obj is None:
             return self._get_obj_does_not_exist_redirect(request, self.opts, object_id)  # type: ignore[attr-defined, no-any-return]
         given = request.POST if request.method == "POST" else None
-        form = tool.form(given, initial={**tool.initial(obj), **request.GET.dict()})
+        form = tool.form(given, initial={**request.GET.dict(), **tool.initial(obj)})
         if not tool.offered(obj):
             messages.error(request, f"{tool.label} is not possible any more.")
             return HttpResponseRedirect(self._address(obj, "change"))
-        if request.method == "POST" and form.is_valid():
+        if form.is_valid():
             try:
                 done = method(obj, Actor.of_person(request), **form.cleaned_data)
             except APIException as error:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from django import forms
 
@@ -17,8 +17,15 @@ def _reason(*, required: bool) -> forms.CharField:
 class ForceUnlockForm(forms.Form):
     """Why, and the lock that was looked at: another one is not broken."""
 
+    holder = forms.CharField(
+        label="Held by", required=False, disabled=True, widget=forms.TextInput({"size": 60})
+    )
     reason = _reason(required=True)
     lock_id = forms.UUIDField(widget=forms.HiddenInput)
+
+    def clean(self) -> dict[str, Any]:
+        """Leave out what is only shown."""
+        return {name: value for name, value in self.cleaned_data.items() if name != "holder"}
 
 
 class RestoreForm(forms.Form):

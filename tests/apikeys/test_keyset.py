@@ -22,6 +22,8 @@ def test_both_directions() -> None:
     assert columns_of(("-id",)) == (["id"], True)
     assert reversed_key(("-id",)) == ["id"]
     assert reversed_key(("namespace", "name")) == ["-namespace", "-name"]
+    assert reversed_key(("resource_id", "-id")) == ["-resource_id", "id"]
+    assert reversed_key(()) == []
 
 
 @pytest.mark.parametrize("position", [["x"], [], ["x", "y"]])

@@ -50,6 +50,14 @@ def test_a_fixed_column_leads(condition: Q, order: str) -> None:
     assert str(queryset.query) == before
 
 
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="about PostgreSQL's planner")
+def test_a_column_with_a_minus_is_read_downwards() -> None:
+    found = ordered(State.objects.filter(serial=3), ("-serial",), ("-id",))
+
+    order = str(found.query).partition(" ORDER BY ")[2]
+    assert order.replace('"states_state".', "") == '"serial" DESC, "id" DESC'
+
+
 @pytest.mark.django_db
 @pytest.mark.parametrize("columns", [(), COLUMNS])
 def test_the_rows_are_the_same(columns: tuple[str, ...]) -> None:

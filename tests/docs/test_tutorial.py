@@ -19,6 +19,8 @@ def walk_from_nothing(document: Path, place: Path, quickstart: Quickstart) -> in
     def make_run() -> str:
         printed = quickstart.start()
         (words["isp_…"],) = re.findall(r"isp_\w{38}", printed)
+        (block,) = re.findall(r"^terraform \{$.*?^\}$", printed, re.MULTILINE | re.DOTALL)
+        (place / "main.tf").write_text(f'{block}\nresource "terraform_data" "one" {{}}\n')
         return printed
 
     by_hand = {
@@ -33,3 +35,8 @@ def test_first_state(place: Path, quickstart: Quickstart) -> None:
     commands = walk_from_nothing(ROOT / "docs/tutorial/first-state.md", place, quickstart)
 
     assert commands == 38
+
+
+def test_readme(place: Path, quickstart: Quickstart) -> None:
+    """Its reader pastes the block that is printed into a configuration, which has a resource."""
+    assert walk_from_nothing(ROOT / "README.md", place, quickstart) == 5

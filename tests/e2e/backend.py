@@ -18,10 +18,10 @@ def document(serial: int = 1, lineage: str = "lineage", **more: Any) -> bytes:
     return json.dumps(body, indent=2).encode() + b"\n"
 
 
-def lock_info(lock_id: str, **changes: str) -> dict[str, str]:
+def lock_info(lock_id: uuid.UUID | str, **changes: str) -> dict[str, str]:
     """Return LockInfo as Terraform sends it."""
     return {
-        "ID": lock_id,
+        "ID": str(lock_id),
         "Operation": "OperationTypeApply",
         "Info": "",
         "Who": "ada@laptop",

@@ -79,10 +79,12 @@ class Line:
         with contextlib.suppress(OSError):
             while True:
                 client, _ = self._listener.accept()
+                client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 threading.Thread(target=self._carry, args=(client,), daemon=True).start()
 
     def _carry(self, client: socket.socket) -> None:
         with client, socket.create_connection(("127.0.0.1", self.target)) as store:
+            store.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             answers = threading.Thread(target=self._answer, args=(store, client), daemon=True)
             answers.start()
             with contextlib.suppress(OSError):

@@ -75,6 +75,7 @@ def test_one_event_a_request(client_with: ClientWith, capfd: pytest.CaptureFixtu
 
     (event,) = events(capfd)
     assert event.pop("duration_ms") > 0
+    assert event.pop("bytes_out") == len(response.content)
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT[\d:.]+Z", event.pop("time"))
     assert event == {
         "event": "request",
@@ -82,7 +83,11 @@ def test_one_event_a_request(client_with: ClientWith, capfd: pytest.CaptureFixtu
         "request_id": "r1",
         "method": "GET",
         "path": "/api/v1/nothing",
+        "view": "<unnamed view>",
         "status": response.status_code,
+        "queries": 0,
+        "database_ms": 0.0,
+        "bytes_in": 0,
         "address": "127.0.0.1",
         "reason": "NOT_FOUND",
     }

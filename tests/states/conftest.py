@@ -12,6 +12,7 @@ from django.core.files.storage import InMemoryStorage, storages
 
 from states.models import State
 from tests.conftest import ApiClient
+from tests.e2e.backend import lock_info
 
 LINEAGE = "3b9b1c0e-0000-4000-8000-000000000001"
 
@@ -24,20 +25,6 @@ def document(serial: int | None = 1, lineage: str | None = LINEAGE, **more: Any)
     if lineage is not None:
         body["lineage"] = lineage
     return json.dumps({**body, "outputs": {}, "resources": [], **more}, indent=2).encode()
-
-
-def lock_info(lock_id: uuid.UUID | str, **changes: str) -> dict[str, str]:
-    """Return LockInfo as Terraform sends it."""
-    return {
-        "ID": str(lock_id),
-        "Operation": "OperationTypeApply",
-        "Info": "",
-        "Who": "ada@laptop",
-        "Version": "1.11.4",
-        "Created": "2026-11-21T06:50:11.123456789Z",
-        "Path": "",
-        **changes,
-    }
 
 
 class Backend:

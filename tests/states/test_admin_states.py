@@ -158,8 +158,11 @@ def test_pages_of_the_list_cost_the_same(db: None, client_with: Any) -> None:
 
 def test_force_unlock_needs_a_reason_and_is_in_the_trail(state: State) -> None:
     client = person("operator")
-    form = client.get(page(state, "force-unlock"))
-    assert str(state.lock_id) in form.content.decode()
+    form = client.get(page(state, "force-unlock"), {"holder": "grace@x", "lock_id": "x"})
+    shown = form.content.decode()
+    assert str(state.lock_id) in shown
+    assert "ada@laptop, OperationTypeApply since 2026-11-21T06:50:11.123456789Z" in shown
+    assert "grace" not in shown, "an address does not say who holds a lock"
 
     refused = client.post(page(state, "force-unlock"), {"lock_id": state.lock_id, "reason": "  "})
     assert "This field is required." in text_of(refused)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import msgspec
@@ -346,10 +347,18 @@ def test_values_nested_deeper_than_python_goes() -> None:
         diff(before, after)
 
 
-def test_large_documents_take_turns() -> None:
-    large = state(resource("x", instance({"a": "".join(map(str, range(2_000_000)))})))
+@pytest.mark.parametrize(("size", "turns"), [(1000, 0), (9_000_000, 1)])
+def test_large_documents_take_turns(monkeypatch: pytest.MonkeyPatch, size: int, turns: int) -> None:
+    """Also one that is small while it is gzip'd."""
+    taken = []
+    turn = contextlib.ExitStack()
+    turn.callback(taken.append, size)
+    monkeypatch.setattr(contents, "_turn", turn)
 
-    assert diff(None, large).summary["resources"]["added"] == 1
+    found = diff(None, state(resource("x", instance({"a": "x" * size}))))
+
+    assert found.summary["resources"]["added"] == 1
+    assert len(taken) == turns
 
 
 _json = st.recursive(

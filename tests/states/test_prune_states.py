@@ -143,6 +143,16 @@ def test_a_deleted_state_goes_with_its_history(six: Backend) -> None:
     assert (event.resource_id, event.details) == (str(state_id), {"version": 6})
 
 
+def test_a_dry_run_counts_what_goes_with_its_state_once(six: Backend) -> None:
+    age(31)
+    delete(six, 91)
+
+    counted = prune(dry_run=True)
+
+    assert (counted["versions"], counted["states"]) == (6, 1)
+    assert counted == {**prune(), "dry_run": True}
+
+
 def test_a_push_after_that_begins_anew(six: Backend) -> None:
     delete(six, 91)
     prune()

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from django.contrib.admin.views.main import ChangeList
     from django.http import HttpRequest
 
-#: Clusters, or namespaces of one, to choose from; what is beyond is found by a search.
-MOST_CHOICES: Final = 30
+#: Clusters, and namespaces of one, to choose from; what is beyond is found by a search.
+MOST_CLUSTERS: Final = 30
+MOST_NAMESPACES: Final = 12
 
 
 class ClusterHealthFilter(SimpleListFilter):
@@ -50,12 +51,15 @@ class ClusterFilter(SimpleListFilter):
     parameter_name = "cluster"
 
     def lookups(self, *_args: Any) -> list[tuple[str, str]]:
-        """Return the first clusters by name, and the one that is chosen."""
-        chosen = self.cluster_id
-        clusters = {c.pk: c for c in Cluster.objects.only("name").order_by("name")[:MOST_CHOICES]}
-        if chosen is not None and chosen not in clusters:
-            clusters |= Cluster.objects.only("name").in_bulk([chosen])
-        return [(str(pk), cluster.name) for pk, cluster in clusters.items()]
+        """Return the one that is chosen, else the first by name."""
+        clusters = Cluster.objects.only("name").order_by("name")
+        if self.cluster_id is not None:
+            clusters = clusters.filter(pk=self.cluster_id)
+        return [(str(cluster.pk), cluster.name) for cluster in clusters[:MOST_CLUSTERS]]
+
+    def has_output(self) -> bool:
+        """Apply it always: Django leaves out a filter that has nothing to choose from."""
+        return True
 
     @property
     def cluster_id(self) -> uuid.UUID | None:
@@ -101,7 +105,7 @@ class NamespaceFilter(SimpleListFilter):
         if cluster_id is None:
             return []
         rows = Workload.objects.filter(cluster_id=cluster_id).order_by("namespace")
-        names = list(rows.values_list("namespace", flat=True).distinct()[:MOST_CHOICES])
+        names = list(rows.values_list("namespace", flat=True).distinct()[:MOST_NAMESPACES])
         chosen = self.value()
         if chosen and chosen not in names:
             names.append(chosen)

@@ -32,6 +32,8 @@ _READ_TIMEOUT: Final = 60.0
 # A watch is quiet for a minute at most: there is a bookmark. Longer silence is a dead connection.
 _WATCH_SILENCE: Final = 90.0
 _WATCH_SECONDS: Final = (240, 300)
+# A server that wishes for more is asked again all the same.
+_LONGEST_WISH: Final = 300
 # What is read of an answer that is only an error's.
 _ERROR_BYTES: Final = 64 * 1024
 _BLOCK: Final = 64 * 1024
@@ -184,8 +186,9 @@ class ClusterClient:
                 raise self._refused(response)
             yield response
         except self._failures as error:
-            kind = ClosedError if self._closed else UnreachableError
-            raise kind(f"{path}: {type(error).__name__}: {error}") from error
+            if self._closed:
+                raise ClosedError(f"{path}: stopped before it was read") from error
+            raise UnreachableError(f"{path}: {type(error).__name__}: {error}") from error
         finally:
             if response is not None:
                 self._forget(response)
@@ -244,7 +247,8 @@ class ClusterClient:
             status = {"message": body.decode("utf-8", "replace").strip()}
         wish = response.headers.get("Retry-After", "")
         status = {**status, "code": response.status}
-        return _refusal(status, float(wish) if wish.isdecimal() else 0.0)
+        seconds = min(int(wish[:9]), _LONGEST_WISH) if wish.isdecimal() else 0
+        return _refusal(status, float(seconds))
 
     @staticmethod
     def _decode(body: bytes, form: Any) -> Any:

@@ -1,0 +1,29 @@
+"""Where settings come from: the environment, or a file that ``<NAME>_FILE`` names."""
+
+from __future__ import annotations
+
+import environ
+from environ.fileaware_mapping import FileAwareMapping
+
+
+class MountedSecrets(FileAwareMapping):  # type: ignore[misc,unused-ignore]
+    """``<NAME>_FILE`` before ``<NAME>``. A file's last line end is not a part of the value.
+
+    Editors and ``openssl rand -base64 32 > file`` write one, and no key could be read with it.
+    """
+
+    def __getitem__(self, key: str) -> str:
+        """Return the value.
+
+        Raises:
+            KeyError: it is not set.
+            OSError: the file cannot be read.
+        """
+        value: str = super().__getitem__(key)
+        return value.rstrip("\r\n")
+
+
+class Environment(environ.Env):  # type: ignore[misc,unused-ignore]
+    """django-environ's reader over mounted secrets."""
+
+    ENVIRON = MountedSecrets()

@@ -1,0 +1,40 @@
+"""Pushes, bytes and locks, for Prometheus. Refusals are counted by the reasons of their errors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from django.db.models import Count, Min
+from django.utils import timezone
+from prometheus_client import Counter
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from states.models import State
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_PUSHES: Final = Counter("infra_state_pushes", "Pushes that were taken.", ["result"])
+STORED: Final = _PUSHES.labels("stored")
+UNCHANGED: Final = _PUSHES.labels("unchanged")
+PUSHED_BYTES: Final = Counter("infra_state_pushed_bytes", "Documents received whole.")
+PULLED_BYTES: Final = Counter("infra_state_pulled_bytes", "Documents sent, as they were sent.")
+
+#: So many locks are looked at. They are there while somebody runs Terraform: more are no metric's
+#: business, and must not make a scrape slow.
+MAX_LOCKS: Final = 10_000
+
+
+class LockCollector(Collector):
+    """The locks that are held now, in one query of an index that has only them."""
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """Return their number, and the age of the oldest."""
+        held = State.objects.visible().filter(lock_id__isnull=False).order_by("pk")[:MAX_LOCKS]
+        found = held.aggregate(count=Count("pk"), oldest=Min("lock_acquired_at"))
+        age = (timezone.now() - found["oldest"]).total_seconds() if found["oldest"] else 0.0
+        yield GaugeMetricFamily("infra_state_locks", "States that are locked.", found["count"])
+        yield GaugeMetricFamily(
+            "infra_state_oldest_lock_age_seconds", "Age of the oldest lock; 0 without one.", age
+        )

@@ -1,0 +1,321 @@
+"""Keys and tokens in the admin: seen, issued with the secret shown once, revoked."""
+
+import datetime as dt
+import html
+import re
+import uuid
+from typing import Any
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.contrib.sessions.models import Session
+from django.test import Client
+from django.utils import timezone
+
+from apikeys import actions
+from apikeys.audit import Actor
+from apikeys.callers import find_caller
+from apikeys.errors import CredentialsInvalid
+from apikeys.grants import Binding
+from apikeys.models import AccessToken, ApiKey, AuditEvent, User
+from apikeys.scopes import Scope
+from apikeys.tokens import TOKEN_PATTERN, TokenKind
+from tests.apikeys.admin.conftest import KEYS, TOKENS, make_key, make_token, queries, shown, text
+from tests.apikeys.conftest import expire
+from tests.conftest import MemberOf
+
+ACTOR = Actor(name="test")
+DAY = dt.timedelta(days=1)
+
+
+def mint(key: ApiKey, name: str, secret: str) -> AccessToken:
+    return actions.mint_access_token(
+        caller=find_caller(secret),
+        kind=TokenKind.PERSONAL,
+        name=name,
+        scopes=[Scope.STATE_READ],
+        ttl=None,
+        expires_at=None,
+        actor=ACTOR,
+    )[0]
+
+
+def test_keys_by_status(member_of: MemberOf, operator: User) -> None:
+    make_key(operator, "endless")
+    make_key(operator, "soon", expires_at=timezone.now() + 29 * DAY)
+    make_key(operator, "later", expires_at=timezone.now() + 31 * DAY)
+    expire(make_key(operator, "over", expires_at=timezone.now() + DAY))
+    actions.revoke_api_key(key=make_key(operator, "revoked"), actor=ACTOR)
+    expire(make_key(operator, "both", expires_at=timezone.now() + DAY))
+    actions.revoke_api_key(key=ApiKey.objects.get(name="both"), actor=ACTOR)
+    client = member_of("viewer")
+
+    by_status = {
+        status: shown(client.get(KEYS, {"status": status} if status else {}))
+        for status in ("", "active", "expiring", "expired", "revoked", "other")
+    }
+
+    assert by_status == {
+        "": ["both", "revoked", "over", "later", "soon", "endless"],
+        "active": ["later", "soon", "endless"],
+        "expiring": ["soon"],
+        "expired": ["over"],
+        "revoked": ["both", "revoked"],
+        "other": ["both", "revoked", "over", "later", "soon", "endless"],
+    }
+
+
+def test_tokens_end_with_their_key(member_of: MemberOf, operator: User) -> None:
+    key, secret = actions.create_api_key(
+        user_id=operator.pk, name="k", scopes=[Scope.STATE_READ], expires_at=None, actor=ACTOR
+    )
+    mint(key, "minted", secret)
+    make_token(operator, "issued")
+    client = member_of("viewer")
+    assert shown(client.get(TOKENS, {"status": "active"})) == ["issued", "minted"]
+
+    actions.revoke_api_key(key=key, actor=ACTOR)
+
+    assert shown(client.get(TOKENS, {"status": "active"})) == ["issued"]
+    assert shown(client.get(TOKENS, {"status": "ended"})) == ["minted"]
+    assert shown(client.get(TOKENS, {"status": "revoked"})) == []
+    assert "Revoked" in text(client.get(TOKENS, {"status": "ended"})).split("Last used at")[1]
+
+
+@pytest.mark.parametrize(
+    ("term", "found"),
+    [
+        ("operator", ["mine"]),
+        (" someone ", ["theirs"]),
+        ("nobody", []),
+        ("oper", []),
+        ("{id}", ["mine"]),
+        ("key-unknown", []),
+        ("mi\0ne", ["theirs", "mine"]),  # said to be no search, and not searched for
+        ("", ["theirs", "mine"]),
+    ],
+)
+def test_search(term: str, found: list[str], member_of: MemberOf, operator: User) -> None:
+    mine = make_key(operator, "mine")
+    make_key(User.objects.create(username="someone"), "theirs")
+
+    assert shown(member_of("viewer").get(KEYS, {"q": term.format(id=mine.pk)})) == found
+
+
+def test_tokens_of_a_key(member_of: MemberOf, operator: User) -> None:
+    key, secret = actions.create_api_key(
+        user_id=operator.pk, name="k", scopes=[Scope.STATE_READ], expires_at=None, actor=ACTOR
+    )
+    minted = mint(key, "minted", secret)
+    make_token(operator, "issued")
+    client = member_of("viewer")
+
+    assert shown(client.get(TOKENS, {"q": key.pk})) == ["minted"]
+    assert shown(client.get(TOKENS, {"q": minted.pk})) == ["minted"]
+    assert key.pk in text(client.get(f"{TOKENS}{minted.pk}/change/"))
+
+
+def secrets_of(credential: Any) -> list[str]:
+    """Return every form that a digest could be shown in."""
+    credential.refresh_from_db()
+    digest = bytes(credential.digest)
+    return [digest.hex(), digest.hex().upper(), repr(digest), str(list(digest))]
+
+
+@pytest.mark.parametrize("page", ["", "{id}/change/", "{id}/revoke/", "?q={id}"])
+def test_digests_are_not_even_read(
+    page: str, member_of: MemberOf, key: ApiKey, token: AccessToken
+) -> None:
+    client = member_of("administrator")
+    for base, credential in ((KEYS, key), (TOKENS, token)):
+        with queries() as statements:
+            answer = client.get(base + page.format(id=credential.pk))
+        assert answer.status_code == 200
+        # The end of a rotation's grace period is no digest.
+        read = [s.replace("previous_digest_expires_at", "") for s in statements]
+        assert [s for s in read if "digest" in s] == []
+        body = answer.content.decode()
+        assert not any(form in body for form in secrets_of(credential))
+        assert re.search(TOKEN_PATTERN, body) is None
+
+
+def test_a_key(member_of: MemberOf, operator: User) -> None:
+    cluster = uuid.uuid4()
+    key = make_key(operator, "<b>bold</b>", binding=Binding(cluster_id=cluster))
+
+    answer = member_of("viewer").get(f"{KEYS}{key.pk}/change/")
+
+    body = answer.content.decode()
+    assert "<b>bold" not in body
+    said = html.unescape(text(answer))
+    assert (
+        f"Id: {key.pk} Name: <b>bold</b> Owner: operator Status: Active Scopes: state:read" in said
+    )
+    assert f"cluster {cluster}" in said
+    assert "Revoke" not in said.partition("Close")[0].partition("Id:")[0]
+
+
+def form(**fields: Any) -> dict[str, Any]:
+    return {
+        "owner": "operator",
+        "name": "new",
+        "scopes": ["state:read", "state:write"],
+        "expires_at": "",
+        "cluster_id": "",
+        "component_ids": "",
+        "environment_ids": "",
+        **fields,
+    }
+
+
+def issue(client: Client, path: str, **fields: Any) -> tuple[Any, str]:
+    answer = client.post(f"{path}add/", form(**fields))
+    assert answer.status_code == 200, answer.content
+    (secret,) = set(re.findall(TOKEN_PATTERN, answer.content.decode()))
+    return answer, secret
+
+
+def test_issue_a_token(member_of: MemberOf, operator: User) -> None:
+    component = uuid.uuid4()
+
+    answer, secret = issue(
+        member_of("administrator"),
+        TOKENS,
+        kind="SERVICE",
+        expires_at="2101-02-03T04:05",
+        component_ids=f" {component}\n",
+    )
+
+    assert "no-store" in answer["Cache-Control"]
+    caller = find_caller(secret)
+    assert (caller.username, caller.kind) == ("operator", TokenKind.SERVICE)
+    assert caller.scopes == {"state:read", "state:write"}
+    assert caller.binding == Binding(component_ids=frozenset({component}))
+    assert caller.expires_at == dt.datetime(2101, 2, 3, 4, 5, tzinfo=dt.UTC)
+    event = AuditEvent.objects.get(action="access_token.issue", resource_id=caller.token_id)
+    assert event.actor_name == "one of administrator"
+    assert event.actor_id == User.objects.get(username="one of administrator").pk
+    assert (event.address, event.request_id) == ("127.0.0.1", answer["X-Request-ID"])
+
+
+def test_create_a_key(member_of: MemberOf, operator: User) -> None:
+    _answer, secret = issue(member_of("administrator"), KEYS)
+
+    caller = find_caller(secret)
+    assert (caller.username, caller.kind) == ("operator", TokenKind.API_KEY)
+    assert caller.expires_at is None
+
+
+def test_a_secret_is_kept_nowhere(
+    member_of: MemberOf, operator: User, capfd: pytest.CaptureFixture[str]
+) -> None:
+    client = member_of("administrator")
+    _answer, secret = issue(client, TOKENS, kind="PERSONAL")
+    client.post(f"{TOKENS}{find_caller(secret).token_id}/revoke/")
+
+    later = "".join(client.get(p).content.decode() for p in (TOKENS, "/admin/", f"{TOKENS}add/"))
+
+    kept = [later, *capfd.readouterr()]
+    kept += [str(session.get_decoded()) for session in Session.objects.all()]
+    kept += [str(row) for model in (AuditEvent, LogEntry) for row in model.objects.values_list()]
+    assert not any(secret in text or secret[10:30] in text for text in kept)
+    assert not LogEntry.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"owner": "nobody"}, "There is no active user of this name."),
+        ({"owner": "gone"}, "There is no active user of this name."),
+        ({"name": ""}, "This field is required."),
+        ({"name": "x" * 201}, "at most 200 characters"),
+        ({"name": "a\0b"}, "Null characters are not allowed."),
+        ({"scopes": []}, "This field is required."),
+        ({"scopes": ["all"]}, "Select a valid choice."),
+        ({"expires_at": "soon"}, "Enter a valid date/time."),
+        ({"expires_at": "2020-01-01T00:00"}, "Not in the future."),
+        ({"cluster_id": "x"}, "Must be a valid UUID."),
+        ({"component_ids": "x y"}, "Must be a valid UUID."),
+        (
+            {"cluster_id": str(uuid.UUID(int=1)), "component_ids": str(uuid.UUID(int=2))},
+            "Bound to a cluster, or to components and environments.",
+        ),
+        ({"kind": "ROOT"}, "Select a valid choice."),
+        ({"kind": ""}, "This field is required."),
+    ],
+)
+def test_what_is_wrong_is_said_beside_the_field(
+    fields: dict[str, Any], said: str, member_of: MemberOf, operator: User
+) -> None:
+    User.objects.create(username="gone", is_active=False)
+
+    answer = member_of("administrator").post(
+        f"{TOKENS}add/", form(**{"kind": "PERSONAL", **fields})
+    )
+
+    assert answer.status_code == 200
+    body = html.unescape(answer.content.decode())
+    row = re.search(rf'form-row errors field-({"|".join(fields)})".*?</div>', body, re.DOTALL)
+    assert row is not None
+    assert said in row[0]
+    assert not AccessToken.objects.exists()
+
+
+def test_revoke_a_key(member_of: MemberOf, operator: User) -> None:
+    key, secret = actions.create_api_key(
+        user_id=operator.pk, name="k", scopes=[Scope.STATE_READ], expires_at=None, actor=ACTOR
+    )
+    client = member_of("operator")
+    asked = client.get(f"{KEYS}{key.pk}/revoke/")
+    assert "every token that was minted from it" in text(asked)
+    assert find_caller(secret).token_id == key.pk
+
+    answer = client.post(f"{KEYS}{key.pk}/revoke/")
+
+    assert answer["Location"] == f"{KEYS}{key.pk}/change/"
+    with pytest.raises(CredentialsInvalid):
+        find_caller(secret)
+    assert "The API key k is revoked." in text(client.get(answer["Location"]))
+    event = AuditEvent.objects.get(action="api_key.revoke")
+    assert (event.actor_name, event.resource_id) == ("one of operator", key.pk)
+
+
+def test_revoke_what_is_revoked(member_of: MemberOf, token: AccessToken) -> None:
+    client = member_of("operator")
+    client.post(f"{TOKENS}{token.pk}/revoke/")
+
+    answer = client.post(f"{TOKENS}{token.pk}/revoke/")
+
+    assert answer.status_code == 302
+    assert "Revoke is not possible any more." in text(client.get(answer["Location"]))
+    assert AuditEvent.objects.filter(action="access_token.revoke").count() == 1
+
+
+def test_revoke_what_is_not_there(member_of: MemberOf) -> None:
+    answer = member_of("operator").post(f"{KEYS}key-0/revoke/")
+
+    assert answer.status_code == 302
+    assert answer["Location"] == "/admin/"
+
+
+def test_history_is_the_trail(member_of: MemberOf, key: ApiKey) -> None:
+    client = member_of("viewer")
+    event = AuditEvent.objects.get(resource_id=key.pk)
+
+    answer = client.get(f"{KEYS}{key.pk}/history/", follow=True)
+    of_the_event = client.get(f"/admin/apikeys/auditevent/{event.pk}/history/", follow=True)
+
+    for page in (answer, of_the_event):
+        assert [e.action for e in page.context["cl"].result_list] == ["api_key.create"]
+
+
+def test_a_forged_post_is_refused(member_of: MemberOf, key: ApiKey) -> None:
+    person = member_of("operator")
+    client = Client(enforce_csrf_checks=True)
+    client.cookies = person.cookies
+
+    answer = client.post(f"{KEYS}{key.pk}/revoke/")
+
+    assert answer.status_code == 403
+    key.refresh_from_db()
+    assert key.revoked_at is None

@@ -1,0 +1,149 @@
+"""Users and groups: nobody gives what they have not."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group, Permission
+from django.test import Client
+
+from apikeys.models import AuditEvent, User
+from tests.apikeys.admin.conftest import GROUPS, USERS, make_token, text
+from tests.conftest import MemberOf
+
+PASSWORD = "correct horse battery staple"
+
+
+def change(client: Client, user: User, **fields: Any) -> Any:
+    given = {"username": user.username, "is_active": "on", **fields}
+    answer = client.post(f"{USERS}{user.pk}/change/", given)
+    user.refresh_from_db()
+    return answer
+
+
+def groups_of(user: User) -> set[str]:
+    return set(user.groups.values_list("name", flat=True))
+
+
+def ids(*names: str) -> list[int]:
+    return list(Group.objects.filter(name__in=names).values_list("pk", flat=True))
+
+
+def test_add_a_user_and_let_them_in(member_of: MemberOf) -> None:
+    administrator = member_of("administrator")
+    given = {"username": "new", "usable_password": "true"}
+    given |= {"password1": PASSWORD, "password2": PASSWORD}
+
+    answer = administrator.post(f"{USERS}add/", given)
+
+    new = User.objects.get(username="new")
+    assert answer["Location"] == f"{USERS}{new.pk}/change/"
+    assert (new.is_staff, new.is_superuser) == (False, False)
+    change(administrator, new, is_staff="on", groups=ids("viewer"))
+    assert groups_of(new) == {"viewer"}
+    visitor = Client()
+    assert visitor.login(username="new", password=PASSWORD)
+    assert visitor.get(USERS).status_code == 200
+    events = AuditEvent.objects.filter(resource_id=str(new.pk)).order_by("id")
+    assert [event.action for event in events] == ["user.create", "user.change"]
+    assert PASSWORD not in str(list(events.values_list()))
+    assert events[1].details["changes"] == [{"changed": {"fields": ["Staff status", "Groups"]}}]
+
+
+def test_nobody_gives_a_group_that_may_do_more(member_of: MemberOf, operator: User) -> None:
+    more = Group.objects.create(name="more")
+    more.permissions.add(Permission.objects.get(codename="delete_group"))
+    administrator = member_of("administrator")
+
+    answer = change(administrator, operator, groups=ids("more"))
+
+    assert answer.status_code == 200
+    assert "You may not give more: it may do more than you." in text(answer)
+    assert groups_of(operator) == set()
+    assert change(administrator, operator, groups=ids("administrator")).status_code == 302
+    assert groups_of(operator) == {"administrator"}
+
+
+def test_only_superusers_make_superusers(member_of: MemberOf, operator: User) -> None:
+    change(member_of("administrator"), operator, is_superuser="on")
+    assert not operator.is_superuser
+
+    change(member_of(username="root", is_superuser=True), operator, is_superuser="on")
+    assert operator.is_superuser
+
+
+@pytest.mark.parametrize("page", ["change", "password"])
+def test_who_may_do_more_is_not_touched(page: str, member_of: MemberOf, operator: User) -> None:
+    operator.is_superuser = True
+    operator.set_password(PASSWORD)
+    operator.save()
+
+    answer = member_of("administrator").post(
+        f"{USERS}{operator.pk}/{page}/",
+        {"username": "taken", "password1": "x" * 20, "password2": "x" * 20},
+    )
+
+    assert answer.status_code == 403
+    operator.refresh_from_db()
+    assert operator.username == "operator"
+    assert operator.check_password(PASSWORD)
+
+
+def test_set_a_password(member_of: MemberOf, operator: User) -> None:
+    administrator = member_of("administrator")
+    page = administrator.get(f"{USERS}{operator.pk}/change/")
+    assert "Set the password" in text(page)
+
+    given = {"password1": PASSWORD, "password2": PASSWORD, "usable_password": "true"}
+    answer = administrator.post(f"{USERS}{operator.pk}/password/", given)
+
+    assert answer.status_code == 302
+    operator.refresh_from_db()
+    assert operator.check_password(PASSWORD)
+    assert AuditEvent.objects.get(action="user.change").resource_id == str(operator.pk)
+
+
+def test_viewers_see_no_hash(member_of: MemberOf, operator: User) -> None:
+    operator.set_password(PASSWORD)
+    operator.save()
+
+    for group in ("viewer", "administrator"):
+        page = member_of(group).get(f"{USERS}{operator.pk}/change/").content.decode()
+        _algorithm, _iterations, salt, digest = operator.password.split("$")
+        assert salt not in page
+        assert digest not in page
+        assert "pbkdf2" not in page
+
+
+def test_an_inactive_user(member_of: MemberOf, operator: User) -> None:
+    """Their tokens end with them; nothing of theirs is deleted."""
+    token = make_token(operator)
+    given = {"username": "operator"}
+
+    member_of("administrator").post(f"{USERS}{operator.pk}/change/", given)
+
+    operator.refresh_from_db()
+    assert not operator.is_active
+    token.refresh_from_db()
+
+
+def test_search(member_of: MemberOf, operator: User) -> None:
+    client = member_of("viewer")
+
+    def found(term: str) -> list[str]:
+        users = client.get(USERS, {"q": term}).context["cl"].result_list
+        return [user.username for user in users]
+
+    assert found("oper") == found(" operator ") == ["operator"]
+    assert found("perator") == []
+
+
+def test_change_a_group(member_of: MemberOf) -> None:
+    root = member_of(username="root", is_superuser=True)
+    viewer = Group.objects.get(name="viewer")
+
+    answer = root.post(f"{GROUPS}{viewer.pk}/change/", {"name": "viewer", "permissions": []})
+
+    assert answer.status_code == 302
+    assert not viewer.permissions.exists()
+    events = AuditEvent.objects.filter(action="group.change").order_by("-id")
+    assert events[0].actor_name == "root"

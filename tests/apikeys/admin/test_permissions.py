@@ -1,0 +1,122 @@
+"""Each page for each group: exactly who gets in."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group
+from django.test import Client
+
+from apikeys.models import AccessToken, ApiKey, AuditEvent, User
+from tests.apikeys.admin.conftest import GROUPS, KEYS, TOKENS, TRAIL, USERS
+from tests.conftest import MemberOf
+
+NOBODY, VIEWER, OPERATOR, ADMINISTRATOR = "", "viewer", "operator", "administrator"
+MEMBERS = (NOBODY, VIEWER, OPERATOR, ADMINISTRATOR)
+
+# Path, and the statuses for a member of no group, a viewer, an operator, an administrator.
+PAGES = [
+    ("/admin/", (200, 200, 200, 200)),
+    (KEYS, (403, 200, 200, 200)),
+    (f"{KEYS}{{key}}/change/", (403, 200, 200, 200)),
+    (f"{KEYS}{{key}}/revoke/", (403, 403, 200, 200)),
+    (f"{KEYS}{{key}}/delete/", (403, 403, 403, 403)),
+    (f"{KEYS}{{key}}/history/", (302, 302, 302, 302)),  # to the trail, which asks
+    (f"{KEYS}add/", (403, 403, 403, 200)),
+    (TOKENS, (403, 200, 200, 200)),
+    (f"{TOKENS}{{token}}/change/", (403, 200, 200, 200)),
+    (f"{TOKENS}{{token}}/revoke/", (403, 403, 200, 200)),
+    (f"{TOKENS}{{token}}/delete/", (403, 403, 403, 403)),
+    (f"{TOKENS}add/", (403, 403, 403, 200)),
+    (TRAIL, (403, 200, 200, 200)),
+    (f"{TRAIL}{{event}}/change/", (403, 200, 200, 200)),
+    (f"{TRAIL}{{event}}/delete/", (403, 403, 403, 403)),
+    (f"{TRAIL}add/", (403, 403, 403, 403)),
+    (USERS, (403, 200, 200, 200)),
+    (f"{USERS}{{user}}/change/", (403, 200, 200, 200)),
+    (f"{USERS}{{user}}/password/", (403, 403, 403, 200)),
+    (f"{USERS}{{user}}/delete/", (403, 403, 403, 403)),
+    (f"{USERS}add/", (403, 403, 403, 200)),
+    (GROUPS, (403, 200, 200, 200)),
+    (f"{GROUPS}{{group}}/change/", (403, 200, 200, 200)),
+    (f"{GROUPS}{{group}}/delete/", (403, 403, 403, 403)),
+    (f"{GROUPS}add/", (403, 403, 403, 403)),
+    ("/admin/nothing/", (404, 404, 404, 404)),
+]
+
+
+@pytest.fixture
+def ids(member_of: MemberOf, key: ApiKey, token: AccessToken, operator: User) -> dict[str, Any]:
+    return {
+        "key": key.pk,
+        "token": token.pk,
+        "event": AuditEvent.objects.order_by("id")[0].pk,
+        "user": operator.pk,
+        "group": Group.objects.get(name="viewer").pk,
+    }
+
+
+@pytest.mark.parametrize(("path", "statuses"), PAGES)
+def test_get(
+    path: str, statuses: tuple[int, ...], member_of: MemberOf, ids: dict[str, Any]
+) -> None:
+    got = []
+    for group in MEMBERS:
+        answer = member_of(*filter(None, [group])).get(path.format(**ids))
+        assert answer["Content-Security-Policy"].startswith("default-src 'none'; script-src 'self'")
+        assert answer.status_code == 302 or answer["Content-Type"].startswith("text/html")
+        got.append(answer.status_code)
+
+    assert tuple(got) == statuses
+
+
+# What changes something, by POST: the same statuses, and nothing done where it is refused.
+DEEDS = [
+    (f"{KEYS}{{key}}/revoke/", {}, (403, 403, 302, 302)),
+    (f"{TOKENS}{{token}}/revoke/", {}, (403, 403, 302, 302)),
+    (f"{KEYS}{{key}}/change/", {"name": "other"}, (403, 403, 403, 403)),
+    (f"{TOKENS}{{token}}/change/", {"name": "other"}, (403, 403, 403, 403)),
+    (f"{TRAIL}{{event}}/change/", {"action": "other"}, (403, 403, 403, 403)),
+    (f"{USERS}{{user}}/change/", {"username": "operator"}, (403, 403, 403, 302)),
+    (f"{GROUPS}{{group}}/change/", {"name": "other"}, (403, 403, 403, 403)),
+]
+
+
+@pytest.mark.parametrize(("path", "body", "statuses"), DEEDS)
+def test_post(
+    path: str,
+    body: dict[str, str],
+    statuses: tuple[int, ...],
+    member_of: MemberOf,
+    ids: dict[str, Any],
+) -> None:
+    got = []
+    for group in MEMBERS:
+        ApiKey.objects.update(revoked_at=None)
+        AccessToken.objects.update(revoked_at=None)
+        events = AuditEvent.objects.count()
+        answer = member_of(*filter(None, [group])).post(path.format(**ids), body)
+        got.append(answer.status_code)
+        assert (AuditEvent.objects.count() > events) == (answer.status_code == 302)
+
+    assert tuple(got) == statuses
+
+
+@pytest.mark.parametrize("path", sorted({path for path, _ in PAGES}))
+def test_who_is_not_logged_in(path: str, anonymous: Client, ids: dict[str, Any]) -> None:
+    answer = anonymous.get(path.format(**ids))
+
+    assert answer.status_code == 302
+    assert answer["Location"].startswith("/admin/login/?next=")
+
+
+def test_who_is_not_of_the_staff(member_of: MemberOf, ids: dict[str, Any]) -> None:
+    answer = member_of("administrator", is_staff=False).get(KEYS)
+
+    assert answer.status_code == 302
+
+
+def test_superusers_may_change_groups(member_of: MemberOf, ids: dict[str, Any]) -> None:
+    client = member_of(username="root", is_superuser=True)
+
+    assert client.get(f"{GROUPS}add/").status_code == 200
+    assert client.get(f"{GROUPS}{ids['group']}/delete/").status_code == 200

@@ -1,0 +1,244 @@
+"""Dockerfile and compose.yaml, as far as they can be held to their word without a container engine.
+
+The image itself is not built here. What it would hold is put together from the files that the
+Dockerfile copies, and its command and its health check are run on that.
+"""
+
+from __future__ import annotations
+
+import base64
+import fnmatch
+import json
+import os
+import re
+import secrets
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from infra_service import settings
+from tests.server import ROOT, LiveServer
+
+DOCKERFILE = (ROOT / "Dockerfile").read_text().replace("\\\n", "")
+COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())
+OURS = ("migrate", "service")
+
+
+def instructions(stage: int = -1) -> list[tuple[str, str]]:
+    """Return the instructions of one stage, in their order."""
+    lines = re.findall(r"^([A-Z]+) (.+)$", DOCKERFILE, re.MULTILINE)
+    starts = [at for at, (name, _) in enumerate(lines) if name == "FROM"]
+    ends = [*starts[1:], len(lines)]
+    return lines[starts[stage] : ends[stage]]
+
+
+def arguments(name: str, stage: int = -1) -> list[str]:
+    return [argument for instruction, argument in instructions(stage) if instruction == name]
+
+
+def test_it_runs_as_nobody_in_particular() -> None:
+    (user,) = arguments("USER")
+    names = [name for name, _ in instructions()]
+
+    assert int(user) >= 10_000
+    # Nothing is done as root afterwards.
+    assert set(names[names.index("USER") :]).isdisjoint({"RUN", "COPY", "ADD"})
+
+
+def test_the_base_is_a_release_and_the_packages_have_hashes() -> None:
+    bases = re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE)
+
+    assert {re.sub(r"@sha256:\w{64}$", "", base) for base in bases} == {"python:3.11-slim-bookworm"}
+    assert "--require-hashes" in " ".join(arguments("RUN", 0))
+    assert "ADD" not in DOCKERFILE
+
+
+def test_no_secret_is_in_the_image() -> None:
+    environment = " ".join(arguments("ENV") + arguments("ENV", 0))
+    copied = " ".join(arguments("COPY") + arguments("COPY", 0))
+
+    assert "ARG" not in DOCKERFILE
+    assert not re.search("SECRET|KEY|PASSWORD|TOKEN|DATABASE_URL", environment)
+    assert not re.search(r"\.env|var\b|service\.env| \. ", copied)
+
+
+def test_the_context_has_what_is_copied() -> None:
+    ignore = (ROOT / ".dockerignore").read_text().splitlines()
+    let_in = {line.removeprefix("!") for line in ignore if line.startswith("!")}
+    copied = {
+        source
+        for stage in (0, 1)
+        for argument in arguments("COPY", stage)
+        if not argument.startswith("--from")
+        for source in argument.split()[:-1]
+    }
+
+    assert ignore[0] == "*"
+    assert copied == let_in
+    packages = {path.parent.name for path in ROOT.glob("*/__init__.py")} - {"tests"}
+    assert packages == {name for name in copied if (ROOT / name).is_dir()}
+
+
+def environment() -> dict[str, str]:
+    """Return what ENV sets, without PATH."""
+    pairs = [pair.split("=", 1) for line in arguments("ENV") for pair in shlex.split(line)]
+    return {name: value for name, value in pairs if name != "PATH"}
+
+
+class Image(LiveServer):
+    """A server that runs the image's command on the image's files."""
+
+    def __init__(self, app: Path, var: Path) -> None:
+        super().__init__(var)
+        self.app = app
+        given = environment()
+        assert (given["VAR_DIR"], given["BIND"]) == ("/tmp", "0.0.0.0:8000")
+        self.environment |= {**given, "VAR_DIR": str(var), "BIND": f"127.0.0.1:{self.port}"}
+        self.environment.pop("PYTHONPATH", None)
+
+    def run(self, *command: str) -> None:
+        subprocess.run([sys.executable, *command], cwd=self.app, env=self.environment, check=True)
+
+    def start(self) -> None:
+        (command,) = arguments("CMD")
+        program, *rest = json.loads(command)
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", program, *rest],
+                cwd=self.app,
+                env=self.environment,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self.wait_until_ready(self._process)
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> Iterator[Path]:
+    """What the Dockerfile copies, and nothing else; not writable."""
+    app = tmp_path / "app"
+    app.mkdir()
+    for argument in arguments("COPY"):
+        if argument.startswith("--from"):
+            continue
+        *sources, _target = argument.split()
+        for source in sources:
+            if (ROOT / source).is_dir():
+                shutil.copytree(ROOT / source, app / source, ignore=_ignored)
+            else:
+                shutil.copy(ROOT / source, app)
+    subprocess.run([sys.executable, "-m", "compileall", "-q", "."], cwd=app, check=True)
+    inside = [app, *app.rglob("*")]
+    for path in inside:
+        path.chmod(path.stat().st_mode & ~0o222)
+    yield app
+    for path in inside:
+        path.chmod(path.stat().st_mode | 0o200)
+
+
+def _ignored(_directory: str, names: list[str]) -> set[str]:
+    return set(fnmatch.filter(names, "__pycache__"))
+
+
+def listing(directory: Path) -> dict[str, tuple[int, int]]:
+    """Return every file with its size and its time: root may write also what is not writable."""
+    found = {str(p): p.stat() for p in directory.rglob("*")}
+    return {name: (stat.st_size, stat.st_mtime_ns) for name, stat in found.items()}
+
+
+def test_it_starts_answers_and_writes_only_where_it_may(app: Path, tmp_path: Path) -> None:
+    var = tmp_path / "tmp"
+    var.mkdir()
+    before = listing(app)
+    image = Image(app, var)
+    try:
+        image.run(*COMPOSE["services"]["migrate"]["command"][1:], "--verbosity", "0")
+        image.run("manage.py", "check")
+        image.start()
+        _head, check = arguments("HEALTHCHECK")[0].split(" CMD ")
+        program, flag, code = json.loads(check)
+        assert (program, flag) == ("python", "-c")
+        image.run(flag, code.replace(":8000/", f":{image.port}/"))
+        assert image.request("GET", "/metrics").status == 200
+        assert image.request("GET", "/admin/login/").status == 200
+        assert image.request("GET", "/static/admin/css/base.css").status == 200
+        assert image.stop() == 0
+    finally:
+        image.close()
+
+    assert listing(app) == before
+    assert {path.name for path in var.iterdir()} - {"server.log"} <= {
+        "metrics", "rate-limits", "db.sqlite3", "db.sqlite3-wal", "db.sqlite3-shm",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_compose_gives_it_no_more_than_it_needs(name: str) -> None:
+    service = COMPOSE["services"][name]
+
+    assert service["read_only"] is True
+    assert service["cap_drop"] == ["ALL"]
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert [mount.split(":")[0] for mount in service["tmpfs"]] == ["/tmp"]
+    assert "privileged" not in service
+    assert "volumes" not in service
+
+
+def test_compose_runs_the_images_command_after_the_migrations() -> None:
+    service = COMPOSE["services"]["service"]
+    (command,) = arguments("CMD")
+
+    assert service["command"] == json.loads(command)
+    needs = {name: needed["condition"] for name, needed in service["depends_on"].items()}
+    assert needs == {"migrate": "service_completed_successfully"}
+    assert all(port.startswith("127.0.0.1:") for port in service["ports"])
+
+
+def test_compose_sets_what_there_is_and_asks_for_the_secrets() -> None:
+    text = (ROOT / "compose.yaml").read_text()
+    source = Path(settings.__file__).read_text()
+    known = set(re.findall(r'env\.\w+\(\s*"([A-Z_]+)"', source))
+    asked = set(re.findall(r"\$\{(\w+):\?", text))
+    used = set(re.findall(r"\$\{(\w+)", text))
+    example = (ROOT / ".env.example").read_text()
+    offered = dict(re.findall(r"^(\w+)=(.*)$", example, re.MULTILINE))
+
+    assert COMPOSE["services"]["service"]["environment"].keys() <= known
+    assert asked == {"POSTGRES_PASSWORD", "SECRET_KEY", "STATE_ENCRYPTION_KEYS"}
+    assert used == offered.keys()
+    assert {name for name in asked if offered[name]} == set()
+
+
+def test_its_settings_are_taken() -> None:
+    """The values that compose gives when .env says no more than it must."""
+    given = COMPOSE["services"]["service"]["environment"]
+    defaults = {k: re.sub(r"\$\{\w+(?::-(.*)|:\?.*)?\}", r"\1", v) for k, v in given.items()}
+    secret = {
+        "SECRET_KEY": secrets.token_urlsafe(50),
+        "STATE_ENCRYPTION_KEYS": base64.b64encode(secrets.token_bytes(32)).decode(),
+        "DATABASE_URL": "sqlite://:memory:",
+        "VAR_DIR": "/nonexistent",
+        "DJANGO_SETTINGS_MODULE": "infra_service.settings",
+    }
+    code = (
+        "from django.conf import settings as s; print(s.CSRF_TRUSTED_ORIGINS, s.BEHIND_TLS_PROXY)"
+    )
+
+    told = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env={"PATH": os.environ["PATH"], **defaults, **secret},
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    ).stdout
+
+    assert told == "[] False\n"

@@ -1,0 +1,51 @@
+"""The examples of the references, with curl against a live server."""
+
+import datetime as dt
+from pathlib import Path
+
+from tests.docs.conftest import manage_py, readers
+from tests.docs.walk import ROOT, Walk
+from tests.e2e.backend import Backend
+from tests.server import LiveServer
+
+REFERENCE = ROOT / "docs" / "reference"
+FIXTURES = ROOT / "tests" / "states" / "fixtures"
+EVERYTHING = "state:read,state:write,state:admin"
+
+
+def test_a_keys_life(place: Path, service: LiveServer) -> None:
+    soon = (dt.datetime.now(dt.UTC) + dt.timedelta(days=4)).date()
+    environment = {**readers(place, service.environment), "BASE_URL": service.url}
+    walk = Walk(place, environment, {"2026-11-25T": f"{soon}T", **manage_py()})
+
+    assert walk.through(REFERENCE / "api-keys.md") == 13
+
+
+def test_history(place: Path, service: LiveServer) -> None:
+    token, secrets = service.tokens(EVERYTHING, f"{EVERYTHING},state:secrets")
+    backend = Backend(service, token)
+    for name in ("before", "after"):
+        assert backend.push((FIXTURES / f"{name}.tfstate").read_bytes()).status == 200
+    (state,) = (
+        state
+        for state in service.request("GET", "/api/v1/states?page_size=100", token=token).json()[
+            "states"
+        ]
+        if state["component_id"] == str(backend.component_id)
+    )
+    environment = {
+        **readers(place, {}),
+        "BASE": service.url,
+        "ID": state["id"],
+        "COMPONENT": state["component_id"],
+        "ENVIRONMENT": state["environment_id"],
+        "AUTH": f"Authorization: Bearer {token}",
+        "SECRETS": f"Authorization: Bearer {secrets}",
+        "JSON": "Content-Type: application/json",
+    }
+    words = {"01a1fd5d-e387-7732-9391-3a8d8bc7ec7b": state["id"]}
+
+    commands = Walk(place, environment, words).through(REFERENCE / "state-history.md")
+
+    assert commands == 15
+    assert (place / "old.tfstate").read_bytes() == (FIXTURES / "before.tfstate").read_bytes()

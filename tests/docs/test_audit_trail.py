@@ -1,0 +1,93 @@
+"""docs/reference/audit-trail.md: every action, with all that its details hold."""
+
+import re
+import uuid
+from typing import Any
+
+from apikeys.models import AuditEvent
+from apikeys.serializers import AuditEventSerializer
+from states.entries import CatalogueEntry
+from tests.conftest import ApiClient, ClientWith
+from tests.docs.test_references import code, reference
+from tests.e2e.backend import document, lock_info
+
+PAGE = reference("audit-trail")
+ROWS: dict[str, str] = {
+    action: details
+    for actions, details in re.findall(r"^\| (`\w+\.\w+`.*?) \| (.*?) ?\|$", PAGE, re.MULTILINE)
+    for action in re.findall(r"`(\w+\.\w+)`", actions)
+}
+
+
+def test_actions() -> None:
+    recorded = set(re.findall(r'"((?:api_key|access_token|state|cluster)\.[a-z_]+)"', code()))
+    for entry in CatalogueEntry.__subclasses__():
+        recorded |= {f"{entry._meta.model_name}.{verb}" for verb in ("create", "update")}
+
+    assert set(ROWS) == recorded
+
+
+def test_fields() -> None:
+    fields = re.findall(r"^\| `(\w+)` \|", PAGE.split("| action |")[0], re.MULTILINE)
+
+    assert fields == list(AuditEventSerializer().fields)
+
+
+def work_with_a_state(client: ApiClient) -> None:
+    path = f"/api/v1/state/{uuid.uuid4()}/env/{uuid.uuid4()}"
+    lock = lock_info(str(uuid.uuid4()))
+    answers = [
+        client.generic("POST", path, document(1), "application/json"),
+        client.generic("POST", path, document(2), "application/json"),
+        client.get(path),
+        client.send("LOCK", path, lock),
+        client.send("UNLOCK", path, lock),
+        client.send("LOCK", path, lock),
+    ]
+    (state,) = client.items("/api/v1/states", "states")
+    record = f"/api/v1/states/{state['id']}"
+    answers += [
+        client.send("POST", f"{record}:force-unlock", {"reason": "gone"}),
+        client.get(f"{record}/versions/2/diff"),
+        client.get(f"{record}/outputs"),
+        client.send("POST", f"{record}/versions/1:restore", {"reason": "wrong"}),
+        client.delete(record),
+        client.send("POST", f"{record}:undelete", {}),
+    ]
+    assert {answer.status_code for answer in answers} == {200, 204}
+
+
+def work_with_entries(client: ApiClient) -> None:
+    for kind in ("application", "component", "environment", "cluster"):
+        path = f"/api/v1/{kind}s"
+        made = client.send("POST", path, {kind: {"name": "one"}})
+        path += f"/{made.json()[kind]['id']}"
+        answers = [made, client.send("PATCH", path, {kind: {"name": "other"}})]
+        if kind == "cluster":
+            answers.append(client.delete(path))
+        assert {answer.status_code for answer in answers} <= {200, 201, 204}
+
+
+def test_details(client_with: ClientWith) -> None:
+    """What is recorded is told, key by key; of a change the fields themselves are the keys."""
+    client = client_with(
+        "state:read", "state:write", "state:admin", "cluster:write", "state:secrets"
+    )
+    work_with_a_state(client)
+    work_with_entries(client)
+
+    events: list[Any] = list(AuditEvent.objects.exclude(action__startswith="a").all())
+    assert len({event.action for event in events}) == 16
+    for event in events:
+        told = ROWS[event.action]
+        if event.action.endswith(".update"):
+            assert all(set(change) == {"from", "to"} for change in event.details.values())
+        elif event.action.endswith(".create"):
+            assert told in {"", "the fields"}
+        else:
+            seen = [*event.details, *event.details.get("lock", {})]
+            if event.action == "state.restore":
+                told += ROWS["state.push"]
+            if event.action in {"state.unlock", "state.force_unlock"}:
+                told += ROWS["state.lock"]
+            assert [name for name in seen if f"`{name}`" not in told] == []

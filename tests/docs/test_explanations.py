@@ -1,0 +1,128 @@
+"""What docs/explanation says of rules and sizes is so."""
+
+import re
+import uuid
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.urls import get_resolver
+
+from apikeys import serializers
+from apikeys.actions import access_tokens, api_keys
+from filterlang import grammar
+from infra_service import gunicorn
+from infra_service.api import pagination
+from states import documents, lockinfo
+from states.catalogue import CatalogueEntry
+from states.models import MAX_SERIAL
+from tests.conftest import ApiClient, ClientWith, error_reason
+from tests.docs.walk import ROOT
+from tests.e2e.backend import document, lock_info
+from workloads.wire import MAX_WORKLOADS
+
+EXPLANATION = ROOT / "docs" / "explanation"
+LIMITS = (EXPLANATION / "limits.md").read_text()
+RULES = re.findall(
+    r"^\| (.+?) \| (.+) \| (200|stored|4\d\d)",
+    (EXPLANATION / "who-may-write.md").read_text(),
+    re.MULTILINE,
+)
+
+
+class Case:
+    """A state at serial 5, and one push to it."""
+
+    def __init__(self, client: ApiClient) -> None:
+        self.client = client
+        self.path = f"/api/v1/state/{uuid.uuid4()}/env/{uuid.uuid4()}"
+        self.held = str(uuid.uuid4())
+        assert self.push(document(5)).status_code == 200
+
+    def lock(self) -> None:
+        answer = self.client.send("LOCK", self.path, lock_info(self.held))
+        assert answer.status_code == 200
+
+    def push(self, body: bytes, query: str = "") -> Any:
+        return self.client.generic("POST", self.path + query, body, "application/json")
+
+
+# The state, whether the right ID, another or none is given, the document, and the answer.
+PUSHES = [
+    ("locked", None, document(6), (423, "STATE_LOCKED")),
+    ("locked", "other", document(6), (423, "STATE_LOCKED")),
+    ("locked", "held", document(3, "other lineage"), (200, "")),
+    ("not locked", "other", document(6), (409, "LOCK_NOT_HELD")),
+    ("not locked", None, document(6), (200, "")),
+    ("not locked", None, document(4), (409, "SERIAL_CONFLICT")),
+    ("not locked", None, document(6, "other lineage"), (409, "LINEAGE_MISMATCH")),
+    ("locked", "held", document(5), (200, "")),
+    ("not locked", None, document(5), (200, "")),
+    ("locked", None, document(5), (423, "STATE_LOCKED")),
+    ("not locked", "other", document(5), (409, "LOCK_NOT_HELD")),
+]
+
+
+@pytest.mark.parametrize(("state", "given", "body", "expected"), PUSHES)
+def test_who_may_write(
+    client_with: ClientWith, state: str, given: str | None, body: bytes, expected: tuple[int, str]
+) -> None:
+    case = Case(client_with("state:read", "state:write"))
+    if state == "locked":
+        case.lock()
+    lock_id = {None: "", "held": case.held, "other": str(uuid.uuid4())}[given]
+
+    answer = case.push(body, f"?ID={lock_id}" if given else "")
+
+    reason = "" if answer.status_code == 200 else error_reason(answer)
+    assert (answer.status_code, reason) == expected
+    (record,) = case.client.items("/api/v1/states", "states")
+    stored = answer.status_code == 200 and body != document(5)
+    versions = case.client.items(f"/api/v1/states/{record['id']}/versions", "versions")
+    assert len(versions) == 1 + stored
+
+
+def test_the_table_has_these_rules() -> None:
+    assert [(state, answer) for state, _, answer in RULES] == [
+        ("locked", "423"),
+        ("locked", "stored"),
+        ("not locked", "409"),
+        ("not locked", "stored"),
+        ("not locked", "409"),
+        ("locked, or not", "200"),
+    ]
+
+
+def test_force_overrides(client_with: ClientWith) -> None:
+    case = Case(client_with("state:read", "state:write", "state:admin"))
+
+    assert case.push(document(1, "other lineage"), "?force=true").status_code == 200
+
+
+def test_sizes() -> None:
+    told = dict(re.findall(r"^\| (.+?) \| (.+?) \| .*\|$", LIMITS, re.MULTILINE))
+    mebibyte = 1024**2
+    reports = f"{settings.WORKLOADS_MAX_BYTES // mebibyte} MiB, {MAX_WORKLOADS:,} workloads"
+
+    assert {name: told[name] for name in told if name not in {"what", "---"}} == {
+        "a state document": f"{settings.STATE_MAX_BYTES // mebibyte} MiB",
+        "a report of workloads, unfolded": reports,
+        "another body": f"{settings.DATA_UPLOAD_MAX_MEMORY_SIZE // mebibyte} MiB",
+        "a LockInfo": f"{lockinfo.MAX_BYTES // 1024} KiB",
+        "a filter": f"1024 characters, {grammar.MAX_DEPTH} nested parentheses",
+        "a page": f"{pagination.MAX_PAGE_SIZE} items",
+        "a request line": f"{gunicorn.limit_request_line} bytes",
+        "components, or environments, that a token is bound to": f"{serializers._MAX_IDS}",
+        "a serial": f"{MAX_SERIAL}",
+        "a lineage": f"{documents._MAX_LINEAGE} characters",
+        "a name": f"{CatalogueEntry._meta.get_field('name').max_length} characters",
+        "a minted token's life": f"{access_tokens.MAX_MINTED_LIFETIME.seconds // 3600} hours",
+        "a rotation's grace period": f"{api_keys.MAX_GRACE_PERIOD.days} days",
+    }
+
+
+@pytest.mark.parametrize("kind", ["applications", "components", "environments"])
+def test_what_cannot_be_deleted(kind: str) -> None:
+    view = get_resolver().resolve(f"/api/v1/{kind}/x").func
+
+    assert "delete" not in view.actions  # type: ignore[attr-defined]

@@ -1,0 +1,55 @@
+"""Every link within the documents leads somewhere, and every document is in the index."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.docs.walk import ROOT
+
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+_LINK = re.compile(r"\]\(([^)\s]+)\)")
+_CODE = re.compile(r"^```.*?^```$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
+# Written by others at the same time; each goes from here when it is there.
+TO_COME = {
+    "docs/explanation/performance.md",
+    "docs/how-to/admin.md",
+    "docs/how-to/monitor.md",
+    "docs/images/admin.png",
+    "docs/reference/logs.md",
+    "docs/reference/metrics.md",
+}
+
+
+def links(document: Path) -> Iterator[tuple[Path, str]]:
+    """Yield the file and the heading that each relative link names."""
+    for link in _LINK.findall(_CODE.sub("", document.read_text())):
+        if "://" not in link:
+            path, _, heading = link.partition("#")
+            yield (document.parent / path).resolve() if path else document, heading
+
+
+def headings(document: Path) -> set[str]:
+    """Return the anchors of a document, as GitHub and GitLab make them."""
+    text = re.sub(r"^```.*?^```$", "", document.read_text(), flags=re.MULTILINE | re.DOTALL)
+    found = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in found}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links(document: Path) -> None:
+    for target, heading in links(document):
+        name = str(target.relative_to(ROOT))
+        assert target.exists() or name in TO_COME, name
+        if heading:
+            assert heading in headings(target), f"{name}#{heading}"
+
+
+def test_the_index_is_complete() -> None:
+    index = ROOT / "docs" / "README.md"
+    there = {path for path, _ in links(index)}
+    kinds = ("tutorial", "how-to", "reference", "explanation")
+    documents = {path for path in DOCUMENTS if path.parent.name in kinds}
+
+    assert documents - there == set()

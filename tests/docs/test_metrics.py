@@ -1,0 +1,54 @@
+"""docs/reference/metrics.md names each metric with its type and labels, and nothing else."""
+
+import re
+from pathlib import Path
+
+from prometheus_client import REGISTRY, Metric
+from prometheus_client.metrics import MetricWrapperBase
+
+from apikeys.metrics import Authentication
+from infra_service.metrics import DatabaseCollector
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "metrics.md").read_text()
+OURS = ("infra_", "django_http_")
+
+Described = dict[str, tuple[str, set[str]]]
+
+
+def exposed(metric: Metric) -> str:
+    """Return the name under which it is told; that of a counter ends so."""
+    return f"{metric.name}_total" if metric.type == "counter" else metric.name
+
+
+def counted() -> Described:
+    """Return what the processes count themselves."""
+    found = {}
+    for collector in {*REGISTRY._collector_to_names}:
+        if isinstance(collector, MetricWrapperBase):
+            (metric,) = collector.describe()
+            found[exposed(metric)] = (metric.type, set(collector._labelnames))
+    return {name: told for name, told in found.items() if name.startswith(OURS)}
+
+
+def asked() -> Described:
+    """Return what is asked of the database."""
+    return {
+        metric.name: (metric.type, set(metric._labelnames))
+        for metric in DatabaseCollector().collect()
+    }
+
+
+def test_metrics(db: None) -> None:
+    rows = re.findall(r"^\| `(\w+)` \| (\w+) \| ((?:`\w+`(?:, )?)*) ?\|", PAGE, re.MULTILINE)
+    documented = {
+        name: (type_, set(re.findall(r"`(\w+)`", labels))) for name, type_, labels in rows
+    }
+
+    assert documented == counted() | asked()
+    assert len(rows) == len(documented)
+
+
+def test_results_of_authentications() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| [^|]+ \|$", PAGE, re.MULTILINE)
+
+    assert rows == [result.value for result in Authentication]

@@ -1,0 +1,92 @@
+"""docs/reference/state-backend.md and requests-and-lists.md, held against the code."""
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import msgspec
+from django.conf import settings
+
+from infra_service.api import pagination
+from states import documents, lockinfo
+from states.models import MAX_SERIAL
+from states.views import StateBackendView, StateLockView
+from tests.docs.conftest import readers
+from tests.docs.test_references import reference
+from tests.e2e.backend import Backend, document
+from tests.server import LiveServer
+
+PAGE = reference("state-backend")
+LISTS = reference("requests-and-lists")
+
+
+def rows() -> dict[str, str]:
+    """Return the scope of each request of the first table."""
+    table = re.findall(
+        r"^\| ((?:`[^`]+`(?:, )?)+) \| (`\S+`) \|", PAGE.split("## Answers")[0], re.MULTILINE
+    )
+    return {name: scope for names, scope in table for name in re.findall(r"`([^`]+)`", names)}
+
+
+def test_requests_and_their_scopes() -> None:
+    told = rows()
+
+    assert {method: told[method] for method in StateBackendView.required_scopes} == {
+        method: f"`{scope.value}`" for method, scope in StateBackendView.required_scopes.items()
+    }
+    assert {method: told[f"{method} …/lock"] for method in StateLockView.required_scopes} == {
+        method: f"`{scope.value}`" for method, scope in StateLockView.required_scopes.items()
+    }
+
+
+def test_lock_info() -> None:
+    names = [field.name for field in msgspec.structs.fields(lockinfo.LockInfo)]
+    (example,) = re.findall(r"^```json\n(.+?)^```", PAGE, re.MULTILINE | re.DOTALL)
+
+    assert list(json.loads(example)) == [*names, "error"]
+    assert [name for name in names if f"`{name}`" not in PAGE.split("## LockInfo")[1]] == []
+
+
+def test_limits() -> None:
+    assert f"over {lockinfo.MAX_BYTES // 1024} KiB" in PAGE
+    assert f"0 to {MAX_SERIAL}" in PAGE
+    assert f"at most {documents._MAX_LINEAGE}" in PAGE
+    assert f"up to {settings.DATA_UPLOAD_MAX_MEMORY_SIZE // 1024**2} MiB" in LISTS
+    assert (
+        f"0 to {pagination.MAX_PAGE_SIZE}; 0 or absent is {pagination.DEFAULT_PAGE_SIZE}" in LISTS
+    )
+    assert pagination.TOKEN_AGE.days == 3
+    assert "for three days" in LISTS
+
+
+def test_what_is_said_of_bodies(service: LiveServer) -> None:
+    token = service.token("state:read,state:write")
+    backend = Backend(service, token)
+
+    assert backend.push(documents.compress(document())).reason == "INVALID_DOCUMENT"
+    assert backend.push(b"{}").status == 200
+    assert backend.push(b'{"version": 9, "other": true}').status == 200
+    assert backend.push(b"[]").reason == "INVALID_DOCUMENT"
+    gzipped = backend.send("GET", Accept_Encoding="gzip")
+    assert gzipped.headers["Content-Encoding"] == "gzip"
+    assert gzipped.headers["Cache-Control"] == "no-store"
+
+
+def test_the_loop_over_pages(service: LiveServer, place: Path) -> None:
+    (script,) = re.findall(r"^```sh\n(.+?)^```", LISTS, re.MULTILINE | re.DOTALL)
+    token = service.token("state:read,state:write")
+    pushed = [Backend(service, token) for _ in range(3)]
+    assert {backend.push(document()).status for backend in pushed} == {200}
+
+    printed = subprocess.run(
+        ["bash", "-e", "-u", "-c", script.replace("page_size=100", "page_size=1")],
+        env={**readers(place, {}), "BASE_URL": service.url, "TOKEN": token},
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+
+    found = [json.loads(line)["component_id"] for line in printed.splitlines()]
+    assert len(found) == len(set(found))
+    assert {str(backend.component_id) for backend in pushed} <= set(found)

@@ -1,0 +1,130 @@
+"""``/metrics`` of a live service: of all processes, over reloads; and what docs/how-to names."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.e2e.backend import Backend, document
+from tests.figures import Figures, parsed, value
+from tests.server import LiveServer, live_server
+
+JSON = {"Content-Type": "application/json"}
+HOW_TO = Path(__file__).resolve().parents[2] / "docs" / "how-to"
+
+
+@pytest.fixture(scope="module")
+def own_server() -> Iterator[LiveServer]:
+    with live_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def own_token(own_server: LiveServer) -> str:
+    return own_server.token("state:read", "state:write")
+
+
+@pytest.fixture
+def own(own_server: LiveServer, own_token: str) -> Backend:
+    """A new state of a server of our own."""
+    return Backend(own_server, own_token)
+
+
+def scrape(server: LiveServer) -> Figures:
+    answer = server.request("GET", "/metrics")
+    assert answer.status == 200
+    return parsed(answer.body.decode())
+
+
+def stored(server: LiveServer) -> float:
+    return value(scrape(server), "infra_state_pushes_total", result="stored")
+
+
+def test_figures_are_of_all_workers_and_survive_them(own: Backend) -> None:
+    server = own.server
+    files = server.directory / "metrics"
+    # Each request comes on a connection of its own, which the kernel gives to either worker.
+    before_all = stored(server)
+    for serial in range(1, 21):
+        assert own.push(document(serial)).status == 200
+    assert len({*files.glob("counter_*.db")} - {files / "counter_0.db"}) == 2
+    assert {stored(server) for _ in range(10)} == {before_all + 20}
+
+    before = set(server.workers())
+    server.signal(signal.SIGHUP)
+    replaced(server, before)
+    assert {stored(server) for _ in range(5)} == {before_all + 20}
+    # Two workers, and all that were before them.
+    names = {path.name for path in files.glob("counter_*.db")}
+    assert names <= {"counter_0.db", *(f"counter_{pid}.db" for pid in server.workers())}
+
+
+def replaced(server: LiveServer, before: set[int]) -> None:
+    """Wait until all of these workers are gone, and what they counted was taken over."""
+    files = [server.directory / "metrics" / f"counter_{pid}.db" for pid in before]
+    deadline = time.monotonic() + 30
+    while before & set(server.workers()) or any(file.exists() for file in files):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_a_killed_worker_takes_no_count_along(own: Backend) -> None:
+    server = own.server
+    before = stored(server)
+    victim = server.workers()[0]
+
+    os.kill(victim, signal.SIGKILL)
+    replaced(server, {victim})
+
+    assert stored(server) == before
+
+
+def named(expression: str) -> set[str]:
+    """Return the metrics that a PromQL expression names."""
+    return set(re.findall(r"\b(?:infra|django)_\w+", expression))
+
+
+def test_dashboard_and_alerts_name_what_there_is(live: LiveServer) -> None:
+    token = live.token("state:read", "state:write", "cluster:write")
+    cluster = {"cluster": {"name": "metrics"}}
+    made = live.request(
+        "POST", "/api/v1/clusters", json.dumps(cluster).encode(), token=token, headers=JSON
+    )
+    path = f"/api/v1/clusters/{made.json()['cluster']['id']}/workloads"
+    report = {"reported_at": "2026-01-01T00:00:00Z", "workloads": []}
+    answer = live.request("PUT", path, json.dumps(report).encode(), token=token, headers=JSON)
+    assert answer.status == 200
+    assert Backend(live, token).push(b"[]").status == 400
+    told = {name for name, _labels in scrape(live)}
+
+    dashboard: dict[str, Any] = json.loads((HOW_TO / "grafana-dashboard.json").read_text())
+    panels = {
+        target["expr"]: panel["title"]
+        for panel in dashboard["panels"]
+        for target in panel["targets"]
+    }
+    rules = yaml.safe_load((HOW_TO / "alerts.yaml").read_text())["groups"][0]["rules"]
+    alerts = {rule["expr"]: rule["alert"] for rule in rules}
+
+    for expression, title in (panels | alerts).items():
+        assert named(expression) <= told, title
+        assert named(expression) or "up{" in expression, title
+    assert (len(panels), len(alerts)) == (22, 9)
+
+
+def test_what_to_do_at_each_alert() -> None:
+    page = (HOW_TO / "monitor.md").read_text()
+    rules = yaml.safe_load((HOW_TO / "alerts.yaml").read_text())["groups"][0]["rules"]
+    rows = re.findall(r"^\| ((?:`Infra\w+`(?:, )?)+) \|", page, re.MULTILINE)
+
+    explained = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
+    assert explained == [rule["alert"] for rule in rules]

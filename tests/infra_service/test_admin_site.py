@@ -1,0 +1,92 @@
+"""The admin's site: its log-in, its policy, what it says when something is refused."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from apikeys.models import User
+from infra_service import limits
+from infra_service.limits import FileCounters, Limiter
+from tests.conftest import MemberOf
+
+PASSWORD = "correct horse battery staple"
+LOGIN = "/admin/login/"
+
+
+@pytest.fixture
+def person(db: None) -> User:
+    return User.objects.create_user("person", password=PASSWORD, is_staff=True)
+
+
+@pytest.fixture
+def three_tries(settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings.RATE_LIMIT_LOGINS = 3
+    limiter = Limiter(lambda: FileCounters(tmp_path / "counters"))
+    monkeypatch.setattr(limits.time, "time", lambda: 1_000_000.0)  # within one window
+    monkeypatch.setattr("infra_service.api.throttling.limiter", lambda: limiter)
+
+
+def log_in(password: str, address: str = "192.0.2.1") -> Any:
+    given = {"username": "person", "password": password}
+    return Client().post(LOGIN, given, REMOTE_ADDR=address)
+
+
+def test_log_in(person: User, three_tries: None) -> None:
+    answer = log_in(PASSWORD)
+
+    assert (answer.status_code, answer["Location"]) == (302, "/accounts/profile/")
+
+
+def test_a_guesser_is_stopped(person: User, three_tries: None) -> None:
+    assert [log_in(f"guess {n}").status_code for n in range(4)] == [200, 200, 200, 429]
+
+    # Also with what is right, or guessing would only need patience with the answers.
+    refused = log_in(PASSWORD)
+    assert refused.status_code == 429
+    assert "Too many tries from here. Wait a minute." in refused.content.decode()
+    assert "sessionid" not in refused.cookies
+    # Others are let in, and to see the form is no try.
+    assert log_in(PASSWORD, address="192.0.2.2").status_code == 302
+    assert Client().get(LOGIN, REMOTE_ADDR="192.0.2.1").status_code == 200
+
+
+def test_who_is_not_of_the_staff(person: User) -> None:
+    User.objects.update(is_staff=False)
+
+    assert log_in(PASSWORD).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "message"),
+    [
+        ("/admin/auth/group/add/", 403, "Your groups do not allow this."),
+        ("/admin/nothing/", 404, "There is nothing here."),
+    ],
+)
+def test_refusals_are_for_people(path: str, status: int, message: str, member_of: MemberOf) -> None:
+    answer = member_of("viewer").get(path)
+
+    assert answer.status_code == status
+    assert answer["Content-Type"] == "text/html; charset=utf-8"
+    assert f"<h1>{message}</h1>" in answer.content.decode()
+
+
+def test_policy(member_of: MemberOf, anonymous: Client) -> None:
+    policy = (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+        "font-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; "
+        "frame-ancestors 'none'"
+    )
+    for path in ("/admin/", LOGIN, "/admin/jsi18n/"):
+        assert member_of("viewer").get(path)["Content-Security-Policy"] == policy
+    for path in ("/api/docs/", "/api/v1/states", "/healthz"):
+        assert "Content-Security-Policy" not in anonymous.get(path)
+
+
+def test_names(anonymous: Client) -> None:
+    page = anonymous.get(LOGIN).content.decode()
+
+    assert "Infrastructure management service" in page
+    assert "Django" not in page

@@ -1,0 +1,99 @@
+"""What PostgreSQL reads for the lists of states and the catalogue in the admin."""
+
+import pytest
+from django.db import connection
+from django.test import Client
+
+from infra_service.demo.states import load_states
+from states.models import Application, Component, Environment, State
+from tests.people import person
+from tests.plans import analyze, plans_of
+
+pytestmark = pytest.mark.skipif(
+    connection.vendor != "postgresql", reason="about PostgreSQL's planner"
+)
+
+STATES = 20_000
+AT_ONCE = 51
+
+
+@pytest.fixture
+def client(db: None) -> Client:
+    """A viewer of 20,000 states, of which a few are deleted."""
+    load_states(STATES, lambda _done: None)
+    first = State.objects.order_by("id")[:20].values("pk")
+    State.objects.filter(pk__in=first, lock_id=None).update(deleted_at="2026-01-01T00:00:00Z")
+    analyze(Application, Component, Environment, State)
+    return person("viewer")
+
+
+def rows_read(client: Client, query: str) -> int:
+    """Return how many states the list looked at, none of them by walking the table."""
+    with plans_of("states_state", analyze=True) as plans:
+        answer = client.get(f"/admin/states/state/?{query}")
+    assert answer.status_code == 200, query
+    for found in plans:
+        assert "Seq Scan" not in found.types, query
+    # A search that cannot find anything does not ask.
+    assert len(plans) <= 1
+    return sum(found.rows_read for found in plans)
+
+
+def test_each_search_is_served_by_an_index(client: Client) -> None:
+    newest, oldest = State.objects.order_by("-id")[0], State.objects.order_by("id")[100]
+    component = Component.objects.get(pk=oldest.component_id).name
+    application = Application.objects.get(pk=oldest.application_id).name
+    of_application = State.objects.filter(application=oldest.application_id).count()
+    for query, rows in {
+        "": AT_ONCE,
+        "is=locked": AT_ONCE,
+        "is=stale": AT_ONCE,
+        "is=deleted": AT_ONCE,
+        f"q={newest.pk}": 1,
+        f"q={component}": 4,
+        f"q={component}+production": 4,
+        f"q={oldest.component_id}": 4,
+        "q=production": AT_ONCE,
+        # The rarest environment, one state in a thousand, and the oldest application.
+        "q=sandbox": AT_ONCE,
+        f"q={application}": AT_ONCE,
+        f"q={application}+sandbox": of_application,
+        # 20 components of 4 states each, sorted.
+        "q=network": 100,
+        # Several applications, whose states lie together: walked to, as a range is (ADR 8).
+        "q=billing": STATES,
+        "q=nothing": 0,
+        "q=production+nothing": 0,
+    }.items():
+        assert rows_read(client, query) <= rows, query
+
+
+def test_a_late_page_costs_what_the_first_costs(client: Client) -> None:
+    for query in ("", "q=production", "is=locked"):
+        link = f"?{query}"
+        for _ in range(15):
+            following = client.get(f"/admin/states/state/{link}").context["cl"].next_url
+            link = following or link
+        assert rows_read(client, link[1:]) <= AT_ONCE, query
+        back = client.get(f"/admin/states/state/{link}").context["cl"].previous_url
+        if back is not None:
+            assert rows_read(client, back[1:]) <= AT_ONCE, query
+
+
+def test_names_are_found_in_their_index(client: Client) -> None:
+    with plans_of("states_component", analyze=True) as plans:
+        client.get("/admin/states/state/?q=network-00")
+        client.get("/admin/states/component/?q=network-00")
+        client.get("/admin/states/component/")
+    lists = [found for found in plans if "LIMIT" in found.sql]
+    # Beside it the applications are looked up.
+    assert [found.indexes[0] for found in lists] == ["component_by_name"] * 3
+    assert [found.rows_read <= 2 * AT_ONCE for found in lists] == [True] * 3
+
+
+def test_versions_are_found_by_their_state(client: Client) -> None:
+    state = State.objects.order_by("-id")[0]
+    with plans_of("states_stateversion", analyze=True) as plans:
+        client.get(f"/admin/states/state/{state.pk}/change/")
+    (found,) = plans
+    assert (found.indexes, found.rows_read) == (["stateversion_number"], 1)

@@ -1,0 +1,61 @@
+"""What PostgreSQL reads for the lists of workloads in the admin: never beyond the cluster."""
+
+import pytest
+from django.db import connection
+from django.test import Client
+
+from infra_service.demo.workloads import load_clusters, load_workloads
+from tests.people import person
+from tests.plans import analyze, plans_of
+from workloads.models import Cluster, Workload
+
+pytestmark = pytest.mark.skipif(
+    connection.vendor != "postgresql", reason="about PostgreSQL's planner"
+)
+
+CLUSTERS = 20
+IN_A_CLUSTER = 1_000
+AT_ONCE = 51
+
+
+@pytest.fixture
+def client(db: None) -> Client:
+    load_clusters(CLUSTERS)
+    load_workloads(CLUSTERS * IN_A_CLUSTER, CLUSTERS, lambda _done: None)
+    analyze(Cluster, Workload)
+    return person("viewer")
+
+
+def test_each_filter_is_served_by_an_index(client: Client) -> None:
+    cluster = Cluster.objects.order_by("name")[7]
+    one = Workload.objects.filter(cluster=cluster).order_by("namespace", "name")[500]
+    for query, rows in {
+        "": AT_ONCE,
+        "&health=HEALTHY": AT_ONCE,
+        "&health=ERROR": AT_ONCE,
+        "&kind__exact=DaemonSet": AT_ONCE,
+        f"&namespace={one.namespace}": AT_ONCE,
+        f"&namespace={one.namespace}&health=ERROR": 150,
+        # Pieces of names are looked for in the cluster.
+        "&q=nobody": IN_A_CLUSTER,
+        f"&q={one.name}": IN_A_CLUSTER,
+    }.items():
+        with plans_of("workloads_workload", analyze=True) as plans:
+            answer = client.get(f"/admin/workloads/workload/?cluster={cluster.pk}{query}")
+        assert answer.status_code == 200
+        namespaces, page = plans
+        assert "Seq Scan" not in namespaces.types
+        assert namespaces.rows_read <= IN_A_CLUSTER
+        of_workloads = [n for n in page.nodes() if n.get("Relation Name") == "workloads_workload"]
+        assert not [n for n in of_workloads if n["Node Type"] == "Seq Scan"], query
+        read = sum(n["Actual Rows"] + n.get("Rows Removed by Filter", 0) for n in of_workloads)
+        assert read <= rows, query
+
+
+def test_a_cluster_is_added_up_within_itself(client: Client) -> None:
+    cluster = Cluster.objects.order_by("name")[7]
+    with plans_of("workloads_workload", analyze=True) as plans:
+        assert client.get(f"/admin/workloads/cluster/{cluster.pk}/change/").status_code == 200
+    (found,) = plans
+    assert "Seq Scan" not in found.types
+    assert found.rows_read <= IN_A_CLUSTER
