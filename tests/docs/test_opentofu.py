@@ -49,10 +49,12 @@ def test_an_apply(backend: Backend) -> None:
 
 
 def test_whoever_is_refused_learns_of_the_holder(backend: Backend) -> None:
-    assert backend.lock(str(uuid.uuid4()), Who="ada@laptop").status == 200
+    held = str(uuid.uuid4())
+    assert backend.lock(held, Who="ada@laptop").status == 200
 
     refused = backend.lock(str(uuid.uuid4()))
 
+    assert backend.unlock(held).status == 200
     assert refused.status == 423
     assert refused.json()["Who"] == "ada@laptop"
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z", refused.json()["Created"])
@@ -109,7 +111,7 @@ def test_an_encrypted_document(backend: Backend, service: LiveServer) -> None:
 @needs_terraform
 def test_the_setting_is_well_formed(place: Path) -> None:
     """Terraform reads the same language, though it does not know the setting."""
-    assert Walk(place, readers(place, {})).through(PAGE) == 0
+    assert Walk(place, readers(place, {})).through(PAGE)
     assert BINARY is not None
     formatted = subprocess.run(
         [BINARY, "fmt", "-"],

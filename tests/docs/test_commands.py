@@ -1,0 +1,68 @@
+"""What operators run, on the demo data, a store that speaks S3, and a recorded cluster."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.apiserver import ReplayServer
+from tests.docs.conftest import manage_py, readers
+from tests.docs.walk import ROOT, Walk
+from tests.e2e import object_store
+from tests.server import LiveServer
+
+DOCS = ROOT / "docs"
+REGISTER = "from workloads.models import Cluster; Cluster.objects.create(name='prod-eu-1')"
+
+
+@pytest.fixture
+def store_url() -> Iterator[str]:
+    with object_store.running() as port:
+        yield (
+            f"s3://key:secret@{object_store.BUCKET}/prefix?endpoint_url=http://127.0.0.1:{port}"
+            "&region_name=us-east-1&addressing_style=path"
+        )
+
+
+@pytest.fixture
+def installation(place: Path) -> Iterator[LiveServer]:
+    """An installation with data, of which only the commands run."""
+    (place / "var").mkdir()
+    server = LiveServer(place / "var")
+    try:
+        server.prepare()
+        server.manage_all(
+            ("seed_demo", "--states", "8", "--clusters", "1", "--workloads", "1"),
+            ("shell", "--no-imports", "-c", REGISTER),
+        )
+        yield server
+    finally:
+        server.close()
+
+
+def test_commands(place: Path, installation: LiveServer, store_url: str) -> None:
+    named = ("--user", "operator", "--name", "leaked", "--scopes", "state:read", "--json")
+    key, token = (
+        json.loads(text)
+        for text in installation.manage_all(("seed_apikeys", *named), ("issue_token", *named))
+    )
+    found = f"KEY={key['api_keys'][0]['secret']}\nTOKEN={token['secret']}\n"
+    (place / "leaked.txt").write_text(found)
+    words = {
+        "2027-01-01T00:00:00Z": "2999-01-01T00:00:00Z",
+        "--states 1000000 --clusters 200 --workloads 1000000": "--states 9 --workloads 2",
+        **manage_py(),
+    }
+    environment = {
+        **readers(place, installation.environment),
+        "STATE_STORAGE_URL": store_url,
+    }
+    by_hand = {".venv/bin/pip install --require-hashes -r requirements-s3.txt": lambda: ""}
+    walk = Walk(place, environment, words, by_hand, any_figures=True)
+
+    with ReplayServer() as api:
+        api.kubeconfig(place, "prod-eu-1").rename(place / "prod.kubeconfig")
+        assert walk.through(DOCS / "reference" / "commands.md")
+    assert walk.through(DOCS / "how-to" / "retention.md")
+    assert walk.through(DOCS / "how-to" / "object-storage.md")
