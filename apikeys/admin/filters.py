@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import datetime as dt
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
+
+from apikeys.querysets import SOON
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
 
     from apikeys.querysets import CredentialQuerySet
-
-SOON: Final = dt.timedelta(days=30)
 
 
 class StatusFilter(admin.SimpleListFilter):
