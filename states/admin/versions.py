@@ -79,13 +79,11 @@ class VersionPages(ReadOnlyAdmin):
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
         """Show the state with a page of its versions."""
-        state: State | None = context.get("original")
-        if state is not None:
-            context |= _history(state, request.GET.get("versions_before", ""))
-            context["may_download"] = request.user.has_perm(SECRETS)
-            context["may_restore"] = state.deleted_at is None and request.user.has_perm(
-                "states.restore_state"
-            )
+        state: State = context["original"]
+        may_restore = request.user.has_perm("states.restore_state")
+        context |= _history(state, request.GET.get("versions_before", ""))
+        context["may_download"] = request.user.has_perm(SECRETS)
+        context["may_restore"] = may_restore and state.deleted_at is None
         return super().render_change_form(request, context, *args, **kwargs)
 
     def document_view(self, request: HttpRequest, state: State, *, number: int) -> HttpResponse:
