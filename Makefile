@@ -4,7 +4,7 @@ PORT ?= 8000
 BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: run test lint test-sqlite test-postgres bench lock openapi clean
+.PHONY: run test lint test-sqlite test-postgres bench fuzz lock openapi clean
 
 run: .venv/run  ## Start the service on 127.0.0.1:$(PORT), with its data under var/
 	@exec $(BIN)/python -m infra_service.quickstart --port $(PORT)
@@ -27,6 +27,9 @@ test-postgres: .venv/dev
 
 bench: .venv/bench  ## Measure every target, and write docs/explanation/performance.md
 	$(BIN)/python -m tests.bench
+
+fuzz: .venv/dev  ## Thousands of generated requests; every answer must be as docs/reference/openapi.yaml says
+	$(BIN)/python -m tests.fuzz $(EXAMPLES) $(SEED)
 
 lock: .venv/dev  ## Pin the newest allowed versions, with hashes
 	$(BIN)/uv pip compile pyproject.toml --universal --generate-hashes --no-header -q -U -o requirements.txt

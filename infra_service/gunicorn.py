@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -50,9 +51,12 @@ logger_class = JsonLogger
 
 
 def on_starting(server: Any) -> None:  # noqa: ARG001 - gunicorn's signature
-    """Let the workers count together, in small files, from 0."""
+    """Let the workers count together, in small files, from 0; without a place for them, stop."""
     directory = Path(_var, "metrics")
-    metric_files.create(directory)
+    try:
+        metric_files.create(directory)
+    except OSError as error:
+        sys.exit(f"VAR_DIR must be a directory that this user can write to: {error}")
     os.environ[metric_files.VARIABLE] = str(directory)
 
 

@@ -5,12 +5,9 @@ from __future__ import annotations
 import datetime as dt
 import json
 from collections.abc import Iterator
-from io import StringIO
 from typing import Any, Protocol
 
 import pytest
-from django.contrib.auth.models import Group
-from django.core.management import call_command
 from django.test import Client
 from hypothesis import settings as hypothesis_settings
 from playwright.sync_api import Browser, Page
@@ -105,29 +102,6 @@ def client_with(operator: User) -> ClientWith:
         if binding:
             AccessToken.objects.filter(pk=token.pk).update(**binding)
         return ApiClient(secret, token)
-
-    return make
-
-
-class MemberOf(Protocol):
-    """``member_of("viewer")``: a client that is logged in to the admin as one of the group."""
-
-    def __call__(self, *groups: str, **user: Any) -> Client: ...
-
-
-@pytest.fixture
-def member_of(db: None) -> MemberOf:
-    """Members of no group, ``member_of()``, are let in and may see nothing."""
-    call_command("setup_groups", stdout=StringIO())
-
-    def make(*groups: str, **user: Any) -> Client:
-        name = f"one of {' and '.join(groups) or 'nobody'}"
-        given = {"username": name, "is_staff": True, **user}
-        person, _ = User.objects.get_or_create(username=given["username"], defaults=given)
-        person.groups.set(Group.objects.filter(name__in=groups))
-        client = Client(raise_request_exception=False)
-        client.force_login(person)
-        return client
 
     return make
 

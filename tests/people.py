@@ -18,13 +18,14 @@ from apikeys.models import User
 from infra_service import groups
 
 
-def person(*names: str, **options: Any) -> Client:
+def person(*names: str, enforce_csrf_checks: bool = False, **user: Any) -> Client:
     """Return the browser of a person in these groups, logged in; without any they may nothing."""
     groups.set_up(Actor(name="test"))
-    user = User.objects.create(username=f"{'-'.join(names) or 'nobody'}-person", is_staff=True)
-    user.groups.set(Group.objects.filter(name__in=names))
-    client = Client(**options)
-    client.force_login(user)
+    given = {"username": f"{'-'.join(names) or 'nobody'}-person", "is_staff": True, **user}
+    who, _ = User.objects.get_or_create(username=given["username"], defaults=given)
+    who.groups.set(Group.objects.filter(name__in=names))
+    client = Client(enforce_csrf_checks=enforce_csrf_checks)
+    client.force_login(who)
     return client
 
 

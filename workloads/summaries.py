@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from django.db.models import Count, Sum
+from django.db.models.functions import Coalesce
 
 from workloads.kubernetes.health import HealthStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
     from django.db.models import QuerySet
 
@@ -21,8 +22,8 @@ FIGURES: Final = (
     "cpu_requests_millicores", "cpu_limits_millicores", "cpu_used_millicores",
     "memory_requests_bytes", "memory_limits_bytes", "memory_used_bytes",
 )  # fmt: skip
-#: Null when none of the group is measured.
-MEASURED: Final = {"cpu_used_millicores", "memory_used_bytes"}
+#: Null when nobody measures them in any of the group; one may be measured and the other not.
+MEASURED: Final = ("cpu_used_millicores", "memory_used_bytes")
 
 
 class _WideSum(Sum):
@@ -39,7 +40,8 @@ def summarize(workloads: QuerySet[Workload, Any]) -> dict[str, Any]:
         .values(*GROUP)
         .annotate(
             workloads=Count("id"),
-            measured=Count("cpu_used_millicores"),
+            workloads_measured=Count(Coalesce(*MEASURED)),
+            **{f"known_{name}": Count(name) for name in MEASURED},
             **{f"sum_{name}": _WideSum(name) for name in FIGURES},
         )
         .order_by(*GROUP)
@@ -49,15 +51,15 @@ def summarize(workloads: QuerySet[Workload, Any]) -> dict[str, Any]:
 
 
 def _group(row: dict[str, Any]) -> dict[str, Any]:
-    counts = {"workloads": row["workloads"], "workloads_measured": row["measured"]}
+    counts = {name: row[name] for name in ("workloads", "workloads_measured")}
     sums = {
-        name: int(row[f"sum_{name}"]) if row["measured"] or name not in MEASURED else None
+        name: int(row[f"sum_{name}"]) if row.get(f"known_{name}", True) else None
         for name in FIGURES
     }
     return {**{name: row[name] for name in GROUP}, **counts, **sums}
 
 
-def _total(groups: Iterable[dict[str, Any]]) -> dict[str, Any]:
+def _total(groups: Sequence[dict[str, Any]]) -> dict[str, Any]:
     total: dict[str, Any] = {"workloads": 0, "workloads_measured": 0}
     total["by_health_status"] = {status.value: 0 for status in HealthStatus}
     total.update(dict.fromkeys(FIGURES, 0))
@@ -65,6 +67,7 @@ def _total(groups: Iterable[dict[str, Any]]) -> dict[str, Any]:
         total["by_health_status"][group["health_status"]] += group["workloads"]
         for name in ("workloads", "workloads_measured", *FIGURES):
             total[name] += group[name] or 0
-    if not total["workloads_measured"]:
-        total.update(dict.fromkeys(MEASURED))
+    for name in MEASURED:
+        if all(group[name] is None for group in groups):
+            total[name] = None
     return total

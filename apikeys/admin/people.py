@@ -42,9 +42,15 @@ class AuditedAdmin(KeysetAdmin):
         self._record(request, obj, "change", message)
         return super().log_change(request, obj, message)
 
-    def _record(self, request: HttpRequest, obj: Any, what: str, message: Any) -> None:
+    def log_deletions(self, request: HttpRequest, queryset: Any) -> Any:
+        """Record each that is about to be deleted."""
+        for obj in queryset:
+            self._record(request, obj, "delete", [])
+        return super().log_deletions(request, queryset)
+
+    def _record(self, request: HttpRequest, obj: Any, what: str, changes: Any) -> None:
         action = f"{self.opts.model_name}.{what}"
-        audit.record(Actor.of_person(request), action, obj.pk, name=str(obj), changes=message)
+        audit.record(Actor.of_person(request), action, obj.pk, name=str(obj), changes=changes)
 
 
 class UserForm(UserChangeFormOfOurs):

@@ -222,6 +222,7 @@ def server_error(request: HttpRequest) -> JsonResponse:
 
 def insecure_transport(request: HttpRequest) -> JsonResponse:
     """Refuse plain HTTP where it is not allowed; a redirect would turn a POST into a GET."""
+    request.error_reason = "HTTPS_REQUIRED"  # type: ignore[attr-defined]
     body = error_body(
         HTTPStatus.BAD_REQUEST,
         "HTTPS_REQUIRED",

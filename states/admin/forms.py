@@ -18,7 +18,10 @@ class ForceUnlockForm(forms.Form):
     """Why, and the lock that was looked at: another one is not broken."""
 
     holder = forms.CharField(
-        label="Held by", required=False, disabled=True, widget=forms.TextInput({"size": 60})
+        label="Held by",
+        required=False,
+        disabled=True,
+        widget=forms.Textarea({"rows": 2, "cols": 60}),
     )
     reason = _reason(required=True)
     lock_id = forms.UUIDField(widget=forms.HiddenInput)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 VERSIONS: Final = 100
 #: Documents hold passwords and keys; who may download them may also see them.
 SECRETS: Final = "states.download_state"
+_NUMBER: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
 
 
 class VersionPages(ReadOnlyAdmin):
@@ -124,17 +126,19 @@ class VersionPages(ReadOnlyAdmin):
 def _history(state: State, before: str) -> dict[str, Any]:
     """Return a page of the versions, the newest first, and their figures from the oldest on."""
     versions = StateVersion.objects.filter(state=state).order_by("-number")
-    if before.isascii() and before.isdigit():
-        versions = versions.filter(number__lt=min(int(before), LAST_NUMBER))
+    if _NUMBER.fullmatch(before):
+        versions = versions.filter(number__lt=int(before))
     found = list(versions[: VERSIONS + 1])
     # Each with the one before it, which the first has not.
     pairs = list(zip_longest(found, found[1:]))[:VERSIONS]
     shown = [version for version, _ in pairs]
-    newest = [version.number for version in shown[:2]]
+    last_two = [version.number for version in shown[:2]]
     return {
         "versions": pairs,
+        "newest": shown[0] if shown else None,
+        "oldest": shown[-1] if shown else None,
         "older_versions": shown[-1].number if len(found) > VERSIONS else None,
         "sizes": [(f"version {v.number}", v.size_bytes) for v in reversed(shown)],
         "serials": [(f"version {v.number}", v.serial) for v in reversed(shown)],
-        "compare_form": CompareForm(initial=dict(zip(("after", "before"), newest, strict=False))),
+        "compare_form": CompareForm(initial=dict(zip(("after", "before"), last_two, strict=False))),
     }

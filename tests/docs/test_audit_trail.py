@@ -23,6 +23,9 @@ def test_actions() -> None:
     recorded = set(re.findall(r'"((?:api_key|access_token|state|cluster)\.[a-z_]+)"', code()))
     for entry in CatalogueEntry.__subclasses__():
         recorded |= {f"{entry._meta.model_name}.{verb}" for verb in ("create", "update")}
+    # Of the admin: tests/apikeys/admin/test_people.py.
+    recorded |= {f"{who}.{verb}" for who in ("user", "group") for verb in ("create", "change")}
+    recorded.add("group.delete")
 
     assert set(ROWS) == recorded
 

@@ -185,6 +185,6 @@ def test_keys(place: Path, service: LiveServer) -> None:
         "ENDS_SOON": json.loads(ends_soon)["secret"],
     }
     words = {"https://infra.example": service.url, "isp_…": auditor, **manage_py()}
-    walk = Walk(place, environment, words, {"systemctl restart infra-service@8000": restart})
+    walk = Walk(place, environment, words, {"systemctl restart 'infra-service@*'": restart})
 
     assert walk.through(ROOT / "docs/how-to/rotate-keys.md")

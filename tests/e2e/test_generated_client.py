@@ -6,6 +6,8 @@ import contextlib
 import datetime as dt
 import importlib
 import json
+import os
+import re
 import subprocess
 import sys
 import uuid
@@ -15,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from tests.e2e.backend import Backend
 from tests.server import ROOT, LiveServer
 
 PACKAGE = "infra_client"
@@ -109,6 +112,31 @@ def test_keys(generated: Generated, key: Any) -> None:
     assert revoked.api_key.status is models.ApiKeyStatus.API_KEY_STATUS_REVOKED
 
 
+def test_the_documented_program(
+    live: LiveServer, generated: Generated, token: Any, writer_token: str
+) -> None:
+    """docs/how-to/openapi.md, as it stands there."""
+    page = (ROOT / "docs" / "how-to" / "openapi.md").read_text()
+    (program,) = re.findall(r"^```python\n(.+?)^```", page, re.MULTILINE | re.DOTALL)
+    states = [Backend(live, writer_token) for _ in range(2)]
+    for state in states:
+        assert state.push(b'{"serial": 7}').status == 200
+    assert states[1].lock(str(uuid.uuid4())).status == 200
+    environment = {
+        **os.environ,
+        "BASE_URL": live.url,
+        "TOKEN": writer_token,
+        "PYTHONPATH": sys.path[0],
+    }
+
+    printed = subprocess.run(
+        [sys.executable, "-c", program], env=environment, check=True, capture_output=True, text=True
+    ).stdout.splitlines()
+
+    assert f"{states[0].component_id} 7 not locked" in printed
+    assert f"{states[1].component_id} 7 ada@laptop" in printed
+
+
 def document(serial: int, size: int) -> dict[str, Any]:
     """Return a state document with one output."""
     return {
@@ -162,11 +190,11 @@ def test_states(generated: Generated, token: Any) -> None:
 def test_locks_and_errors(generated: Generated, token: Any) -> None:
     models, call = generated.models, generated.call
     place = (uuid.uuid4(), uuid.uuid4())
-    held = models.LockInfo(id=uuid.uuid4(), who="ada@laptop")
+    held = models.NewLockInfo(id=uuid.uuid4(), who="ada@laptop")
     assert call(token, "state", "lock_state", *place, body=held).id == held.id
 
     refused = call(
-        token, "state", "lock_state", *place, body=models.LockInfo(id=uuid.uuid4())
+        token, "state", "lock_state", *place, body=models.NewLockInfo(id=uuid.uuid4())
     )  # fmt: skip
     assert isinstance(refused, models.LockInfoError)
     assert (refused.id, refused.who, refused.error.code) == (held.id, "ada@laptop", 423)

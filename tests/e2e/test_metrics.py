@@ -88,6 +88,16 @@ def test_a_killed_worker_takes_no_count_along(own: Backend) -> None:
     assert stored(server) == before
 
 
+def test_without_a_place_for_the_counts_it_does_not_start(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    server = LiveServer(tmp_path, VAR_DIR=str(tmp_path / "file"), DATABASE_URL="sqlite://:memory:")
+
+    with pytest.raises(RuntimeError, match="VAR_DIR must be a directory that this user can write"):
+        server.start()
+
+    assert server.ended() == 1
+
+
 def named(expression: str) -> set[str]:
     """Return the metrics that a PromQL expression names."""
     return set(re.findall(r"\b(?:infra|django)_\w+", expression))

@@ -1,16 +1,145 @@
-"""The admin in a real browser, on a live server."""
+"""The admin in a real browser, on a live server: by mouse, by keyboard, for a screen reader."""
 
-from playwright.sync_api import Page
+import re
 
-from tests.browser import log_in
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from apikeys.tokens import TOKEN_PATTERN
+from tests.accessibility import faults
+from tests.browser import log_in, page_of
 from tests.server import LiveServer
 
 
-def test_log_in_and_out(page: Page, live: LiveServer) -> None:
+def test_the_life_of_a_token(page: Page, live: LiveServer) -> None:
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     log_in(page, live)
+    expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
 
-    assert page.get_by_role("heading", level=1).inner_text() == "Overview"
+    page.get_by_role("link", name="Access tokens").first.click()
+    page.get_by_role("link", name="Add access token").click()
+    page.get_by_role("textbox", name="Name").fill("a browser's token")
+    page.get_by_label("state:read").check()
+    page.get_by_role("button", name="Issue").click()
 
-    page.get_by_role("button", name="Log out").click()
-    page.goto("/admin/")
-    assert page.get_by_label("Password").is_visible()
+    secret = page.locator("#secret").inner_text()
+    assert re.fullmatch(TOKEN_PATTERN, secret)
+    page.get_by_role("button", name="Copy the secret").click()
+    expect(page.get_by_role("status")).to_have_text("Copied.")
+    assert page.evaluate("navigator.clipboard.readText()") == secret
+    assert live.request("GET", "/api/v1/states", token=secret).status == 200
+
+    page.get_by_role("link", name="Go on to the access token").click()
+    assert secret not in page.content()
+    page.get_by_role("link", name="Revoke").click()
+    expect(page.get_by_text("The token stops working at once. This is final.")).to_be_visible()
+    page.get_by_role("button", name="Revoke").click()
+    expect(page.get_by_text("The access token a browser's token is revoked.")).to_be_visible()
+    assert live.request("GET", "/api/v1/states", token=secret).status == 401
+
+    page.get_by_role("link", name="History").click()
+    actions = page.locator("td.field-action").all_inner_texts()
+    assert actions == ["access_token.revoke", "access_token.issue"]
+    assert secret not in live.log.read_text()
+
+
+def test_by_keyboard_alone(page: Page, live: LiveServer) -> None:
+    page.goto("/admin/apikeys/apikey/add/")
+    keys = page.keyboard
+    for text in ("operator", live.environment["DJANGO_SUPERUSER_PASSWORD"]):
+        keys.type(text)
+        keys.press("Tab")
+    keys.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Issue an API key")
+
+    keys.press("Tab")
+    expect(page.get_by_role("link", name="Skip to main content")).to_be_focused()
+    keys.press("Enter")
+    keys.press("Tab")
+    expect(page.get_by_label("Owner")).to_be_focused()
+    keys.press("Tab")
+    keys.type("typed")
+    keys.press("Tab")
+    expect(page.get_by_label("apikey:read")).to_be_focused()
+    keys.press("Space")
+    keys.press("Enter")
+
+    expect(page.get_by_role("heading", level=1)).to_have_text("Copy the secret now")
+    page.get_by_role("button", name="Copy the secret").focus()
+    keys.press("Enter")
+    expect(page.get_by_role("status")).not_to_be_empty()
+
+
+def test_without_a_clipboard_the_secret_is_selected(page: Page, live: LiveServer) -> None:
+    log_in(page, live)
+    page.goto("/admin/apikeys/apikey/add/")
+    page.get_by_role("textbox", name="Name").fill("no clipboard")
+    page.get_by_label("state:read").check()
+    page.get_by_role("button", name="Issue").click()
+    page.evaluate("() => { navigator.clipboard.writeText = () => Promise.reject(Error('no')) }")
+
+    page.get_by_role("button", name="Copy the secret").click()
+
+    expect(page.get_by_role("status")).to_have_text("Selected: press Ctrl+C.")
+    assert page.evaluate("getSelection().toString()") == page.locator("#secret").inner_text()
+
+
+def test_a_telephone_reaches_every_page(browser: Browser, live: LiveServer) -> None:
+    """The sidebar has no room there; the overview names the pages instead."""
+    with page_of(browser, live, viewport={"width": 400, "height": 900}) as page:
+        log_in(page, live)
+        expect(page.locator("#nav-sidebar")).not_to_be_visible()
+        links = page.get_by_role("navigation", name="All pages").get_by_role("link")
+        expect(links.first).to_be_visible()
+        named = links.all_inner_texts()
+        page.set_viewport_size({"width": 1280, "height": 900})
+        expect(links.first).not_to_be_visible()
+
+    assert sorted(named) == [
+        "API keys", "Access tokens", "Applications", "Audit events", "Clusters", "Components",
+        "Environments", "Groups", "States", "Users", "Workloads",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (400, "dark")])
+def test_pages_are_for_everybody(
+    width: int, scheme: str, browser: Browser, live: LiveServer
+) -> None:
+    """The overview, and of each model its list, its form for a new one and one of its objects."""
+    live.manage("seed_demo", "--states", "40", "--clusters", "3", "--workloads", "20")
+    screen = {"width": width, "height": 900}
+    wrong = {}
+    with page_of(browser, live, viewport=screen, color_scheme=scheme) as page:
+        log_in(page, live)
+        for address in addresses(page):
+            page.goto(address)
+            wrong[address] = faults(page)
+
+    assert len(wrong) > 20
+    assert {address: found for address, found in wrong.items() if found} == {}
+
+
+def addresses(page: Page) -> list[str]:
+    links = page.locator("#nav-sidebar th a, #nav-sidebar a.addlink")
+    found: list[str] = links.evaluate_all("links => links.map(link => link.pathname)")
+    for address in tuple(found):
+        page.goto(address)
+        objects = page.locator("#result_list tbody a")
+        if objects.count():
+            found.append(objects.first.get_attribute("href") or "")
+    return ["/admin/", *found]
+
+
+def test_the_check_finds_faults(page: Page) -> None:
+    page.set_content("""
+        <main><h1>One</h1><h1 id="a">Two</h1><h3 id="a">Deep</h3>
+        <input name="x"><a href="#"></a><table><thead><tr><th>T</th></tr></thead></table>
+        <svg role="img" aria-labelledby="none"></svg><div style="width: 9000px">wide</div>
+        <p style="color: #999">pale</p></main>
+    """)
+
+    assert faults(page) == [
+        "2 h1", "h3 after h1: Deep", "no label: x", 'no name: <a href="#"></a>', "no scope: T",
+        "a chart without a name", "id twice: a", "wider than the screen", "no language",
+        "2.85 P pale",
+    ]  # fmt: skip

@@ -9,14 +9,14 @@ from django.test import Client
 from apikeys.models import User
 from infra_service import limits
 from infra_service.limits import FileCounters, Limiter
-from tests.conftest import MemberOf
+from tests.people import person
 
 PASSWORD = "correct horse battery staple"
 LOGIN = "/admin/login/"
 
 
 @pytest.fixture
-def person(db: None) -> User:
+def visitor(db: None) -> User:
     return User.objects.create_user("person", password=PASSWORD, is_staff=True)
 
 
@@ -33,13 +33,13 @@ def log_in(password: str, address: str = "192.0.2.1") -> Any:
     return Client().post(LOGIN, given, REMOTE_ADDR=address)
 
 
-def test_log_in(person: User, three_tries: None) -> None:
+def test_log_in(visitor: User, three_tries: None) -> None:
     answer = log_in(PASSWORD)
 
     assert (answer.status_code, answer["Location"]) == (302, "/accounts/profile/")
 
 
-def test_a_guesser_is_stopped(person: User, three_tries: None) -> None:
+def test_a_guesser_is_stopped(visitor: User, three_tries: None) -> None:
     assert [log_in(f"guess {n}").status_code for n in range(4)] == [200, 200, 200, 429]
 
     # Also with what is right, or guessing would only need patience with the answers.
@@ -52,7 +52,7 @@ def test_a_guesser_is_stopped(person: User, three_tries: None) -> None:
     assert Client().get(LOGIN, REMOTE_ADDR="192.0.2.1").status_code == 200
 
 
-def test_who_is_not_of_the_staff(person: User) -> None:
+def test_who_is_not_of_the_staff(visitor: User) -> None:
     User.objects.update(is_staff=False)
 
     assert log_in(PASSWORD).status_code == 200
@@ -65,22 +65,22 @@ def test_who_is_not_of_the_staff(person: User) -> None:
         ("/admin/nothing/", 404, "There is nothing here."),
     ],
 )
-def test_refusals_are_for_people(path: str, status: int, message: str, member_of: MemberOf) -> None:
-    answer = member_of("viewer").get(path)
+def test_refusals_are_for_people(path: str, status: int, message: str, db: None) -> None:
+    answer = person("viewer").get(path)
 
     assert answer.status_code == status
     assert answer["Content-Type"] == "text/html; charset=utf-8"
     assert f"<h1>{message}</h1>" in answer.content.decode()
 
 
-def test_policy(member_of: MemberOf, anonymous: Client) -> None:
+def test_policy(db: None, anonymous: Client) -> None:
     policy = (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
         "font-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; "
         "frame-ancestors 'none'"
     )
     for path in ("/admin/", LOGIN, "/admin/jsi18n/"):
-        assert member_of("viewer").get(path)["Content-Security-Policy"] == policy
+        assert person("viewer").get(path)["Content-Security-Policy"] == policy
     for path in ("/api/docs/", "/api/v1/states", "/healthz"):
         assert "Content-Security-Policy" not in anonymous.get(path)
 

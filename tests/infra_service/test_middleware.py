@@ -1,7 +1,10 @@
 """Request ids, the access event, and the refusal of plain HTTP."""
 
 import json
+import os
 import re
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -51,6 +54,51 @@ def test_https_behind_a_proxy_is_not_refused(client: Client, settings: Any) -> N
     response = client.get("/api/v1/nothing", headers={"X-Forwarded-Proto": "https"})
 
     assert (response.status_code, error_reason(response)) == (404, "NOT_FOUND")
+
+
+@pytest.mark.parametrize("name", ["X-Forwarded-Proto", "X-Forwarded-Ssl", "Forwarded"])
+def test_https_that_only_a_header_claims_is_none(
+    client: Client, settings: Any, capfd: pytest.CaptureFixture[str], name: str
+) -> None:
+    settings.SECURE_SSL_REDIRECT = True
+    claims = {"X-Forwarded-Proto": "https", "X-Forwarded-Ssl": "on", "Forwarded": "proto=https"}
+
+    response = client.get("/v1/whoami", headers={name: claims[name]})
+
+    assert (response.status_code, error_reason(response)) == (400, "HTTPS_REQUIRED")
+    assert events(capfd)[-1]["reason"] == "HTTPS_REQUIRED"
+
+
+def test_another_host_that_only_a_header_claims_is_none(client: Client, db: None) -> None:
+    response = client.get("/api/docs/", headers={"X-Forwarded-Host": "evil.example"})
+
+    assert response.status_code == 200
+    assert b"evil.example" not in response.content
+
+
+_TOLD = "from django.conf import settings as s; print(getattr(s, 'SECURE_PROXY_SSL_HEADER', None))"
+
+
+@pytest.mark.parametrize(
+    ("given", "believed"),
+    [("false", "None\n"), ("true", "('HTTP_X_FORWARDED_PROTO', 'https')\n")],
+)
+def test_a_proxy_is_believed_only_when_it_is_set(given: str, believed: str) -> None:
+    environment = {
+        **os.environ,
+        "DJANGO_SETTINGS_MODULE": "infra_service.settings",
+        "BEHIND_TLS_PROXY": given,
+    }
+
+    told = subprocess.run(
+        [sys.executable, "-c", _TOLD],
+        check=True,
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+    ).stdout
+
+    assert told == believed
 
 
 def test_a_probe_comes_to_an_address_without_tls(client: Client, settings: Any) -> None:

@@ -19,7 +19,7 @@ from infra_service import overview
 from infra_service.demo.states import load_states
 from infra_service.demo.workloads import load_clusters
 from states.models import State, StateVersion
-from tests.conftest import MemberOf
+from tests.people import person
 from workloads.models import Cluster
 
 ACTOR = Actor(name="test")
@@ -51,13 +51,13 @@ def pushed(ago: dt.timedelta) -> None:
     )  # fmt: skip
 
 
-def sections(member_of: MemberOf, *groups: str) -> dict[str, Any]:
-    context: dict[str, Any] = member_of(*groups).get("/admin/").context["overview"]
+def sections(*groups: str) -> dict[str, Any]:
+    context: dict[str, Any] = person(*groups).get("/admin/").context["overview"]
     return context
 
 
-def test_nothing_is_there(member_of: MemberOf) -> None:
-    page = member_of("viewer").get("/admin/").content.decode()
+def test_nothing_is_there(db: None) -> None:
+    page = person("viewer").get("/admin/").content.decode()
 
     assert "No state is locked." in page
     assert "No cluster is registered." in page
@@ -65,14 +65,14 @@ def test_nothing_is_there(member_of: MemberOf) -> None:
     assert "group.change" in page  # the groups were made
 
 
-def test_who_may_see_nothing_sees_nothing(member_of: MemberOf) -> None:
-    answer = member_of().get("/admin/")
+def test_who_may_see_nothing_sees_nothing(db: None) -> None:
+    answer = person().get("/admin/")
 
     assert answer.status_code == 200
     assert answer.context["overview"] == {}
 
 
-def test_locks(member_of: MemberOf) -> None:
+def test_locks(db: None) -> None:
     load_states(40, nothing)
     State.objects.update(lock_id=None, lock_info=None, lock_acquired_at=None)
     states = list(State.objects.order_by("id"))
@@ -82,7 +82,7 @@ def test_locks(member_of: MemberOf) -> None:
     lock(states[9], 9 * DAY)
     State.objects.filter(pk=states[9].pk).update(deleted_at=NOW())
 
-    shown = sections(member_of, "viewer")["states"]
+    shown = sections("viewer")["states"]
 
     assert (shown["count"], shown["is_exact"], shown["locked"]) == (40, True, 4)
     assert [number for *_, number in shown["locked_parts"]] == [1, 2, 1]
@@ -123,7 +123,7 @@ def test_many_are_estimated(monkeypatch: pytest.MonkeyPatch, db: None) -> None:
     assert is_exact == (connection.vendor != "postgresql")
 
 
-def test_clusters_by_health(member_of: MemberOf) -> None:
+def test_clusters_by_health(db: None) -> None:
     load_clusters(5)
     Cluster.objects.update(
         workloads_error=0, workloads_degraded=0, last_report_at=NOW(), last_received_at=NOW()
@@ -136,7 +136,7 @@ def test_clusters_by_health(member_of: MemberOf) -> None:
         last_report_at=None, last_received_at=None, last_snapshot_at=None
     )
 
-    shown = sections(member_of, "viewer")["clusters"]
+    shown = sections("viewer")["clusters"]
 
     assert [(label, number) for _, label, number in shown["parts"]] == [
         ("Error", 1), ("Degraded", 1), ("Unreachable", 1), ("Pending", 1), ("Healthy", 1),
@@ -145,7 +145,7 @@ def test_clusters_by_health(member_of: MemberOf) -> None:
     assert e.name not in [row["cluster"].name for row in shown["unwell"]]
 
 
-def test_what_expires(member_of: MemberOf, operator: User) -> None:
+def test_what_expires(db: None, operator: User) -> None:
     for name, days in {"third": 29, "first": 1, "second": 2, "later": 31}.items():
         end = NOW() + days * DAY
         scopes = [Scope.STATE_READ]
@@ -157,14 +157,14 @@ def test_what_expires(member_of: MemberOf, operator: User) -> None:
             actor=ACTOR,
         )  # fmt: skip
 
-    shown = sections(member_of, "viewer")
+    shown = sections("viewer")
 
     for kind in ("keys", "tokens"):
         assert [credential.name for credential in shown[kind]] == ["first", "second", "third"]
 
 
-def test_the_latest_events(member_of: MemberOf) -> None:
-    member = member_of("viewer")
+def test_the_latest_events(db: None) -> None:
+    member = person("viewer")
     for n in range(12):
         record(ACTOR, "test.done", n)
 
@@ -173,8 +173,8 @@ def test_the_latest_events(member_of: MemberOf) -> None:
     assert [event.resource_id for event in events] == [str(n) for n in range(11, 1, -1)]
 
 
-def test_queries(member_of: MemberOf, operator: User) -> None:
-    client = member_of("viewer")
+def test_queries(db: None, operator: User) -> None:
+    client = person("viewer")
     counted = []
     for total in (20, 60):
         load_states(total, nothing)
@@ -196,11 +196,11 @@ def test_queries(member_of: MemberOf, operator: User) -> None:
             assert " LIMIT " in sql, sql
 
 
-def test_charts_speak(member_of: MemberOf) -> None:
+def test_charts_speak(db: None) -> None:
     load_states(5, nothing)
     lock(State.objects.all()[0], DAY * 2)
 
-    page = member_of("viewer").get("/admin/").content.decode()
+    page = person("viewer").get("/admin/").content.decode()
 
     for title in ("Pushes of the last two weeks, per day", "Locked states, by how long"):
         assert re.search(rf'<title id="\w+-title">{title}', page)

@@ -1,11 +1,13 @@
 """The OpenAPI description, as the service gives it."""
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import yaml
 from django.test import Client
+from drf_spectacular.generators import SchemaGenerator
 
 from infra_service.api.schema import ApiSchema
 
@@ -55,6 +57,39 @@ def test_a_list_without_pages_can_be_described() -> None:
     schema.view = SimpleNamespace()
 
     assert schema._get_paginator() is None
+
+
+@pytest.mark.parametrize(
+    ("accept", "media_type", "start"),
+    [
+        ("*/*", "application/vnd.oai.openapi", b"openapi: 3.1.0\n"),
+        ("application/yaml", "application/yaml", b"openapi: 3.1.0\n"),
+        ("application/json", "application/json", b'{\n    "openapi": "3.1.0",'),
+        (
+            "application/vnd.oai.openapi+json",
+            "application/vnd.oai.openapi+json",
+            b'{\n    "openapi": "3.1.0",',
+        ),
+    ],
+)
+def test_formats(
+    accept: str, media_type: str, start: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is made once; nothing that is asked changes it."""
+    first = Client().get("/api/schema", headers={"Accept": accept})
+    monkeypatch.setattr(SchemaGenerator, "get_schema", None)
+
+    again = Client().get("/api/schema/?lang=de&version=7", headers={"Accept": accept})
+
+    assert first.headers["Content-Type"] == media_type
+    assert first.content.startswith(start)
+    assert again.content == first.content
+
+
+def test_what_is_served_is_what_is_documented() -> None:
+    document = Path(__file__).resolve().parents[2] / "docs" / "reference" / "openapi.yaml"
+
+    assert Client().get("/api/schema").content == document.read_bytes()
 
 
 def test_lists_are_the_only_pages(described: dict[str, Any]) -> None:

@@ -144,3 +144,20 @@ def seen(moment: dt.datetime) -> str:
 @pytest.fixture
 def lock_id() -> uuid.UUID:
     return uuid.uuid4()
+
+
+def named(state: State, component: str, environment: str) -> State:
+    type(state.component).objects.filter(pk=state.component_id).update(name=component)
+    type(state.environment).objects.filter(pk=state.environment_id).update(name=environment)
+    return State.objects.get(pk=state.pk)
+
+
+@pytest.fixture
+def locked_state(backend: Backend, lock_id: uuid.UUID) -> State:
+    """A state with two versions, locked, with names around it, for the admin."""
+    assert backend.push(document(1)).status_code == 200
+    assert (
+        backend.push(document(2, outputs={"a": {"value": 1, "type": "number"}})).status_code == 200
+    )
+    assert backend.lock(lock_id).status_code == 200
+    return named(backend.record, "network", "production")

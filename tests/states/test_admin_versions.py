@@ -42,6 +42,7 @@ def test_versions_and_their_charts(recorded: Backend) -> None:
     assert sizes in text
     serials = [json.loads(body)["serial"] for body in (BEFORE, AFTER)]
     assert f"version 1: {serials[0]}, version 2: {serials[1]}" in text
+    assert f"Serial, from {serials[0]} to {serials[1]}" in text
     assert "2 current" in text
     assert "What changed in version 2" in text
     assert "What changed in version 1" not in text, "there is none before it"
@@ -83,7 +84,7 @@ def test_a_page_of_versions_is_bounded_and_costs_the_same(backend: Backend) -> N
 
     older = client.get(page(backend), {"versions_before": "21"})
     assert [version.number for version, _ in older.context["versions"]] == list(range(20, 0, -1))
-    for odd in ("", "x", "-1", "9" * 30, "²"):
+    for odd in ("", "x", "-1", "9" * 5000, "²"):
         assert client.get(page(backend), {"versions_before": odd}).status_code == 200, odd
 
 

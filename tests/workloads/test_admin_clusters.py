@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import uuid
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -13,7 +14,7 @@ from django.utils import timezone
 from apikeys.models import AuditEvent
 from tests.people import person, reads_of, statements, text_of
 from tests.workloads.conftest import NewWorkload
-from workloads.admin.clusters import NAMESPACES
+from workloads.admin.clusters import NAMESPACES, ClusterAdmin
 from workloads.models import Cluster, Workload
 
 LIST = "/admin/workloads/cluster/"
@@ -193,3 +194,25 @@ def test_delete_asks_and_takes_the_workloads_along(cluster: Cluster, workload: N
     assert event.details == {"name": "prod-eu-1", "workloads": 1}
     gone = f"{LIST}{uuid.uuid4()}/delete/"
     assert client.post(gone, {"post": "yes"}).status_code == 302
+
+
+@pytest.mark.parametrize(
+    ("method", "name", "given"),
+    [
+        ("save_model", "change", {"name": "renamed", "report_interval_seconds": 60}),
+        ("delete_model", "delete", {"post": "yes"}),
+    ],
+)
+def test_a_cluster_that_somebody_else_deletes_this_moment(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, method: str, name: str, given: dict[str, Any]
+) -> None:
+    real = getattr(ClusterAdmin, method)
+
+    def too_late(admin: ClusterAdmin, request: Any, obj: Cluster, *rest: Any) -> None:
+        Cluster.objects.filter(pk=obj.pk).delete()
+        real(admin, request, obj, *rest)
+
+    monkeypatch.setattr(ClusterAdmin, method, too_late)
+    answer = person("administrator").post(page(cluster, name), given, follow=True)
+    assert "There is no such cluster." in text_of(answer)
+    assert not AuditEvent.objects.filter(resource_id=str(cluster.pk)).exists()

@@ -84,6 +84,22 @@ def test_of_nothing(client_with: ClientWith, cluster: Cluster) -> None:
     assert answer["total"]["cpu_used_millicores"] is None
 
 
+@pytest.mark.parametrize(
+    ("measured", "missing"),
+    [("cpu_used_millicores", "memory_used_bytes"), ("memory_used_bytes", "cpu_used_millicores")],
+)
+def test_one_figure_is_measured_and_the_other_is_not(
+    client_with: ClientWith, cluster: Cluster, measured: str, missing: str
+) -> None:
+    apply(cluster, report(0, record("a", **{measured: 7, missing: None})))
+
+    answer = summary(client_with("cluster:read"), cluster)
+
+    for sums in (answer["total"], *answer["groups"]):
+        assert (sums[measured], sums[missing]) == (7, None)
+        assert sums["workloads_measured"] == 1
+
+
 def test_sums_may_be_wider_than_64_bits(client_with: ClientWith, cluster: Cluster) -> None:
     widest = 2**63 - 1
     apply(cluster, report(0, *(record(n, memory_limits_bytes=widest) for n in "abc")))

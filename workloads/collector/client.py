@@ -93,8 +93,7 @@ class ClusterClient:
         self._host: str = api.configuration.host.rstrip("/")
         self._open: set[Any] = set()
         self._waiting: set[SimpleQueue[Any]] = set()
-        # A signal may ask to close while this thread holds it.
-        self._lock = threading.RLock()
+        self._lock = threading.Lock()
         self._closed = False
 
     def get(self, path: str) -> Any:

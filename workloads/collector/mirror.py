@@ -81,16 +81,19 @@ class Mirror:
         self._touched: set[str] = set()
         # Where each workload was, by uid, when it was last reported.
         self._reported: dict[str, Place] = {}
+        # Whether a list came after the last snapshot: what it changed, no delta tells.
+        self.is_refilled = False
 
     def fill(self, resource: Resource, objects: Iterable[JsonObject]) -> None:
         """Put a whole list in the place of what was known; a list that breaks off changes nothing.
 
-        The watch before it may have missed deletions, which only the next snapshot finds.
+        The watch before it may have missed changes, which only the next snapshot finds.
         """
         table = self._table(resource).emptied()
         for raw in objects:
             table.put(raw)
         with self._lock:
+            self.is_refilled = True
             if resource == PODS:
                 self._pods = table
             elif resource == REPLICASETS:
@@ -117,6 +120,7 @@ class Mirror:
     ) -> list[WorkloadRecord]:
         """Judge every workload as it is now; some rules change with time alone."""
         with self._lock:
+            self.is_refilled = False
             self._touched.clear()
             self._reported = {facts.uid: _place(facts) for facts in self._all()}
             return [self._record(facts, as_of, usage) for facts in self._all()]

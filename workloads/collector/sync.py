@@ -137,7 +137,7 @@ class Collector:
             try:
                 if not all(reflector.is_current for reflector in reflectors):
                     synced = None
-                elif time.monotonic() >= next_snapshot:
+                elif mirror.is_refilled or time.monotonic() >= next_snapshot:
                     due = time.monotonic() + (self._interval or 0)
                     synced = self._snapshot(mirror)
                     next_snapshot = due

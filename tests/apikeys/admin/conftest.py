@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 
 from apikeys import actions
 from apikeys.audit import Actor
 from apikeys.models import AccessToken, ApiKey, User
 from apikeys.scopes import Scope
 from apikeys.tokens import TokenKind
+from infra_service import groups
 
 KEYS = "/admin/apikeys/apikey/"
 TOKENS = "/admin/apikeys/accesstoken/"
@@ -39,6 +36,11 @@ def make_token(owner: User, name: str = "a token", **fields: Any) -> AccessToken
     return actions.issue_access_token(user=owner, name=name, **{**given, **fields})[0]
 
 
+@pytest.fixture(autouse=True)
+def groups_are_there(db: None) -> None:
+    groups.set_up(Actor(name="test"))
+
+
 @pytest.fixture
 def key(operator: User) -> ApiKey:
     return make_key(operator)
@@ -49,28 +51,6 @@ def token(operator: User) -> AccessToken:
     return make_token(operator)
 
 
-@contextmanager
-def queries() -> Iterator[list[str]]:
-    """Collect the statements of the block."""
-    found: list[str] = []
-    with CaptureQueriesContext(
-        connection,
-    ) as captured:
-        yield found
-    found += [query["sql"] for query in captured.captured_queries]
-
-
 def shown(answer: Any, pattern: str = r'class="field-name"[^>]*><a[^>]*>([^<]*)<') -> list[str]:
     """Return the names that a list shows."""
     return re.findall(pattern, answer.content.decode())
-
-
-def text(answer: Any) -> str:
-    """Return what a page says, without its mark-up."""
-    bare = re.sub(
-        r"<(script|style|svg).*?</\1>|<[^>]+>", " ", answer.content.decode(), flags=re.DOTALL
-    )
-    return re.sub(r"\s+", " ", bare)
-
-
-Make = Callable[..., Any]

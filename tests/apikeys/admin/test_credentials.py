@@ -20,9 +20,9 @@ from apikeys.grants import Binding
 from apikeys.models import AccessToken, ApiKey, AuditEvent, User
 from apikeys.scopes import Scope
 from apikeys.tokens import TOKEN_PATTERN, TokenKind
-from tests.apikeys.admin.conftest import KEYS, TOKENS, make_key, make_token, queries, shown, text
+from tests.apikeys.admin.conftest import KEYS, TOKENS, make_key, make_token, shown
 from tests.apikeys.conftest import expire
-from tests.conftest import MemberOf
+from tests.people import person, statements, text_of
 
 ACTOR = Actor(name="test")
 DAY = dt.timedelta(days=1)
@@ -40,7 +40,7 @@ def mint(key: ApiKey, name: str, secret: str) -> AccessToken:
     )[0]
 
 
-def test_keys_by_status(member_of: MemberOf, operator: User) -> None:
+def test_keys_by_status(db: None, operator: User) -> None:
     make_key(operator, "endless")
     make_key(operator, "soon", expires_at=timezone.now() + 29 * DAY)
     make_key(operator, "later", expires_at=timezone.now() + 31 * DAY)
@@ -48,11 +48,11 @@ def test_keys_by_status(member_of: MemberOf, operator: User) -> None:
     actions.revoke_api_key(key=make_key(operator, "revoked"), actor=ACTOR)
     expire(make_key(operator, "both", expires_at=timezone.now() + DAY))
     actions.revoke_api_key(key=ApiKey.objects.get(name="both"), actor=ACTOR)
-    client = member_of("viewer")
+    client = person("viewer")
 
     by_status = {
         status: shown(client.get(KEYS, {"status": status} if status else {}))
-        for status in ("", "active", "expiring", "expired", "revoked", "other")
+        for status in ("", "active", "expiring", "expired", "revoked", "ended", "other")
     }
 
     assert by_status == {
@@ -61,17 +61,18 @@ def test_keys_by_status(member_of: MemberOf, operator: User) -> None:
         "expiring": ["soon"],
         "expired": ["over"],
         "revoked": ["both", "revoked"],
+        "ended": ["both", "revoked", "over", "later", "soon", "endless"],  # not of keys
         "other": ["both", "revoked", "over", "later", "soon", "endless"],
     }
 
 
-def test_tokens_end_with_their_key(member_of: MemberOf, operator: User) -> None:
+def test_tokens_end_with_their_key(db: None, operator: User) -> None:
     key, secret = actions.create_api_key(
         user_id=operator.pk, name="k", scopes=[Scope.STATE_READ], expires_at=None, actor=ACTOR
     )
     mint(key, "minted", secret)
     make_token(operator, "issued")
-    client = member_of("viewer")
+    client = person("viewer")
     assert shown(client.get(TOKENS, {"status": "active"})) == ["issued", "minted"]
 
     actions.revoke_api_key(key=key, actor=ACTOR)
@@ -79,7 +80,7 @@ def test_tokens_end_with_their_key(member_of: MemberOf, operator: User) -> None:
     assert shown(client.get(TOKENS, {"status": "active"})) == ["issued"]
     assert shown(client.get(TOKENS, {"status": "ended"})) == ["minted"]
     assert shown(client.get(TOKENS, {"status": "revoked"})) == []
-    assert "Revoked" in text(client.get(TOKENS, {"status": "ended"})).split("Last used at")[1]
+    assert "Revoked" in text_of(client.get(TOKENS, {"status": "ended"})).split("Last used at")[1]
 
 
 @pytest.mark.parametrize(
@@ -95,24 +96,24 @@ def test_tokens_end_with_their_key(member_of: MemberOf, operator: User) -> None:
         ("", ["theirs", "mine"]),
     ],
 )
-def test_search(term: str, found: list[str], member_of: MemberOf, operator: User) -> None:
+def test_search(term: str, found: list[str], db: None, operator: User) -> None:
     mine = make_key(operator, "mine")
     make_key(User.objects.create(username="someone"), "theirs")
 
-    assert shown(member_of("viewer").get(KEYS, {"q": term.format(id=mine.pk)})) == found
+    assert shown(person("viewer").get(KEYS, {"q": term.format(id=mine.pk)})) == found
 
 
-def test_tokens_of_a_key(member_of: MemberOf, operator: User) -> None:
+def test_tokens_of_a_key(db: None, operator: User) -> None:
     key, secret = actions.create_api_key(
         user_id=operator.pk, name="k", scopes=[Scope.STATE_READ], expires_at=None, actor=ACTOR
     )
     minted = mint(key, "minted", secret)
     make_token(operator, "issued")
-    client = member_of("viewer")
+    client = person("viewer")
 
     assert shown(client.get(TOKENS, {"q": key.pk})) == ["minted"]
     assert shown(client.get(TOKENS, {"q": minted.pk})) == ["minted"]
-    assert key.pk in text(client.get(f"{TOKENS}{minted.pk}/change/"))
+    assert key.pk in text_of(client.get(f"{TOKENS}{minted.pk}/change/"))
 
 
 def secrets_of(credential: Any) -> list[str]:
@@ -123,31 +124,29 @@ def secrets_of(credential: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("page", ["", "{id}/change/", "{id}/revoke/", "?q={id}"])
-def test_digests_are_not_even_read(
-    page: str, member_of: MemberOf, key: ApiKey, token: AccessToken
-) -> None:
-    client = member_of("administrator")
+def test_digests_are_not_even_read(page: str, db: None, key: ApiKey, token: AccessToken) -> None:
+    client = person("administrator")
     for base, credential in ((KEYS, key), (TOKENS, token)):
-        with queries() as statements:
+        with statements() as sqls:
             answer = client.get(base + page.format(id=credential.pk))
         assert answer.status_code == 200
         # The end of a rotation's grace period is no digest.
-        read = [s.replace("previous_digest_expires_at", "") for s in statements]
+        read = [s.replace("previous_digest_expires_at", "") for s in sqls]
         assert [s for s in read if "digest" in s] == []
         body = answer.content.decode()
         assert not any(form in body for form in secrets_of(credential))
         assert re.search(TOKEN_PATTERN, body) is None
 
 
-def test_a_key(member_of: MemberOf, operator: User) -> None:
+def test_a_key(db: None, operator: User) -> None:
     cluster = uuid.uuid4()
     key = make_key(operator, "<b>bold</b>", binding=Binding(cluster_id=cluster))
 
-    answer = member_of("viewer").get(f"{KEYS}{key.pk}/change/")
+    answer = person("viewer").get(f"{KEYS}{key.pk}/change/")
 
     body = answer.content.decode()
     assert "<b>bold" not in body
-    said = html.unescape(text(answer))
+    said = html.unescape(text_of(answer))
     assert (
         f"Id: {key.pk} Name: <b>bold</b> Owner: operator Status: Active Scopes: state:read" in said
     )
@@ -175,11 +174,11 @@ def issue(client: Client, path: str, **fields: Any) -> tuple[Any, str]:
     return answer, secret
 
 
-def test_issue_a_token(member_of: MemberOf, operator: User) -> None:
+def test_issue_a_token(db: None, operator: User) -> None:
     component = uuid.uuid4()
 
     answer, secret = issue(
-        member_of("administrator"),
+        person("administrator"),
         TOKENS,
         kind="SERVICE",
         expires_at="2101-02-03T04:05",
@@ -193,13 +192,13 @@ def test_issue_a_token(member_of: MemberOf, operator: User) -> None:
     assert caller.binding == Binding(component_ids=frozenset({component}))
     assert caller.expires_at == dt.datetime(2101, 2, 3, 4, 5, tzinfo=dt.UTC)
     event = AuditEvent.objects.get(action="access_token.issue", resource_id=caller.token_id)
-    assert event.actor_name == "one of administrator"
-    assert event.actor_id == User.objects.get(username="one of administrator").pk
+    assert event.actor_name == "administrator-person"
+    assert event.actor_id == User.objects.get(username="administrator-person").pk
     assert (event.address, event.request_id) == ("127.0.0.1", answer["X-Request-ID"])
 
 
-def test_create_a_key(member_of: MemberOf, operator: User) -> None:
-    _answer, secret = issue(member_of("administrator"), KEYS)
+def test_create_a_key(db: None, operator: User) -> None:
+    _answer, secret = issue(person("administrator"), KEYS)
 
     caller = find_caller(secret)
     assert (caller.username, caller.kind) == ("operator", TokenKind.API_KEY)
@@ -207,9 +206,9 @@ def test_create_a_key(member_of: MemberOf, operator: User) -> None:
 
 
 def test_a_secret_is_kept_nowhere(
-    member_of: MemberOf, operator: User, capfd: pytest.CaptureFixture[str]
+    db: None, operator: User, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    client = member_of("administrator")
+    client = person("administrator")
     _answer, secret = issue(client, TOKENS, kind="PERSONAL")
     client.post(f"{TOKENS}{find_caller(secret).token_id}/revoke/")
 
@@ -245,13 +244,11 @@ def test_a_secret_is_kept_nowhere(
     ],
 )
 def test_what_is_wrong_is_said_beside_the_field(
-    fields: dict[str, Any], said: str, member_of: MemberOf, operator: User
+    fields: dict[str, Any], said: str, db: None, operator: User
 ) -> None:
     User.objects.create(username="gone", is_active=False)
 
-    answer = member_of("administrator").post(
-        f"{TOKENS}add/", form(**{"kind": "PERSONAL", **fields})
-    )
+    answer = person("administrator").post(f"{TOKENS}add/", form(**{"kind": "PERSONAL", **fields}))
 
     assert answer.status_code == 200
     body = html.unescape(answer.content.decode())
@@ -261,13 +258,13 @@ def test_what_is_wrong_is_said_beside_the_field(
     assert not AccessToken.objects.exists()
 
 
-def test_revoke_a_key(member_of: MemberOf, operator: User) -> None:
+def test_revoke_a_key(db: None, operator: User) -> None:
     key, secret = actions.create_api_key(
         user_id=operator.pk, name="k", scopes=[Scope.STATE_READ], expires_at=None, actor=ACTOR
     )
-    client = member_of("operator")
+    client = person("operator")
     asked = client.get(f"{KEYS}{key.pk}/revoke/")
-    assert "every token that was minted from it" in text(asked)
+    assert "every token that was minted from it" in text_of(asked)
     assert find_caller(secret).token_id == key.pk
 
     answer = client.post(f"{KEYS}{key.pk}/revoke/")
@@ -275,31 +272,31 @@ def test_revoke_a_key(member_of: MemberOf, operator: User) -> None:
     assert answer["Location"] == f"{KEYS}{key.pk}/change/"
     with pytest.raises(CredentialsInvalid):
         find_caller(secret)
-    assert "The API key k is revoked." in text(client.get(answer["Location"]))
+    assert "The API key k is revoked." in text_of(client.get(answer["Location"]))
     event = AuditEvent.objects.get(action="api_key.revoke")
-    assert (event.actor_name, event.resource_id) == ("one of operator", key.pk)
+    assert (event.actor_name, event.resource_id) == ("operator-person", key.pk)
 
 
-def test_revoke_what_is_revoked(member_of: MemberOf, token: AccessToken) -> None:
-    client = member_of("operator")
+def test_revoke_what_is_revoked(db: None, token: AccessToken) -> None:
+    client = person("operator")
     client.post(f"{TOKENS}{token.pk}/revoke/")
 
     answer = client.post(f"{TOKENS}{token.pk}/revoke/")
 
     assert answer.status_code == 302
-    assert "Revoke is not possible any more." in text(client.get(answer["Location"]))
+    assert "Revoke is not possible any more." in text_of(client.get(answer["Location"]))
     assert AuditEvent.objects.filter(action="access_token.revoke").count() == 1
 
 
-def test_revoke_what_is_not_there(member_of: MemberOf) -> None:
-    answer = member_of("operator").post(f"{KEYS}key-0/revoke/")
+def test_revoke_what_is_not_there(db: None) -> None:
+    answer = person("operator").post(f"{KEYS}key-0/revoke/")
 
     assert answer.status_code == 302
     assert answer["Location"] == "/admin/"
 
 
-def test_history_is_the_trail(member_of: MemberOf, key: ApiKey) -> None:
-    client = member_of("viewer")
+def test_history_is_the_trail(db: None, key: ApiKey) -> None:
+    client = person("viewer")
     event = AuditEvent.objects.get(resource_id=key.pk)
 
     answer = client.get(f"{KEYS}{key.pk}/history/", follow=True)
@@ -309,10 +306,8 @@ def test_history_is_the_trail(member_of: MemberOf, key: ApiKey) -> None:
         assert [e.action for e in page.context["cl"].result_list] == ["api_key.create"]
 
 
-def test_a_forged_post_is_refused(member_of: MemberOf, key: ApiKey) -> None:
-    person = member_of("operator")
-    client = Client(enforce_csrf_checks=True)
-    client.cookies = person.cookies
+def test_a_forged_post_is_refused(db: None, key: ApiKey) -> None:
+    client = person("operator", enforce_csrf_checks=True)
 
     answer = client.post(f"{KEYS}{key.pk}/revoke/")
 

@@ -16,10 +16,9 @@ from tests.apikeys.admin.conftest import (
     USERS,
     make_key,
     make_token,
-    queries,
     shown,
 )
-from tests.conftest import MemberOf
+from tests.people import person, statements
 
 ACTOR = Actor(name="test")
 
@@ -40,13 +39,13 @@ def fill(operator: User, number: int) -> None:
         TRAIL, f"{TRAIL}?action=test.done", f"{TRAIL}?q=1", USERS, f"{USERS}?q=user", GROUPS,
     ],
 )  # fmt: skip
-def test_queries(path: str, member_of: MemberOf, operator: User) -> None:
-    client = member_of("viewer")
+def test_queries(path: str, db: None, operator: User) -> None:
+    client = person("viewer")
     fill(operator, 3)
-    with queries() as few:
+    with statements() as few:
         assert client.get(path).status_code == 200
     fill(operator, 60)
-    with queries() as many:
+    with statements() as many:
         assert client.get(path).status_code == 200
 
     assert len(many) == len(few) <= 7
@@ -63,9 +62,9 @@ def links(answer: Any) -> dict[str, str]:
     return {"next": change_list.next_url, "previous": change_list.previous_url}
 
 
-def test_there_and_back(member_of: MemberOf, operator: User) -> None:
+def test_there_and_back(db: None, operator: User) -> None:
     names = [make_key(operator, f"key {n:03}").name for n in range(120)][::-1]
-    client = member_of("viewer")
+    client = person("viewer")
 
     first = client.get(KEYS)
     second = client.get(KEYS + links(first)["next"])
@@ -87,11 +86,11 @@ def test_there_and_back(member_of: MemberOf, operator: User) -> None:
     assert "50 API keys on this page" in first.content.decode()
 
 
-def test_a_page_keeps_filter_and_search(member_of: MemberOf, operator: User) -> None:
+def test_a_page_keeps_filter_and_search(db: None, operator: User) -> None:
     for n in range(60):
         make_key(operator, f"active {n}")
         actions.revoke_api_key(key=make_key(operator, f"revoked {n}"), actor=ACTOR)
-    client = member_of("viewer")
+    client = person("viewer")
 
     first = client.get(KEYS, {"status": "revoked", "q": "operator"})
     second = client.get(KEYS + links(first)["next"])
@@ -103,10 +102,10 @@ def test_a_page_keeps_filter_and_search(member_of: MemberOf, operator: User) -> 
     assert "status=revoked" in second.context["cl"].without_search_url
 
 
-def test_a_list_in_the_order_of_names(member_of: MemberOf, operator: User) -> None:
+def test_a_list_in_the_order_of_names(db: None, operator: User) -> None:
     for n in range(60):
         User.objects.create(username=f"user-{n:02}")
-    client = member_of("viewer")
+    client = person("viewer")
 
     first = client.get(USERS)
     second = client.get(USERS + links(first)["next"])
@@ -118,17 +117,17 @@ def test_a_list_in_the_order_of_names(member_of: MemberOf, operator: User) -> No
 
 
 @pytest.mark.parametrize("position", ["", "x", "{}", "[]", '["a","b"]', "[1e999]", '["\\u0000"]'])
-def test_what_is_no_position(position: str, member_of: MemberOf) -> None:
+def test_what_is_no_position(position: str, db: None) -> None:
     """As Django does with what it cannot read, it goes to the beginning."""
-    answer = member_of("viewer").get(TRAIL, {"after": position})
+    answer = person("viewer").get(TRAIL, {"after": position})
 
     assert answer.status_code == 302
     assert answer["Location"] == f"{TRAIL}?e=1"
 
 
-def test_an_unknown_position_is_a_place(member_of: MemberOf, operator: User) -> None:
+def test_an_unknown_position_is_a_place(db: None, operator: User) -> None:
     make_key(operator, "first")
-    client = member_of("viewer")
+    client = person("viewer")
 
     assert shown(client.get(KEYS, {"after": json.dumps(["key-0"])})) == []
     assert shown(client.get(KEYS, {"before": json.dumps(["key-0"])})) == ["first"]
@@ -144,21 +143,21 @@ def test_an_unknown_position_is_a_place(member_of: MemberOf, operator: User) -> 
         (TRAIL, "details__contains"),
     ],
 )
-def test_no_other_column_answers(path: str, lookup: str, member_of: MemberOf) -> None:
+def test_no_other_column_answers(path: str, lookup: str, db: None) -> None:
     """Any column could else be read out by trying, and searched without an index."""
-    assert member_of("viewer").get(path, {lookup: "a"}).status_code == 400
+    assert person("viewer").get(path, {lookup: "a"}).status_code == 400
 
 
-def test_nothing_is_there(member_of: MemberOf) -> None:
-    answer = member_of("viewer").get(KEYS)
+def test_nothing_is_there(db: None) -> None:
+    answer = person("viewer").get(KEYS)
 
     assert "No API keys" in answer.content.decode()
     assert not ApiKey.objects.exists()
     assert not AccessToken.objects.exists()
 
 
-def test_the_trail_is_newest_first(member_of: MemberOf) -> None:
-    client = member_of("viewer")
+def test_the_trail_is_newest_first(db: None) -> None:
+    client = person("viewer")
     for n in range(3):
         record(ACTOR, "test.done", f"resource-{n}")
 
@@ -167,8 +166,8 @@ def test_the_trail_is_newest_first(member_of: MemberOf) -> None:
     assert rows == ["resource-2", "resource-1", "resource-0"]
 
 
-def test_the_trail_by_action_and_resource(member_of: MemberOf) -> None:
-    client = member_of("viewer")
+def test_the_trail_by_action_and_resource(db: None) -> None:
+    client = person("viewer")
     record(ACTOR, "test.one", "a")
     record(ACTOR, "test.two", "a")
     record(ACTOR, "test.two", "b")

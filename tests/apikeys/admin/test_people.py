@@ -7,8 +7,8 @@ from django.contrib.auth.models import Group, Permission
 from django.test import Client
 
 from apikeys.models import AuditEvent, User
-from tests.apikeys.admin.conftest import GROUPS, USERS, make_token, text
-from tests.conftest import MemberOf
+from tests.apikeys.admin.conftest import GROUPS, USERS, make_token
+from tests.people import person, text_of
 
 PASSWORD = "correct horse battery staple"
 
@@ -28,8 +28,8 @@ def ids(*names: str) -> list[int]:
     return list(Group.objects.filter(name__in=names).values_list("pk", flat=True))
 
 
-def test_add_a_user_and_let_them_in(member_of: MemberOf) -> None:
-    administrator = member_of("administrator")
+def test_add_a_user_and_let_them_in(db: None) -> None:
+    administrator = person("administrator")
     given = {"username": "new", "usable_password": "true"}
     given |= {"password1": PASSWORD, "password2": PASSWORD}
 
@@ -49,35 +49,35 @@ def test_add_a_user_and_let_them_in(member_of: MemberOf) -> None:
     assert events[1].details["changes"] == [{"changed": {"fields": ["Staff status", "Groups"]}}]
 
 
-def test_nobody_gives_a_group_that_may_do_more(member_of: MemberOf, operator: User) -> None:
+def test_nobody_gives_a_group_that_may_do_more(db: None, operator: User) -> None:
     more = Group.objects.create(name="more")
     more.permissions.add(Permission.objects.get(codename="delete_group"))
-    administrator = member_of("administrator")
+    administrator = person("administrator")
 
     answer = change(administrator, operator, groups=ids("more"))
 
     assert answer.status_code == 200
-    assert "You may not give more: it may do more than you." in text(answer)
+    assert "You may not give more: it may do more than you." in text_of(answer)
     assert groups_of(operator) == set()
     assert change(administrator, operator, groups=ids("administrator")).status_code == 302
     assert groups_of(operator) == {"administrator"}
 
 
-def test_only_superusers_make_superusers(member_of: MemberOf, operator: User) -> None:
-    change(member_of("administrator"), operator, is_superuser="on")
+def test_only_superusers_make_superusers(db: None, operator: User) -> None:
+    change(person("administrator"), operator, is_superuser="on")
     assert not operator.is_superuser
 
-    change(member_of(username="root", is_superuser=True), operator, is_superuser="on")
+    change(person(username="root", is_superuser=True), operator, is_superuser="on")
     assert operator.is_superuser
 
 
 @pytest.mark.parametrize("page", ["change", "password"])
-def test_who_may_do_more_is_not_touched(page: str, member_of: MemberOf, operator: User) -> None:
+def test_who_may_do_more_is_not_touched(page: str, db: None, operator: User) -> None:
     operator.is_superuser = True
     operator.set_password(PASSWORD)
     operator.save()
 
-    answer = member_of("administrator").post(
+    answer = person("administrator").post(
         f"{USERS}{operator.pk}/{page}/",
         {"username": "taken", "password1": "x" * 20, "password2": "x" * 20},
     )
@@ -88,10 +88,10 @@ def test_who_may_do_more_is_not_touched(page: str, member_of: MemberOf, operator
     assert operator.check_password(PASSWORD)
 
 
-def test_set_a_password(member_of: MemberOf, operator: User) -> None:
-    administrator = member_of("administrator")
+def test_set_a_password(db: None, operator: User) -> None:
+    administrator = person("administrator")
     page = administrator.get(f"{USERS}{operator.pk}/change/")
-    assert "Set the password" in text(page)
+    assert "Set the password" in text_of(page)
 
     given = {"password1": PASSWORD, "password2": PASSWORD, "usable_password": "true"}
     answer = administrator.post(f"{USERS}{operator.pk}/password/", given)
@@ -102,32 +102,32 @@ def test_set_a_password(member_of: MemberOf, operator: User) -> None:
     assert AuditEvent.objects.get(action="user.change").resource_id == str(operator.pk)
 
 
-def test_viewers_see_no_hash(member_of: MemberOf, operator: User) -> None:
+def test_viewers_see_no_hash(db: None, operator: User) -> None:
     operator.set_password(PASSWORD)
     operator.save()
 
     for group in ("viewer", "administrator"):
-        page = member_of(group).get(f"{USERS}{operator.pk}/change/").content.decode()
+        page = person(group).get(f"{USERS}{operator.pk}/change/").content.decode()
         _algorithm, _iterations, salt, digest = operator.password.split("$")
         assert salt not in page
         assert digest not in page
         assert "pbkdf2" not in page
 
 
-def test_an_inactive_user(member_of: MemberOf, operator: User) -> None:
+def test_an_inactive_user(db: None, operator: User) -> None:
     """Their tokens end with them; nothing of theirs is deleted."""
     token = make_token(operator)
     given = {"username": "operator"}
 
-    member_of("administrator").post(f"{USERS}{operator.pk}/change/", given)
+    person("administrator").post(f"{USERS}{operator.pk}/change/", given)
 
     operator.refresh_from_db()
     assert not operator.is_active
     token.refresh_from_db()
 
 
-def test_search(member_of: MemberOf, operator: User) -> None:
-    client = member_of("viewer")
+def test_search(db: None, operator: User) -> None:
+    client = person("viewer")
 
     def found(term: str) -> list[str]:
         users = client.get(USERS, {"q": term}).context["cl"].result_list
@@ -137,8 +137,8 @@ def test_search(member_of: MemberOf, operator: User) -> None:
     assert found("perator") == []
 
 
-def test_change_a_group(member_of: MemberOf) -> None:
-    root = member_of(username="root", is_superuser=True)
+def test_change_a_group(db: None) -> None:
+    root = person(username="root", is_superuser=True)
     viewer = Group.objects.get(name="viewer")
 
     answer = root.post(f"{GROUPS}{viewer.pk}/change/", {"name": "viewer", "permissions": []})
@@ -147,3 +147,19 @@ def test_change_a_group(member_of: MemberOf) -> None:
     assert not viewer.permissions.exists()
     events = AuditEvent.objects.filter(action="group.change").order_by("-id")
     assert events[0].actor_name == "root"
+
+
+def test_make_and_delete_a_group(db: None) -> None:
+    root = person(username="root", is_superuser=True)
+    root.post(f"{GROUPS}add/", {"name": "auditors", "permissions": []})
+    group = Group.objects.get(name="auditors")
+
+    root.post(f"{GROUPS}{group.pk}/delete/", {"post": "yes"})
+
+    assert not Group.objects.filter(name="auditors").exists()
+    events = AuditEvent.objects.filter(resource_id=str(group.pk)).order_by("id")
+    assert [event.action for event in events] == ["group.create", "group.delete"]
+    assert [event.details for event in events] == [
+        {"name": "auditors", "changes": [{"added": {}}]},
+        {"name": "auditors", "changes": []},
+    ]

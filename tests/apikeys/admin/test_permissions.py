@@ -8,7 +8,7 @@ from django.test import Client
 
 from apikeys.models import AccessToken, ApiKey, AuditEvent, User
 from tests.apikeys.admin.conftest import GROUPS, KEYS, TOKENS, TRAIL, USERS
-from tests.conftest import MemberOf
+from tests.people import person
 
 NOBODY, VIEWER, OPERATOR, ADMINISTRATOR = "", "viewer", "operator", "administrator"
 MEMBERS = (NOBODY, VIEWER, OPERATOR, ADMINISTRATOR)
@@ -45,7 +45,7 @@ PAGES = [
 
 
 @pytest.fixture
-def ids(member_of: MemberOf, key: ApiKey, token: AccessToken, operator: User) -> dict[str, Any]:
+def ids(db: None, key: ApiKey, token: AccessToken, operator: User) -> dict[str, Any]:
     return {
         "key": key.pk,
         "token": token.pk,
@@ -56,12 +56,10 @@ def ids(member_of: MemberOf, key: ApiKey, token: AccessToken, operator: User) ->
 
 
 @pytest.mark.parametrize(("path", "statuses"), PAGES)
-def test_get(
-    path: str, statuses: tuple[int, ...], member_of: MemberOf, ids: dict[str, Any]
-) -> None:
+def test_get(path: str, statuses: tuple[int, ...], db: None, ids: dict[str, Any]) -> None:
     got = []
     for group in MEMBERS:
-        answer = member_of(*filter(None, [group])).get(path.format(**ids))
+        answer = person(*filter(None, [group])).get(path.format(**ids))
         assert answer["Content-Security-Policy"].startswith("default-src 'none'; script-src 'self'")
         assert answer.status_code == 302 or answer["Content-Type"].startswith("text/html")
         got.append(answer.status_code)
@@ -86,7 +84,7 @@ def test_post(
     path: str,
     body: dict[str, str],
     statuses: tuple[int, ...],
-    member_of: MemberOf,
+    db: None,
     ids: dict[str, Any],
 ) -> None:
     got = []
@@ -94,7 +92,7 @@ def test_post(
         ApiKey.objects.update(revoked_at=None)
         AccessToken.objects.update(revoked_at=None)
         events = AuditEvent.objects.count()
-        answer = member_of(*filter(None, [group])).post(path.format(**ids), body)
+        answer = person(*filter(None, [group])).post(path.format(**ids), body)
         got.append(answer.status_code)
         assert (AuditEvent.objects.count() > events) == (answer.status_code == 302)
 
@@ -109,14 +107,14 @@ def test_who_is_not_logged_in(path: str, anonymous: Client, ids: dict[str, Any])
     assert answer["Location"].startswith("/admin/login/?next=")
 
 
-def test_who_is_not_of_the_staff(member_of: MemberOf, ids: dict[str, Any]) -> None:
-    answer = member_of("administrator", is_staff=False).get(KEYS)
+def test_who_is_not_of_the_staff(db: None, ids: dict[str, Any]) -> None:
+    answer = person("administrator", is_staff=False).get(KEYS)
 
     assert answer.status_code == 302
 
 
-def test_superusers_may_change_groups(member_of: MemberOf, ids: dict[str, Any]) -> None:
-    client = member_of(username="root", is_superuser=True)
+def test_superusers_may_change_groups(db: None, ids: dict[str, Any]) -> None:
+    client = person(username="root", is_superuser=True)
 
     assert client.get(f"{GROUPS}add/").status_code == 200
     assert client.get(f"{GROUPS}{ids['group']}/delete/").status_code == 200

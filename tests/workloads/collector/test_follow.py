@@ -123,18 +123,25 @@ def test_a_watch_goes_on_where_it_ended(follow: Follow, api: ReplayServer) -> No
 def test_a_watch_that_is_too_old_is_listed_again(
     follow: Follow, api: ReplayServer, cluster: Cluster
 ) -> None:
+    """And what the new list has changed is reported at once, not after the interval."""
     late = copy.deepcopy(api.lists[DEPLOYMENTS][0])
     late["metadata"] |= {"name": "late", "uid": "late"}
+    reported = threading.Event()
 
     def change_the_list(path: str, query: dict[str, str]) -> None:
         if path == DEPLOYMENTS and "watch" in query:
+            reported.wait(10)
             api.lists[DEPLOYMENTS] = [*api.lists[DEPLOYMENTS][1:], late]
             api.before_answer = lambda *_: None
 
     api.before_answer = change_the_list
     api.watches[DEPLOYMENTS].append(lines("watch-410-too-old.jsonl"))
 
-    follow(knows(cluster, "late"))
+    def enough(reports: list[Synced]) -> bool:
+        reported.set()
+        return knows(cluster, "late")(reports)
+
+    follow(enough)
 
     assert sum("watch" not in query for query in api.asked(DEPLOYMENTS)) == 2
     assert len(stored(cluster)) == 54

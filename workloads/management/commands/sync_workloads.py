@@ -74,9 +74,13 @@ class Command(BaseCommand):
             clients = self._clients(options)
         except ConnectionSetupError as error:
             raise CommandError(str(error)) from error
+
+        def end(*_: Any) -> None:
+            # Not here: this interrupts the main thread, which may hold a lock that it takes.
+            threading.Thread(target=self._end, args=(clients,)).start()
+
         handlers = {
-            number: signal.signal(number, lambda *_: self._end(clients))
-            for number in (signal.SIGTERM, signal.SIGINT)
+            number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)
         }
         try:
             self._run(clients, watch=options["watch"], interval=interval)

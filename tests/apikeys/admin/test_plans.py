@@ -1,0 +1,110 @@
+"""What PostgreSQL reads for the lists of keys, tokens and events: a page's rows, at any depth."""
+
+import json
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+
+from apikeys.models import AccessToken, ApiKey, AuditEvent, User
+from tests.apikeys.admin.conftest import KEYS, TOKENS, TRAIL
+from tests.people import person
+from tests.plans import analyze, plans_of
+
+pytestmark = pytest.mark.skipif(
+    connection.vendor != "postgresql", reason="about PostgreSQL's planner"
+)
+
+ROWS = 20_000
+# Almost all tokens were minted and are over; one in 200 was issued and ends in some weeks.
+_FILL = """
+INSERT INTO apikeys_apikey
+  (id, name, scopes, digest, created_at, expires_at, revoked_at, revision, created_by_id)
+SELECT 'key-' || lpad(n::text, 25, '0'), 'key', '["state:read"]', sha256(('k' || n)::bytea),
+  now() - interval '400 days',
+  CASE WHEN n % 3 = 0 THEN now() + (n % 400 - 200) * interval '1 day' END,
+  CASE WHEN n % 500 = 0 THEN now() END, 0, '{owner}'
+FROM generate_series(1, {rows} / 10) n;
+INSERT INTO apikeys_accesstoken
+  (id, name, kind, scopes, digest, created_at, expires_at, revoked_at, revision, created_by_id,
+   api_key_id)
+SELECT 'tok-' || lpad(n::text, 25, '0'), 'token', 'PERSONAL', '["state:read"]',
+  sha256(('t' || n)::bytea), now() - ({rows} - n) * interval '1 minute',
+  now() + CASE WHEN n % 200 = 0 THEN n % 100 * interval '1 day' + interval '1 hour'
+    ELSE (n - {rows} - 1) * interval '1 minute' END + interval '8 hours',
+  CASE WHEN n IN (7, 1000) THEN now() END, 0, '{owner}',
+  CASE WHEN n % 200 > 0 THEN 'key-' || lpad((1 + n % 2000)::text, 25, '0') END
+FROM generate_series(1, {rows}) n;
+INSERT INTO apikeys_auditevent
+  (id, occurred_at, action, actor_name, token_id, resource_id, request_id, details)
+SELECT ('01900000-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, now(),
+  CASE WHEN n IN (10, 50) THEN 'test.rare' ELSE (array['state.push', 'state.read'])[1 + n % 2] END,
+  'ci', '', 'r' || n % 1000, '', '{{}}'
+FROM generate_series(1, {rows}) n;
+"""
+
+
+@pytest.fixture
+def client(db: None) -> Client:
+    owner = User.objects.create(username="owner")
+    with connection.cursor() as cursor:
+        cursor.execute(_FILL.format(rows=ROWS, owner=owner.pk))
+    analyze(ApiKey, AccessToken, AuditEvent, User)
+    return person("viewer")
+
+
+def rows_read(client: Client, table: str, path: str) -> int:
+    """Return how many rows of the table the page looked at."""
+    with plans_of(table, analyze=True) as plans:
+        answer = client.get(path)
+    assert answer.status_code == 200, path
+    assert plans, path
+    own = [node for plan in plans for node in plan.nodes() if node.get("Relation Name") == table]
+    assert "Seq Scan" not in [node["Node Type"] for node in own], path
+    return sum(
+        (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"]
+        for node in own
+    )
+
+
+def deep(model: Any, path: str, side: str, **query: str) -> str:
+    row = model.objects.order_by("id")[ROWS // 4]
+    found = "&".join(f"{name}={value}" for name, value in query.items())
+    return f"{path}?{found}&{side}={json.dumps([str(row.pk)])}"
+
+
+def test_tokens(client: Client) -> None:
+    read = {
+        query: rows_read(client, "apikeys_accesstoken", f"{TOKENS}?{query}")
+        for query in (
+            "", "status=active", "status=expiring", "status=expired", "status=revoked",
+            f"q=key-{77:025}", f"q=tok-{77:025}", "q=owner",
+        )
+    }  # fmt: skip
+
+    # About 500 are active, and as many have not expired.
+    most = {"status=active": 1_200, "status=expiring": 1_200, "status=expired": 1_200}
+    assert {query: n for query, n in read.items() if n > most.get(query, 60)} == {}
+
+
+def test_keys(client: Client) -> None:
+    for query in ("", "status=active", "status=revoked", f"q=key-{77:025}", "q=owner"):
+        assert rows_read(client, "apikeys_apikey", f"{KEYS}?{query}") <= 120, query
+
+
+def test_events(client: Client) -> None:
+    for query in ("", "action=test.rare", "action=state.push", "q=r77", "q=none"):
+        assert rows_read(client, "apikeys_auditevent", f"{TRAIL}?{query}") <= 60, query
+
+
+@pytest.mark.parametrize("side", ["after", "before"])
+def test_deep_pages(side: str, client: Client) -> None:
+    pages = [
+        ("apikeys_accesstoken", deep(AccessToken, TOKENS, side)),
+        ("apikeys_accesstoken", deep(AccessToken, TOKENS, side, q="owner")),
+        ("apikeys_auditevent", deep(AuditEvent, TRAIL, side)),
+        ("apikeys_auditevent", deep(AuditEvent, TRAIL, side, action="state.push")),
+    ]
+    for table, path in pages:
+        assert rows_read(client, table, path) <= 60, path

@@ -1,0 +1,44 @@
+"""The OpenAPI document in a browser: Swagger UI from local files only, with which one can work."""
+
+from __future__ import annotations
+
+from playwright.sync_api import Page
+
+from tests.server import LiveServer
+
+
+def test_swagger_ui(page: Page, live: LiveServer, token: str) -> None:
+    """Also that nothing is wrong on the page: the fixture looks at its console."""
+    asked: list[str] = []
+    failed: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("requestfailed", lambda request: failed.append(request.url))
+    page.on("response", lambda r: failed.append(r.url) if r.status >= 400 else None)
+
+    # 1. All of the document is there.
+    page.goto("/api/docs/")
+    page.get_by_role("heading", name="Infrastructure management service").wait_for()
+    assert page.locator(".opblock").count() == 55
+    assert page.locator(".opblock-tag").count() == 10
+
+    # 2. An operation tells its scope, and is carried out.
+    page.locator("#operations-states-list_states .opblock-summary-control").click()
+    listed = page.locator("#operations-states-list_states")
+    listed.get_by_text("Needs the scope state:read").wait_for()
+    listed.get_by_text("field['name'] = 'value'").first.wait_for()
+    page.get_by_role("button", name="Authorize").first.click()
+    scheme = page.locator(".auth-container", has_text="accessToken").first
+    scheme.get_by_role("textbox").fill(token)
+    scheme.get_by_role("button", name="Apply").click()
+    page.get_by_role("button", name="Close").first.click()
+    listed.get_by_role("button", name="Try it out").click()
+    listed.get_by_role("button", name="Execute").click()
+    answer = listed.locator(".live-responses-table tr.response .response-col_status")
+    answer.wait_for()
+    assert answer.inner_text().startswith("200")
+
+    # 3. Nothing came from elsewhere.
+    assert any("drf_spectacular_sidecar" in url for url in asked)
+    local = (f"{live.url}/", "data:", "blob:")
+    assert [url for url in asked if not url.startswith(local)] == []
+    assert failed == []

@@ -1,0 +1,98 @@
+"""The list of states in the admin."""
+
+from __future__ import annotations
+
+import datetime as dt
+import uuid
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from states.models import Application, Component, State
+from states.search import MOST_NAMES
+from tests.people import person, reads_of, statements, text_of
+from tests.states.conftest import Backend, named
+
+LIST = "/admin/states/state/"
+
+
+@pytest.fixture
+def state(locked_state: State) -> State:
+    return locked_state
+
+
+def test_the_list_tells_who_locks_for_how_long(state: State) -> None:
+    client = person("viewer")
+    assert "network production locked for 0 minutes by ada@laptop 2" in text_of(client.get(LIST))
+    assert b"status-warning" in client.get(LIST).content
+
+    since = timezone.now() - dt.timedelta(hours=3, minutes=5)
+    State.objects.update(lock_acquired_at=since)
+    assert "locked for 3 hours by ada@laptop" in text_of(client.get(LIST))
+    assert b"status-error" in client.get(LIST).content
+
+
+def test_the_list_finds_by_names_and_ids(state: State) -> None:
+    client = person("viewer")
+    for words, found in (
+        ("net", True), ("network prod", True), (str(state.pk), True), ("'network' \"prod\"", True),
+        (str(state.component_id), True), ("staging", False), ("network staging", False),
+        ("etwork", False), (str(uuid.uuid4()), False), ("100%", False),
+    ):  # fmt: skip
+        shown = text_of(client.get(LIST, {"q": words}))
+        assert ("1 state" in shown) is found, words
+        assert ("No states" in shown) is not found, words
+    assert client.get(LIST, {"q": "\0"}).status_code in (200, 302)
+
+
+def test_the_list_tells_what_it_does_not_look_for(db: None) -> None:
+    Component.objects.bulk_create(Component(name=f"queue-{n:02}") for n in range(MOST_NAMES + 1))
+    client = person("viewer")
+    assert f"More than {MOST_NAMES} components begin with" in text_of(client.get(LIST, {"q": "qu"}))
+    assert "More than" not in text_of(client.get(LIST, {"q": "queue-1"}))
+
+
+def test_the_list_by_standing(state: State, backend: Backend, client_with: Any) -> None:
+    client = person("viewer")
+
+    def shown(standing: str) -> bool:
+        return "1 state" in text_of(client.get(LIST, {"is": standing}))
+
+    assert (shown("locked"), shown("stale"), shown("deleted")) == (True, False, False)
+    State.objects.update(lock_acquired_at=timezone.now() - dt.timedelta(minutes=61))
+    assert (shown("locked"), shown("stale"), shown("deleted")) == (True, True, False)
+    State.objects.update(lock_id=None, lock_info=None, lock_acquired_at=None)
+    assert (shown("locked"), shown("stale"), shown("deleted")) == (False, False, False)
+    State.objects.update(deleted_at=timezone.now())
+    assert (shown("locked"), shown("stale"), shown("deleted")) == (False, False, True)
+    assert "No states" in text_of(client.get(LIST))
+
+
+def test_pages_of_the_list_cost_the_same(db: None, client_with: Any) -> None:
+    client = person("viewer")
+    application = Application.objects.create(name="billing")
+
+    def add(count: int) -> None:
+        for _ in range(count):
+            backend = Backend(client_with("state:write"))
+            assert backend.lock(uuid.uuid4()).status_code == 200
+            named(backend.record, "network", "production")
+        State.objects.update(application=application)
+
+    costs = []
+    for count in (30, 30):
+        add(count)
+        for query in ("", "?is=locked", "?is=deleted", "?q=network", "?q=billing+production"):
+            with statements() as found:
+                assert client.get(LIST + query).status_code == 200
+            assert len(reads_of("states_state", found)) == 1, query
+            costs.append(len(found))
+    assert costs[:5] == costs[5:]
+
+    first = client.get(LIST)
+    assert "50 states on this page" in text_of(first)
+    following = client.get(LIST + first.context["cl"].next_url)
+    assert "10 states on this page" in text_of(following)
+    shown = {row.pk for answer in (first, following) for row in answer.context["cl"].result_list}
+    assert len(shown) == 60
