@@ -33,9 +33,9 @@ fuzz: .venv/dev  ## Thousands of generated requests; every answer must be as doc
 
 lock: .venv/dev  ## Pin the newest allowed versions, with hashes
 	$(BIN)/uv pip compile pyproject.toml --universal --generate-hashes --no-header -q -U -o requirements.txt
-	$(BIN)/uv pip compile pyproject.toml --extra kubernetes --universal --generate-hashes --no-header -q -U -c requirements.txt -o requirements-kubernetes.txt
 	$(BIN)/uv pip compile pyproject.toml --group dev --universal --generate-hashes --no-header -q -U -c requirements.txt -o requirements-dev.txt
 	$(BIN)/uv pip compile pyproject.toml --group dev --group bench --universal --generate-hashes --no-header -q -U -c requirements-dev.txt -o requirements-bench.txt
+	$(BIN)/uv pip compile pyproject.toml --extra kubernetes --universal --generate-hashes --no-header -q -U -c requirements.txt -c requirements-dev.txt -o requirements-kubernetes.txt
 	$(BIN)/uv pip compile pyproject.toml --extra s3 --universal --generate-hashes --no-header -q -U -c requirements.txt -c requirements-dev.txt -o requirements-s3.txt
 
 openapi: .venv/dev  ## Write docs/reference/openapi.yaml from the views

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 #: ``last_used_at`` is written at most this often, so that traffic does not become writes.
 LAST_USED_RESOLUTION: Final = dt.timedelta(minutes=1)
+#: Who has so little time left is shown to operators, so that they see to it.
+SOON: Final = dt.timedelta(days=30)
 
 C = TypeVar("C", bound=Model)
 

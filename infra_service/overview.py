@@ -10,6 +10,7 @@ from django.db import connection
 from django.utils import timezone
 
 from apikeys.models import AccessToken, ApiKey, AuditEvent
+from apikeys.querysets import SOON
 from states.models import State, StateVersion
 from workloads.cluster_health import ClusterHealth, cluster_health
 from workloads.models import Cluster
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
     from apikeys.models import User
 
-SOON: Final = dt.timedelta(days=30)
 #: Up to here rows are counted, beyond it says "more than" or asks PostgreSQL's statistics.
 EXACT: Final = 10_000
 _DAYS: Final = 14

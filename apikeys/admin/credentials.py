@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from django.contrib import admin
@@ -12,6 +11,7 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 
 from apikeys import actions
+from apikeys.admin.filters import StatusFilter
 from apikeys.admin.issuing import AccessTokenForm, CredentialForm
 from apikeys.admin_base import ReadOnlyAdmin, object_tool
 from apikeys.audit import Actor
@@ -23,43 +23,7 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
     from django.http import HttpRequest, HttpResponse
 
-    from apikeys.querysets import CredentialQuerySet
-
-SOON: Final = dt.timedelta(days=30)
 _MARKS: Final = {"ACTIVE": "ok", "EXPIRED": "idle", "REVOKED": "error"}
-
-
-class StatusFilter(admin.SimpleListFilter):
-    """By the status, which is derived; each choice is read in an index of its own."""
-
-    title = "status"
-    parameter_name = "status"
-
-    def lookups(self, _request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        """Return the choices."""
-        return [
-            ("active", "Active"),
-            ("expiring", f"Expires within {SOON.days} days"),
-            ("expired", "Expired"),
-            ("revoked", "Revoked"),
-            *model_admin.more_statuses,
-        ]
-
-    def queryset(self, _request: HttpRequest, queryset: Any) -> Any:
-        """Return those of the chosen status."""
-        credentials: CredentialQuerySet[Any] = queryset
-        match self.value():
-            case "active":
-                return credentials.active()
-            case "expiring":
-                return credentials.expiring(SOON)
-            case "expired":
-                return credentials.expired()
-            case "revoked":
-                return credentials.revoked()
-            case "ended" if self.value() in dict(self.lookup_choices):
-                return queryset.ended_with_key()
-        return credentials
 
 
 class CredentialAdmin(ReadOnlyAdmin):

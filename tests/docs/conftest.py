@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -24,6 +25,8 @@ needs_terraform = pytest.mark.skipif(
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
     """A directory as a reader's: the clone is in it, and nothing else."""
+    if missing := [name for name in ("curl", "jq") if shutil.which(name) is None]:
+        pytest.skip(f"the documents' commands need {' and '.join(missing)}, not on the PATH")
     (tmp_path / "infra-service").symlink_to(ROOT)
     return tmp_path
 

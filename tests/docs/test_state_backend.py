@@ -88,6 +88,7 @@ def test_the_loop_over_pages(service: LiveServer, place: Path) -> None:
         text=True,
     ).stdout
 
-    found = [json.loads(line)["component_id"] for line in printed.splitlines()]
-    assert len(found) == len(set(found))
-    assert {str(backend.component_id) for backend in pushed} <= set(found)
+    found = [json.loads(line) for line in printed.splitlines()]
+    assert len(found) == len({state["id"] for state in found})
+    components = {state["component_id"] for state in found}
+    assert {str(backend.component_id) for backend in pushed} <= components
