@@ -11,8 +11,6 @@ from tests.docs.walk import ROOT
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _CODE = re.compile(r"^```.*?^```$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
-# Taken when the admin is complete.
-TO_COME = {"docs/images/admin.png"}
 
 
 def links(document: Path) -> Iterator[tuple[Path, str]]:
@@ -34,7 +32,7 @@ def headings(document: Path) -> set[str]:
 def test_links(document: Path) -> None:
     for target, heading in links(document):
         name = str(target.relative_to(ROOT))
-        assert target.exists() or name in TO_COME, name
+        assert target.exists(), name
         if heading:
             assert heading in headings(target), f"{name}#{heading}"
 
