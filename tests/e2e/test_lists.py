@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import urlencode
 
@@ -13,7 +13,7 @@ import pytest
 
 from tests.e2e.backend import Backend, document
 from tests.e2e.together import in_threads
-from tests.server import LiveServer
+from tests.server import LiveServer, live_server
 
 READERS = 2
 WALKS = 3
@@ -94,18 +94,22 @@ def test_states_that_come_change_and_go(live: LiveServer, token: str, lister: st
     while_writing(read, come_and_go, come, change)
 
 
-def test_workloads_that_come_between_others(live: LiveServer, lister: str) -> None:
-    def clusters() -> dict[str, Any]:
-        return {c["id"]: c for c in walk(live, lister, "/api/v1/clusters", "clusters")}
+@pytest.fixture
+def alone() -> Iterator[LiveServer]:
+    """A server of one test: the demo's clusters have the same ids each time."""
+    with live_server() as server:
+        yield server
 
+
+def test_workloads_that_come_between_others(alone: LiveServer) -> None:
+    token = alone.token("cluster:read")
     options = ("--states", "0", "--clusters", "1", "--json")
-    others = clusters()
-    live.manage("seed_demo", *options, "--workloads", "300")
-    (cluster,) = (each for key, each in clusters().items() if key not in others)
+    alone.manage("seed_demo", *options, "--workloads", "300")
+    (cluster,) = walk(alone, token, "/api/v1/clusters", "clusters")
     path = f"/api/v1/clusters/{cluster['id']}/workloads"
 
     def keys(**query: Any) -> list[tuple[str, str, str]]:
-        found = walk(live, lister, path, "workloads", **query)
+        found = walk(alone, token, path, "workloads", **query)
         return [(w["namespace"], w["name"], w["kind"]) for w in found]
 
     stable = keys()
@@ -113,7 +117,7 @@ def test_workloads_that_come_between_others(live: LiveServer, lister: str) -> No
     totals = iter(range(330, 1_000_000, 30))
 
     def come() -> None:
-        live.manage("seed_demo", *options, "--workloads", str(next(totals)))
+        alone.manage("seed_demo", *options, "--workloads", str(next(totals)))
 
     def read() -> None:
         found = keys(page_size=20)

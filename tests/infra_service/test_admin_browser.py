@@ -55,6 +55,7 @@ def test_by_keyboard_alone(page: Page, live: LiveServer) -> None:
     keys.press("Tab")
     expect(page.get_by_role("link", name="Skip to main content")).to_be_focused()
     keys.press("Enter")
+    page.wait_for_url("**#content-start")
     keys.press("Tab")
     expect(page.get_by_label("Owner")).to_be_focused()
     keys.press("Tab")
