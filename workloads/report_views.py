@@ -12,7 +12,9 @@ from rest_framework.exceptions import UnsupportedMediaType
 from rest_framework.response import Response
 
 from apikeys.audit import Actor
+from apikeys.parameters import refuse_unknown
 from apikeys.scopes import Scope
+from filterlang.backend import PARAMETER
 from workloads import metrics
 from workloads.bodies import read_body
 from workloads.errors import ClusterNotFound
@@ -47,8 +49,9 @@ class ReportedWorkloadViewSet(WorkloadViewSet):
     }
 
     @summary_schema
-    def summary(self, _request: Request, **_path: str) -> Response:
+    def summary(self, request: Request, **_path: str) -> Response:
         """Count and add up the workloads, those of the filter, by namespace, kind and health."""
+        refuse_unknown(request.query_params, {PARAMETER})
         return Response({"summary": summarize(self.filter_queryset(self.get_queryset()))})
 
     @snapshot_schema

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
-import difflib
 import hashlib
 import re
 from typing import TYPE_CHECKING, Any, Final
@@ -24,6 +23,7 @@ from rest_framework.response import Response
 from apikeys.errors import InvalidParameter
 from apikeys.keyset import beyond, columns_of, position_of
 from apikeys.leading import is_selective, ordered, replanned
+from apikeys.parameters import refuse_unknown
 from infra_service.api.rendering import ListReader
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class KeysetPagination(BasePagination):
         """
         self.view = view
         parameters = request.query_params
-        _check_names(parameters, view)
+        refuse_unknown(parameters, _known(view))
         self.size = _page_size(parameters)
         self._scope = _scope(request.path, parameters)
         token = parameters.get(_TOKEN)
@@ -133,18 +133,12 @@ class KeysetPagination(BasePagination):
         ]
 
 
-def _check_names(parameters: QueryDict, view: Any) -> None:
-    """Refuse parameters that are misspelt, since a filter that is not applied shows too much."""
+def _known(view: Any) -> set[str]:
+    """Return the names of the parameters that the list takes."""
     known = {_SIZE, _TOKEN, *getattr(view, "list_parameters", ())}
     for backend in view.filter_backends:
         known |= {p["name"] for p in backend().get_schema_operation_parameters(view)}
-    for name, values in parameters.lists():
-        if name not in known:
-            near = difflib.get_close_matches(name[:64].lower(), sorted(known), n=1)
-            guess = f"did you mean {near[0]}?" if near else f"known are {', '.join(sorted(known))}"
-            raise InvalidParameter(name[:64], f"Unknown parameter; {guess}", "UNKNOWN_PARAMETER")
-        if len(values) > 1:
-            raise InvalidParameter(name, "Given more than once.", "DUPLICATE")
+    return known
 
 
 def _page_size(parameters: QueryDict) -> int:

@@ -132,3 +132,13 @@ def test_without_the_scope(client_with: ClientWith, cluster: Cluster) -> None:
     response = client_with("cluster:write").get(f"/api/v1/clusters/{cluster.pk}/workloads:summary")
 
     assert (response.status_code, error_reason(response)) == (403, "SCOPE_INSUFFICIENT")
+
+
+def test_a_misspelt_filter_is_refused(client_with: ClientWith, cluster: Cluster) -> None:
+    """It would add up the whole cluster."""
+    path = f"/api/v1/clusters/{cluster.pk}/workloads:summary"
+
+    response = client_with("cluster:read").get(path, {"fliter": "field['kind'] = 'DaemonSet'"})
+
+    assert (response.status_code, error_reason(response)) == (400, "INVALID_FIELDS")
+    assert "did you mean filter?" in response.json()["error"]["message"]
