@@ -44,6 +44,11 @@ class EditableAdmin(ReadOnlyAdmin):
         """Ask Django's permissions."""
         return admin.ModelAdmin.has_change_permission(self, request, obj)
 
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        """Return the fields; a new object has none but those that are asked for."""
+        names = super().get_fields(request, obj)
+        return names if obj else [name for name in names if name not in self.readonly_fields]
+
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         """Show or save the form; what an action refuses is told, and nothing is saved."""
         try:

@@ -56,11 +56,6 @@ class CatalogueAdmin(EditableAdmin):
             return queryset.filter(pk=entry_id), False
         return (queryset.named(text) if text else queryset), False  # type: ignore[attr-defined]
 
-    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        """Return the fields; a new entry has none but those that are asked for."""
-        names = super().get_fields(request, obj)
-        return names if obj else [name for name in names if name not in self.readonly_fields]
-
     def create(self, fields: Mapping[str, Any], actor: Actor) -> CatalogueEntry:
         """Create the entry."""
         created: CatalogueEntry = catalogue.create(model=self.model, fields=fields, actor=actor)

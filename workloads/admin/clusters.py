@@ -52,10 +52,6 @@ class ClusterAdmin(EditableAdmin):
     )  # fmt: skip
     readonly_fields = fields[2:]
 
-    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        """Return the fields; a new cluster has none but those that are asked for."""
-        return super().get_fields(request, obj) if obj else self.fields[:2]
-
     def get_search_results(
         self, _request: HttpRequest, queryset: QuerySet[Cluster], search_term: str
     ) -> tuple[QuerySet[Cluster], bool]:
