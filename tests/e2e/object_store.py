@@ -107,9 +107,21 @@ class Line:
     def _answer(self, store: socket.socket, client: socket.socket) -> None:
         with contextlib.suppress(OSError):
             while data := store.recv(16384):
-                if self.fault == "after" and not data.startswith(b"HTTP/1.1 100"):
-                    self.cut += 1
-                    break
-                client.sendall(data)
+                if self.fault == "after":
+                    interim, answer = _divided(data)
+                    client.sendall(interim)
+                    if answer:
+                        self.cut += 1
+                        break
+                else:
+                    client.sendall(data)
         with contextlib.suppress(OSError):
             client.shutdown(socket.SHUT_RDWR)
+
+
+def _divided(data: bytes) -> tuple[bytes, bytes]:
+    """Divide "100 Continue", if there is one, from the answer that may be right behind it."""
+    if not data.startswith(b"HTTP/1.1 100"):
+        return b"", data
+    head, end, answer = data.partition(b"\r\n\r\n")
+    return head + end, answer
