@@ -128,14 +128,14 @@ def test_both_lengths_are_refused(stored: Backend) -> None:
     with Wire(stored) as wire:
         wire.head("POST", Content_Length=2, **CHUNKED)
         wire.send(b"2\r\n{}\r\n0\r\n\r\n")
-        assert wire.socket.recv(12) == b"HTTP/1.1 400"
+        assert wire.received.read(12) == b"HTTP/1.1 400"
 
 
 @pytest.mark.parametrize("length", ["x", "-1", "1, 2", "+5"])
 def test_content_length_that_is_none(stored: Backend, length: str) -> None:
     with Wire(stored) as wire:
         wire.head("POST", Content_Length=length)
-        assert wire.socket.recv(12) == b"HTTP/1.1 400"
+        assert wire.received.read(12) == b"HTTP/1.1 400"
 
 
 def test_expect_continue(backend: Backend) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import io
 import socket
 from collections.abc import Iterable
 from types import TracebackType
@@ -11,12 +12,19 @@ from tests.e2e.backend import Backend
 from tests.server import Answer
 
 
+class _Received(io.BufferedReader):
+    """What the server sent. The end of an answer does not close it: another may follow."""
+
+    def close(self) -> None: ...
+
+
 class Wire:
     """One connection to the server, on which a test writes what it likes."""
 
     def __init__(self, backend: Backend, timeout: float = 20) -> None:
         self.backend = backend
         self.socket = socket.create_connection(("127.0.0.1", backend.server.port), timeout)
+        self.received = _Received(socket.SocketIO(self.socket, "r"))
 
     def __enter__(self) -> Wire:
         return self
@@ -52,22 +60,23 @@ class Wire:
 
     def line(self) -> bytes:
         """Read one line, such as that of ``100 Continue``."""
-        found = b""
-        while not found.endswith(b"\r\n"):
-            byte = self.socket.recv(1)
-            assert byte, found
-            found += byte
+        found = self.received.readline()
+        assert found.endswith(b"\r\n"), found
         return found
+
+    def makefile(self, _mode: str) -> io.BufferedReader:
+        """Be the socket that http.client reads an answer from."""
+        return self.received
 
     def answer(self) -> Answer:
         """Read one answer."""
-        response = http.client.HTTPResponse(self.socket)
+        response = http.client.HTTPResponse(self)
         response.begin()
         return Answer(response.status, dict(response.getheaders()), response.read())
 
     def is_closed(self) -> bool:
         """Whether the server closes the connection, having said all."""
         try:
-            return self.socket.recv(1) == b""
+            return self.received.read(1) == b""
         except ConnectionResetError:
             return True
