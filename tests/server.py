@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import atexit
 import base64
 import contextlib
+import functools
 import http.client
 import json
 import os
 import secrets
+import shutil
 import signal
 import subprocess
 import sys
@@ -55,10 +58,9 @@ class LiveServer:
             **environment,
         }
         self._database_name = ""
-        if "DATABASE_URL" not in environment and (url := os.environ.get("DATABASE_URL")):
+        self._brings_database = "DATABASE_URL" in environment
+        if not self._brings_database and (url := os.environ.get("DATABASE_URL")):
             self._database_name = f"live_{secrets.token_hex(6)}"
-            with psycopg.connect(url, autocommit=True) as connection:
-                connection.execute(f'CREATE DATABASE "{self._database_name}"')
             server, _, _ = url.rpartition("/")
             self.environment["DATABASE_URL"] = f"{server}/{self._database_name}"
         self.log = directory / "server.log"
@@ -95,10 +97,28 @@ class LiveServer:
         return printed
 
     def prepare(self) -> None:
+        """Make its database, with the user ``operator``: a copy of one that was migrated once."""
+        if self._brings_database:
+            self.migrate()
+            return
+        name = "DJANGO_SUPERUSER_PASSWORD"
+        self.environment[name] = _template().environment[name]
+        if self._database_name:
+            self._create(f'TEMPLATE "{_template()._database_name}"')
+        else:
+            shutil.copy(_template().directory / "db.sqlite3", self.directory)
+
+    def migrate(self) -> None:
         """Migrate the database and make the user ``operator``."""
+        if self._database_name:
+            self._create()
         self.environment["DJANGO_SUPERUSER_PASSWORD"] = secrets.token_urlsafe(12)
         names = ("--username", "operator", "--email", "operator@example.com")
         self.manage_all(("migrate", "--verbosity", "0"), ("createsuperuser", "--noinput", *names))
+
+    def _create(self, options: str = "") -> None:
+        with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as connection:
+            connection.execute(f'CREATE DATABASE "{self._database_name}" {options}')
 
     def tokens(self, *scopes: str) -> list[str]:
         """Issue a personal access token for each comma-separated list of scopes."""
@@ -128,7 +148,7 @@ class LiveServer:
 
     def wait_until_ready(self, process: subprocess.Popen[Any]) -> None:
         """Wait until the service that this process is answers, or fail with its log."""
-        for _ in range(400):
+        for _ in range(1200):
             with contextlib.suppress(OSError, http.client.HTTPException):
                 if self.request("GET", "/readyz").status == 200:
                     return
@@ -177,7 +197,7 @@ class LiveServer:
             self.stop()
         if self._database_name:
             with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as connection:
-                connection.execute(f'DROP DATABASE "{self._database_name}" WITH (FORCE)')
+                connection.execute(f'DROP DATABASE IF EXISTS "{self._database_name}" WITH (FORCE)')
 
     def request(
         self,
@@ -196,6 +216,17 @@ class LiveServer:
             connection.request(method, path, body, {**given, **(headers or {})})
             response = connection.getresponse()
             return Answer(response.status, dict(response.getheaders()), response.read())
+
+
+@functools.cache
+def _template() -> LiveServer:
+    """Return a server that never runs: the databases of the others are copies of its own."""
+    directory = tempfile.mkdtemp(prefix="infra-template-")
+    atexit.register(shutil.rmtree, directory)
+    server = LiveServer(Path(directory))
+    atexit.register(server.close)
+    server.migrate()
+    return server
 
 
 class Answer:

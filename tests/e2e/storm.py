@@ -13,6 +13,7 @@ import uuid
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from tests.e2e.backend import Backend, document
 from tests.e2e.history import History
@@ -181,11 +182,14 @@ class Storm:
             if self.note("read", answer, backend) and md5(answer.body) != version["md5"]:
                 self.wrong.append(f"altered: {version}")
 
-    def broken_promises(self, backend: Backend, kept: int) -> list[str]:
-        """Compare a state's history with what was promised and with the trail."""
-        server, history = backend.server, self.history(backend)
+    def broken_promises(self, kept: int) -> list[str]:
+        """Compare each state's history with what was promised and with the trail."""
+        events = json.loads(self.backends[0].server.manage("dumpdata", "apikeys.auditevent"))
+        return [wrong for b in self.backends for wrong in self._broken_promises(b, events, kept)]
+
+    def _broken_promises(self, backend: Backend, events: list[Any], kept: int) -> list[str]:
+        history = self.history(backend)
         state_id = history.root.rpartition("/")[2]
-        events = json.loads(server.manage("dumpdata", "apikeys.auditevent"))
         done: dict[int, str] = {}
         wrong = []
         for event in (entry["fields"] for entry in events):

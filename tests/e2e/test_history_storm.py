@@ -20,7 +20,7 @@ from tests.e2e.object_store import Line
 from tests.e2e.storm import Repeated, Storm
 from tests.server import live_server
 
-SECONDS = float(os.environ.get("STORM_SECONDS", "6"))
+SECONDS = float(os.environ.get("STORM_SECONDS", "4"))
 KEPT = 5
 
 
@@ -66,8 +66,7 @@ def test_no_version_within_retention_is_lost_or_altered(where: str) -> None:
         assert storm.wrong == [], storm.seed
         assert min(runs) > 0
         server.manage("prune_states")
-        for backend in backends:
-            assert storm.broken_promises(backend, KEPT) == [], storm.seed
+        assert storm.broken_promises(KEPT) == [], storm.seed
         assert json.loads(server.manage("verify_states", "--json"))["problems"] == []
         assert storm.lacking() == set(), storm.answers
         if os.environ.get("STORM_SECONDS"):
