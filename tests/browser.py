@@ -8,11 +8,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.server import LiveServer
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+PATIENCE = 30_000  # milliseconds: a loaded machine is slow, not wrong
+expect.set_options(timeout=PATIENCE)
 NO_CHROMIUM = "no chromium on the PATH: install your system's package 'chromium'"
 
 #: Nothing of the browser's own business: no updates, no QUIC, no start pages.
@@ -54,7 +56,7 @@ def page_of(browser: Browser, live: LiveServer, **context: Any) -> Iterator[Page
     complaints: list[str] = []
     with contextlib.closing(browser.new_context(base_url=live.url, **context)) as pages:
         page = pages.new_page()
-        page.set_default_timeout(10_000)
+        page.set_default_timeout(PATIENCE)
         page.on(
             "console",
             lambda said: (

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import subprocess
 import sys
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -89,15 +89,13 @@ class Service:
         """Run the backup in the midst of it."""
         self.traffic.start()
         try:
-            while self.traffic.acknowledged() < 20:
-                time.sleep(0.05)
+            self.traffic.wait_until_each_has(3)
             self.promised = {id(one): set(one.acknowledged) for one in self.traffic.ledgers}
             run(commands, place.directory.parent, place.environment)
-            during = self.traffic.acknowledged()
         finally:
             self.traffic.stop()
         assert self.traffic.unexpected == []
-        assert self.traffic.acknowledged() > during  # it went on
+        assert self.traffic.acknowledged() > sum(map(len, self.promised.values()))  # it went on
 
 
 BODY = document(7, secret="kept")
@@ -117,11 +115,10 @@ def test_backup_while_others_push_and_restore(tmp_path: Path) -> None:
             told = run(restore, tmp_path, place.environment)
             checked = re.fullmatch(r"(\d+) documents checked, 0 problems\n", told)
             assert checked is not None, told
-            restored = place.server()
-            restored.start()
-            compare(restored, service, int(checked[1]))
-            assert restored.request("GET", later.path, token=token).status == 404
-            restored.stop()
+            with contextlib.closing(place.server()) as restored:
+                restored.start()
+                compare(restored, service, int(checked[1]))
+                assert restored.request("GET", later.path, token=token).status == 404
         finally:
             place.drop()
 

@@ -79,7 +79,7 @@ def test_database_is_stopped_and_crashes_under_traffic() -> None:
             assert int(down.headers["Retry-After"]) > 0
             assert server.request("GET", "/healthz").status == 200
             database.start()
-            recovers(traffic)
+            traffic.wait_until_each_has(1, seconds=30)  # again, with nobody's help
         traffic.stop()
 
         assert traffic.unexpected == []
@@ -89,14 +89,3 @@ def test_database_is_stopped_and_crashes_under_traffic() -> None:
         for ledger in traffic.ledgers:
             assert ledger.broken_promises(found) == []
         report("database stopped and crashed", traffic)
-
-
-def recovers(traffic: Traffic, seconds: float = 15) -> None:
-    """Wait until every habit of the clients is served again, with nobody's help."""
-    before = [len(ledger.acknowledged) for ledger in traffic.ledgers]
-    deadline = time.monotonic() + seconds
-    while any(
-        len(ledger.acknowledged) == n for ledger, n in zip(traffic.ledgers, before, strict=True)
-    ):
-        assert time.monotonic() < deadline, "not recovered"
-        time.sleep(0.05)

@@ -91,6 +91,14 @@ class Traffic:
         """Return how many pushes were acknowledged."""
         return sum(len(ledger.acknowledged) for ledger in self.ledgers)
 
+    def wait_until_each_has(self, more: int, seconds: float = 60) -> None:
+        """Wait until so many more pushes to each state were acknowledged."""
+        wanted = [(ledger, len(ledger.acknowledged) + more) for ledger in self.ledgers]
+        deadline = time.monotonic() + seconds
+        while any(len(ledger.acknowledged) < number for ledger, number in wanted):
+            assert time.monotonic() < deadline, "nothing is served"
+            time.sleep(0.02)
+
     def start(self, *, persistent: bool = False) -> None:
         """Let the clients loose. A persistent one repeats what is not answered, as Terraform does;
         another one gives up for good.

@@ -7,13 +7,14 @@ from concurrent.futures import ThreadPoolExecutor
 from tests.server import LiveServer, live_server
 
 LIMIT = 20
+WINDOW = 60  # seconds
+PAUSE = 5  # seconds, after each of which a worker tries Redis again and says so
 
 
 def answered(server: LiveServer, token: str) -> Counter[int]:
     """Send three times what is allowed, each on a new connection, within one window."""
-    left = 60 - time.time() % 60
-    if left < 10:
-        time.sleep(left)
+    if time.time() % WINDOW > WINDOW - 10:
+        wait_for_the_next_window()
 
     def send(_number: int) -> int:
         answer = server.request("GET", "/v1/whoami", token=token)
@@ -22,8 +23,17 @@ def answered(server: LiveServer, token: str) -> Counter[int]:
             assert answer.reason == "RATE_LIMITED"
         return answer.status
 
-    with ThreadPoolExecutor(8) as pool:
-        return Counter(pool.map(send, range(3 * LIMIT)))
+    while True:
+        window = time.time() // WINDOW
+        with ThreadPoolExecutor(8) as pool:
+            statuses = Counter(pool.map(send, range(3 * LIMIT)))
+        if time.time() // WINDOW == window:
+            return statuses
+        wait_for_the_next_window()
+
+
+def wait_for_the_next_window() -> None:
+    time.sleep(WINDOW - time.time() % WINDOW)
 
 
 def test_all_workers_count_together() -> None:
@@ -34,7 +44,11 @@ def test_all_workers_count_together() -> None:
 
 def test_without_redis_requests_go_on() -> None:
     with live_server(RATE_LIMIT_TOKEN=str(LIMIT), CACHE_URL="redis://127.0.0.1:1/0") as server:
-        assert answered(server, server.token("state:read")) == {200: 3 * LIMIT}
+        token = server.token("state:read")
+        started = time.monotonic()
+        assert answered(server, token) == {200: 3 * LIMIT}
 
         logged = server.log.read_text()
-    assert 1 <= logged.count("rate_limits_unavailable") <= 4
+        passed = time.monotonic() - started
+    workers = 2
+    assert 1 <= logged.count("rate_limits_unavailable") <= workers * (1 + passed // PAUSE)
