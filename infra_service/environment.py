@@ -27,3 +27,12 @@ class Environment(environ.Env):  # type: ignore[misc,unused-ignore]
     """django-environ's reader over mounted secrets."""
 
     ENVIRON = MountedSecrets()
+
+    def parts(self, name: str, default: object = environ.Env.NOTSET) -> list[str]:
+        """Return the parts of a comma-separated value, without the white space around them.
+
+        Raises:
+            ImproperlyConfigured: it is not set, and has no default.
+        """
+        value: str = self.str(name, default=default)
+        return [part.strip() for part in value.split(",") if part.strip()]

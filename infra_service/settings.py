@@ -23,15 +23,15 @@ environ.Env.read_env(VAR_DIR / "service.env")
 # --- Secrets: there is no default, so that nobody runs with a known one ---------------------------
 
 SECRET_KEY = env.str("SECRET_KEY")
-SECRET_KEY_FALLBACKS = env.list("SECRET_KEY_FALLBACKS", default=[])
+SECRET_KEY_FALLBACKS = env.parts("SECRET_KEY_FALLBACKS", default="")
 # 32 random bytes each, base64. The first encrypts, all decrypt.
-STATE_ENCRYPTION_KEYS = env.list("STATE_ENCRYPTION_KEYS")
+STATE_ENCRYPTION_KEYS = env.parts("STATE_ENCRYPTION_KEYS")
 
 # --- Django ---------------------------------------------------------------------------------------
 
 DEBUG = False
-ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
-CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[])
+ALLOWED_HOSTS = env.parts("ALLOWED_HOSTS", default="localhost,127.0.0.1,[::1]")
+CSRF_TRUSTED_ORIGINS = env.parts("CSRF_TRUSTED_ORIGINS", default="")
 ROOT_URLCONF = "infra_service.urls"
 WSGI_APPLICATION = "infra_service.wsgi.application"
 AUTH_USER_MODEL = "apikeys.User"
@@ -204,8 +204,8 @@ X_FRAME_OPTIONS = "DENY"
 
 # The addresses that may read /metrics, straight and not through a proxy. Empty is nobody.
 METRICS_NETWORKS = [
-    ipaddress.ip_network(network.strip())
-    for network in env.list("METRICS_NETWORKS", default=["127.0.0.0/8", "::1/128"])
+    ipaddress.ip_network(network)
+    for network in env.parts("METRICS_NETWORKS", default="127.0.0.0/8,::1/128")
 ]
 # Seconds. Most requests take milliseconds; a push of the largest document takes seconds.
 PROMETHEUS_LATENCY_BUCKETS = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from django.core.exceptions import ImproperlyConfigured
 
 from infra_service.environment import Environment, MountedSecrets
 
@@ -22,7 +23,7 @@ def test_the_line_end_of_a_file_is_no_part_of_the_value(
     monkeypatch.setenv("SOME_KEYS_FILE", str(file))
     monkeypatch.setenv("SOME_KEYS", "not this")
 
-    assert Env().list("SOME_KEYS") == ["one", "two"]
+    assert Env().parts("SOME_KEYS") == ["one", "two"]
 
 
 def test_without_a_file_the_environment_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -39,3 +40,21 @@ def test_a_file_that_is_not_there_is_no_default(
 
     with pytest.raises(FileNotFoundError):
         Env().str("SOME_KEYS", default="nothing")
+
+
+@pytest.mark.parametrize(
+    ("value", "parts"),
+    [("a", ["a"]), ("a, b ,\tc", ["a", "b", "c"]), ("a,, b,", ["a", "b"]), ("", [])],
+)
+def test_parts_are_without_the_space_around_them(
+    value: str, parts: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOME_HOSTS", value)
+
+    assert Env().parts("SOME_HOSTS", default="other") == parts
+
+
+def test_parts_that_are_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Env().parts("NOT_SET", default="a,b") == ["a", "b"]
+    with pytest.raises(ImproperlyConfigured, match="NOT_SET"):
+        Env().parts("NOT_SET")
