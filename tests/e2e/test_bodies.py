@@ -159,7 +159,7 @@ def test_eight_stalled_uploads_stall_nobody(live: LiveServer, stored: Backend, t
         for serial in range(1, 11):
             assert other.push(document(serial)).status == 200
             assert other.get().status == 200
-        assert time.monotonic() - started < 5  # the uploads never end
+        assert time.monotonic() - started < 20  # the uploads never end
     finally:
         for wire in wires:
             wire.socket.close()

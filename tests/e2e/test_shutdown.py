@@ -76,5 +76,5 @@ def test_idle_server_ends_at_once(running: Backend) -> None:
     assert running.get().status == 404
     started = time.monotonic()
     assert running.server.stop() == 0
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 20
     assert_free(running.server.port)

@@ -218,7 +218,7 @@ def test_a_silent_server_does_not_keep_it(
     running.send_signal(signal.SIGTERM)
     _out, err = running.communicate(timeout=30)
 
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 20
     assert (running.returncode, b"Traceback" in err) == (int("--once" in options), False)
     assert target.workloads() == []
 
@@ -235,7 +235,7 @@ def test_half_an_answer_does_not_keep_it(target: Target) -> None:
     running.send_signal(signal.SIGTERM)
     _out, err = running.communicate(timeout=30)
 
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 20
     assert (running.returncode, b"Traceback" in err) == (1, False)
 
 

@@ -213,7 +213,7 @@ def test_closing_ends_what_waits(client: ClusterClient, api: ReplayServer) -> No
     ):
         list(events)
 
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 20
     with pytest.raises(UnreachableError, match="stopped before it was read"):
         client.get(KUBE_SYSTEM)
 
@@ -228,7 +228,7 @@ def test_closing_ends_the_wait_for_an_answer(client: ClusterClient, api: ReplayS
     with pytest.raises(UnreachableError, match="stopped before it was read"):
         client.get(KUBE_SYSTEM)
 
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 20
     assert len(api.asked(KUBE_SYSTEM)) == 1
 
 
@@ -241,7 +241,7 @@ def test_closing_ends_a_slow_plugin(client: ClusterClient) -> None:
     with pytest.raises(UnreachableError, match="stopped before it was read"):
         client.get(KUBE_SYSTEM)
 
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 20
     forgotten.set()
 
 
