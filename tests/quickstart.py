@@ -19,6 +19,7 @@ class Quickstart:
 
     def __init__(self, place: LiveServer, var: Path) -> None:
         self.place, self.var = place, var
+        place.create_database()
         self.environment = {k: v for k, v in place.environment.items() if k not in GENERATED}
         self.environment["VAR_DIR"] = str(var)
         module = ("-m", "infra_service.quickstart")

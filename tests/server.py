@@ -103,22 +103,22 @@ class LiveServer:
             return
         name = "DJANGO_SUPERUSER_PASSWORD"
         self.environment[name] = _template().environment[name]
-        if self._database_name:
-            self._create(f'TEMPLATE "{_template()._database_name}"')
-        else:
+        self.create_database(f'TEMPLATE "{_template()._database_name}"')
+        if not self._database_name:
             shutil.copy(_template().directory / "db.sqlite3", self.directory)
 
     def migrate(self) -> None:
         """Migrate the database and make the user ``operator``."""
-        if self._database_name:
-            self._create()
+        self.create_database()
         self.environment["DJANGO_SUPERUSER_PASSWORD"] = secrets.token_urlsafe(12)
         names = ("--username", "operator", "--email", "operator@example.com")
         self.manage_all(("migrate", "--verbosity", "0"), ("createsuperuser", "--noinput", *names))
 
-    def _create(self, options: str = "") -> None:
-        with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as connection:
-            connection.execute(f'CREATE DATABASE "{self._database_name}" {options}')
+    def create_database(self, options: str = "") -> None:
+        """Create its database where PostgreSQL is to be told so, empty unless options say more."""
+        if self._database_name:
+            with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as connection:
+                connection.execute(f'CREATE DATABASE "{self._database_name}" {options}')
 
     def tokens(self, *scopes: str) -> list[str]:
         """Issue a personal access token for each comma-separated list of scopes."""

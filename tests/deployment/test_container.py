@@ -167,6 +167,7 @@ def test_it_starts_answers_and_writes_only_where_it_may(app: Path, tmp_path: Pat
     try:
         shell, flag, line = COMPOSE["services"]["migrate"]["command"]
         assert (shell, flag) == ("sh", "-c")
+        image.create_database()
         image.run_as_typed(line)
         image.start()
         _head, check = arguments("HEALTHCHECK")[0].split(" CMD ")
