@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from django.apps import apps
 from django.contrib.auth.models import Group
+from django.contrib.contenttypes.models import ContentType
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -39,6 +41,7 @@ def text_of(answer: Any) -> str:
 @contextmanager
 def statements() -> Iterator[list[str]]:
     """Collect the statements of a page; none of them counts, whatever the page shows."""
+    ContentType.objects.get_for_models(*apps.get_models())  # asked for once by each process
     found: list[str] = []
     with CaptureQueriesContext(connection) as captured:
         yield found
