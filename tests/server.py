@@ -247,12 +247,17 @@ class Answer:
 
 @contextlib.contextmanager
 def live_server(**environment: str) -> Iterator[LiveServer]:
-    """Run a prepared server for as long as the block."""
+    """Run a server in a directory of its own for as long as the block."""
     with tempfile.TemporaryDirectory(prefix="infra-live-") as directory:
         server = LiveServer(Path(directory), **environment)
-        try:
-            server.prepare()
-            server.start()
+        with running(server):
             yield server
-        finally:
-            server.close()
+
+
+@contextlib.contextmanager
+def running(server: LiveServer) -> Iterator[None]:
+    """Prepare this server and run it for as long as the block."""
+    with contextlib.closing(server):
+        server.prepare()
+        server.start()
+        yield

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.e2e.together import in_threads
 from tests.server import Answer, LiveServer
 
 ROUNDS = 5
@@ -51,18 +52,13 @@ def key(live: LiveServer) -> LiveKey:
 def at_once(*requests: Any) -> list[Answer]:
     """Send them all at the same moment and return their answers in their order."""
     barrier = threading.Barrier(len(requests))
-    answers: dict[int, Answer] = {}
 
-    def send(number: int, request: Any) -> None:
-        barrier.wait()
-        answers[number] = request()
+    def send(request: Any) -> Answer:
+        barrier.wait(30)
+        answer: Answer = request()
+        return answer
 
-    threads = [threading.Thread(target=send, args=pair) for pair in enumerate(requests)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return [answers[number] for number in range(len(requests))]
+    return in_threads([lambda request=request: send(request) for request in requests])
 
 
 @pytest.mark.parametrize("round_", range(ROUNDS))

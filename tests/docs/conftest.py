@@ -14,7 +14,7 @@ import pytest
 from tests.docs.walk import ROOT
 from tests.e2e.terraform import BINARY
 from tests.quickstart import Quickstart
-from tests.server import LiveServer
+from tests.server import LiveServer, running
 
 needs_terraform = pytest.mark.skipif(
     BINARY is None or not BINARY.endswith("terraform"),
@@ -61,12 +61,8 @@ def service() -> Iterator[LiveServer]:
         server = LiveServer(Path(directory))
         keys = server.environment.pop("STATE_ENCRYPTION_KEYS")
         (server.directory / "service.env").write_text(f"STATE_ENCRYPTION_KEYS={keys}\n")
-        try:
-            server.prepare()
-            server.start()
+        with running(server):
             yield server
-        finally:
-            server.close()
 
 
 @pytest.fixture

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.walk import ROOT
+from tests.docs.walk import DOCUMENTS, ROOT
 
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _CODE = re.compile(r"^```.*?^```$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.walk import Shell, Walk, matches, steps
+from tests.docs.walk import DOCUMENTS, ROOT, Shell, Walk, matches, steps
 
 
 def walk(tmp_path: Path, text: str, **words: str) -> int:
@@ -96,3 +96,13 @@ def test_figures_may_be_examples() -> None:
     assert matches(["1.5 s, 20 rows"], ["0.25 s, 3 rows"], any_figures=True)
     assert not matches(["1.5 s, 20 rows"], ["0.25 s, 3 columns"], any_figures=True)
     assert not matches(["20 rows"], ["3 rows"])
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_command_is_passed_over(document: Path) -> None:
+    """Wherever a line looks like a command, a walk runs one."""
+    text = document.read_text()
+    lines = enumerate(text.splitlines(), 1)
+    told = [number for number, line in lines if line.lstrip().startswith("$ ")]
+
+    assert set(told) <= {step.line for step in steps(text) if step.command}

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import signal
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ import yaml
 from tests.e2e.backend import Backend, document
 from tests.figures import Figures, parsed, value
 from tests.server import LiveServer, live_server
+from tests.waiting import wait_until
 
 JSON = {"Content-Type": "application/json"}
 HOW_TO = Path(__file__).resolve().parents[2] / "docs" / "how-to"
@@ -73,10 +73,8 @@ def test_figures_are_of_all_workers_and_survive_them(own: Backend) -> None:
 def replaced(server: LiveServer, before: set[int]) -> None:
     """Wait until all of these workers are gone, and what they counted was taken over."""
     files = [server.directory / "metrics" / f"counter_{pid}.db" for pid in before]
-    deadline = time.monotonic() + 30
-    while before & set(server.workers()) or any(file.exists() for file in files):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_until(lambda: before.isdisjoint(server.workers()))
+    wait_until(lambda: not any(file.exists() for file in files))
 
 
 def test_a_killed_worker_takes_no_count_along(own: Backend) -> None:

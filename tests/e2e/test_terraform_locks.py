@@ -6,9 +6,7 @@ import json
 import os
 import signal
 import subprocess
-import time
 import uuid
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,6 +15,7 @@ from tests.e2e.backend import Backend
 from tests.e2e.conftest import MakeTerraform
 from tests.e2e.database import problems, snapshot, versions_of
 from tests.e2e.terraform import Terraform, ended
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.terraform
 
@@ -37,18 +36,11 @@ resource "terraform_data" "it" {
 """
 
 
-def wait_until(condition: Callable[[], object], seconds: float = 20) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.02)
-
-
 def start_slow_apply(tf: Terraform, seconds: int = 60) -> subprocess.Popen[str]:
     """Start an apply, and return while it is in the middle."""
     tf.write(SLOW % seconds)
     process = tf.start("apply", "-auto-approve")
-    wait_until((tf.directory / "running").exists)
+    wait_until((tf.directory / "running").exists, seconds=20)
     return process
 
 
@@ -89,7 +81,7 @@ def test_lock_timeout_waits_for_the_lock(terraform: MakeTerraform, backend: Back
     lock_id = str(uuid.uuid4())
     assert backend.lock(lock_id).status == 200
     process = tf.start("apply", "-auto-approve", "-lock-timeout=30s")
-    wait_until(lambda: refused_locks(backend.server.log, backend.path) > 0)
+    wait_until(lambda: refused_locks(backend.server.log, backend.path) > 0, seconds=20)
     assert process.poll() is None
     assert backend.unlock(lock_id).status == 200
     done = ended(process)

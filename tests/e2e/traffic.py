@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from tests.e2e.backend import Backend, document
 from tests.e2e.database import Snapshot
 from tests.server import Answer, LiveServer
+from tests.waiting import wait_until
 
 
 def md5(body: bytes) -> str:
@@ -94,10 +95,7 @@ class Traffic:
     def wait_until_each_has(self, more: int, seconds: float = 60) -> None:
         """Wait until so many more pushes to each state were acknowledged."""
         wanted = [(ledger, len(ledger.acknowledged) + more) for ledger in self.ledgers]
-        deadline = time.monotonic() + seconds
-        while any(len(ledger.acknowledged) < number for ledger, number in wanted):
-            assert time.monotonic() < deadline, "nothing is served"
-            time.sleep(0.02)
+        wait_until(lambda: all(len(one.acknowledged) >= n for one, n in wanted), seconds)
 
     def start(self, *, persistent: bool = False) -> None:
         """Let the clients loose. A persistent one repeats what is not answered, as Terraform does;

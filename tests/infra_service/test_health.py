@@ -1,13 +1,12 @@
 """``/healthz`` and ``/readyz``."""
 
-from typing import Any
-
 import pytest
-from django.db import OperationalError, connection
+from django.db import connection
 from django.test import Client
 
 from infra_service import health
 from tests.conftest import error_reason
+from tests.infra_service.outage import database_is_gone
 
 
 @pytest.fixture
@@ -42,14 +41,8 @@ def test_not_ready_before_the_migrations(
     assert response["Retry-After"] == "5"
 
 
-def test_not_ready_without_the_database(
-    client: Client, db: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*_: Any) -> None:
-        raise OperationalError("the server is gone")
-
-    with monkeypatch.context() as without:
-        without.setattr(connection, "cursor", refuse)
+def test_not_ready_without_the_database(client: Client, db: None) -> None:
+    with database_is_gone():
         response = client.get("/readyz")
 
     assert (response.status_code, error_reason(response)) == (503, "DATABASE_UNAVAILABLE")

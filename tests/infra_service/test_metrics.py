@@ -4,11 +4,11 @@ import ipaddress
 from typing import Any
 
 import pytest
-from django.db import OperationalError, connection
 from django.test import Client
 
 from tests.conftest import ClientWith, error_reason
 from tests.figures import Since, parsed, value
+from tests.infra_service.outage import database_is_gone
 
 LATENCY = "django_http_requests_latency_seconds_by_view_method"
 RESPONSES = "django_http_responses_total_by_status_view_method_total"
@@ -83,14 +83,8 @@ def test_only_reading(client: Client) -> None:
     assert (answer.status_code, error_reason(answer)) == (405, "METHOD_NOT_ALLOWED")
 
 
-def test_without_the_database_the_rest_is_told(
-    client: Client, db: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*_: Any) -> None:
-        raise OperationalError("the server is gone")
-
-    with monkeypatch.context() as without:
-        without.setattr(connection, "cursor", refuse)
+def test_without_the_database_the_rest_is_told(client: Client, db: None) -> None:
+    with database_is_gone():
         answer = client.get("/metrics")
 
     assert answer.status_code == 200

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from kubernetes import config as kubernetes_config
 
 from tests.apiserver import DEPLOYMENTS, METRICS, Fault, ReplayServer, event, lines
 from tests.server import ROOT, LiveServer
+from tests.waiting import wait_until
 from tests.workloads.kubernetes.test_recorded import EXPECTED
 
 REAL = os.environ.get("KUBECONFIG_TEST", "")
@@ -154,13 +155,6 @@ def test_the_recorded_figures_come_out_of_the_api(target: Target) -> None:
     assert target.get()["cluster"]["workload_counts"] == {
         "total": 54, "healthy": 18, "degraded": 12, "error": 24, "unspecified": 0
     }  # fmt: skip
-
-
-def wait_until(condition: Callable[[], Any], seconds: float = 30) -> None:
-    until = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < until
-        time.sleep(0.1)
 
 
 def test_a_watch_keeps_up_and_stops_cleanly(target: Target) -> None:

@@ -40,7 +40,7 @@ def mint(key: ApiKey, name: str, secret: str) -> AccessToken:
     )[0]
 
 
-def test_keys_by_status(db: None, operator: User) -> None:
+def test_keys_by_status(operator: User) -> None:
     make_key(operator, "endless")
     make_key(operator, "soon", expires_at=timezone.now() + 29 * DAY)
     make_key(operator, "later", expires_at=timezone.now() + 31 * DAY)
@@ -66,7 +66,7 @@ def test_keys_by_status(db: None, operator: User) -> None:
     }
 
 
-def test_tokens_end_with_their_key(db: None, operator: User) -> None:
+def test_tokens_end_with_their_key(operator: User) -> None:
     key, secret = actions.create_api_key(
         user_id=operator.pk, name="k", scopes=[Scope.STATE_READ], expires_at=None, actor=ACTOR
     )
@@ -96,14 +96,14 @@ def test_tokens_end_with_their_key(db: None, operator: User) -> None:
         ("", ["theirs", "mine"]),
     ],
 )
-def test_search(term: str, found: list[str], db: None, operator: User) -> None:
+def test_search(term: str, found: list[str], operator: User) -> None:
     mine = make_key(operator, "mine")
     make_key(User.objects.create(username="someone"), "theirs")
 
     assert shown(person("viewer").get(KEYS, {"q": term.format(id=mine.pk)})) == found
 
 
-def test_tokens_of_a_key(db: None, operator: User) -> None:
+def test_tokens_of_a_key(operator: User) -> None:
     key, secret = actions.create_api_key(
         user_id=operator.pk, name="k", scopes=[Scope.STATE_READ], expires_at=None, actor=ACTOR
     )
@@ -124,7 +124,7 @@ def secrets_of(credential: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("page", ["", "{id}/change/", "{id}/revoke/", "?q={id}"])
-def test_digests_are_not_even_read(page: str, db: None, key: ApiKey, token: AccessToken) -> None:
+def test_digests_are_not_even_read(page: str, key: ApiKey, token: AccessToken) -> None:
     client = person("administrator")
     for base, credential in ((KEYS, key), (TOKENS, token)):
         with statements() as sqls:
@@ -138,7 +138,7 @@ def test_digests_are_not_even_read(page: str, db: None, key: ApiKey, token: Acce
         assert re.search(TOKEN_PATTERN, body) is None
 
 
-def test_a_key(db: None, operator: User) -> None:
+def test_a_key(operator: User) -> None:
     cluster = uuid.uuid4()
     key = make_key(operator, "<b>bold</b>", binding=Binding(cluster_id=cluster))
 
@@ -174,7 +174,7 @@ def issue(client: Client, path: str, **fields: Any) -> tuple[Any, str]:
     return answer, secret
 
 
-def test_issue_a_token(db: None, operator: User) -> None:
+def test_issue_a_token(operator: User) -> None:
     component = uuid.uuid4()
 
     answer, secret = issue(
@@ -197,7 +197,7 @@ def test_issue_a_token(db: None, operator: User) -> None:
     assert (event.address, event.request_id) == ("127.0.0.1", answer["X-Request-ID"])
 
 
-def test_create_a_key(db: None, operator: User) -> None:
+def test_create_a_key(operator: User) -> None:
     _answer, secret = issue(person("administrator"), KEYS)
 
     caller = find_caller(secret)
@@ -205,9 +205,7 @@ def test_create_a_key(db: None, operator: User) -> None:
     assert caller.expires_at is None
 
 
-def test_a_secret_is_kept_nowhere(
-    db: None, operator: User, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_secret_is_kept_nowhere(operator: User, capfd: pytest.CaptureFixture[str]) -> None:
     client = person("administrator")
     _answer, secret = issue(client, TOKENS, kind="PERSONAL")
     client.post(f"{TOKENS}{find_caller(secret).token_id}/revoke/")
@@ -244,7 +242,7 @@ def test_a_secret_is_kept_nowhere(
     ],
 )
 def test_what_is_wrong_is_said_beside_the_field(
-    fields: dict[str, Any], said: str, db: None, operator: User
+    fields: dict[str, Any], said: str, operator: User
 ) -> None:
     User.objects.create(username="gone", is_active=False)
 
@@ -258,7 +256,7 @@ def test_what_is_wrong_is_said_beside_the_field(
     assert not AccessToken.objects.exists()
 
 
-def test_revoke_a_key(db: None, operator: User) -> None:
+def test_revoke_a_key(operator: User) -> None:
     key, secret = actions.create_api_key(
         user_id=operator.pk, name="k", scopes=[Scope.STATE_READ], expires_at=None, actor=ACTOR
     )
@@ -277,7 +275,7 @@ def test_revoke_a_key(db: None, operator: User) -> None:
     assert (event.actor_name, event.resource_id) == ("operator-person", key.pk)
 
 
-def test_revoke_what_is_revoked(db: None, token: AccessToken) -> None:
+def test_revoke_what_is_revoked(token: AccessToken) -> None:
     client = person("operator")
     client.post(f"{TOKENS}{token.pk}/revoke/")
 
@@ -288,14 +286,14 @@ def test_revoke_what_is_revoked(db: None, token: AccessToken) -> None:
     assert AuditEvent.objects.filter(action="access_token.revoke").count() == 1
 
 
-def test_revoke_what_is_not_there(db: None) -> None:
+def test_revoke_what_is_not_there() -> None:
     answer = person("operator").post(f"{KEYS}key-0/revoke/")
 
     assert answer.status_code == 302
     assert answer["Location"] == "/admin/"
 
 
-def test_history_is_the_trail(db: None, key: ApiKey) -> None:
+def test_history_is_the_trail(key: ApiKey) -> None:
     client = person("viewer")
     event = AuditEvent.objects.get(resource_id=key.pk)
 
@@ -306,7 +304,7 @@ def test_history_is_the_trail(db: None, key: ApiKey) -> None:
         assert [e.action for e in page.context["cl"].result_list] == ["api_key.create"]
 
 
-def test_a_forged_post_is_refused(db: None, key: ApiKey) -> None:
+def test_a_forged_post_is_refused(key: ApiKey) -> None:
     client = person("operator", enforce_csrf_checks=True)
 
     answer = client.post(f"{KEYS}{key.pk}/revoke/")

@@ -39,7 +39,7 @@ def fill(operator: User, number: int) -> None:
         TRAIL, f"{TRAIL}?action=test.done", f"{TRAIL}?q=1", USERS, f"{USERS}?q=user", GROUPS,
     ],
 )  # fmt: skip
-def test_queries(path: str, db: None, operator: User) -> None:
+def test_queries(path: str, operator: User) -> None:
     client = person("viewer")
     fill(operator, 3)
     with statements() as few:
@@ -62,7 +62,7 @@ def links(answer: Any) -> dict[str, str]:
     return {"next": change_list.next_url, "previous": change_list.previous_url}
 
 
-def test_there_and_back(db: None, operator: User) -> None:
+def test_there_and_back(operator: User) -> None:
     names = [make_key(operator, f"key {n:03}").name for n in range(120)][::-1]
     client = person("viewer")
 
@@ -86,7 +86,7 @@ def test_there_and_back(db: None, operator: User) -> None:
     assert "50 API keys on this page" in first.content.decode()
 
 
-def test_a_page_keeps_filter_and_search(db: None, operator: User) -> None:
+def test_a_page_keeps_filter_and_search(operator: User) -> None:
     for n in range(60):
         make_key(operator, f"active {n}")
         actions.revoke_api_key(key=make_key(operator, f"revoked {n}"), actor=ACTOR)
@@ -102,7 +102,7 @@ def test_a_page_keeps_filter_and_search(db: None, operator: User) -> None:
     assert "status=revoked" in second.context["cl"].without_search_url
 
 
-def test_a_list_in_the_order_of_names(db: None, operator: User) -> None:
+def test_a_list_in_the_order_of_names(operator: User) -> None:
     for n in range(60):
         User.objects.create(username=f"user-{n:02}")
     client = person("viewer")
@@ -117,7 +117,7 @@ def test_a_list_in_the_order_of_names(db: None, operator: User) -> None:
 
 
 @pytest.mark.parametrize("position", ["", "x", "{}", "[]", '["a","b"]', "[1e999]", '["\\u0000"]'])
-def test_what_is_no_position(position: str, db: None) -> None:
+def test_what_is_no_position(position: str) -> None:
     """As Django does with what it cannot read, it goes to the beginning."""
     answer = person("viewer").get(TRAIL, {"after": position})
 
@@ -125,7 +125,7 @@ def test_what_is_no_position(position: str, db: None) -> None:
     assert answer["Location"] == f"{TRAIL}?e=1"
 
 
-def test_an_unknown_position_is_a_place(db: None, operator: User) -> None:
+def test_an_unknown_position_is_a_place(operator: User) -> None:
     make_key(operator, "first")
     client = person("viewer")
 
@@ -143,12 +143,12 @@ def test_an_unknown_position_is_a_place(db: None, operator: User) -> None:
         (TRAIL, "details__contains"),
     ],
 )
-def test_no_other_column_answers(path: str, lookup: str, db: None) -> None:
+def test_no_other_column_answers(path: str, lookup: str) -> None:
     """Any column could else be read out by trying, and searched without an index."""
     assert person("viewer").get(path, {lookup: "a"}).status_code == 400
 
 
-def test_nothing_is_there(db: None) -> None:
+def test_nothing_is_there() -> None:
     answer = person("viewer").get(KEYS)
 
     assert "No API keys" in answer.content.decode()
@@ -156,7 +156,7 @@ def test_nothing_is_there(db: None) -> None:
     assert not AccessToken.objects.exists()
 
 
-def test_the_trail_is_newest_first(db: None) -> None:
+def test_the_trail_is_newest_first() -> None:
     client = person("viewer")
     for n in range(3):
         record(ACTOR, "test.done", f"resource-{n}")
@@ -166,7 +166,7 @@ def test_the_trail_is_newest_first(db: None) -> None:
     assert rows == ["resource-2", "resource-1", "resource-0"]
 
 
-def test_the_trail_by_action_and_resource(db: None) -> None:
+def test_the_trail_by_action_and_resource() -> None:
     client = person("viewer")
     record(ACTOR, "test.one", "a")
     record(ACTOR, "test.two", "a")

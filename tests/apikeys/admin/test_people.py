@@ -28,7 +28,7 @@ def ids(*names: str) -> list[int]:
     return list(Group.objects.filter(name__in=names).values_list("pk", flat=True))
 
 
-def test_add_a_user_and_let_them_in(db: None) -> None:
+def test_add_a_user_and_let_them_in() -> None:
     administrator = person("administrator")
     given = {"username": "new", "usable_password": "true"}
     given |= {"password1": PASSWORD, "password2": PASSWORD}
@@ -49,7 +49,7 @@ def test_add_a_user_and_let_them_in(db: None) -> None:
     assert events[1].details["changes"] == [{"changed": {"fields": ["Staff status", "Groups"]}}]
 
 
-def test_nobody_gives_a_group_that_may_do_more(db: None, operator: User) -> None:
+def test_nobody_gives_a_group_that_may_do_more(operator: User) -> None:
     more = Group.objects.create(name="more")
     more.permissions.add(Permission.objects.get(codename="delete_group"))
     administrator = person("administrator")
@@ -63,7 +63,7 @@ def test_nobody_gives_a_group_that_may_do_more(db: None, operator: User) -> None
     assert groups_of(operator) == {"administrator"}
 
 
-def test_only_superusers_make_superusers(db: None, operator: User) -> None:
+def test_only_superusers_make_superusers(operator: User) -> None:
     change(person("administrator"), operator, is_superuser="on")
     assert not operator.is_superuser
 
@@ -72,7 +72,7 @@ def test_only_superusers_make_superusers(db: None, operator: User) -> None:
 
 
 @pytest.mark.parametrize("page", ["change", "password"])
-def test_who_may_do_more_is_not_touched(page: str, db: None, operator: User) -> None:
+def test_who_may_do_more_is_not_touched(page: str, operator: User) -> None:
     operator.is_superuser = True
     operator.set_password(PASSWORD)
     operator.save()
@@ -88,7 +88,7 @@ def test_who_may_do_more_is_not_touched(page: str, db: None, operator: User) -> 
     assert operator.check_password(PASSWORD)
 
 
-def test_set_a_password(db: None, operator: User) -> None:
+def test_set_a_password(operator: User) -> None:
     administrator = person("administrator")
     page = administrator.get(f"{USERS}{operator.pk}/change/")
     assert "Set the password" in text_of(page)
@@ -102,7 +102,7 @@ def test_set_a_password(db: None, operator: User) -> None:
     assert AuditEvent.objects.get(action="user.change").resource_id == str(operator.pk)
 
 
-def test_viewers_see_no_hash(db: None, operator: User) -> None:
+def test_viewers_see_no_hash(operator: User) -> None:
     operator.set_password(PASSWORD)
     operator.save()
 
@@ -114,7 +114,7 @@ def test_viewers_see_no_hash(db: None, operator: User) -> None:
         assert "pbkdf2" not in page
 
 
-def test_an_inactive_user(db: None, operator: User) -> None:
+def test_an_inactive_user(operator: User) -> None:
     """Their tokens end with them; nothing of theirs is deleted."""
     token = make_token(operator)
     given = {"username": "operator"}
@@ -126,7 +126,7 @@ def test_an_inactive_user(db: None, operator: User) -> None:
     token.refresh_from_db()
 
 
-def test_search(db: None, operator: User) -> None:
+def test_search(operator: User) -> None:
     client = person("viewer")
 
     def found(term: str) -> list[str]:
@@ -137,7 +137,7 @@ def test_search(db: None, operator: User) -> None:
     assert found("perator") == []
 
 
-def test_change_a_group(db: None) -> None:
+def test_change_a_group() -> None:
     root = person(username="root", is_superuser=True)
     viewer = Group.objects.get(name="viewer")
 
@@ -149,7 +149,7 @@ def test_change_a_group(db: None) -> None:
     assert events[0].actor_name == "root"
 
 
-def test_make_and_delete_a_group(db: None) -> None:
+def test_make_and_delete_a_group() -> None:
     root = person(username="root", is_superuser=True)
     root.post(f"{GROUPS}add/", {"name": "auditors", "permissions": []})
     group = Group.objects.get(name="auditors")

@@ -45,7 +45,7 @@ PAGES = [
 
 
 @pytest.fixture
-def ids(db: None, key: ApiKey, token: AccessToken, operator: User) -> dict[str, Any]:
+def ids(key: ApiKey, token: AccessToken, operator: User) -> dict[str, Any]:
     return {
         "key": key.pk,
         "token": token.pk,
@@ -56,7 +56,7 @@ def ids(db: None, key: ApiKey, token: AccessToken, operator: User) -> dict[str, 
 
 
 @pytest.mark.parametrize(("path", "statuses"), PAGES)
-def test_get(path: str, statuses: tuple[int, ...], db: None, ids: dict[str, Any]) -> None:
+def test_get(path: str, statuses: tuple[int, ...], ids: dict[str, Any]) -> None:
     got = []
     for group in MEMBERS:
         answer = person(*filter(None, [group])).get(path.format(**ids))
@@ -84,7 +84,6 @@ def test_post(
     path: str,
     body: dict[str, str],
     statuses: tuple[int, ...],
-    db: None,
     ids: dict[str, Any],
 ) -> None:
     got = []
@@ -107,13 +106,13 @@ def test_who_is_not_logged_in(path: str, anonymous: Client, ids: dict[str, Any])
     assert answer["Location"].startswith("/admin/login/?next=")
 
 
-def test_who_is_not_of_the_staff(db: None, ids: dict[str, Any]) -> None:
+def test_who_is_not_of_the_staff(ids: dict[str, Any]) -> None:
     answer = person("administrator", is_staff=False).get(KEYS)
 
     assert answer.status_code == 302
 
 
-def test_superusers_may_change_groups(db: None, ids: dict[str, Any]) -> None:
+def test_superusers_may_change_groups(ids: dict[str, Any]) -> None:
     client = person(username="root", is_superuser=True)
 
     assert client.get(f"{GROUPS}add/").status_code == 200

@@ -46,7 +46,7 @@ FROM generate_series(1, {rows}) n;
 
 
 @pytest.fixture
-def client(db: None) -> Client:
+def client() -> Client:
     owner = User.objects.create(username="owner")
     with connection.cursor() as cursor:
         cursor.execute(_FILL.format(rows=ROWS, owner=owner.pk))
