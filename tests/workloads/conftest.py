@@ -6,7 +6,9 @@ from typing import Any, Protocol
 
 import pytest
 
-from tests.conftest import LONG_AGO
+from apikeys.tokens import TokenKind
+from tests.conftest import LONG_AGO, ClientWith
+from tests.workloads.agent import Agent
 from workloads.models import Cluster, Workload
 
 CONTAINER = {
@@ -55,3 +57,9 @@ def workload(cluster: Cluster) -> NewWorkload:
         return Workload.objects.create(**{**usual, **fields})
 
     return make
+
+
+@pytest.fixture
+def agent(client_with: ClientWith, cluster: Cluster) -> Agent:
+    client = client_with("cluster:write", kind=TokenKind.SERVICE, bound_cluster_id=cluster.pk)
+    return Agent(client, cluster.pk)
