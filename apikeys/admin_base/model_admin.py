@@ -111,7 +111,7 @@ class ReadOnlyAdmin(KeysetAdmin):
             raise PermissionDenied
         obj = self.get_object(request, unquote(object_id))
         if obj is None:
-            return self._get_obj_does_not_exist_redirect(request, self.opts, object_id)  # type: ignore[attr-defined, no-any-return]
+            return self._get_obj_does_not_exist_redirect(request, self.opts, object_id)  # type: ignore[attr-defined, no-any-return]  # Django's stubs lack it
         given = request.POST if request.method == "POST" else None
         form = tool.form(given, initial={**request.GET.dict(), **tool.initial(obj)})
         if not tool.offered(obj):

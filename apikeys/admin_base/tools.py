@@ -42,7 +42,7 @@ def object_tool(**description: Any) -> Callable[[F], F]:
     """
 
     def decorate(method: F) -> F:
-        method.tool = ObjectTool(**description)  # type: ignore[attr-defined]
+        method.tool = ObjectTool(**description)  # type: ignore[attr-defined]  # on a function
         return method
 
     return decorate
