@@ -113,9 +113,8 @@ def _first_id(moment: dt.datetime) -> uuid.UUID:
 
 
 def _clusters() -> dict[str, Any]:
-    now = timezone.now()
-    clusters = list(Cluster.objects.order_by("id")[: _CLUSTERS + 1])
-    health = [(cluster, cluster_health(cluster, now)) for cluster in clusters[:_CLUSTERS]]
+    clusters = list(Cluster.objects.timed().order_by("id")[: _CLUSTERS + 1])
+    health = [(c, cluster_health(c, c.read_at)) for c in clusters[:_CLUSTERS]]
     counts = [(status, sum(of is status for _, of in health)) for status in _MARKS]
     worst = sorted(health, key=lambda pair: list(_MARKS).index(pair[1]))
     return {

@@ -5,17 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django.db import IntegrityError, transaction
+from django.db.models import Case, F, Q, When
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from apikeys import audit
+from workloads.collection import MAX_MESSAGE, MAX_RESOURCE, safe_text
 from workloads.errors import ClusterExists, ClusterNotFound
-from workloads.models import Cluster, Workload
+from workloads.models import MAX_COLLECTOR_VERSION, Cluster, Workload
 
 if TYPE_CHECKING:
     import uuid
     from collections.abc import Mapping
 
     from apikeys.audit import Actor
+    from workloads.collection import CollectionFailure
 
 
 def create_cluster(*, fields: Mapping[str, Any], actor: Actor) -> Cluster:
@@ -64,6 +68,32 @@ def delete_cluster(*, cluster_id: uuid.UUID, actor: Actor) -> None:
     workloads, _ = Workload.objects.filter(cluster=cluster).delete()
     cluster.delete()
     audit.record(actor, "cluster.delete", cluster_id, name=cluster.name, workloads=workloads)
+
+
+def record_collection_failure(*, cluster_id: uuid.UUID, failure: CollectionFailure) -> None:
+    """Keep why the cluster cannot be collected: one UPDATE, which no report waits for.
+
+    The next report that is applied ends the failure. Text is cut, and credentials are blanked out.
+
+    Raises:
+        ClusterNotFound: there is none.
+    """
+    goes_on = Q(collection_error_at__gt=F("last_received_at")) | Q(
+        last_received_at=None, collection_error_at__isnull=False
+    )
+    values: dict[str, Any] = {
+        "collection_error_at": Now(),
+        "collection_failing_since": Case(
+            When(goes_on, then="collection_failing_since"), default=Now()
+        ),
+        "collection_error_reason": failure.reason.value,
+        "collection_error_resource": safe_text(failure.resource, MAX_RESOURCE),
+        "collection_error_message": safe_text(failure.message, MAX_MESSAGE),
+    }
+    if failure.collector_version:
+        values["collector_version"] = safe_text(failure.collector_version, MAX_COLLECTOR_VERSION)
+    if not Cluster.objects.filter(pk=cluster_id).update(**values):
+        raise ClusterNotFound
 
 
 def _locked(cluster_id: uuid.UUID) -> Cluster:

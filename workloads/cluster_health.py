@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import datetime as dt
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from django.db.models import DateTimeField, DurationField, ExpressionWrapper, F, Q, Value
+from django.db.models import Q
+
+from workloads.collection import MISSED_REPORTS, heard_within_patience
 
 if TYPE_CHECKING:
-    from workloads.models import Cluster
+    from django.db.models import Expression
 
-#: A reporter that has missed so many reports in a row is gone.
-MISSED_REPORTS: Final = 3
+    from workloads.models import Cluster
 
 
 class ClusterHealth(StrEnum):
@@ -30,7 +31,7 @@ HEALTH_STATUSES = [(status.value, status.value) for status in ClusterHealth]
 
 
 def cluster_health(cluster: Cluster, now: dt.datetime) -> ClusterHealth:
-    """Judge a cluster at `now` (aware), by our clock; a cluster is as well as its worst workload.
+    """Judge a cluster, which is as well as its worst workload, at `now` of the database's clock.
 
     The workloads of one that is unreachable keep their last status.
     """
@@ -44,11 +45,9 @@ def cluster_health(cluster: Cluster, now: dt.datetime) -> ClusterHealth:
     return ClusterHealth.DEGRADED if cluster.workloads_degraded else ClusterHealth.HEALTHY
 
 
-def is_in_health(health: ClusterHealth, now: dt.datetime) -> Q:
+def is_in_health(health: ClusterHealth, now: Expression) -> Q:
     """Return the condition for the clusters that ``cluster_health`` judges so."""
-    patience = F("report_interval_seconds") * Value(dt.timedelta(seconds=MISSED_REPORTS))
-    since = Value(now) - ExpressionWrapper(patience, DurationField())
-    heard = Q(last_received_at__gte=ExpressionWrapper(since, DateTimeField()))
+    heard = heard_within_patience("last_received_at", now)
     return {
         ClusterHealth.PENDING: Q(last_received_at=None),
         ClusterHealth.UNREACHABLE: Q(last_received_at__isnull=False) & ~heard,

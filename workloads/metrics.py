@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter as Tally
 from typing import TYPE_CHECKING, Final
 
-from django.utils import timezone
 from prometheus_client import Counter
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
@@ -47,8 +46,9 @@ class ClusterCollector(Collector):
             "Workloads by their health in the last report.",
             labels=["cluster", "health"],
         )
-        now, health = timezone.now(), Tally(dict.fromkeys(ClusterHealth, 0))
-        for cluster in Cluster.objects.order_by("name")[:MAX_CLUSTERS]:
+        health = Tally(dict.fromkeys(ClusterHealth, 0))
+        for cluster in Cluster.objects.timed().order_by("name")[:MAX_CLUSTERS]:
+            now = cluster.read_at
             health[cluster_health(cluster, now)] += 1
             interval.add_metric([cluster.name], cluster.report_interval_seconds)
             if cluster.last_received_at is not None:

@@ -4,15 +4,18 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import models
 from django.db.models import F, Q
+from django.db.models.functions import Now
 from django.db.models.lookups import Exact
 from django.utils import timezone
 from uuid_utils.compat import uuid7
 
+from workloads.collection import FAILURE_REASONS, MAX_MESSAGE, MAX_RESOURCE
 from workloads.fields import JsonType, VerbatimJSONField
 from workloads.kubernetes.facts import WorkloadKind
 from workloads.kubernetes.health import HealthStatus
 
 if TYPE_CHECKING:
+    import datetime as dt
     import uuid
 
     from apikeys.grants import Binding
@@ -20,6 +23,9 @@ if TYPE_CHECKING:
 #: How long a cluster is expected to be silent between two reports, unless it says otherwise.
 DEFAULT_REPORT_INTERVAL = 60
 MAX_REPORT_INTERVAL = 24 * 60 * 60
+MAX_COLLECTOR_VERSION = 64
+# Also the database's default: processes of the version before register clusters during an upgrade.
+_EMPTY: Any = {"default": "", "db_default": ""}
 #: Kubernetes' own limits: a namespace is a DNS label, a name a DNS subdomain (RFC 1123).
 MAX_NAMESPACE = 63
 MAX_NAME = 253
@@ -36,6 +42,10 @@ class ClusterQuerySet(models.QuerySet["Cluster"]):
         if binding.component_ids is not None or binding.environment_ids is not None:
             return self.none()
         return self.all() if binding.cluster_id is None else self.filter(pk=binding.cluster_id)
+
+    def timed(self) -> ClusterQuerySet:
+        """Return each with ``read_at``, the database's time, from which ages are reckoned."""
+        return self.annotate(read_at=Now())  # type: ignore[no-redef]  # its type is declared below
 
     def as_seen(self, cluster: Cluster) -> ClusterQuerySet:
         """Return the cluster if nobody changed it since it was read."""
@@ -69,12 +79,25 @@ class Cluster(models.Model):
     workloads_healthy = models.IntegerField(default=0)
     workloads_degraded = models.IntegerField(default=0)
     workloads_error = models.IntegerField(default=0)
+    # Why the collector could not report, when it last said so. It fails while that is newer than
+    # `last_received_at`; otherwise `collection_failing_since` is of an earlier failure.
+    collection_error_at = models.DateTimeField(null=True)
+    collection_failing_since = models.DateTimeField(null=True)
+    collection_error_reason = models.CharField(
+        max_length=32, blank=True, choices=FAILURE_REASONS, **_EMPTY
+    )
+    collection_error_resource = models.CharField(max_length=MAX_RESOURCE, blank=True, **_EMPTY)
+    collection_error_message = models.CharField(max_length=MAX_MESSAGE, blank=True, **_EMPTY)
+    # What the collector calls itself, with its version.
+    collector_version = models.CharField(max_length=MAX_COLLECTOR_VERSION, blank=True, **_EMPTY)
     # Counts the changes: a writer that has seen an older one has lost the race.
     revision = models.PositiveIntegerField(default=0)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     updated_at = models.DateTimeField(default=timezone.now)
 
     objects = ClusterQuerySet.as_manager()
+    #: Of those that are read by ``timed()``.
+    read_at: dt.datetime
 
     class Meta:
         constraints = [
@@ -93,6 +116,18 @@ class Cluster(models.Model):
             models.CheckConstraint(
                 name="cluster_snapshot_not_after_report",
                 condition=Q(last_snapshot_at=None) | Q(last_snapshot_at__lte=F("last_report_at")),
+            ),
+            models.CheckConstraint(
+                name="cluster_failure_whole_or_absent",
+                condition=Q(
+                    collection_error_at=None,
+                    collection_failing_since=None,
+                    collection_error_reason="",
+                )
+                | Q(
+                    collection_failing_since__lte=F("collection_error_at"),
+                    collection_error_reason__in=[reason for reason, _ in FAILURE_REASONS],
+                ),
             ),
             models.CheckConstraint(
                 name="cluster_counts_not_negative",

@@ -11,7 +11,7 @@ from drf_spectacular.utils import extend_schema as operation
 from rest_framework.exceptions import UnsupportedMediaType
 
 from apikeys.bodies import BodyIncomplete, BodyTooLarge
-from apikeys.described import Named, answered, asked, list_of, object_of, refusals, wrapped
+from apikeys.described import EMPTY, Named, answered, asked, list_of, object_of, refusals, wrapped
 from workloads import samples
 from workloads.errors import ClusterNotFound
 from workloads.kubernetes.facts import WorkloadKind
@@ -25,7 +25,7 @@ from workloads.report_errors import (
     StaleReport,
 )
 from workloads.schema import CLUSTER_ID
-from workloads.serializers import WorkloadSerializer
+from workloads.serializers import FailureSerializer, WorkloadSerializer
 from workloads.summaries import FIGURES, GROUP, MEASURED
 from workloads.wire import Delta, Item, PlaceForm, Snapshot
 
@@ -151,4 +151,11 @@ snapshot_schema = operation(
 )
 delta_schema = operation(
     **_report("amend_workloads", _described(Delta, upserts=Item, deletes=PlaceForm), samples.DELTA)
+)
+failure_schema = operation(
+    operation_id="report_collection_failure",
+    parameters=[CLUSTER_ID],
+    request=FailureSerializer,
+    responses={204: EMPTY, **refusals(ClusterNotFound)},
+    examples=[asked(samples.FAILURE)],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import uuid
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
@@ -15,19 +16,22 @@ from apikeys.audit import Actor
 from apikeys.parameters import refuse_unknown
 from apikeys.scopes import Scope
 from filterlang.backend import PARAMETER
-from workloads import metrics
+from workloads import actions, metrics
 from workloads.bodies import read_body
+from workloads.collection import CollectionFailure, FailureReason
 from workloads.errors import ClusterNotFound
 from workloads.incoming import read_report
 from workloads.models import Cluster
 from workloads.report_errors import WorkloadNotFound, shown
 from workloads.report_schema import (
     delta_schema,
+    failure_schema,
     snapshot_schema,
     summary_schema,
     workload_schema,
 )
 from workloads.reports import apply_report
+from workloads.serializers import FailureSerializer
 from workloads.summaries import summarize
 from workloads.views import WorkloadViewSet
 
@@ -46,6 +50,7 @@ class ReportedWorkloadViewSet(WorkloadViewSet):
         "summary": Scope.CLUSTER_READ,
         "replace": Scope.CLUSTER_WRITE,
         "amend": Scope.CLUSTER_WRITE,
+        "report_failure": Scope.CLUSTER_WRITE,
     }
 
     @summary_schema
@@ -63,6 +68,16 @@ class ReportedWorkloadViewSet(WorkloadViewSet):
     def amend(self, request: Request, **_path: str) -> Response:
         """Take a delta: the workloads that have changed, and those that are gone."""
         return self._report(request, complete=False)
+
+    @failure_schema
+    def report_failure(self, _request: Request, **_path: str) -> Response:
+        """Take a collector's word for it that it cannot read its cluster, and why."""
+        self.get_queryset()  # 404 before a body is read
+        said = self.read_options(FailureSerializer)
+        failure = CollectionFailure(**{**said, "reason": FailureReason(said["reason"])})
+        cluster_id = uuid.UUID(self.kwargs["cluster_id"])
+        actions.record_collection_failure(cluster_id=cluster_id, failure=failure)
+        return Response(status=HTTPStatus.NO_CONTENT)
 
     def _report(self, request: Request, *, complete: bool) -> Response:
         self.get_queryset()  # 404 before a body is read

@@ -12,6 +12,17 @@ CLUSTER: Final[dict[str, Any]] = {
     "last_report_at": "2026-11-21T09:00:05.000000Z",
     "last_received_at": "2026-11-21T09:00:05.214907Z",
     "last_snapshot_at": "2026-11-21T09:00:00.000000Z",
+    "collection": {
+        "status": "FAILING",
+        "last_success_at": "2026-11-21T09:00:05.214907Z",
+        "lag_seconds": 61,
+        "failing_since": "2026-11-21T09:00:35.100231Z",
+        "last_error_at": "2026-11-21T09:01:05.317710Z",
+        "last_error_reason": "FORBIDDEN",
+        "last_error_resource": "pods",
+        "last_error_message": '403: pods is forbidden: User "collector" cannot list resource',
+        "collector_version": "sync_workloads",
+    },
     "created_at": "2025-01-01T00:00:00.000000Z",
     "updated_at": "2025-01-01T00:00:00.000000Z",
 }
@@ -58,6 +69,11 @@ DELTA: Final = {
     "reported_at": "2026-11-21T09:00:05Z",
     "upserts": [_ITEM],
     "deletes": [{"namespace": "shop", "name": "cart", "kind": "Deployment"}],
+}
+FAILURE: Final = {
+    "reason": CLUSTER["collection"]["last_error_reason"],
+    "resource": "pods",
+    "message": CLUSTER["collection"]["last_error_message"],
 }
 APPLIED: Final = {
     "report": {

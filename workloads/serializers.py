@@ -2,19 +2,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from django.utils import timezone
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from apikeys.fields import StrictSerializer, TextField, TimestampField, WholeField
+from apikeys.fields import StrictSerializer, TextField, TimestampField, WholeField, WordField
 from workloads.cluster_health import HEALTH_STATUSES as CLUSTER_HEALTH_STATUSES
 from workloads.cluster_health import cluster_health
+from workloads.collection import (
+    COLLECTION_STATUSES,
+    FAILURE_REASONS,
+    MAX_MESSAGE,
+    MAX_RESOURCE,
+    collection_status,
+    is_failing,
+    lag,
+)
 from workloads.models import (
     DEFAULT_REPORT_INTERVAL,
     HEALTH_STATUSES,
     KINDS,
+    MAX_COLLECTOR_VERSION,
     MAX_REPORT_INTERVAL,
 )
+from workloads.report_errors import shown
 
 if TYPE_CHECKING:
     from workloads.models import Cluster
@@ -74,6 +84,64 @@ class WorkloadCountsSerializer(serializers.Serializer[Any]):
     unspecified = serializers.IntegerField()
 
 
+class CollectionSerializer(serializers.Serializer[Any]):
+    """Whether a cluster's reports come, and why not. Times are of the database's clock."""
+
+    status = serializers.SerializerMethodField(
+        help_text="PENDING before anything was heard; SILENT when neither a report nor a failure "
+        "came for three intervals; FAILING when a failure was the last that was heard; else OK."
+    )
+    last_success_at = TimestampField(
+        source="last_received_at",
+        allow_null=True,
+        help_text="When the last report was applied.",
+    )
+    lag_seconds = serializers.SerializerMethodField(
+        help_text="How long ago the reporter looked at what is shown."
+    )
+    failing_since = serializers.SerializerMethodField(
+        help_text="Null unless the last that was heard is a failure."
+    )
+    last_error_at = TimestampField(
+        source="collection_error_at",
+        allow_null=True,
+        help_text="When the last failure was heard of, also one that has ended.",
+    )
+    last_error_reason = serializers.CharField(source="collection_error_reason")
+    last_error_resource = serializers.CharField(
+        source="collection_error_resource", help_text="What could not be read."
+    )
+    last_error_message = serializers.CharField(source="collection_error_message")
+    collector_version = serializers.CharField()
+
+    @extend_schema_field(serializers.ChoiceField(COLLECTION_STATUSES))
+    def get_status(self, cluster: Cluster) -> str:
+        """Judge the collection as it was when the row was read."""
+        return collection_status(cluster, cluster.read_at).value
+
+    @extend_schema_field(serializers.IntegerField(allow_null=True))
+    def get_lag_seconds(self, cluster: Cluster) -> int | None:
+        """Return whole seconds."""
+        behind = lag(cluster, cluster.read_at)
+        return None if behind is None else int(behind.total_seconds())
+
+    @extend_schema_field(TimestampField(allow_null=True))
+    def get_failing_since(self, cluster: Cluster) -> str | None:
+        """Return since when nothing but failures was heard."""
+        if not is_failing(cluster) or cluster.collection_failing_since is None:
+            return None
+        return shown(cluster.collection_failing_since)
+
+
+class FailureSerializer(StrictSerializer):
+    """What keeps a collector from reporting."""
+
+    reason = WordField([reason for reason, _ in FAILURE_REASONS])
+    resource = TextField(max_length=MAX_RESOURCE, allow_blank=True, default="")
+    message = TextField(max_length=10 * MAX_MESSAGE, allow_blank=True, default="")
+    collector_version = TextField(max_length=MAX_COLLECTOR_VERSION, allow_blank=True, default="")
+
+
 class ClusterSerializer(StrictSerializer):
     """A cluster whose workloads are reported. Times are null before the first report."""
 
@@ -97,16 +165,17 @@ class ClusterSerializer(StrictSerializer):
         read_only=True, allow_null=True, help_text="By the reporter's clock."
     )
     last_received_at = TimestampField(
-        read_only=True, allow_null=True, help_text="When that came, by the service's clock."
+        read_only=True, allow_null=True, help_text="When that came, by the database's clock."
     )
     last_snapshot_at = TimestampField(read_only=True, allow_null=True)
+    collection = CollectionSerializer(source="*", read_only=True)
     created_at = TimestampField(read_only=True)
     updated_at = TimestampField(read_only=True)
 
     @extend_schema_field(serializers.ChoiceField(CLUSTER_HEALTH_STATUSES))
     def get_health_status(self, cluster: Cluster) -> str:
-        """Judge the cluster as it is now."""
-        return cluster_health(cluster, timezone.now()).value
+        """Judge the cluster as it was when the row was read."""
+        return cluster_health(cluster, cluster.read_at).value
 
     @extend_schema_field(WorkloadCountsSerializer())
     def get_workload_counts(self, cluster: Cluster) -> dict[str, int]:

@@ -19,6 +19,11 @@ urlpatterns = [
         name="workload-summary",
     ),
     re_path(
+        r"^clusters/(?P<cluster_id>[^/]+)/workloads:report-failure/?$",
+        ReportedWorkloadViewSet.as_view({"post": "report_failure"}),
+        name="workload-report-failure",
+    ),
+    re_path(
         r"^clusters/(?P<cluster_id>[^/]+)/workloads/(?P<id>[^/]+)/?$",
         ReportedWorkloadViewSet.as_view({"get": "retrieve"}),
         name="workload",

@@ -50,14 +50,14 @@ class ClusterViewSet(ResourceViewSet[Cluster]):
 
     def get_queryset(self) -> ClusterQuerySet:
         """Return what the caller sees."""
-        return Cluster.objects.inside(caller_of(self.request).binding)
+        return Cluster.objects.inside(caller_of(self.request).binding).timed()
 
     def create(self, request: Request) -> Response:
         """Register a cluster."""
         if caller_of(request).binding != EVERYWHERE:
             raise BindingInsufficient
         cluster = actions.create_cluster(fields=self.read_new(), actor=Actor.of(request))
-        return self.answer(cluster, status=201)
+        return self.answer(self.get_queryset().get(pk=cluster.pk), status=201)
 
     def partial_update(self, request: Request, **_path: str) -> Response:
         """Change a cluster."""

@@ -6,6 +6,7 @@ import datetime as dt
 from typing import Any
 
 import pytest
+from django.db.models import Value
 from django.utils import timezone
 
 from tests.conftest import ClientWith
@@ -46,7 +47,9 @@ def test_the_condition_finds_what_is_judged_so(
     times = dict.fromkeys(("last_report_at", "last_received_at"), received)
     Cluster.objects.create(name="c", report_interval_seconds=60, **times, **counts)
 
-    found = [h for h in ClusterHealth if Cluster.objects.filter(is_in_health(h, NOW)).exists()]
+    found = [
+        h for h in ClusterHealth if Cluster.objects.filter(is_in_health(h, Value(NOW))).exists()
+    ]
     assert found == [expected]
 
 

@@ -2,6 +2,7 @@
 
 import uuid
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 from django.db import connection
@@ -45,6 +46,7 @@ def shown(cluster: Cluster) -> dict[str, Any]:
         "last_report_at": time("last_report_at"),
         "last_received_at": time("last_received_at"),
         "last_snapshot_at": time("last_snapshot_at"),
+        "collection": ANY,
         "created_at": time("created_at"),
         "updated_at": time("updated_at"),
     }

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from django.contrib import admin, messages
 from django.http import HttpResponseRedirect
 from django.urls import reverse
-from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.timesince import timesince
 from rest_framework.exceptions import APIException
@@ -27,6 +26,8 @@ if TYPE_CHECKING:
 
     from django.db.models import QuerySet
     from django.http import HttpRequest, HttpResponse
+
+    from workloads.models import ClusterQuerySet
 
 #: Namespaces on the page of a cluster: those with the most trouble.
 NAMESPACES: Final = 20
@@ -51,6 +52,11 @@ class ClusterAdmin(EditableAdmin):
         "id", "uid", "created_at", "updated_at",
     )  # fmt: skip
     readonly_fields = fields[2:]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Cluster]:
+        """Return the clusters with the database's time."""
+        clusters: ClusterQuerySet = super().get_queryset(request)  # type: ignore[assignment]
+        return clusters.timed()
 
     def get_search_results(
         self, _request: HttpRequest, queryset: QuerySet[Cluster], search_term: str
@@ -97,8 +103,8 @@ class ClusterAdmin(EditableAdmin):
 
     @admin.display(description="health")
     def health(self, cluster: Cluster) -> str:
-        """Judge the cluster as it is now."""
-        return mark(cluster_health(cluster, timezone.now()))
+        """Judge the cluster as it was when the row was read."""
+        return mark(cluster_health(cluster, cluster.read_at))
 
     @admin.display(description="workloads")
     def workloads(self, cluster: Cluster) -> str:
@@ -113,7 +119,7 @@ class ClusterAdmin(EditableAdmin):
         return format_html(
             '<time datetime="{}">{} ago</time>',
             cluster.last_received_at.isoformat(),
-            timesince(cluster.last_received_at, depth=1),
+            timesince(cluster.last_received_at, cluster.read_at, depth=1),
         )
 
     def render_change_form(

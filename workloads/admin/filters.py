@@ -4,7 +4,7 @@ import uuid
 from typing import TYPE_CHECKING, Any, Final
 
 from django.contrib.admin import SimpleListFilter
-from django.utils import timezone
+from django.db.models.functions import Now
 
 from workloads.admin.figures import word
 from workloads.cluster_health import ClusterHealth, is_in_health
@@ -40,7 +40,7 @@ class ClusterHealthFilter(SimpleListFilter):
         """Return the clusters of this health."""
         for health in ClusterHealth:
             if self.value() == health:
-                return queryset.filter(is_in_health(health, timezone.now()))
+                return queryset.filter(is_in_health(health, Now()))
         return queryset
 
 

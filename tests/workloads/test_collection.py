@@ -1,0 +1,201 @@
+"""Whether a cluster's reports come, and why not: the API, and what a collector tells of itself."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from apikeys.models import AuditEvent
+from tests.conftest import ApiClient, ClientWith, error_reason
+from tests.workloads.agent import Agent
+from tests.workloads.records import apply, record, report
+from workloads import actions
+from workloads.collection import MAX_MESSAGE, CollectionFailure, FailureReason, safe_text
+from workloads.errors import ClusterNotFound
+from workloads.models import Cluster
+
+
+def fail(cluster: Cluster, reason: str = "FORBIDDEN", **fields: str) -> None:
+    failure = CollectionFailure(
+        reason=FailureReason(reason), **{"message": "403: no", "resource": "pods", **fields}
+    )
+    actions.record_collection_failure(cluster_id=cluster.pk, failure=failure)
+
+
+def age(cluster: Cluster, **seconds: float) -> None:
+    """Let these moments of the cluster be so long ago."""
+    now = timezone.now()
+    moments = {name: now - dt.timedelta(seconds=ago) for name, ago in seconds.items()}
+    Cluster.objects.filter(pk=cluster.pk).update(**moments)
+
+
+@pytest.fixture
+def reader(client_with: ClientWith) -> ApiClient:
+    return client_with("cluster:read")
+
+
+def collection(reader: ApiClient, cluster: Cluster) -> dict[str, Any]:
+    one = reader.get(f"/api/v1/clusters/{cluster.pk}").json()["cluster"]["collection"]
+    (listed,) = reader.get("/api/v1/clusters").json()["clusters"]
+    same = set(one) - {"lag_seconds"}
+    assert {name: listed["collection"][name] for name in same} == {name: one[name] for name in same}
+    return dict(one)
+
+
+def test_before_anything_was_heard(reader: ApiClient, cluster: Cluster) -> None:
+    assert collection(reader, cluster) == {
+        "status": "PENDING", "last_success_at": None, "lag_seconds": None, "failing_since": None,
+        "last_error_at": None, "last_error_reason": "", "last_error_resource": "",
+        "last_error_message": "", "collector_version": "",
+    }  # fmt: skip
+
+
+def test_a_cluster_that_reports(reader: ApiClient, cluster: Cluster) -> None:
+    apply(cluster, report(0, record(), reported_at=timezone.now() - dt.timedelta(seconds=30)))
+
+    shown = collection(reader, cluster)
+
+    assert shown["status"] == "OK"
+    assert shown["last_success_at"] is not None
+    # Reading the cluster took the reporter as long as that.
+    assert 30 <= shown["lag_seconds"] < 120
+
+
+def test_a_collector_that_cannot_read_its_cluster(reader: ApiClient, cluster: Cluster) -> None:
+    apply(cluster, report(0, record()))
+    fail(cluster)
+    first = collection(reader, cluster)
+    fail(cluster, "UNAUTHENTICATED", resource="deployments", message="401: Unauthorized")
+    shown = collection(reader, cluster)
+
+    assert shown["status"] == "FAILING"
+    assert shown["failing_since"] == first["failing_since"] == first["last_error_at"]
+    assert shown["last_error_at"] > first["last_error_at"]
+    told = [shown[f"last_error_{name}"] for name in ("reason", "resource", "message")]
+    assert told == ["UNAUTHENTICATED", "deployments", "401: Unauthorized"]
+    assert shown["last_success_at"] == first["last_success_at"]
+
+
+def test_a_collector_that_never_could(reader: ApiClient, cluster: Cluster) -> None:
+    fail(cluster)
+    first = collection(reader, cluster)
+    fail(cluster)
+    shown = collection(reader, cluster)
+
+    assert (shown["status"], shown["last_success_at"]) == ("FAILING", None)
+    assert shown["failing_since"] == first["failing_since"]
+
+
+def test_a_report_ends_the_failure(reader: ApiClient, cluster: Cluster) -> None:
+    fail(cluster)
+    age(cluster, collection_error_at=5, collection_failing_since=50)
+    apply(cluster, report(0, record()))
+
+    shown = collection(reader, cluster)
+    assert (shown["status"], shown["failing_since"]) == ("OK", None)
+    assert shown["last_error_reason"] == "FORBIDDEN", "the last error can still be read"
+
+    age(cluster, last_received_at=4)
+    fail(cluster)
+    again = collection(reader, cluster)
+    assert again["failing_since"] == again["last_error_at"], "another failure begins anew"
+
+
+@pytest.mark.parametrize("told", ["report", "failure"])
+def test_silence_is_told_from_failure(reader: ApiClient, cluster: Cluster, told: str) -> None:
+    apply(cluster, report(0, record(), interval_seconds=10))
+    if told == "failure":
+        fail(cluster)
+        age(cluster, collection_error_at=31, collection_failing_since=31, last_received_at=60)
+    else:
+        age(cluster, last_received_at=31)
+
+    assert collection(reader, cluster)["status"] == "SILENT"
+
+
+def test_a_dead_cluster_with_a_living_collector(reader: ApiClient, cluster: Cluster) -> None:
+    apply(cluster, report(0, record(), interval_seconds=10))
+    age(cluster, last_received_at=3600)
+    fail(cluster, "UNREACHABLE")
+
+    assert collection(reader, cluster)["status"] == "FAILING"
+    answer = reader.get(f"/api/v1/clusters/{cluster.pk}").json()["cluster"]
+    assert answer["health_status"] == "UNREACHABLE", "nobody knows how its workloads are"
+
+
+# --- over HTTP ------------------------------------------------------------------------------------
+
+
+def post(agent: Agent, **body: Any) -> Any:
+    return agent.client.post(f"{agent.path}:report-failure", body, "application/json")
+
+
+def test_an_agent_tells(agent: Agent, reader: ApiClient, cluster: Cluster) -> None:
+    answer = post(
+        agent, reason="FORBIDDEN", resource="pods", message="403", collector_version="agent/1.2"
+    )
+
+    assert (answer.status_code, answer.content) == (204, b"")
+    shown = collection(reader, cluster)
+    assert (shown["status"], shown["collector_version"]) == ("FAILING", "agent/1.2")
+    assert not AuditEvent.objects.filter(action__startswith="cluster").exists()
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ({}, "REQUIRED"),
+        ({"reason": "BROKEN"}, "UNKNOWN_VALUE"),
+        ({"reason": "OTHER", "message": "x" * (10 * MAX_MESSAGE + 1)}, "MAX_LENGTH"),
+        ({"reason": "OTHER", "resource": 1}, "INVALID"),
+        ({"reason": "OTHER", "since": "yesterday"}, "UNKNOWN_FIELD"),
+    ],
+)
+def test_what_is_refused(agent: Agent, cluster: Cluster, body: Any, reason: str) -> None:
+    answer = post(agent, **body)
+
+    assert (answer.status_code, error_reason(answer)) == (400, "INVALID_FIELDS")
+    (violation,) = answer.json()["error"]["details"][1]["field_violations"]
+    assert violation["reason"] == reason
+    cluster.refresh_from_db()
+    assert cluster.collection_error_at is None
+
+
+def test_who_may(client_with: ClientWith, cluster: Cluster, anonymous: Client) -> None:
+    others = client_with("cluster:write", bound_cluster_id=Cluster.objects.create(name="o").pk)
+    for client, expected in (
+        (anonymous, 401), (client_with("cluster:read"), 403), (others, 404),
+        (client_with("cluster:write"), 204),
+    ):  # fmt: skip
+        assert post(Agent(client, cluster.pk), reason="OTHER").status_code == expected
+
+
+def test_no_such_cluster(db: None) -> None:
+    with pytest.raises(ClusterNotFound):
+        fail(Cluster(name="gone"))
+
+
+def test_a_message_is_bounded_and_holds_no_credentials(agent: Agent, cluster: Cluster) -> None:
+    token = "eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJrdWJlcm5ldGVzIn0.c2ln"
+    secrets = [token, "iss_" + "a" * 38, "hunter2", "s3cret"]
+    message = (
+        f"GET https://me:hunter2@10.0.0.1/ with Authorization: Bearer s3cret\n{token} {secrets[1]}"
+    )
+
+    post(agent, reason="OTHER", message=message + " x" * 1000)
+
+    cluster.refresh_from_db()
+    kept = cluster.collection_error_message
+    assert len(kept) == MAX_MESSAGE
+    assert "GET https://[secret]@10.0.0.1/ with Authorization: Bearer [secret] [secret]" in kept
+    assert not [secret for secret in secrets if secret in kept]
+
+
+def test_text_for_people() -> None:
+    assert safe_text("a\0b\r\n\tc", 10) == "ab c"
+    assert safe_text("x" * 10, 10) == "x" * 10
+    assert safe_text("x" * 11, 10) == "x" * 9 + "…"
