@@ -76,9 +76,9 @@ def find_caller(token: str) -> Caller:
     if row is None:
         raise refused(Authentication.UNKNOWN)
     if row["revoked_at"] or row.get("api_key__revoked_at"):  # a minted one dies with its key
-        raise refused(Authentication.REVOKED)
+        raise refused(Authentication.REVOKED, row["id"])
     if not row["created_by__is_active"]:
-        raise refused(Authentication.INACTIVE)
+        raise refused(Authentication.INACTIVE, row["id"])
     grant = _grant(row, "")
     expiries = [row["expires_at"]]
     if kind is TokenKind.API_KEY:
@@ -92,7 +92,7 @@ def find_caller(token: str) -> Caller:
     expires_at = min(filter(None, expiries), default=None)
     if expires_at is not None and expires_at <= now:
         metrics.count(Authentication.EXPIRED)
-        raise TokenExpired
+        raise TokenExpired(row["id"])
     if row["last_used_at"] is None or row["last_used_at"] <= now - LAST_USED_RESOLUTION:
         model = ApiKey if kind is TokenKind.API_KEY else AccessToken
         model.objects.touch(row["id"], now)
@@ -110,10 +110,10 @@ def find_caller(token: str) -> Caller:
     )
 
 
-def refused(why: Authentication) -> CredentialsInvalid:
-    """Count the refusal and return its error, which is the same for all of them."""
+def refused(why: Authentication, token_id: str | None = None) -> CredentialsInvalid:
+    """Count the refusal and return its error, which tells the caller the same for all of them."""
     metrics.count(why)
-    return CredentialsInvalid()
+    return CredentialsInvalid(token_id)
 
 
 def _grant(row: dict[str, Any], prefix: str) -> Grant:

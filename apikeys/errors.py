@@ -31,14 +31,22 @@ class CredentialsMissing(NotAuthenticated):
     default_detail = "Send a token: 'Authorization: Bearer <token>'."
 
 
-class CredentialsInvalid(AuthenticationFailed):
+class _TokenRefused(AuthenticationFailed):
+    """Credentials do not work; ``token_id`` is theirs if they once did, so that they count."""
+
+    def __init__(self, token_id: str | None = None) -> None:
+        super().__init__()
+        self.token_id = token_id
+
+
+class CredentialsInvalid(_TokenRefused):
     """The token is malformed, unknown or revoked; which of them is not told."""
 
     default_code = "CREDENTIALS_INVALID"
     default_detail = "The token is not valid."
 
 
-class TokenExpired(AuthenticationFailed):
+class TokenExpired(_TokenRefused):
     """The token was right and has expired."""
 
     default_code = "TOKEN_EXPIRED"

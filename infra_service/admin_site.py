@@ -12,7 +12,7 @@ from django.template.response import TemplateResponse
 from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
 
-from infra_service.api.throttling import wait_before_login
+from infra_service.api.throttling import count_login
 from infra_service.overview import overview
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class ServiceAdminSite(AdminSite):
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
         """Let a person in; who tries too often is refused before the password is looked at."""
-        if request.method == "POST" and wait_before_login(request) is not None:
+        if request.method == "POST" and count_login(request):
             return self._refusal(request, 429, "Too many tries from here. Wait a minute.")
         return super().login(request, extra_context)
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import ipaddress
+
 import environ
 from environ.fileaware_mapping import FileAwareMapping
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 class MountedSecrets(FileAwareMapping):  # type: ignore[misc,unused-ignore]
@@ -36,3 +40,11 @@ class Environment(environ.Env):  # type: ignore[misc,unused-ignore]
         """
         value: str = self.str(name, default=default)
         return [part.strip() for part in value.split(",") if part.strip()]
+
+    def networks(self, name: str, default: str) -> list[Network]:
+        """Return the networks, such as ``10.0.0.0/8``, of a comma-separated value.
+
+        Raises:
+            ValueError: one of them is none.
+        """
+        return [ipaddress.ip_network(part) for part in self.parts(name, default)]

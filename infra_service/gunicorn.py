@@ -24,6 +24,11 @@ bind = os.environ.get("BIND", f"127.0.0.1:{_port}")
 reuse_port = True
 # The most that gunicorn takes: a long filter is longer still when it is percent-encoded.
 limit_request_line = 8190
+# gunicorn would believe every process of this machine, and whoever comes by a Unix socket, that the
+# request came by TLS (infra_service.settings says whom to believe), and what its path is.
+forwarded_allow_ips = ""
+secure_scheme_headers: dict[str, str] = {}
+forwarder_headers = ""
 keepalive = 75
 timeout = 120
 graceful_timeout = 30

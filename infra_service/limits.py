@@ -15,7 +15,7 @@ import struct
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import redis
 import structlog
@@ -24,7 +24,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 log = structlog.get_logger("infra_service.limits")
 
@@ -38,8 +38,8 @@ _PATIENCE: Final = 0.25
 class Counters(Protocol):
     """Where the counts are."""
 
-    def hit(self, name: str, window: int) -> int:
-        """Count one more in this window, and return how many it has now."""
+    def hit(self, names: Sequence[str], window: int) -> list[int]:
+        """Count one more of each in this window, and return how many each has now."""
 
 
 class RedisCounters:
@@ -54,13 +54,14 @@ class RedisCounters:
             retry=Retry(NoBackoff(), 0),
         )
 
-    def hit(self, name: str, window: int) -> int:
-        """Count one more, in one round trip."""
-        key = f"infra-service:limit:{name}:{window}"
+    def hit(self, names: Sequence[str], window: int) -> list[int]:
+        """Count one more of each, in one round trip for all of them."""
         with self._redis.pipeline() as pipeline:
-            pipeline.set(key, 0, ex=2 * WINDOW, nx=True)
-            pipeline.incr(key)
-            return int(pipeline.execute()[1])
+            for name in names:
+                key = f"infra-service:limit:{name}:{window}"
+                pipeline.set(key, 0, ex=2 * WINDOW, nx=True)
+                pipeline.incr(key)
+            return [int(count) for count in pipeline.execute()[1::2]]
 
 
 class FileCounters:
@@ -83,8 +84,11 @@ class FileCounters:
         self._memory = mmap.mmap(descriptor, self.SIZE)
         self._thread = threading.Lock()
 
-    def hit(self, name: str, window: int) -> int:
-        """Count one more; a few microseconds."""
+    def hit(self, names: Sequence[str], window: int) -> list[int]:
+        """Count one more of each; a few microseconds each."""
+        return [self._hit(name, window) for name in names]
+
+    def _hit(self, name: str, window: int) -> int:
         digest = hashlib.blake2b(name.encode(), digest_size=8).digest()
         own = int.from_bytes(digest, "little") or 1
         start = own % self._SETS * self._WAYS * self._SLOT.size
@@ -108,6 +112,21 @@ class FileCounters:
         return 1
 
 
+class Limit(NamedTuple):
+    """What is counted together, and how many a minute there may be; 0 is no limit."""
+
+    kind: str  # whose requests they are: "token", "key", "owner", "address", "login"
+    name: str
+    most: int
+
+
+class Exceeded(NamedTuple):
+    """The limit that a request is over, and the seconds until the next window."""
+
+    limit: Limit
+    wait: float
+
+
 class Limiter:
     """Says who has had enough, and goes on without counting when the counters are away."""
 
@@ -116,26 +135,27 @@ class Limiter:
         self._counters: Counters | None = None
         self._paused_until = 0.0
 
-    def seconds_to_wait(self, name: str, limit: int) -> float | None:
-        """Count one more; return None within the limit, else the time until the next window.
-
-        ``limit`` is per minute; 0 is none.
-        """
-        if not limit or time.monotonic() < self._paused_until:
+    def hit(self, *limits: Limit) -> Exceeded | None:
+        """Count one more for each; return the first limit that is exceeded, if one is."""
+        limits = tuple(limit for limit in limits if limit.most)
+        if not limits or time.monotonic() < self._paused_until:
             return None
         now = time.time()
         window = int(now // WINDOW)
         try:
             if self._counters is None:
                 self._counters = self._connect()
-            count = self._counters.hit(name, window)
+            counts = self._counters.hit([f"{kind}:{name}" for kind, name, _ in limits], window)
         except (redis.RedisError, OSError) as error:
             if time.monotonic() < self._paused_until:  # another thread has said so
                 return None
             self._paused_until = time.monotonic() + _PAUSE
             log.warning("rate_limits_unavailable", error=repr(error), uncounted_seconds=_PAUSE)
             return None
-        return None if count <= limit else (window + 1) * WINDOW - now
+        for limit, count in zip(limits, counts, strict=True):
+            if count > limit.most:
+                return Exceeded(limit, (window + 1) * WINDOW - now)
+        return None
 
 
 def _connect() -> Counters:

@@ -8,7 +8,6 @@ counts is in its own ``metrics.py``.
 from __future__ import annotations
 
 import functools
-import ipaddress
 from typing import TYPE_CHECKING, Any, Final
 
 from django.conf import settings
@@ -23,6 +22,7 @@ from rest_framework.exceptions import PermissionDenied
 from rest_framework.views import APIView
 
 from infra_service import metric_files
+from infra_service.api.addresses import parse_address
 from states.metrics import LockCollector
 from workloads.metrics import ClusterCollector
 
@@ -139,9 +139,7 @@ def is_allowed(request: HttpRequest) -> bool:
     """Whether the request comes straight from an address of METRICS_NETWORKS."""
     if not _OF_PROXIES.isdisjoint(request.META):
         return False
-    try:
-        address = ipaddress.ip_address(request.META.get("REMOTE_ADDR", ""))
-    except ValueError:  # a Unix socket: only a proxy comes from there
+    address = parse_address(request.META["REMOTE_ADDR"])
+    if address is None:  # a Unix socket: only a proxy comes from there
         return False
-    address = getattr(address, "ipv4_mapped", None) or address
     return any(address in network for network in settings.METRICS_NETWORKS)

@@ -13,6 +13,7 @@ from django.db import connection
 from uuid_utils.compat import uuid7
 
 from infra_service import access
+from infra_service.api.addresses import settle_client
 from infra_service.api.errors import bad_request, insecure_transport
 
 if TYPE_CHECKING:
@@ -24,8 +25,9 @@ log = structlog.get_logger("infra_service.requests")
 
 _WELL_FORMED_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _ADMIN: Final = "/admin/"
-# The admin's own files and nothing else: no inline script, no style, nothing from elsewhere.
-_ADMIN_POLICY: Final = (
+_DOCS: Final = re.compile(r"/api/docs/?")
+# Our own files and nothing else: no inline script, no style, nothing from elsewhere.
+_POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "font-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; "
     "frame-ancestors 'none'"
@@ -49,9 +51,7 @@ class RequestContextMiddleware:
         given = request.headers.get("X-Request-ID", "")
         request_id = given if _WELL_FORMED_ID.fullmatch(given) else uuid7().hex
         request.request_id = request_id  # type: ignore[attr-defined]
-        if settings.BEHIND_TLS_PROXY and (hops := request.headers.get("X-Forwarded-For")):
-            # Only the last entry was written by our own proxy.
-            request.META["REMOTE_ADDR"] = hops.rpartition(",")[2].strip()
+        settle_client(request.META)
         queries = access.Queries()
         structlog.contextvars.clear_contextvars()
         structlog.contextvars.bind_contextvars(request_id=request_id)
@@ -90,8 +90,8 @@ class RequestContextMiddleware:
         return None
 
 
-class AdminPolicyMiddleware:
-    """Tells browsers to run nothing on the admin's pages but the admin's own files."""
+class PagePolicyMiddleware:
+    """Tells browsers to run nothing on the service's pages but its own files."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -99,6 +99,6 @@ class AdminPolicyMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         """Answer the request."""
         response = self.get_response(request)
-        if request.path.startswith(_ADMIN):
-            response["Content-Security-Policy"] = _ADMIN_POLICY
+        if request.path.startswith(_ADMIN) or _DOCS.fullmatch(request.path):
+            response["Content-Security-Policy"] = _POLICY
         return response

@@ -5,7 +5,6 @@ from ``var/service.env``, which ``make run`` writes; the environment wins. The r
 operators is docs/reference/settings.md, and a test holds it against this file.
 """
 
-import ipaddress
 from pathlib import Path
 
 import environ
@@ -69,7 +68,7 @@ MIDDLEWARE = [
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
-    "infra_service.middleware.AdminPolicyMiddleware",
+    "infra_service.middleware.PagePolicyMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
 
@@ -140,10 +139,12 @@ elif _database["ENGINE"] == "django.db.backends.sqlite3":
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["apikeys.authentication.TokenAuthentication"],
-    "DEFAULT_PERMISSION_CLASSES": ["apikeys.permissions.HasScope"],
+    "DEFAULT_PERMISSION_CLASSES": [
+        "infra_service.api.throttling.WithinLimits",
+        "apikeys.permissions.HasScope",
+    ],
     "DEFAULT_RENDERER_CLASSES": ["infra_service.api.rendering.JsonRenderer"],
     "DEFAULT_PARSER_CLASSES": ["infra_service.api.parsers.JsonParser"],
-    "DEFAULT_THROTTLE_CLASSES": ["infra_service.api.throttling.TokenThrottle"],
     "DEFAULT_FILTER_BACKENDS": ["filterlang.backend.FilterLanguageBackend"],
     "DEFAULT_PAGINATION_CLASS": "infra_service.api.pagination.KeysetPagination",
     # No view answers OPTIONS: what there is to say is in the OpenAPI document.
@@ -156,8 +157,11 @@ REST_FRAMEWORK = {
     "DATETIME_FORMAT": "%Y-%m-%dT%H:%M:%S.%fZ",
 }
 
-# Requests a minute of one token, and failed authentications a minute of one address; 0 is no limit.
+# Requests a minute, also those that are refused: of one token, of one key with all that was minted
+# from it, of all that one user owns. Failed authentications a minute of one address. 0 is no limit.
 RATE_LIMIT_TOKEN = env.int("RATE_LIMIT_TOKEN", default=60_000)
+RATE_LIMIT_KEY = env.int("RATE_LIMIT_KEY", default=60_000)
+RATE_LIMIT_OWNER = env.int("RATE_LIMIT_OWNER", default=120_000)
 RATE_LIMIT_FAILURES = env.int("RATE_LIMIT_FAILURES", default=600)
 # Tries a minute of one address to log in to the admin; few, because a password can be guessed.
 RATE_LIMIT_LOGINS = env.int("RATE_LIMIT_LOGINS", default=20)
@@ -194,19 +198,22 @@ SECURE_SSL_REDIRECT = env.bool("SECURE_SSL_REDIRECT", default=False)
 SECURE_REDIRECT_EXEMPT = [r"^(api|v1|healthz|readyz|metrics)(/|$)"]
 if BEHIND_TLS_PROXY:
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
-SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT
+# The addresses of all proxies on the way: only they are believed, and none of them is the client.
+# Empty: whoever connects is the one proxy.
+TRUSTED_PROXIES = env.networks("TRUSTED_PROXIES", default="")
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT or BEHIND_TLS_PROXY
 SECURE_HSTS_SECONDS = env.int("SECURE_HSTS_SECONDS", default=0)
-SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = SECURE_HSTS_SECONDS > 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = env.bool("SECURE_HSTS_INCLUDE_SUBDOMAINS", default=False)
+SECURE_HSTS_PRELOAD = env.bool("SECURE_HSTS_PRELOAD", default=False)
+# Both speak for hosts that are not ours: the operator decides, no check.
+SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
 SECURE_CONTENT_TYPE_NOSNIFF = True
 X_FRAME_OPTIONS = "DENY"
 
 # --- Metrics --------------------------------------------------------------------------------------
 
 # The addresses that may read /metrics, straight and not through a proxy. Empty is nobody.
-METRICS_NETWORKS = [
-    ipaddress.ip_network(network)
-    for network in env.parts("METRICS_NETWORKS", default="127.0.0.0/8,::1/128")
-]
+METRICS_NETWORKS = env.networks("METRICS_NETWORKS", default="127.0.0.0/8,::1/128")
 # Seconds. Most requests take milliseconds; a push of the largest document takes seconds.
 PROMETHEUS_LATENCY_BUCKETS = (
     0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, float("inf"),

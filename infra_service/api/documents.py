@@ -19,7 +19,7 @@ from drf_spectacular.renderers import (
 )
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
-from drf_spectacular.views import SpectacularSwaggerView
+from drf_spectacular.views import SpectacularSwaggerSplitView
 from rest_framework.views import APIView
 
 from apikeys.described import answered
@@ -149,12 +149,13 @@ class SchemaView(APIView):
         return HttpResponse(content, renderer.media_type)
 
 
-class SwaggerView(SpectacularSwaggerView):
-    """Swagger UI over that description, from local files."""
+class SwaggerView(SpectacularSwaggerSplitView):
+    """Swagger UI over that description, from local files; no script stands in the page."""
 
     public = True
     authentication_classes = ()
     http_method_names = ["get", "head"]
+    template_name = "docs/swagger.html"
 
     @extend_schema(
         operation_id="browse_openapi",

@@ -20,7 +20,7 @@ from rest_framework.renderers import JSONRenderer
 from rest_framework.response import Response
 
 from apikeys.bodies import BodyTooLarge
-from infra_service.api.throttling import wait_after_failure
+from infra_service.api.throttling import RateLimited, count_failure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -103,8 +103,10 @@ def exception_handler(exc: Exception, context: dict[str, Any]) -> Response | Non
     if error is None:
         return None
     request = context["request"]._request
-    if isinstance(error, exceptions.AuthenticationFailed) and (wait := wait_after_failure(request)):
-        error = exceptions.Throttled(wait)
+    if isinstance(error, exceptions.AuthenticationFailed) and (
+        exceeded := count_failure(request, getattr(error, "token_id", None))
+    ):
+        error = RateLimited(exceeded)
     violations = list(getattr(error, "field_violations", []))
     if isinstance(error, exceptions.ValidationError):
         violations += _violations(error.get_full_details(), "")

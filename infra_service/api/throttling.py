@@ -1,63 +1,94 @@
-"""Rate limits: requests per token, and failed authentications per address."""
+"""Rate limits: of tokens, keys and owners, and of failures by address."""
 
 from __future__ import annotations
 
 import ipaddress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from django.conf import settings
-from rest_framework.throttling import BaseThrottle
+from rest_framework.exceptions import Throttled
+from rest_framework.permissions import BasePermission
 
-from infra_service.limits import limiter
+from infra_service.limits import Limit, limiter
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
     from rest_framework.request import Request
     from rest_framework.views import APIView
 
+    from infra_service.limits import Exceeded
 
-class TokenThrottle(BaseThrottle):
-    """Limits the requests of one token; a minted token has a count of its own."""
+_WHAT: Final = {
+    "token": "requests of this token",
+    "key": "requests of this key and its tokens",
+    "owner": "requests of the keys and tokens of this owner",
+    "address": "failed authentications from this address",
+    "login": "tries to log in from this address",
+}
 
-    _wait: float | None = None
 
-    def allow_request(self, request: Request, _view: APIView) -> bool:
-        """Count the request, and say whether it is within the limit."""
+class RateLimited(Throttled):
+    """Too many requests; ``metadata`` says which limit it was."""
+
+    def __init__(self, exceeded: Exceeded) -> None:
+        kind, _name, most = exceeded.limit
+        super().__init__(exceeded.wait, f"Too many {_WHAT[kind]}: at most {most} a minute.")
+        self.metadata = {"limit": kind, "requests_per_minute": str(most)}
+
+
+class WithinLimits(BasePermission):
+    """Counts each request whose token is right, for the token, its key and its owner.
+
+    A permission, and the first, because DRF asks its throttles after the permissions: requests
+    that a later one refuses would be free.
+    """
+
+    def has_permission(self, request: Request, _view: APIView) -> bool:
+        """Return True within the limits.
+
+        Raises:
+            RateLimited: says which limit is exceeded.
+        """
         caller: Any = request.auth
-        if caller is not None:
-            name = f"token:{caller.token_id}"
-            self._wait = limiter().seconds_to_wait(name, settings.RATE_LIMIT_TOKEN)
-        return self._wait is None
+        if caller is None:
+            return True
+        limits = [_of_token(caller.token_id)]
+        if caller.api_key_id is not None:
+            limits.append(Limit("key", caller.api_key_id, settings.RATE_LIMIT_KEY))
+        limits.append(Limit("owner", str(caller.user_id), settings.RATE_LIMIT_OWNER))
+        if exceeded := limiter().hit(*limits):
+            raise RateLimited(exceeded)
+        return True
 
-    def wait(self) -> float | None:
-        """Return the seconds until the next request is let in."""
-        return self._wait
 
-
-def wait_after_failure(request: HttpRequest) -> float | None:
-    """Count a failed authentication of this address; return how long it should wait, if it should.
+def count_failure(request: HttpRequest, token_id: str | None = None) -> Exceeded | None:
+    """Count a failed authentication of this address, and of the token if it is a known one.
 
     Only failures are counted and only they are refused: behind one address there may be many, and
-    one of them with an expired token must not shut the others out. There is nothing to guess.
+    one of them with an expired token must not shut the others out. There is nothing to guess. A
+    token that has ended does not count for its key and owner: whoever found it could stop them.
     """
-    return limiter().seconds_to_wait(f"address:{_network(request)}", settings.RATE_LIMIT_FAILURES)
+    limits = [Limit("address", _network(request), settings.RATE_LIMIT_FAILURES)]
+    if token_id is not None:
+        limits.append(_of_token(token_id))
+    return limiter().hit(*limits)
 
 
-def wait_before_login(request: HttpRequest) -> float | None:
-    """Count a try to log in with a password; return how long this address should wait, if at all.
+def count_login(request: HttpRequest) -> Exceeded | None:
+    """Count a try to log in with a password.
 
     All are counted, and refused before the password is looked at: a password can be guessed.
     """
-    return limiter().seconds_to_wait(f"login:{_network(request)}", settings.RATE_LIMIT_LOGINS)
+    return limiter().hit(Limit("login", _network(request), settings.RATE_LIMIT_LOGINS))
+
+
+def _of_token(token_id: str) -> Limit:
+    return Limit("token", token_id, settings.RATE_LIMIT_TOKEN)
 
 
 def _network(request: HttpRequest) -> str:
     """Return the address, or of IPv6 the /64, all of which one host may have."""
-    address: str = request.META.get("REMOTE_ADDR", "")
-    try:
-        parsed = ipaddress.ip_address(address)
-    except ValueError:
+    address: str = request.META["REMOTE_ADDR"]  # of the client: addresses.py
+    if ":" not in address:
         return address
-    if parsed.version == 6:  # noqa: PLR2004 - the protocol's number
-        return str(ipaddress.ip_network((parsed, 64), strict=False).network_address)
-    return address
+    return str(ipaddress.ip_network((address, 64), strict=False).network_address)

@@ -76,29 +76,60 @@ def test_another_host_that_only_a_header_claims_is_none(client: Client, db: None
     assert b"evil.example" not in response.content
 
 
-_TOLD = "from django.conf import settings as s; print(getattr(s, 'SECURE_PROXY_SSL_HEADER', None))"
+def settings_with(names: str, **environment: str) -> list[Any]:
+    """Return the values of these settings in another process with this environment."""
+    code = (
+        "import json; from django.conf import settings as s; "
+        f"print(json.dumps([getattr(s, n, None) for n in {names.split()}]))"
+    )
+    module = {"DJANGO_SETTINGS_MODULE": "infra_service.settings"}
+    told = subprocess.run(
+        [sys.executable, "-c", code],
+        check=True,
+        env={**os.environ, **module, **environment},
+        stdout=subprocess.PIPE,
+        text=True,
+    ).stdout
+    values: list[Any] = json.loads(told)
+    return values
 
 
 @pytest.mark.parametrize(
     ("given", "believed"),
-    [("false", "None\n"), ("true", "('HTTP_X_FORWARDED_PROTO', 'https')\n")],
+    [("false", None), ("true", ["HTTP_X_FORWARDED_PROTO", "https"])],
 )
-def test_a_proxy_is_believed_only_when_it_is_set(given: str, believed: str) -> None:
-    environment = {
-        **os.environ,
-        "DJANGO_SETTINGS_MODULE": "infra_service.settings",
-        "BEHIND_TLS_PROXY": given,
-    }
+def test_a_proxy_is_believed_only_when_it_is_set(given: str, believed: Any) -> None:
+    assert settings_with("SECURE_PROXY_SSL_HEADER", BEHIND_TLS_PROXY=given) == [believed]
 
-    told = subprocess.run(
-        [sys.executable, "-c", _TOLD],
-        check=True,
-        env=environment,
-        stdout=subprocess.PIPE,
-        text=True,
-    ).stdout
 
-    assert told == believed
+@pytest.mark.parametrize("setting", ["BEHIND_TLS_PROXY", "SECURE_SSL_REDIRECT"])
+def test_cookies_are_for_https_where_it_is(setting: str) -> None:
+    names = "SESSION_COOKIE_SECURE CSRF_COOKIE_SECURE"
+
+    assert settings_with(names) == [False, False]
+    assert settings_with(names, **{setting: "true"}) == [True, True]
+
+
+def test_hsts_says_what_is_set_and_no_more(client: Client, settings: Any) -> None:
+    names = "SECURE_HSTS_SECONDS SECURE_HSTS_INCLUDE_SUBDOMAINS SECURE_HSTS_PRELOAD"
+    assert settings_with(names) == [0, False, False]
+    assert settings_with(names, SECURE_HSTS_SECONDS="60") == [60, False, False]
+    both = {"SECURE_HSTS_INCLUDE_SUBDOMAINS": "true", "SECURE_HSTS_PRELOAD": "true"}
+    assert settings_with(names, SECURE_HSTS_SECONDS="60", **both) == [60, True, True]
+
+    settings.SECURE_HSTS_SECONDS = 60
+    header = client.get("/healthz", secure=True)["Strict-Transport-Security"]
+    assert header == "max-age=60"
+
+
+@pytest.mark.parametrize("path", ["/admin/login/", "/api/docs", "/api/docs/"])
+def test_pages_run_our_own_scripts_only(client: Client, db: None, path: str) -> None:
+    answer = client.get(path)
+
+    policy = dict(part.split(" ", 1) for part in answer["Content-Security-Policy"].split("; "))
+    assert policy["default-src"] == "'none'"
+    assert policy["script-src"] == policy["style-src"] == "'self'"
+    assert re.findall(r"<script(?![^>]*\ssrc=)", answer.content.decode()) == []
 
 
 def test_a_probe_comes_to_an_address_without_tls(client: Client, settings: Any) -> None:

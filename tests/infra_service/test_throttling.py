@@ -1,12 +1,14 @@
-"""Rate limits: per token, and per address for failed authentications."""
+"""Rate limits: per token, key and owner, and per address for failed authentications."""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from apikeys import tokens
+from apikeys.models import ApiKey
 from apikeys.tokens import TokenKind
 from infra_service import limits
 from infra_service.api import throttling
@@ -21,6 +23,7 @@ NOW = 1_800_000_015.5  # 44.5 seconds before the next window
 @pytest.fixture(autouse=True)
 def limited(tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.RATE_LIMIT_TOKEN, settings.RATE_LIMIT_FAILURES = 3, 2
+    settings.RATE_LIMIT_KEY = settings.RATE_LIMIT_OWNER = 0
     limiter = Limiter(lambda: FileCounters(tmp_path / "counts"))
     monkeypatch.setattr(throttling, "limiter", lambda: limiter)
     monkeypatch.setattr(limits.time, "time", lambda: NOW)
@@ -46,6 +49,61 @@ def test_a_refused_request(owner: KeyOwner) -> None:
     assert (response.status_code, error_reason(response)) == (429, "RATE_LIMITED")
     assert response.json()["error"]["status"] == "RESOURCE_EXHAUSTED"
     assert response["Retry-After"] == "45"
+    info = response.json()["error"]["details"][0]
+    assert info["metadata"] == {"limit": "token", "requests_per_minute": "3"}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("POST", "/v1/api-keys", 400),
+        ("GET", "/api/v1/states", 403),
+        ("GET", "/v1/api-keys/key-0", 404),
+        ("PUT", "/v1/api-keys", 405),
+    ],
+)
+def test_what_is_refused_counts(owner: KeyOwner, method: str, path: str, status: int) -> None:
+    answers = [owner.send(method, path, {}) for _ in range(4)]
+
+    assert [answer.status_code for answer in answers] == [status] * 3 + [429]
+
+
+def test_a_token_that_has_ended_counts(owner: KeyOwner, settings: Any) -> None:
+    """By its own name alone: whoever found it could otherwise stop its owner."""
+    settings.RATE_LIMIT_FAILURES, settings.RATE_LIMIT_OWNER = 0, 4
+    ApiKey.objects.filter(pk=owner.key.pk).update(revoked_at=timezone.now())
+
+    assert [owner.get(WHOAMI).status_code for _ in range(4)] == [401, 401, 401, 429]
+    limit = owner.get(WHOAMI).json()["error"]["details"][0]["metadata"]["limit"]
+    assert limit == "token"
+    ApiKey.objects.filter(pk=owner.key.pk).update(revoked_at=None)
+    settings.RATE_LIMIT_TOKEN = 0
+    assert owner.get(WHOAMI).status_code == 200
+
+
+@pytest.mark.parametrize("limit", ["key", "owner"])
+def test_a_key_and_its_owner_have_counts(owner: KeyOwner, settings: Any, limit: str) -> None:
+    """A new token is no new start."""
+    setattr(settings, f"RATE_LIMIT_{limit.upper()}", 4)
+    settings.RATE_LIMIT_TOKEN = 100
+    body = {"access_token": {"name": "job", "scopes": ["state:read"]}}
+    secrets = [owner.send("POST", "/v1/access-tokens", body).json()["secret"] for _ in range(2)]
+    first, second = (KeyClient(secret) for secret in secrets)
+
+    assert [c.get(WHOAMI).status_code for c in (first, second)] == [200, 200]
+    refused = second.get(WHOAMI)
+    assert refused.status_code == 429
+    metadata = refused.json()["error"]["details"][0]["metadata"]
+    assert metadata == {"limit": limit, "requests_per_minute": "4"}
+
+
+def test_all_keys_of_an_owner_count_together(
+    owner: KeyOwner, key_with: KeyWith, settings: Any
+) -> None:
+    settings.RATE_LIMIT_OWNER = 2
+    assert [owner.get(WHOAMI).status_code for _ in range(2)] == [200, 200]
+
+    assert key_with("state:read").get(WHOAMI).status_code == 429
 
 
 def test_public_paths_are_not_counted(anonymous: Client) -> None:
@@ -65,6 +123,14 @@ def test_an_ipv6_host_has_a_whole_network() -> None:
     hosts = ("2001:db8::1", "2001:db8::2", "2001:db8:0:0:ffff::1", "2001:db8:0:1::1")
 
     assert [wrong(host).status_code for host in hosts] == [401, 401, 429, 401]
+
+
+def test_ipv4_hosts_are_told_apart_also_as_ipv6() -> None:
+    """As they come to a socket for both."""
+    hosts = ("::ffff:192.0.2.1", "::ffff:192.0.2.2", "::ffff:192.0.2.3", "::ffff:192.0.2.4")
+
+    assert [wrong(host).status_code for host in hosts] == [401, 401, 401, 401]
+    assert [wrong("192.0.2.1").status_code for _ in range(2)] == [401, 429]
 
 
 @pytest.mark.parametrize("address", ["", "unix:"])
