@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.contrib.auth.models import AbstractUser
 from django.db import models
@@ -16,6 +16,7 @@ from apikeys.querysets import AccessTokenQuerySet, ApiKeyQuerySet
 
 if TYPE_CHECKING:
     import uuid
+    from collections.abc import Iterator
 
 
 class User(AbstractUser):
@@ -23,6 +24,30 @@ class User(AbstractUser):
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     display_name = models.CharField(max_length=200, blank=True)
+    # Part of what a session is checked against. It moves while the user is inactive, so that no
+    # session from before works again afterwards.
+    sessions_end = models.DateTimeField(null=True, editable=False)
+
+    def save(self, **options: Any) -> None:
+        """Save; whoever is made inactive is logged out for good."""
+        if not self.is_active:
+            self.sessions_end = timezone.now()
+            if (names := options.get("update_fields")) is not None:
+                options["update_fields"] = {*names, "sessions_end"}
+        super().save(**options)
+
+    def get_session_auth_hash(self) -> str:
+        """Return what a session must know to be this user's."""
+        return f"{super().get_session_auth_hash()}{self._epoch}"
+
+    def get_session_auth_fallback_hash(self) -> Iterator[str]:
+        """Return the same under each former SECRET_KEY."""
+        for known in super().get_session_auth_fallback_hash():
+            yield f"{known}{self._epoch}"
+
+    @property
+    def _epoch(self) -> str:
+        return "" if self.sessions_end is None else self.sessions_end.isoformat()
 
 
 class Credential(models.Model):

@@ -16,6 +16,7 @@ from apikeys.actions.api_keys import (
     revoke_api_key,
     rotate_api_key,
 )
+from apikeys.actions.people import revoke_credentials
 
 __all__ = [
     "MAX_GRACE_PERIOD",
@@ -26,5 +27,6 @@ __all__ = [
     "mint_access_token",
     "revoke_access_token",
     "revoke_api_key",
+    "revoke_credentials",
     "rotate_api_key",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from django import forms
 from django.contrib import admin
@@ -13,24 +13,45 @@ from django.contrib.auth.models import Group
 from django.urls import reverse
 
 from apikeys import audit
+from apikeys.actions import revoke_credentials
 from apikeys.admin_base import KeysetAdmin
 from apikeys.audit import Actor
 from apikeys.models import User
+from apikeys.people import may_change_user, may_give, may_give_group
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
     from django.http import HttpRequest
 
+    GroupFormOfOurs = forms.ModelForm[Group]
     UserChangeFormOfOurs = UserChangeForm[User]
     UserAdminOfOurs = DjangoUserAdmin[User]
 else:
+    GroupFormOfOurs = forms.ModelForm
     UserChangeFormOfOurs, UserAdminOfOurs = UserChangeForm, DjangoUserAdmin
 
 admin.site.unregister(Group)
 
 
+def person_of(request: HttpRequest) -> User:
+    """Return who is logged in."""
+    return cast("User", request.user)
+
+
 class AuditedAdmin(KeysetAdmin):
-    """Writes to the audit trail what Django writes to its own log."""
+    """Tells the form who is at work, and the audit trail what Django tells its own log."""
+
+    def get_form(
+        self,
+        request: HttpRequest,
+        obj: Any = None,
+        change: bool = False,  # noqa: FBT001, FBT002 - Django's signature
+        **kwargs: Any,
+    ) -> Any:
+        """Tell the form who is at work."""
+        form: Any = super().get_form(request, obj, change=change, **kwargs)
+        form.person = request.user
+        return form
 
     def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> Any:
         """Record that it was created."""
@@ -53,24 +74,75 @@ class AuditedAdmin(KeysetAdmin):
         audit.record(Actor.of_person(request), action, obj.pk, name=str(obj), changes=changes)
 
 
+_INACTIVE: Final = (
+    "Who is inactive is logged out, and none of their keys and tokens works. What was not revoked "
+    "meanwhile works again when they are active again."
+)
+_REVIVES: Final = (
+    "When this user is made active, {} would work again, and what was minted from them, for "
+    "whoever has the secrets."
+)
+# More are not counted.
+_COUNTED: Final = 1000
+
+
+def _described(user: User) -> str:
+    """Return how many keys and tokens would work if their owner were active; empty if none."""
+    counts = [
+        (len(found.values_list("pk")[: _COUNTED + 1]), name)
+        for found, name in (
+            (user.api_keys.active(), "API key"),
+            (user.access_tokens.issued().active(), "access token"),
+        )
+    ]
+    return " and ".join(
+        f"{f'over {_COUNTED}' if n > _COUNTED else n} {name}{'' if n == 1 else 's'}"
+        for n, name in counts
+        if n
+    )
+
+
 class UserForm(UserChangeFormOfOurs):
     """A user, with the groups that the person at work may give."""
 
     person: User
+    revoke_credentials = forms.BooleanField(
+        label="Revoke their keys and tokens", required=False, initial=True
+    )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if "groups" in self.fields:  # it is not for who may only view
             self.fields["groups"].widget.can_add_related = False
 
+        if "is_active" in self.fields:
+            self.fields["is_active"].help_text = _INACTIVE
+        if not self.instance.is_active and (revives := _described(self.instance)):
+            self.fields["revoke_credentials"].help_text = _REVIVES.format(revives)
+        else:
+            self.fields.pop("revoke_credentials", None)
+
     def clean_groups(self) -> Any:
         """Refuse a group that may do what the person may not."""
         groups = self.cleaned_data["groups"]
         had = set(self.instance.groups.all())
         for group in groups:
-            if group not in had and not _holds(self.person, _permissions_of(group)):
+            if group not in had and not may_give_group(self.person, group):
                 raise forms.ValidationError(f"You may not give {group}: it may do more than you.")
         return groups
+
+
+class GroupForm(GroupFormOfOurs):
+    """A group, with the permissions that the person at work may give."""
+
+    person: User
+
+    def clean_permissions(self) -> Any:
+        """Refuse a permission that the person has not."""
+        permissions = self.cleaned_data["permissions"]
+        if not may_give(self.person, permissions):
+            raise forms.ValidationError("You may not give permissions that you do not have.")
+        return permissions
 
 
 @admin.register(User)
@@ -98,18 +170,6 @@ class UserAdmin(AuditedAdmin, UserAdminOfOurs):
         term = search_term.strip()
         return queryset.filter(username__startswith=term), False
 
-    def get_form(
-        self,
-        request: HttpRequest,
-        obj: Any = None,
-        change: bool = False,  # noqa: FBT001, FBT002 - Django's signature
-        **kwargs: Any,
-    ) -> Any:
-        """Tell the form who is at work."""
-        form: Any = super().get_form(request, obj, change=change, **kwargs)
-        form.person = request.user
-        return form
-
     def formfield_for_manytomany(self, db_field: Any, request: Any, **kwargs: Any) -> Any:
         """Offer the groups as boxes, which a keyboard can tick."""
         if db_field.name == "groups":
@@ -122,10 +182,28 @@ class UserAdmin(AuditedAdmin, UserAdminOfOurs):
         more = () if getattr(request.user, "is_superuser", False) else ("is_superuser",)
         return (*self.readonly_fields, *more)
 
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        """Offer to revoke what would work again to who makes somebody active again."""
+        fieldsets = super().get_fieldsets(request, obj)
+        if obj is None or obj.is_active or not self.has_change_permission(request, obj):
+            return fieldsets
+        if not _described(obj):
+            return fieldsets
+        (*first, (name, permissions), times) = fieldsets
+        is_active, *others = permissions["fields"]
+        fields = (is_active, "revoke_credentials", *others)
+        return (*first, (name, {**permissions, "fields": fields}), times)
+
+    def save_model(self, request: HttpRequest, obj: User, form: Any, change: Any) -> None:
+        """Save, and revoke what would work again where that is wanted."""
+        super().save_model(request, obj, form, change)
+        if obj.is_active and form.cleaned_data.get("revoke_credentials"):
+            revoke_credentials(user=obj, actor=Actor.of_person(request))
+
     def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
         """Refuse to change somebody who may do more: their password would be theirs to set."""
         allowed = super().has_change_permission(request, obj)
-        return allowed and (obj is None or _holds(request.user, obj.get_all_permissions(), obj))
+        return allowed and (obj is None or may_change_user(person_of(request), obj))
 
     def has_delete_permission(self, _request: HttpRequest, _obj: Any = None) -> bool:
         """Refuse: keys, tokens and the trail speak of them."""
@@ -151,24 +229,17 @@ class UserAdmin(AuditedAdmin, UserAdminOfOurs):
 class GroupAdmin(AuditedAdmin, DjangoGroupAdmin):
     """What people may do here; ``setup_groups`` makes the three that this service comes with."""
 
+    form = GroupForm
     page_key = ("name",)
     list_display = ("name",)
+
+    def has_change_permission(self, request: HttpRequest, obj: Group | None = None) -> bool:
+        """Refuse to change a group that may do more."""
+        allowed = super().has_change_permission(request, obj)
+        return allowed and (obj is None or may_give_group(person_of(request), obj))
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Only superusers."""
         return bool(getattr(request.user, "is_superuser", False)) and super().has_delete_permission(
             request, obj
         )
-
-
-def _permissions_of(group: Group) -> set[str]:
-    pairs = group.permissions.values_list("content_type__app_label", "codename")
-    return {f"{app}.{name}" for app, name in pairs}
-
-
-def _holds(person: Any, permissions: set[str], other: User | None = None) -> bool:
-    if person.is_superuser:
-        return True
-    return not (other is not None and other.is_superuser) and permissions <= (
-        person.get_all_permissions()
-    )

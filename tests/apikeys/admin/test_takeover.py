@@ -1,0 +1,230 @@
+"""Nobody takes over who has more, nor gives what they have not, also where nobody is active."""
+
+from typing import Any
+
+import pytest
+from django.contrib import admin
+from django.contrib.auth.models import Group, Permission
+from django.test import Client, RequestFactory
+
+from apikeys.models import AccessToken, ApiKey, User
+from tests.apikeys.admin.conftest import GROUPS, USERS, make_key, make_token
+from tests.people import person, text_of
+
+PASSWORD = "correct horse battery staple"
+
+
+def holder(*codenames: str) -> Client:
+    """Return the browser of somebody with just these permissions."""
+    client = person(username="holder")
+    permissions = Permission.objects.filter(codename__in=codenames)
+    assert len(permissions) == len(codenames)
+    User.objects.get(username="holder").user_permissions.set(permissions)
+    return client
+
+
+@pytest.fixture
+def former() -> User:
+    """An administrator who was deactivated."""
+    user = User.objects.create(username="former", is_staff=True, is_active=False)
+    user.groups.add(Group.objects.get(name="administrator"))
+    user.set_password(PASSWORD)
+    user.save()
+    return user
+
+
+def more_by(user: User, how: str) -> None:
+    user.groups.clear()
+    if how == "superuser":
+        user.is_superuser = True
+        user.save()
+    elif how == "own":
+        user.user_permissions.add(Permission.objects.get(codename="delete_group"))
+    else:
+        user.groups.add(Group.objects.get(name="administrator"))
+
+
+@pytest.mark.parametrize("how", ["superuser", "own", "group"])
+@pytest.mark.parametrize("page", ["change", "password"])
+def test_a_deactivated_one_is_not_taken_over(page: str, how: str, former: User) -> None:
+    more_by(former, how)
+
+    answer = holder("change_user", "view_user").post(
+        f"{USERS}{former.pk}/{page}/",
+        {
+            "username": "former", "is_active": "on", "is_staff": "on", "email": "mine@example.com",
+            "password1": "x" * 20, "password2": "x" * 20, "usable_password": "true",
+        },
+    )  # fmt: skip
+
+    assert answer.status_code == 403
+    former.refresh_from_db()
+    assert (former.is_active, former.email) == (False, "")
+    assert former.check_password(PASSWORD)
+
+
+def test_who_holds_as_much_may(former: User) -> None:
+    person("administrator").post(
+        f"{USERS}{former.pk}/change/", {"username": "former", "is_active": "on", "groups": []}
+    )
+
+    former.refresh_from_db()
+    assert former.is_active
+
+
+def change_group(client: Client, group: Group, *codenames: str) -> Any:
+    chosen = Permission.objects.filter(codename__in=codenames).values_list("pk", flat=True)
+    answer = client.post(
+        f"{GROUPS}{group.pk}/change/", {"name": group.name, "permissions": list(chosen)}
+    )
+    group.refresh_from_db()
+    return answer
+
+
+def codenames(group: Group) -> set[str]:
+    return set(group.permissions.values_list("codename", flat=True))
+
+
+def test_nobody_gives_a_group_what_they_have_not() -> None:
+    """Also not one that they are a member of."""
+    client = holder("change_group", "view_user")
+    own = Group.objects.create(name="own")
+    User.objects.get(username="holder").groups.add(own)
+
+    answer = change_group(client, own, "view_user", "change_user")
+
+    assert "You may not give permissions that you do not have." in text_of(answer)
+    assert codenames(own) == set()
+    assert change_group(client, own, "view_user").status_code == 302
+    assert codenames(own) == {"view_user"}
+
+
+def test_a_group_that_may_do_more_is_not_changed() -> None:
+    viewer = Group.objects.get(name="viewer")
+    before = codenames(viewer)
+
+    answer = change_group(holder("change_group", "view_user"), viewer)
+
+    assert answer.status_code == 403
+    assert codenames(viewer) == before
+
+
+def test_nobody_makes_a_group_with_more() -> None:
+    client = holder("add_group", "view_user")
+    more = Permission.objects.get(codename="change_user").pk
+
+    answer = client.post(f"{GROUPS}add/", {"name": "mine", "permissions": [more]})
+
+    assert answer.status_code == 200
+    assert not Group.objects.filter(name="mine").exists()
+
+
+def test_what_a_form_does_not_show_is_not_taken(operator: User) -> None:
+    """Neither permissions of one's own, nor the hash, nor who is a superuser."""
+    all_of_them = list(Permission.objects.values_list("pk", flat=True))
+
+    person("administrator").post(
+        f"{USERS}{operator.pk}/change/",
+        {
+            "username": "operator", "is_active": "on", "is_superuser": "on", "password": "x",
+            "user_permissions": all_of_them, "sessions_end": "2020-01-01",
+        },
+    )  # fmt: skip
+
+    operator.refresh_from_db()
+    assert (operator.is_superuser, operator.password) == (False, "")
+    assert not operator.user_permissions.exists()
+
+
+# --- Who becomes active again ---------------------------------------------------------------------
+
+
+@pytest.fixture
+def inactive(operator: User) -> User:
+    """Somebody with two keys and a token that would work, and one that was revoked."""
+    make_key(operator), make_key(operator), make_token(operator)
+    ApiKey.objects.revoke(make_key(operator).pk)
+    operator.is_active = False
+    operator.save()
+    return operator
+
+
+def test_the_form_says_what_would_work_again(inactive: User) -> None:
+    page = person("administrator").get(f"{USERS}{inactive.pk}/change/")
+
+    assert "2 API keys and 1 access token would work again" in text_of(page)
+    box = page.context["adminform"].form["revoke_credentials"]
+    assert "checked" in str(box)
+    # Who may not change it sees no question.
+    assert "work again" not in text_of(person("viewer").get(f"{USERS}{inactive.pk}/change/"))
+
+
+@pytest.mark.parametrize(("ticked", "left"), [({"revoke_credentials": "on"}, 0), ({}, 3)])
+def test_they_are_revoked_unless_they_shall_live(
+    ticked: dict[str, str], left: int, inactive: User
+) -> None:
+    given = {"username": "operator", "is_active": "on", **ticked}
+
+    person("administrator").post(f"{USERS}{inactive.pk}/change/", given)
+
+    inactive.refresh_from_db()
+    assert inactive.is_active
+    assert ApiKey.objects.active().count() + AccessToken.objects.active().count() == left
+
+
+def test_who_stays_inactive_keeps_them(inactive: User) -> None:
+    given = {"username": "renamed", "revoke_credentials": "on"}
+
+    person("administrator").post(f"{USERS}{inactive.pk}/change/", given)
+
+    inactive.refresh_from_db()
+    assert inactive.username == "renamed"
+    assert ApiKey.objects.active().count() == 2
+
+
+def test_no_question_where_nothing_would_work(operator: User) -> None:
+    for is_active in (True, False):
+        User.objects.filter(pk=operator.pk).update(is_active=is_active)
+        page = person("administrator").get(f"{USERS}{operator.pk}/change/")
+        assert "revoke_credentials" not in page.content.decode()
+
+
+def test_a_session_does_not_outlive_its_user_being_inactive(settings: Any) -> None:
+    session = person("viewer")
+    viewer = User.objects.get(username="viewer-person")
+    assert session.get(USERS).status_code == 200
+    administrator = person("administrator")
+
+    for active in ({}, {"is_active": "on"}):
+        given = {"username": viewer.username, "is_staff": "on", **active}
+        groups_of = list(viewer.groups.values_list("pk", flat=True))
+        url = f"{USERS}{viewer.pk}/change/"
+        assert administrator.post(url, {**given, "groups": groups_of}).status_code == 302
+        assert session.get(USERS).status_code == 302  # to the log-in
+
+    session.force_login(User.objects.get(pk=viewer.pk))
+    assert session.get(USERS).status_code == 200
+    former = settings.SECRET_KEY
+    settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = "another" * 8, [former]
+    assert session.get(USERS).status_code == 200
+
+
+def test_part_of_a_user_is_saved_with_the_end_of_the_sessions(operator: User) -> None:
+    operator.is_active = False
+    operator.save(update_fields=["is_active"])
+
+    operator.refresh_from_db()
+    assert operator.sessions_end is not None
+
+
+# --- All pages ------------------------------------------------------------------------------------
+
+
+def test_no_list_has_actions() -> None:
+    """Deletion of what was ticked is on by default in Django's admin."""
+    request = RequestFactory().get("/")
+    request.user = User(username="root", is_superuser=True)
+
+    assert {str(of): of.get_actions(request) for of in admin.site._registry.values()} == {
+        str(of): {} for of in admin.site._registry.values()
+    }
