@@ -1,4 +1,4 @@
-"""Reading a request's body: whole or not at all, within a limit, holding no database connection.
+"""Reading a request's body: whole or not at all, within a limit.
 
 Django's ``request.body`` knows neither chunked bodies nor a body that ends too soon.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from django.db import connection
 from gunicorn.http.errors import ParseException
 from rest_framework.exceptions import APIException
 
@@ -50,7 +49,6 @@ def blocks(request: HttpRequest, limit: int) -> Iterator[bytes]:
         BodyTooLarge: more than ``limit`` bytes; with a Content-Length none of them is read.
         BodyIncomplete: the client went away, or its chunks are damaged.
     """
-    release_connection()
     chunked = "HTTP_TRANSFER_ENCODING" in request.META
     length = None if chunked else int(request.META.get("CONTENT_LENGTH") or 0)
     if length is not None and length > limit:
@@ -68,9 +66,3 @@ def blocks(request: HttpRequest, limit: int) -> Iterator[bytes]:
         raise BodyIncomplete from error
     if length is not None and received != length:
         raise BodyIncomplete
-
-
-def release_connection() -> None:
-    """Give the connection back to its pool, or a few slow uploads keep everybody else waiting."""
-    if connection.settings_dict["OPTIONS"].get("pool") and not connection.in_atomic_block:
-        connection.close()

@@ -81,10 +81,10 @@ def replanned() -> Iterator[None]:
     if connection.vendor != "postgresql":
         yield
         return
-    connection.ensure_connection()
-    driver: Any = connection.connection
-    threshold, driver.prepare_threshold = driver.prepare_threshold, None
-    try:
-        yield
-    finally:
-        driver.prepare_threshold = threshold
+    with connection.cursor() as cursor:  # keeps the connection for as long as the block
+        driver: Any = cursor.connection
+        threshold, driver.prepare_threshold = driver.prepare_threshold, None
+        try:
+            yield
+        finally:
+            driver.prepare_threshold = threshold

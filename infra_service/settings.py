@@ -109,6 +109,8 @@ STORAGES = {
 DATABASES = {"default": env.db_url("DATABASE_URL", default=f"sqlite:///{VAR_DIR / 'db.sqlite3'}")}
 _database = DATABASES["default"]
 if _database["ENGINE"] == "django.db.backends.postgresql":
+    # It owns a connection of the pool only while a statement or a transaction runs.
+    _database["ENGINE"] = "infra_service.database.postgresql"
     _database["OPTIONS"] = {
         **_database.get("OPTIONS", {}),
         # Opened by each worker after the fork; a request that finds none in time answers 503.
@@ -230,6 +232,8 @@ LOGGING = {
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "json"}},
     "root": {"handlers": ["stderr"], "level": LOG_LEVEL},
     "loggers": {
+        # At INFO it tells of each connection that is taken from the pool and returned to it.
+        "psycopg.pool": {"level": "WARNING"},
         # Our own access event says all of it.
         "django.request": {"level": "CRITICAL"},
         "django.security.DisallowedHost": {"level": "CRITICAL"},

@@ -16,7 +16,7 @@ from structlog.contextvars import bind_contextvars
 from apikeys import audit
 from apikeys.compiled import CompiledQuery, CompiledUpdate, Parameter, find_instance, insert
 from apikeys.retries import retrying
-from states import connections, documents, metrics, rules, storage
+from states import documents, metrics, rules, storage
 from states.errors import SerialConflict, WriteConflict
 from states.models import MAX_SERIAL, Component, Environment, State, StateVersion
 
@@ -100,7 +100,6 @@ def push(
         if lock_id is None and not force:
             rules.check_succession(state, upload)
         if append_version(state, upload, actor, "state.push"):
-            connections.drop_large_buffers(len(upload.gzipped))
             metrics.STORED.inc()
             return state
     raise WriteConflict

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from apikeys import audit
 from apikeys.retries import retrying
-from states import actions, connections, documents, heads, reading, rules, terraform
+from states import actions, documents, heads, reading, rules, terraform
 from states.errors import StateNotFound, VersionNotFound, WriteConflict
 from states.models import State
 from states.uploads import Upload
@@ -60,7 +60,6 @@ def restore(
             state, upload, actor, "state.restore", restored=number, **details
         )
         if version is not None:
-            connections.drop_large_buffers(len(upload.gzipped))
             return version
     raise WriteConflict
 

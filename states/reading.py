@@ -9,7 +9,7 @@ from structlog.contextvars import bind_contextvars
 
 from apikeys import audit
 from apikeys.compiled import CompiledQuery, Parameter
-from states import connections, documents, storage
+from states import documents, storage
 from states.documents import Sealed
 from states.errors import DocumentDamaged, StateNotFound, VersionNotFound
 from states.models import State, StateVersion
@@ -74,7 +74,6 @@ def read_current(*, component_id: uuid.UUID, environment_id: uuid.UUID, actor: A
     if stored is None:
         raise StateNotFound
     audit.record(actor, "state.read", stored.state_id, version=stored.number)
-    connections.drop_large_buffers(len(gzipped))
     return gzipped
 
 
@@ -89,7 +88,6 @@ def read_version(*, state_id: uuid.UUID, number: int, actor: Actor, **details: A
     if stored is None:
         raise VersionNotFound
     audit.record(actor, "state.read", state_id, version=number, **details)
-    connections.drop_large_buffers(len(gzipped))
     return gzipped
 
 

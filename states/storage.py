@@ -16,7 +16,6 @@ from django.conf import settings
 from django.core.files.base import ContentFile
 from django.core.files.storage import storages
 
-from apikeys.bodies import release_connection
 from states.errors import StorageUnavailable
 
 if TYPE_CHECKING:
@@ -107,7 +106,6 @@ def answering(operation: str, name: str) -> Iterator[None]:
     Raises:
         ObjectMissingError, StorageUnavailable: see there.
     """
-    release_connection()  # the store may be slow, and others need the database
     try:
         yield
     except FileNotFoundError as error:

@@ -6,7 +6,6 @@ import io
 from typing import Any
 
 import pytest
-from django.db import connection
 from django.http import HttpRequest
 from django.test import RequestFactory
 from gunicorn.http.errors import InvalidChunkSize
@@ -63,20 +62,3 @@ def test_a_body_that_ends_too_soon() -> None:
 
 def test_no_body() -> None:
     assert bodies.read_body(RequestFactory().generic("UNLOCK", "/"), limit=100) == b""
-
-
-@pytest.mark.parametrize(("pool", "in_transaction", "closed"), [
-    ({"max_size": 2}, False, True), ({"max_size": 2}, True, False), (None, False, False),
-])  # fmt: skip
-def test_the_connection_goes_back_to_its_pool(
-    monkeypatch: pytest.MonkeyPatch, pool: Any, in_transaction: bool, closed: bool
-) -> None:
-    calls: list[str] = []
-    wrapper = connection._connections[connection._alias]  # type: ignore[attr-defined]
-    monkeypatch.setitem(wrapper.settings_dict["OPTIONS"], "pool", pool)
-    monkeypatch.setattr(wrapper, "in_atomic_block", in_transaction)
-    monkeypatch.setattr(wrapper, "close", lambda: calls.append("close"))
-
-    bodies.read_body(RequestFactory().post("/"), limit=100)
-
-    assert calls == (["close"] if closed else [])

@@ -7,7 +7,7 @@ import pytest
 from django.db import connection
 from django.db.models import F, Q
 
-from apikeys.leading import is_selective, ordered, replanned
+from apikeys.leading import is_selective, ordered
 from states.models import State
 
 VALUE = uuid.UUID(int=7)
@@ -83,12 +83,3 @@ def test_elsewhere_the_order_is_the_page_key() -> None:
 )
 def test_what_is_planned_for_its_values(condition: Q, selective: bool) -> None:
     assert is_selective(State.objects.filter(condition)) is selective
-
-
-@pytest.mark.django_db
-def test_statements_are_prepared_again_afterwards() -> None:
-    with replanned():
-        list(State.objects.all())
-
-    if connection.vendor == "postgresql":
-        assert connection.connection.prepare_threshold == 2

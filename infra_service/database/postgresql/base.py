@@ -1,0 +1,141 @@
+"""Django's PostgreSQL backend, with a connection only while a statement or a transaction runs.
+
+Django takes a connection from the pool at a request's first statement and returns it when the
+request ends. Whoever then reads a body slowly, or has an answer written slowly, keeps it from
+everybody else. Here the connection returns to the pool when the last cursor is closed outside of a
+transaction, and when the outermost transaction ends. Taking it costs no round trip.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from django.db.backends.postgresql import base
+from django.db.backends.utils import CursorWrapper
+from psycopg import Binary
+
+if TYPE_CHECKING:
+    from psycopg_pool import ConnectionPool
+
+# libpq never shrinks its buffers: a connection that has carried a value of this size would keep up
+# to twice as much. A new connection takes a few milliseconds, which is little beside such a value.
+_LARGE: Final = 8 * 1024 * 1024
+
+
+class _ReturningCursor(CursorWrapper):
+    """A cursor that gives the connection back when it is closed."""
+
+    db: DatabaseWrapper
+
+    def execute(self, sql: Any, params: Any = None) -> Any:
+        """Run a statement."""
+        if params and any(isinstance(value, Binary) and _is_large(value.obj) for value in params):
+            self.db.discard_connection()
+        return super().execute(sql, params)
+
+    def fetchone(self) -> Any:
+        """Return a row, or None; documents are read one at a time."""
+        with self.db.wrap_database_errors:
+            row = self.cursor.fetchone()
+        if row and any(isinstance(value, bytes) and _is_large(value) for value in row):
+            self.db.discard_connection()
+        return row
+
+    def close(self) -> None:
+        """Close the cursor; if it is the last one outside of a transaction, the connection goes."""
+        try:
+            self.cursor.close()
+        finally:
+            self.db.cursor_closed(self)
+
+
+class _ReturningDebugCursor(_ReturningCursor, base.CursorDebugWrapper):
+    """The same, counting and timing statements for tests."""
+
+
+class DatabaseWrapper(base.DatabaseWrapper):
+    """One thread's access to the database."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._cursors: set[CursorWrapper] = set()
+        self._is_connecting = False
+        self._is_discarded = False
+
+    def connect(self) -> None:
+        """Take a connection from the pool, as it was set up when it was opened."""
+        pool = self.pool
+        if pool is not None and not pool.closed:
+            self._take(pool)
+            return
+        self._is_connecting = True  # the check of the server's version opens a cursor, too
+        try:
+            super().connect()
+        finally:
+            self._is_connecting = False
+
+    def _take(self, pool: ConnectionPool[Any]) -> None:
+        """Do what is left of Django's ``connect``, which costs five times as much."""
+        self.in_atomic_block = self.needs_rollback = False
+        self.closed_in_transaction = self.errors_occurred = False
+        self.savepoint_ids, self.atomic_blocks, self.run_on_commit = [], [], []
+        self.connection = pool.getconn()
+        if not self.connection.autocommit:  # it was returned in a transaction
+            self.connection.autocommit = True
+        self.autocommit = True
+
+    def get_autocommit(self) -> bool:
+        """Whether there is no transaction. Django would take a connection to find out."""
+        return self.connection is None or self.autocommit
+
+    def set_autocommit(self, autocommit: bool, *args: Any, **kwargs: Any) -> None:  # noqa: FBT001 - Django's signature
+        """Begin a transaction, or go on without one; a transaction's end returns the connection."""
+        if autocommit and self.connection is None and not self.in_atomic_block:
+            return  # the connection was lost, and with it the transaction
+        super().set_autocommit(autocommit, *args, **kwargs)
+        self._return_connection()
+
+    def make_cursor(self, cursor: Any) -> CursorWrapper:
+        """Return a cursor without debug logging."""
+        return self._opened(_ReturningCursor(cursor, self))
+
+    def make_debug_cursor(self, cursor: Any) -> Any:
+        """Return a cursor that logs all statements."""
+        return self._opened(_ReturningDebugCursor(cursor, self))
+
+    def _opened(self, cursor: CursorWrapper) -> CursorWrapper:
+        self._cursors.add(cursor)
+        return cursor
+
+    def cursor_closed(self, cursor: CursorWrapper) -> None:
+        """Take note that a cursor was closed."""
+        self._cursors.discard(cursor)
+        self._return_connection()
+
+    def discard_connection(self) -> None:
+        """Let the connection be closed instead of returned; the pool opens another one."""
+        self._is_discarded = True
+
+    def close(self) -> None:
+        """Return the connection whatever is open on it."""
+        self._cursors.clear()
+        super().close()
+
+    def _return_connection(self) -> None:
+        is_used = self._cursors or self.in_atomic_block or not self.autocommit
+        if not is_used and not self._is_connecting and self.connection is not None and self.pool:
+            self._close()
+
+    def _close(self) -> None:
+        if self.connection is None or not self.pool:
+            super()._close()  # type: ignore[misc]  # its stub does not know it
+            return
+        connection, self.connection = self.connection, None
+        if self._is_discarded:
+            self._is_discarded = False
+            connection.close()
+        connection._pool.putconn(connection)  # the pool that it came from; tests exchange it
+
+
+def _is_large(value: Any) -> bool:
+    return len(value) >= _LARGE

@@ -1,0 +1,63 @@
+"""A copy of the tests' database, in which transactions are real and not one that is rolled back.
+
+Django's own way is to empty the tables afterwards, which the audit trail refuses.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any, Final, cast
+
+import pytest
+from django.db import connection
+
+_SQLITE: Final = "file:committed?mode=memory&cache=shared"
+
+
+@pytest.fixture
+def db(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+    """A database of the test's own, instead of pytest-django's; a module imports it for its tests.
+
+    Fixtures that ask for ``db`` get this one then.
+    """
+    copy = _copy_of_postgresql if connection.vendor == "postgresql" else _copy_of_sqlite
+    with django_db_blocker.unblock(), copy():
+        yield
+
+
+@contextlib.contextmanager
+def _copy_of_postgresql() -> Iterator[None]:
+    settings, wrapper = connection.settings_dict, cast("Any", connection)
+    name, copy = settings["NAME"], f"{settings['NAME']}_committed"
+    wrapper.close()
+    wrapper.close_pool()  # a database that somebody uses cannot be copied
+    with wrapper._nodb_cursor() as cursor:
+        cursor.execute(f'CREATE DATABASE "{copy}" TEMPLATE "{name}"')
+    settings["NAME"] = copy
+    try:
+        yield
+    finally:
+        wrapper.close()
+        wrapper.close_pool()
+        settings["NAME"] = name
+        with wrapper._nodb_cursor() as cursor:
+            cursor.execute(f'DROP DATABASE "{copy}" WITH (FORCE)')
+
+
+@contextlib.contextmanager
+def _copy_of_sqlite() -> Iterator[None]:
+    connection.ensure_connection()
+    original = connection.connection
+    with closing(sqlite3.connect(_SQLITE, uri=True)) as kept:
+        original.backup(kept)
+        name, connection.settings_dict["NAME"] = connection.settings_dict["NAME"], _SQLITE
+        connection.connect()
+        try:
+            yield
+        finally:
+            connection.connection.close()
+            connection.settings_dict["NAME"] = name
+            connection.connection = original
