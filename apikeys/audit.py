@@ -30,6 +30,7 @@ class Actor:
     token_id: str = ""
     address: str | None = None
     request_id: str = ""
+    client_request_id: str = ""
 
     @classmethod
     def of(cls, request: Request) -> Actor:
@@ -42,6 +43,7 @@ class Actor:
             token_id=caller.token_id,
             address=request.META.get("REMOTE_ADDR") or None,
             request_id=getattr(request, "request_id", ""),
+            client_request_id=getattr(request, "client_request_id", ""),
         )
 
     @classmethod
@@ -52,6 +54,7 @@ class Actor:
             user_id=request.user.pk,
             address=request.META.get("REMOTE_ADDR") or None,
             request_id=getattr(request, "request_id", ""),
+            client_request_id=getattr(request, "client_request_id", ""),
         )
 
 
@@ -66,6 +69,7 @@ def record(actor: Actor, action: str, resource_id: object, **details: Any) -> No
             resource_id=str(resource_id),
             address=actor.address,
             request_id=actor.request_id,
+            client_request_id=actor.client_request_id,
             details=details,
         )
     )

@@ -180,7 +180,7 @@ class AccessToken(Credential):
 
 
 class AuditEvent(models.Model):
-    """One thing that somebody did. A database trigger refuses to change or delete a row.
+    """One thing that somebody did. A trigger refuses to change a row, and to delete one.
 
     The columns name users and tokens by value, so that the trail outlives what it speaks of.
     """
@@ -194,6 +194,8 @@ class AuditEvent(models.Model):
     resource_id = models.CharField(max_length=100)
     address = models.GenericIPAddressField(null=True)
     request_id = models.CharField(max_length=64, blank=True)
+    # What the client called its request, if it did; it may be the same for many.
+    client_request_id = models.CharField(max_length=64, blank=True, default="", db_default="")
     details = models.JSONField(default=dict)
 
     class Meta:
@@ -204,3 +206,21 @@ class AuditEvent(models.Model):
 
     def __str__(self) -> str:
         return f"{self.action} {self.resource_id}"
+
+
+class AuditArchive(models.Model):
+    """A file to which events have left the trail. A trigger refuses to change or delete a row.
+
+    It lets events be deleted only from between the ids of an archive.
+    """
+
+    number = models.PositiveIntegerField(primary_key=True)
+    # Of the last line, and so of all lines of this archive and those before it; SHA-256 in hex.
+    digest = models.CharField(max_length=64)
+    events = models.PositiveIntegerField()
+    first_id = models.UUIDField()
+    last_id = models.UUIDField()
+    archived_at = models.DateTimeField(default=timezone.now)
+
+    def __str__(self) -> str:
+        return f"audit archive {self.number}"

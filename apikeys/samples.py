@@ -72,6 +72,7 @@ AUDIT_EVENT: Final[dict[str, Any]] = {
     "resource_id": "01a1fd5d-e387-7732-9391-3a8d8bc7ec7b",
     "address": "192.0.2.17",
     "request_id": "01a1fd5de40e71008d5de2f5d6b32654",
+    "client_request_id": "",
     "details": {
         "version": 2,
         "serial": 31,

@@ -176,6 +176,7 @@ class AuditEventSerializer(serializers.ModelSerializer[AuditEvent]):
             "resource_id",
             "address",
             "request_id",
+            "client_request_id",
             "details",
         ]
         read_only_fields = fields

@@ -48,13 +48,17 @@ class RequestContextMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         """Answer the request."""
         started = time.perf_counter()
-        given = request.headers.get("X-Request-ID", "")
-        request_id = given if _WELL_FORMED_ID.fullmatch(given) else uuid7().hex
+        request_id = uuid7().hex
         request.request_id = request_id  # type: ignore[attr-defined]
+        ids = {"request_id": request_id}
+        given = request.headers.get("X-Request-ID", "")
+        if _WELL_FORMED_ID.fullmatch(given):
+            # Beside ours: a client may give many requests one id, or another's.
+            request.client_request_id = ids["client_request_id"] = given  # type: ignore[attr-defined]
         settle_client(request.META)
         queries = access.Queries()
         structlog.contextvars.clear_contextvars()
-        structlog.contextvars.bind_contextvars(request_id=request_id)
+        structlog.contextvars.bind_contextvars(**ids)
         try:
             with connection.execute_wrapper(queries):
                 response = self._refusal(request) or self.get_response(request)

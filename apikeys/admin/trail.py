@@ -61,7 +61,7 @@ class AuditEventAdmin(ReadOnlyAdmin):
     search_help_text = "The whole id of what was changed."
     fields = (
         "occurred_at", "action", "actor_name", "actor_id", "token_id", "resource_id",
-        "address", "request_id", "shown_details",
+        "address", "request_id", "client_request_id", "shown_details",
     )  # fmt: skip
 
     def get_search_results(

@@ -71,10 +71,9 @@ _HEADERS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     _REQUEST_ID: (
         "RequestId",
         {
-            "description": "The id under which the log has the request: the one that was sent, "
-            "if it is well-formed.",
+            "description": "The id under which the log and the audit trail have the request.",
             "required": True,
-            "schema": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$"},
+            "schema": {"type": "string", "pattern": "^[0-9a-f]{32}$"},
         },
     ),
     _EXPIRY: (

@@ -59,6 +59,7 @@ def test_an_event(auditor: ApiClient, trail: None) -> None:
             "resource_id": "s1",
             "address": "2001:db8::1",
             "request_id": "r1",
+            "client_request_id": "",
             "details": {},
         }
     ]

@@ -20,7 +20,7 @@ ROWS: dict[str, str] = {
 
 
 def test_actions() -> None:
-    recorded = set(re.findall(r'"((?:api_key|access_token|state|cluster)\.[a-z_]+)"', code()))
+    recorded = set(re.findall(r'"((?:api_key|access_token|state|cluster|audit)\.[a-z_]+)"', code()))
     for entry in CatalogueEntry.__subclasses__():
         recorded |= {f"{entry._meta.model_name}.{verb}" for verb in ("create", "update")}
     # Of the admin: tests/apikeys/admin/test_people.py.

@@ -212,7 +212,7 @@ def test_type_of_the_body_does_not_matter(backend: Backend, name: str) -> None:
 
 
 @pytest.mark.parametrize("given", ["a b", "x" * 65, "é", "<script>", ""])
-def test_request_id_of_another_form_is_replaced(backend: Backend, given: str) -> None:
+def test_request_id_of_another_form_is_not_taken(backend: Backend, given: str) -> None:
     answer = backend.send("GET", X_Request_ID=given)
     assert answer.headers["X-Request-ID"] != given
     assert_error(answer, 404, "STATE_NOT_FOUND")

@@ -11,6 +11,7 @@ import pytest
 from django.conf import settings as configured
 from django.test import Client
 
+from apikeys.models import AuditEvent
 from tests.conftest import ClientWith, error_reason
 
 
@@ -25,17 +26,36 @@ def events(capfd: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines if line.startswith("{")]
 
 
-def test_a_good_request_id_is_kept(client: Client) -> None:
-    response = client.get("/healthz", headers={"X-Request-ID": "ci-42.a_b"})
+def test_a_good_request_id_stands_beside_ours(
+    client_with: ClientWith, capfd: pytest.CaptureFixture[str]
+) -> None:
+    client = client_with("state:write")
+    body = json.dumps({"application": {"name": "x"}})
+    events(capfd)
 
-    assert response["X-Request-ID"] == "ci-42.a_b"
+    answer = client.generic(
+        "POST", "/api/v1/applications", body, "application/json",
+        headers={"X-Request-ID": "ci-42.a_b"},
+    )  # fmt: skip
+
+    ours = answer["X-Request-ID"]
+    assert re.fullmatch("[0-9a-f]{32}", ours)
+    (logged,) = events(capfd)
+    recorded = AuditEvent.objects.latest("id")
+    for request_id, client_request_id in (
+        (logged["request_id"], logged["client_request_id"]),
+        (recorded.request_id, recorded.client_request_id),
+    ):
+        assert (request_id, client_request_id) == (ours, "ci-42.a_b")
 
 
 @pytest.mark.parametrize("given", ["", "a b", "x" * 65, "ä", "a/b"])
-def test_another_is_replaced(client: Client, given: str) -> None:
-    response = client.get("/healthz", headers={"X-Request-ID": given})
+def test_another_is_not_taken(
+    client: Client, given: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    client.get("/healthz", headers={"X-Request-ID": given})
 
-    assert re.fullmatch("[0-9a-f]{32}", response["X-Request-ID"])
+    assert "client_request_id" not in events(capfd)[-1]
 
 
 @pytest.mark.parametrize("path", ["/api/v1/nothing", "/v1/api-keys"])
@@ -153,13 +173,14 @@ def test_one_event_a_request(client_with: ClientWith, capfd: pytest.CaptureFixtu
     response = client.get("/api/v1/nothing?ID=secret", headers={"X-Request-ID": "r1"})
 
     (event,) = events(capfd)
+    assert event.pop("request_id") == response["X-Request-ID"]
     assert event.pop("duration_ms") > 0
     assert event.pop("bytes_out") == len(response.content)
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT[\d:.]+Z", event.pop("time"))
     assert event == {
         "event": "request",
         "level": "info",
-        "request_id": "r1",
+        "client_request_id": "r1",
         "method": "GET",
         "path": "/api/v1/nothing",
         "view": "<unnamed view>",

@@ -1,0 +1,45 @@
+"""Whether the archives are what left the trail, all of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from apikeys.archiving import files
+from apikeys.archiving.errors import ArchiveError
+from apikeys.models import AuditArchive
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+def check_archives(directory: Path) -> Iterator[tuple[str, str | None]]:
+    """Yield each archive's file name with what is wrong with it, or None.
+
+    The database has the digest of each archive, so that also a chain that was made anew is found,
+    and one whose end was cut off.
+    """
+    known = {archive.number: archive for archive in AuditArchive.objects.order_by("number")}
+    previous = files.FIRST
+    for number, archive in known.items():
+        path = files.path_of(directory, number)
+        yield path.name, _problem(path, archive, previous)
+        previous = archive.digest
+    expected = {files.path_of(directory, number).name for number in known}
+    for path in sorted(directory.glob("audit-*.jsonl.gz")):
+        if path.name not in expected:
+            yield path.name, "the database does not know it"
+
+
+def _problem(path: Path, archive: AuditArchive, previous: str) -> str | None:
+    try:
+        found = files.contents(path)
+    except ArchiveError as error:
+        return str(error).removeprefix(f"{path.name}: ")
+    if found.number != archive.number:
+        return f"it is archive {found.number}"
+    if found.previous != previous:
+        return "it does not follow the archive before it"
+    if (found.digest, found.events) != (archive.digest, archive.events):
+        return "it is not the archive that was entered"
+    return None

@@ -1,0 +1,2 @@
+class ArchiveError(Exception):
+    """The trail stays as it is; the message says what is wrong."""

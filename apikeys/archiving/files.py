@@ -1,0 +1,179 @@
+"""The file of an archive, written and read line by line.
+
+A line is ``{"digest":"<64 hex>","event":{…}}``; the digest is the SHA-256 of the digest before it
+and the bytes of the event. The first line of a file says which archive it is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import fcntl
+import gzip
+import hashlib
+import itertools
+import json
+import os
+import uuid
+import zlib
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from apikeys.archiving.errors import ArchiveError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+#: What comes before the first line of the first archive.
+FIRST: Final = "0" * 64
+_START, _MIDDLE, _END = b'{"digest":"', b'","event":', b"}\n"
+_EVENT_AT: Final = len(_START) + 64 + len(_MIDDLE)
+# Events are a few hundred bytes; a line that never ends is no line of ours.
+_LONGEST_LINE: Final = 16 * 1024 * 1024
+
+
+class Contents(NamedTuple):
+    """What a file of an archive holds."""
+
+    number: int
+    previous: str
+    digest: str
+    events: int
+    first_id: uuid.UUID
+    last_id: uuid.UUID
+
+
+def path_of(directory: Path, number: int) -> Path:
+    """Return where the archive of this number is."""
+    return directory / f"audit-{number:08}.jsonl.gz"
+
+
+@contextlib.contextmanager
+def only_one(directory: Path) -> Iterator[None]:
+    """Keep other processes from writing archives into the directory.
+
+    Raises:
+        ArchiveError: one does, or it is no directory.
+    """
+    try:
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise ArchiveError(str(error)) from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError as error:
+        raise ArchiveError(f"another process archives to {directory}") from error
+    finally:
+        os.close(descriptor)
+
+
+def write(path: Path, number: int, previous: str, events: Iterable[dict[str, Any]]) -> None:
+    """Write the file, whole or not at all, and to the disk.
+
+    Raises:
+        ArchiveError: the disk is full, say.
+    """
+    part = path.with_suffix(".part")
+    try:
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "wb") as raw:
+            with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as file:
+                digest = previous
+                for event in ({"archive": number, "previous": previous}, *events):
+                    text = encode(event)
+                    digest = _digest(digest, text)
+                    file.write(_START + digest.encode() + _MIDDLE + text + _END)
+            raw.flush()
+            os.fsync(raw.fileno())
+        part.rename(path)
+        _sync(path.parent)
+    except OSError as error:
+        raise ArchiveError(str(error)) from error
+
+
+def _sync(directory: Path) -> None:
+    """See that the names in the directory are on the disk as well as what they name."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def encode(event: dict[str, Any]) -> bytes:
+    """Return the event as its line has it."""
+    return json.dumps(event, separators=(",", ":"), default=_text).encode()
+
+
+def read(path: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield each line's digest and value, as they stand, checking every digest.
+
+    Raises:
+        ArchiveError: the file is not there, not whole, or not what was written.
+    """
+    try:
+        with gzip.open(path) as file:
+            digest = ""
+            for at, line in enumerate(iter(lambda: file.readline(_LONGEST_LINE), b""), 1):
+                text = line[_EVENT_AT : -len(_END)]
+                digest = _digest(digest or first_line(path, text)[1], text)
+                if line != _START + digest.encode() + _MIDDLE + text + _END:
+                    raise ArchiveError(f"{path.name}: line {at} is not what was written")
+                yield digest, text
+    except (OSError, EOFError, zlib.error) as error:
+        raise ArchiveError(f"{path.name}: {error}") from error
+
+
+def events(path: Path) -> Iterator[bytes]:
+    """Yield each event, as ``read`` does, without the first line."""
+    return (text for _digest, text in itertools.islice(read(path), 1, None))
+
+
+def contents(path: Path) -> Contents:
+    """Read the whole file and return what it holds.
+
+    Raises:
+        ArchiveError: as ``read`` does, and if there is no event.
+    """
+    number, previous = 0, ""
+    first = last = b""
+    count, digest = -1, ""
+    for digest, text in read(path):  # noqa: B007 - the last one counts
+        count += 1
+        if count == 0:
+            number, previous = first_line(path, text)
+        elif count == 1:
+            first = text
+        last = text
+    if count < 1:
+        raise ArchiveError(f"{path.name}: it has no event")
+    return Contents(number, previous, digest, count, id_of(first), id_of(last))
+
+
+def id_of(event: bytes) -> uuid.UUID:
+    """Return the id of an event."""
+    return uuid.UUID(json.loads(event)["id"])
+
+
+def first_line(path: Path, text: bytes) -> tuple[int, str]:
+    """Return the number of the archive, and the digest before it.
+
+    Raises:
+        ArchiveError: the line says neither.
+    """
+    try:
+        found = json.loads(text)
+        return int(found["archive"]), str(found["previous"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise ArchiveError(f"{path.name}: it does not begin as an archive") from error
+
+
+def _digest(previous: str, text: bytes) -> str:
+    return hashlib.sha256(previous.encode() + text).hexdigest()
+
+
+def _text(value: object) -> str:
+    if isinstance(value, dt.datetime):
+        return value.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return str(value)

@@ -1,0 +1,123 @@
+"""Events leave: written, read again, entered in the database, and only then removed."""
+
+from __future__ import annotations
+
+import datetime as dt
+import itertools
+from typing import TYPE_CHECKING, Any, Final
+
+from django.db import DatabaseError, transaction
+from django.utils import timezone
+
+from apikeys import audit
+from apikeys.archiving import files
+from apikeys.archiving.errors import ArchiveError
+from apikeys.models import AuditArchive, AuditEvent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from apikeys.audit import Actor
+
+#: The most events of one archive: about 5 MB, compressed.
+FILE_EVENTS: Final = 50_000
+# Events of transactions that are still open may be older than others that can be seen.
+_YOUNGEST: Final = dt.timedelta(days=1)
+_BATCH: Final = 1000
+_COLUMNS: Final = tuple(field.attname for field in AuditEvent._meta.concrete_fields)
+
+
+def archive_next(*, before: dt.datetime, directory: Path, actor: Actor) -> AuditArchive | None:
+    """Move the oldest events, ``FILE_EVENTS`` at most, to an archive; return it, or None.
+
+    None is: the oldest event is not from before the moment. What an earlier call has begun, and did
+    not end, is ended first. Call it outside of a transaction.
+
+    Raises:
+        ArchiveError: a file is not what it should be, the moment is not a day ago, or the role
+            may not remove events. Nothing that is not in a checked archive was removed.
+    """
+    if before > timezone.now() - _YOUNGEST:
+        raise ArchiveError("only what is older than a day is archived")
+    with files.only_one(directory):
+        last = AuditArchive.objects.order_by("number").last()
+        if last is not None:
+            _remove(last, directory)
+        first = AuditEvent.objects.order_by("pk").first()
+        if first is None or first.occurred_at >= before:
+            return None
+        number = 1 if last is None else last.number + 1
+        previous = files.FIRST if last is None else last.digest
+        path = files.path_of(directory, number)
+        if not path.exists():
+            files.write(path, number, previous, _oldest(before))
+        archive = _enter(path, number, previous, actor)
+        _remove(archive, directory)
+        return archive
+
+
+def _oldest(before: dt.datetime) -> Iterator[dict[str, Any]]:
+    """Yield the events before the first that is not from before the moment."""
+    old = itertools.takewhile(lambda event: event["occurred_at"] < before, _events())
+    return itertools.islice(old, FILE_EVENTS)
+
+
+def _events() -> Iterator[dict[str, Any]]:
+    events = AuditEvent.objects.order_by("pk").values(*_COLUMNS)
+    page = list(events[:_BATCH])
+    while page:
+        yield from page
+        page = list(events.filter(pk__gt=page[-1]["id"])[:_BATCH])
+
+
+def _enter(path: Path, number: int, previous: str, actor: Actor) -> AuditArchive:
+    """Read the file again and enter it, if it holds what the trail does.
+
+    The file may be of a call that was killed before this, or of another trail.
+    """
+    found = files.contents(path)
+    if (found.number, found.previous) != (number, previous) or not _is_in_trail(path):
+        raise ArchiveError(f"{path.name} is there, and not of this trail: move it elsewhere")
+    archive = AuditArchive(
+        number=number,
+        digest=found.digest,
+        events=found.events,
+        first_id=found.first_id,
+        last_id=found.last_id,
+    )
+    try:
+        with transaction.atomic():
+            archive.save(force_insert=True)
+            audit.record(
+                actor, "audit.archive", path.name, events=found.events, digest=found.digest
+            )
+    except DatabaseError as error:
+        raise ArchiveError(f"{path.name} was not entered: {error}") from error
+    return archive
+
+
+def _is_in_trail(path: Path) -> bool:
+    """Whether each event of the file is in the trail as it is in the file."""
+    texts = files.events(path)
+    while batch := list(itertools.islice(texts, _BATCH)):
+        ids = [files.id_of(text) for text in batch]
+        events = AuditEvent.objects.filter(pk__in=ids).order_by("pk").values(*_COLUMNS)
+        if [files.encode(event) for event in events] != batch:
+            return False
+    return True
+
+
+def _remove(archive: AuditArchive, directory: Path) -> None:
+    """Remove the events of an archive, if there are any left, in batches."""
+    if not AuditEvent.objects.filter(pk__range=(archive.first_id, archive.last_id)).exists():
+        return
+    path = files.path_of(directory, archive.number)
+    if files.contents(path).digest != archive.digest:
+        raise ArchiveError(f"{path.name} is not the archive that was entered")
+    texts = files.events(path)
+    while batch := [files.id_of(text) for text in itertools.islice(texts, _BATCH)]:
+        try:
+            AuditEvent.objects.filter(pk__in=batch).delete()
+        except DatabaseError as error:
+            raise ArchiveError(f"events were not removed: {error}") from error

@@ -1,0 +1,429 @@
+"""``archive_audit_events``: the only way out of the trail, nothing twice and nothing lost."""
+
+from __future__ import annotations
+
+import datetime as dt
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import DatabaseError, connection, transaction
+from django.utils import timezone
+
+from apikeys.archiving import ArchiveError, archive_next, check_archives, files, leaving
+from apikeys.audit import Actor
+from apikeys.compiled import insert
+from apikeys.models import AuditArchive, AuditEvent
+from tests.server import ROOT, LiveServer
+
+LONG_AGO = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
+NEW_YEAR = dt.datetime(2021, 1, 1, tzinfo=dt.UTC)
+ACTOR = Actor(name="test")
+
+
+def happened(count: int, moment: dt.datetime = LONG_AGO, **more: Any) -> None:
+    for number in range(count):
+        details = {"number": number, "text": "ä\ud800" if connection.vendor == "sqlite" else "ä"}
+        insert(
+            AuditEvent(
+                action="state.push", actor_name="ada", resource_id=f"s{number}",
+                occurred_at=moment, **{"details": details, **more},
+            )
+        )  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leaving, "FILE_EVENTS", 4)
+    monkeypatch.setattr(leaving, "_BATCH", 3)
+
+
+def archive_all(directory: Path) -> list[AuditArchive]:
+    archives = []
+    while archive := archive_next(before=NEW_YEAR, directory=directory, actor=ACTOR):
+        archives.append(archive)
+    return archives
+
+
+def archived(directory: Path) -> list[dict[str, Any]]:
+    paths = sorted(directory.glob("*.gz"))
+    return [json.loads(text) for path in paths for text in files.events(path)]
+
+
+def left() -> list[str]:
+    old = AuditEvent.objects.filter(occurred_at__lt=NEW_YEAR)
+    return [str(pk) for pk in old.order_by("pk").values_list("pk", flat=True)]
+
+
+@pytest.fixture
+def old(db: None) -> list[str]:
+    """Ten events of long ago and then two of today."""
+    happened(10)
+    ids = left()
+    happened(2, timezone.now())
+    return ids
+
+
+def test_what_is_old_leaves_in_order(old: list[str], tmp_path: Path) -> None:
+    before = list(AuditEvent.objects.order_by("pk").values())
+
+    archives = archive_all(tmp_path)
+
+    assert [archive.events for archive in archives] == [4, 4, 2]
+    assert left() == []
+    assert archived(tmp_path) == [json.loads(files.encode(event)) for event in before[:10]]
+    assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}
+    # Today's are there, and who archived.
+    actions = AuditEvent.objects.order_by("pk").values_list("action", flat=True)
+    assert list(actions) == ["state.push"] * 2 + ["audit.archive"] * 3
+    event = AuditEvent.objects.filter(action="audit.archive").latest("pk")
+    assert event.resource_id == "audit-00000003.jsonl.gz"
+    assert event.details == {"events": 2, "digest": archives[2].digest}
+    assert dict(check_archives(tmp_path)) == {path.name: None for path in tmp_path.iterdir()}
+
+
+def test_a_line_can_be_checked_with_what_every_machine_has(old: list[str], tmp_path: Path) -> None:
+    """Each digest is the SHA-256 of the one before it and the event's own bytes."""
+    archive_all(tmp_path)
+    script = (
+        "p=$(printf %064d 0); gzip -dc audit-*.gz | while IFS= read -r l; do "
+        'e=${l#*,\\"event\\":}; e=${e%?}; '
+        'p=$(printf %s%s "$p" "$e" | sha256sum | cut -c1-64); '
+        'case $l in "{\\"digest\\":\\"$p\\""*) ;; *) echo "$l"; exit 1;; esac; done'
+    )
+
+    done = subprocess.run(["bash", "-c", script], cwd=tmp_path, check=False, capture_output=True)
+
+    assert (done.returncode, done.stdout) == (0, b"")
+
+
+def test_young_events_stay(db: None, tmp_path: Path) -> None:
+    happened(1)
+    with pytest.raises(ArchiveError, match="older than a day"):
+        archive_next(before=timezone.now(), directory=tmp_path, actor=ACTOR)
+
+    # The first that is not from before ends it: the order of the trail is kept.
+    happened(1, timezone.now())
+    happened(1)
+    assert [archive.events for archive in archive_all(tmp_path)] == [1]
+    assert len(left()) == 1
+
+
+def test_nothing_to_do(db: None, tmp_path: Path) -> None:
+    assert archive_all(tmp_path) == []
+    assert list(tmp_path.iterdir()) == []
+
+
+# --- Where it may be killed -----------------------------------------------------------------------
+
+
+class KilledError(Exception):
+    """As if the process had ended here."""
+
+
+def killed(*_: Any, **__: Any) -> Any:
+    raise KilledError
+
+
+@pytest.mark.parametrize("place", ["_enter", "_remove", "record", "delete", "rename"])
+def test_the_next_run_goes_on(
+    place: str, old: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        if place == "record":
+            patched.setattr(leaving.audit, "record", killed)
+        elif place == "rename":
+            patched.setattr(Path, "rename", killed)
+        elif place == "delete":
+            removed = iter((True, False))
+            whole = AuditEvent.objects.filter
+
+            def second_batch(*args: Any, **given: Any) -> Any:
+                if "pk__in" in given and not next(removed):
+                    raise KilledError
+                return whole(*args, **given)
+
+            patched.setattr(leaving, "_is_in_trail", lambda _path: True)
+            patched.setattr(AuditEvent.objects, "filter", second_batch)
+        else:
+            patched.setattr(leaving, place, killed)
+        with pytest.raises(KilledError):
+            archive_all(tmp_path)
+
+    archive_all(tmp_path)
+
+    assert [event["id"] for event in archived(tmp_path)] == old
+    assert left() == []
+    assert [problem for _name, problem in check_archives(tmp_path)] == [None] * 3
+
+
+def test_another_trails_file_is_not_taken_for_ours(old: list[str], tmp_path: Path) -> None:
+    files.write(files.path_of(tmp_path, 1), 1, files.FIRST, [{"id": old[0], "action": "x"}])
+
+    with pytest.raises(ArchiveError, match="not of this trail"):
+        archive_all(tmp_path)
+
+    assert left() == old
+
+
+def test_what_cannot_be_written(old: list[str], tmp_path: Path) -> None:
+    with pytest.raises(ArchiveError, match="No such file"):
+        archive_all(tmp_path / "nothing")
+    (tmp_path / "audit-00000001.jsonl.part").mkdir()
+    with pytest.raises(ArchiveError, match="directory"):
+        archive_all(tmp_path)
+    assert left() == old
+
+
+def test_one_at_a_time(old: list[str], tmp_path: Path) -> None:
+    with files.only_one(tmp_path), pytest.raises(ArchiveError, match="another process"):
+        archive_all(tmp_path)
+
+
+def test_a_file_that_went_bad_removes_nothing(
+    old: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(leaving, "_remove", killed)
+        with pytest.raises(KilledError):
+            archive_all(tmp_path)
+    path = files.path_of(tmp_path, 1)
+    path.write_bytes(path.read_bytes()[:-20])
+
+    with pytest.raises(ArchiveError):
+        archive_all(tmp_path)
+
+    assert left() == old
+
+
+# --- What is found --------------------------------------------------------------------------------
+
+
+def rewritten(path: Path, change: Callable[[list[bytes]], list[bytes]]) -> None:
+    path.write_bytes(
+        gzip.compress(
+            b"".join(change(gzip.decompress(path.read_bytes()).splitlines(keepends=True)))
+        )
+    )
+
+
+def made_anew(directory: Path) -> None:
+    """A chain that is right in itself, by somebody who knows how."""
+    path = files.path_of(directory, 3)
+    previous = files.contents(path).previous
+    events = [json.loads(text) for text in files.events(path)]
+    events[0]["actor_name"] = "bob"
+    files.write(path, 3, previous, events)
+
+
+FRAUDS: dict[str, tuple[Callable[[Path], Any], str]] = {
+    "changed": (
+        lambda d: rewritten(
+            files.path_of(d, 2), lambda lines: [line.replace(b"ada", b"bob") for line in lines]
+        ),
+        "line 2 is not what was written",
+    ),
+    "removed": (
+        lambda d: rewritten(files.path_of(d, 2), lambda lines: lines[:2] + lines[3:]),
+        "line 3 is not what was written",
+    ),
+    "moved": (
+        lambda d: rewritten(files.path_of(d, 2), lambda a: [*a[:2], a[3], a[2], *a[4:]]),
+        "line 3 is not what was written",
+    ),
+    "cut off": (
+        lambda d: rewritten(files.path_of(d, 2), lambda lines: lines[:-1]),
+        "it is not the archive that was entered",
+    ),
+    "spaced": (
+        lambda d: rewritten(
+            files.path_of(d, 2), lambda lines: [line.replace(b'"}', b'" }') for line in lines]
+        ),
+        "line 1 is not what was written",
+    ),
+    "empty": (lambda d: rewritten(files.path_of(d, 2), lambda _: []), "it has no event"),
+    "nothing of ours": (
+        lambda d: rewritten(files.path_of(d, 2), lambda _: [b"hello\n"]),
+        "it does not begin as an archive",
+    ),
+    "not gzip": (lambda d: files.path_of(d, 2).write_bytes(b"x" * 99), "Not a gzipped file"),
+    "a file is gone": (lambda d: files.path_of(d, 2).unlink(), "No such file"),
+    "the last is gone": (lambda d: files.path_of(d, 3).unlink(), "No such file"),
+    "files exchanged": (
+        lambda d: (
+            files.path_of(d, 1).rename(d / "x"),
+            files.path_of(d, 2).rename(files.path_of(d, 1)),
+            (d / "x").rename(files.path_of(d, 2)),
+        ),
+        "it is archive 2",
+    ),
+    "made anew": (made_anew, "it is not the archive that was entered"),
+    "one more": (
+        lambda d: files.write(files.path_of(d, 4), 4, "", [{"id": "x"}]),
+        "the database does not know it",
+    ),
+}
+
+
+@pytest.mark.parametrize("fraud", FRAUDS)
+def test_a_fraud_is_found(fraud: str, old: list[str], tmp_path: Path) -> None:
+    archive_all(tmp_path)
+    commit, said = FRAUDS[fraud]
+    commit(tmp_path)
+
+    problems = [problem for _name, problem in check_archives(tmp_path) if problem is not None]
+
+    assert said in problems[0]
+    out = StringIO()
+    with pytest.raises(CommandError, match="not what left the trail"):
+        call_command("archive_audit_events", "--check", str(tmp_path), stdout=out)
+    assert said in out.getvalue()
+
+
+# --- The database's own word ----------------------------------------------------------------------
+
+
+def refused(statement: str, *parameters: Any) -> None:
+    with (
+        pytest.raises(DatabaseError, match="append-only"),
+        transaction.atomic(),
+        connection.cursor() as cursor,
+    ):
+        cursor.execute(statement, parameters)
+
+
+def test_only_what_is_entered_can_be_removed(old: list[str], tmp_path: Path) -> None:
+    archive_all(tmp_path)
+
+    for table in ("apikeys_auditevent", "apikeys_auditarchive"):
+        refused(f"DELETE FROM {table}")
+    refused("UPDATE apikeys_auditarchive SET digest = 'x'")
+    if connection.vendor == "postgresql":
+        refused("TRUNCATE apikeys_auditarchive")
+
+
+@pytest.mark.parametrize("verb", ["INSERT OR REPLACE", "REPLACE"])
+@pytest.mark.parametrize("recursive", ["ON", "OFF"])
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="SQLite's own words")
+def test_sqlite_replaces_nothing(verb: str, recursive: str, db: None) -> None:
+    """REPLACE deletes what is in its way and asks no trigger of DELETE."""
+    happened(2)
+    names = [field.column for field in AuditEvent._meta.concrete_fields]
+    columns = ", ".join(f"'bob' AS {n}" if n == "actor_name" else n for n in names)
+    into = f"INTO apikeys_auditevent ({', '.join(names)})"
+    other = columns.replace("id", "'0' || substr(id, 2) AS id", 1)
+    with connection.cursor() as cursor:
+        cursor.execute(f"PRAGMA recursive_triggers = {recursive}")
+    try:
+        refused(f"{verb} {into} SELECT {columns} FROM apikeys_auditevent")
+        rowid = into.replace("(", "(rowid, ")
+        refused(f"{verb} {rowid} SELECT rowid, {other} FROM apikeys_auditevent")
+        refused(
+            "UPDATE OR REPLACE apikeys_auditevent SET id = (SELECT min(id) FROM apikeys_auditevent)"
+        )
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("PRAGMA recursive_triggers = OFF")
+    assert set(AuditEvent.objects.values_list("actor_name", flat=True)) == {"ada"}
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="PostgreSQL's own words")
+def test_a_replica_of_sessions_changes_nothing(db: None) -> None:
+    happened(1)
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL session_replication_role = replica")
+        refused("UPDATE apikeys_auditevent SET actor_name = 'bob'")
+        refused("DELETE FROM apikeys_auditevent")
+        refused("TRUNCATE apikeys_auditevent")
+
+
+# --- The command ----------------------------------------------------------------------------------
+
+
+def test_the_command(old: list[str], tmp_path: Path) -> None:
+    out, err = StringIO(), StringIO()
+
+    call_command(
+        "archive_audit_events", "--before", "2021-01-01", "--to", str(tmp_path), "--json",
+        stdout=out, stderr=err,
+    )  # fmt: skip
+    call_command("archive_audit_events", "--check", str(tmp_path), "--json", stdout=out)
+
+    done, checked = (json.loads(line) for line in out.getvalue().splitlines())
+    assert done == {"archives": 3, "events": 10}
+    assert checked == {"checked": 3, "problems": []}
+    assert err.getvalue().splitlines()[0] == "audit archive 1: 4 events"
+    assert AuditEvent.objects.latest("pk").actor_name == "command archive_audit_events"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--to", "."), "--to needs --before"),
+        (("--to", ".", "--before", "2999-01-01"), "older than a day"),
+        (("--check", "/nonexistent"), "no directory"),
+    ],
+)
+def test_what_is_wrong_is_said(arguments: tuple[str, ...], said: str, db: None) -> None:
+    with pytest.raises(CommandError, match=said):
+        call_command("archive_audit_events", *arguments)
+
+
+_FILL = """
+import datetime as dt, django
+django.setup()
+from apikeys.models import AuditEvent
+moment = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
+AuditEvent.objects.bulk_create(
+    AuditEvent(action="state.push", actor_name="ada", resource_id=str(n), occurred_at=moment)
+    for n in range(30_000)
+)
+"""
+
+
+def test_a_run_that_is_killed_is_continued(tmp_path: Path) -> None:
+    """SIGKILL at many moments of a real run; then nothing is twice, and nothing is lost."""
+    server = LiveServer(tmp_path)
+    to = tmp_path / "archives"
+    to.mkdir()
+    code = (
+        "import sys, django; django.setup()\n"
+        "from apikeys.archiving import leaving; leaving.FILE_EVENTS = 2000\n"
+        "from django.core.management import call_command; call_command(*sys.argv[1:])"
+    )
+    command = [
+        sys.executable, "-c", code,
+        "archive_audit_events", "--before", "2021-01-01", "--to", str(to),
+    ]  # fmt: skip
+    try:
+        server.prepare()
+        run = {"cwd": ROOT, "env": server.environment, "stderr": subprocess.DEVNULL}
+        subprocess.run([sys.executable, "-c", _FILL], check=True, **run)  # type: ignore[call-overload]
+        kills = 0
+        while True:
+            process = subprocess.Popen(command, stdout=subprocess.DEVNULL, **run)  # type: ignore[call-overload]
+            begun = len(list(to.iterdir()))
+            while process.poll() is None and len(list(to.iterdir())) < begun + 1 + kills % 2:
+                os.sched_yield()
+            if process.poll() is not None:
+                break
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            kills += 1
+        assert process.returncode == 0
+        checked = json.loads(server.manage("archive_audit_events", "--check", str(to), "--json"))
+    finally:
+        server.close()
+
+    assert kills >= 3
+    assert checked["problems"] == []
+    assert [event["resource_id"] for event in archived(to)] == [str(n) for n in range(30_000)]
