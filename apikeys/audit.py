@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from django.db.models import Q
+
+from apikeys import revalidation
 from apikeys.authentication import caller_of
 from apikeys.compiled import insert
 from apikeys.grants import EVERYTHING, Grant
@@ -12,9 +16,12 @@ from apikeys.models import AuditEvent
 
 if TYPE_CHECKING:
     import uuid
+    from collections.abc import Mapping
 
     from django.http import HttpRequest
     from rest_framework.request import Request
+
+    from apikeys.callers import Caller
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +38,8 @@ class Actor:
     address: str | None = None
     request_id: str = ""
     client_request_id: str = ""
+    # Of an API request; an operator has none.
+    caller: Caller | None = None
 
     @classmethod
     def of(cls, request: Request) -> Actor:
@@ -44,6 +53,7 @@ class Actor:
             address=request.META.get("REMOTE_ADDR") or None,
             request_id=getattr(request, "request_id", ""),
             client_request_id=getattr(request, "client_request_id", ""),
+            caller=caller,
         )
 
     @classmethod
@@ -57,19 +67,80 @@ class Actor:
             client_request_id=getattr(request, "client_request_id", ""),
         )
 
+    @classmethod
+    def of_command(cls, name: str) -> Actor:
+        """Return the actor of a management command: whoever may run it, an operator."""
+        return cls(name=f"command {name}")
+
+    def unchanged(self) -> Q:
+        """Return a condition for a deed without an event: that the caller may still do it.
+
+        Where it changed nothing, ``look_again`` tells whether this was why.
+        """
+        return Q() if self.caller is None else revalidation.unchanged(self.caller)
+
+    def look_again(self) -> Actor:
+        """Return the actor as it is now, to try again if it is another.
+
+        Raises:
+            CredentialsInvalid, TokenExpired: the caller has ended since it was let in.
+            CallerChanged: it has lost rights since.
+        """
+        if self.caller is None:
+            return self
+        return dataclasses.replace(self, caller=revalidation.look_again(self.caller))
+
 
 def record(actor: Actor, action: str, resource_id: object, **details: Any) -> None:
-    """Append one event; call it in the transaction of the change that it tells of."""
-    insert(
-        AuditEvent(
-            action=action,
-            actor_id=actor.user_id,
-            actor_name=actor.name,
-            token_id=actor.token_id,
-            resource_id=str(resource_id),
-            address=actor.address,
-            request_id=actor.request_id,
-            client_request_id=actor.client_request_id,
-            details=details,
-        )
+    """Append one event; call it in the transaction of the change that it tells of.
+
+    The caller is looked at again in the same statement. So a change of the caller itself comes
+    after its event.
+
+    Raises:
+        CredentialsInvalid, TokenExpired: the caller has ended since it was let in.
+        CallerChanged: it has lost rights since.
+    """
+    event = _event(actor, action, resource_id, details)
+    if actor.caller is None:
+        insert(event)
+    else:
+        revalidation.insert_if_unchanged(event, actor.caller)
+
+
+def record_new_key(actor: Actor, key_id: str, **details: Any) -> None:
+    """Append the event of a key that is about to be made, as ``record`` does.
+
+    Whoever revokes the caller waits until the transaction ends, and then finds the key.
+
+    Raises:
+        TooManyApiKeys: the caller's owner has enough.
+    """
+    event = _event(actor, "api_key.create", key_id, details)
+    if actor.caller is None:
+        insert(event)
+    else:
+        revalidation.insert_if_unchanged(event, actor.caller, makes_key=True)
+
+
+def record_consequences(
+    actor: Actor, action: str, details: Mapping[str, Mapping[str, Any]]
+) -> None:
+    """Append what follows from an event that the transaction has, by the ids of the resources."""
+    AuditEvent.objects.bulk_create(
+        [_event(actor, action, resource_id, dict(d)) for resource_id, d in details.items()]
+    )
+
+
+def _event(actor: Actor, action: str, resource_id: object, details: dict[str, Any]) -> AuditEvent:
+    return AuditEvent(
+        action=action,
+        actor_id=actor.user_id,
+        actor_name=actor.name,
+        token_id=actor.token_id,
+        resource_id=str(resource_id),
+        address=actor.address,
+        request_id=actor.request_id,
+        client_request_id=actor.client_request_id,
+        details=details,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,6 +16,7 @@ from apikeys.grants import Binding, Grant
 from apikeys.metrics import Authentication
 from apikeys.models import AccessToken, ApiKey
 from apikeys.querysets import LAST_USED_RESOLUTION
+from apikeys.scopes import Scope
 from apikeys.tokens import TokenKind
 
 if TYPE_CHECKING:
@@ -40,16 +42,22 @@ class Caller:
     expires_at: dt.datetime | None
     # Of the secret that was sent: a key has two for a while after a rotation.
     digest: bytes = field(repr=False)
+    # Whether it is the secret before the last rotation, in its grace.
+    is_retired: bool
+    # As they were read, to find out whether somebody has changed the token, or its key, since.
+    revision: int
+    api_key_revision: int | None
     is_authenticated: bool = True
 
     @property
     def grant(self) -> Grant:
-        """What the caller may do, and so at most hand on."""
-        return Grant(self.scopes, self.binding)
+        """What the caller may at most hand on: until its end, and a retired secret no writing."""
+        lost = {Scope.APIKEY_WRITE.value} if self.is_retired else set()
+        return Grant(self.scopes - lost, self.binding, self.expires_at)
 
 
 _COMMON = (
-    "id", "scopes", "expires_at", "revoked_at", "last_used_at",
+    "id", "scopes", "expires_at", "revoked_at", "last_used_at", "revision",
     "bound_cluster_id", "bound_component_ids", "bound_environment_ids",
     "created_by_id", "created_by__username", "created_by__is_active",
 )  # fmt: skip
@@ -58,6 +66,7 @@ _OF_TOKEN = (
     *_COMMON,
     "api_key_id", "api_key__scopes", "api_key__expires_at", "api_key__revoked_at",
     "api_key__bound_cluster_id", "api_key__bound_component_ids", "api_key__bound_environment_ids",
+    "api_key__revision",
 )  # fmt: skip
 
 
@@ -71,7 +80,28 @@ def find_caller(token: str) -> Caller:
     kind = tokens.kind_of(token)
     if kind is None:
         raise refused(Authentication.MALFORMED)
-    now, digest = timezone.now(), tokens.digest(token)
+    now = timezone.now()
+    caller, last_used_at = _identify(kind, tokens.digest(token), now)
+    if last_used_at is None or last_used_at <= now - LAST_USED_RESOLUTION:
+        model = ApiKey if kind is TokenKind.API_KEY else AccessToken
+        model.objects.touch(caller.token_id, now)
+    metrics.count(Authentication.OK)
+    return caller
+
+
+def look_again(caller: Caller) -> Caller:
+    """Return the caller as it is now.
+
+    Raises:
+        CredentialsInvalid, TokenExpired: it has ended meanwhile.
+    """
+    return _identify(caller.kind, caller.digest, timezone.now())[0]
+
+
+def _identify(
+    kind: TokenKind, digest: bytes, now: dt.datetime
+) -> tuple[Caller, dt.datetime | None]:
+    """Return the caller, and when its secret was last used."""
     row = _find_row(kind, digest, now)
     if row is None:
         raise refused(Authentication.UNKNOWN)
@@ -79,25 +109,21 @@ def find_caller(token: str) -> Caller:
         raise refused(Authentication.REVOKED, row["id"])
     if not row["created_by__is_active"]:
         raise refused(Authentication.INACTIVE, row["id"])
-    grant = _grant(row, "")
-    expiries = [row["expires_at"]]
+    grant, is_retired = _grant(row, ""), False
     if kind is TokenKind.API_KEY:
         api_key_id = row["id"]
-        if bytes(row["digest"]) != digest:  # the secret before the last rotation
-            expiries.append(row["previous_digest_expires_at"])
+        is_retired = bytes(row["digest"]) != digest
+        if is_retired:
+            grant = dataclasses.replace(
+                grant, expires_at=_sooner(grant.expires_at, row["previous_digest_expires_at"])
+            )
     elif api_key_id := row["api_key_id"]:
         # Minted: it has no more than its key has now.
-        expiries.append(row["api_key__expires_at"])
         grant = grant.intersection(_grant(row, "api_key__"))
-    expires_at = min(filter(None, expiries), default=None)
-    if expires_at is not None and expires_at <= now:
+    if grant.expires_at is not None and grant.expires_at <= now:
         metrics.count(Authentication.EXPIRED)
         raise TokenExpired(row["id"])
-    if row["last_used_at"] is None or row["last_used_at"] <= now - LAST_USED_RESOLUTION:
-        model = ApiKey if kind is TokenKind.API_KEY else AccessToken
-        model.objects.touch(row["id"], now)
-    metrics.count(Authentication.OK)
-    return Caller(
+    caller = Caller(
         kind=kind,
         token_id=row["id"],
         api_key_id=api_key_id,
@@ -105,9 +131,17 @@ def find_caller(token: str) -> Caller:
         username=row["created_by__username"],
         scopes=grant.scopes,
         binding=grant.binding,
-        expires_at=expires_at,
+        expires_at=grant.expires_at,
         digest=digest,
+        is_retired=is_retired,
+        revision=row["revision"],
+        api_key_revision=row.get("api_key__revision"),
     )
+    return caller, row["last_used_at"]
+
+
+def _sooner(end: dt.datetime | None, other: dt.datetime) -> dt.datetime:
+    return other if end is None else min(end, other)
 
 
 def refused(why: Authentication, token_id: str | None = None) -> CredentialsInvalid:
@@ -122,7 +156,7 @@ def _grant(row: dict[str, Any], prefix: str) -> Grant:
         row[f"{prefix}bound_component_ids"],
         row[f"{prefix}bound_environment_ids"],
     )
-    return Grant(frozenset(row[f"{prefix}scopes"]), binding)
+    return Grant(frozenset(row[f"{prefix}scopes"]), binding, row[f"{prefix}expires_at"])
 
 
 def _api_keys() -> QuerySet[ApiKey, Any]:

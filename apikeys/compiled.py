@@ -46,14 +46,16 @@ class _Statement(Generic[M]):
         self.sql, parameters = compiler.as_sql()
         self.parameters: Sequence[Any] = parameters
 
-    def execute(self, cursor: CursorWrapper, given: Mapping[str, Any]) -> None:
-        values = [
+    def filled(self, given: Mapping[str, Any]) -> list[Any]:
+        return [
             parameter.output_field.get_db_prep_value(given[parameter.name], connection)
             if isinstance(parameter, Parameter)
             else parameter
             for parameter in self.parameters
         ]
-        cursor.execute(self.sql, values)
+
+    def execute(self, cursor: CursorWrapper, given: Mapping[str, Any]) -> None:
+        cursor.execute(self.sql, self.filled(given))
 
 
 class CompiledQuery(Generic[M]):
@@ -111,23 +113,47 @@ class CompiledUpdate(Generic[M]):
             return int(cursor.rowcount)
 
 
+class CompiledInsert(Generic[M]):
+    """An INSERT of a row where a queryset with parameters finds something, in one statement."""
+
+    def __init__(self, condition: Callable[[], QuerySet[M, Any]]) -> None:
+        self._condition = condition
+        self._statement = functools.cache(self._compile)
+
+    def _compile(self, _vendor: str) -> _Statement[M]:
+        return _Statement(self._condition().query.get_compiler(connection=connection))
+
+    def run(self, instance: Model, **given: Any) -> bool:
+        """Insert the row, or find that the condition does not hold; return whether it did."""
+        into, places, values = _insertion(instance)
+        condition = self._statement(connection.vendor)
+        sql = f"{into} SELECT {places} WHERE EXISTS ({condition.sql})"
+        with connection.cursor() as cursor:
+            cursor.execute(sql, [*values, *condition.filled(given)])
+            return bool(cursor.rowcount)
+
+
 def insert(instance: Model) -> None:
     """Insert a new row, as ``save(force_insert=True)`` does, without its signals."""
-    fields = instance._meta.concrete_fields
-    values = [
-        field.get_db_prep_save(getattr(instance, field.attname), connection) for field in fields
-    ]
+    into, places, values = _insertion(instance)
     with connection.cursor() as cursor:
-        cursor.execute(_insert_text(type(instance), connection.vendor), values)
+        cursor.execute(f"{into} VALUES ({places})", values)
+
+
+def _insertion(instance: Model) -> tuple[str, str, list[Any]]:
+    values = [
+        field.get_db_prep_save(getattr(instance, field.attname), connection)
+        for field in instance._meta.concrete_fields
+    ]
+    return *_insert_text(type(instance), connection.vendor), values
 
 
 @functools.cache
-def _insert_text(model: type[Model], _vendor: str) -> str:
+def _insert_text(model: type[Model], _vendor: str) -> tuple[str, str]:
     quote = connection.ops.quote_name
     columns = [quote(field.column or "") for field in model._meta.concrete_fields]
-    places = ", ".join(["%s"] * len(columns))
     table = quote(model._meta.db_table)
-    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places})"  # noqa: S608 - our names
+    return f"INSERT INTO {table} ({', '.join(columns)})", ", ".join(["%s"] * len(columns))
 
 
 def find_instance(query: CompiledQuery[M], model: type[M], **given: Any) -> M | None:

@@ -6,6 +6,7 @@ Each error carries what the project's one error form needs: ``default_code`` is 
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import TYPE_CHECKING
 
 from rest_framework.exceptions import (
@@ -17,7 +18,6 @@ from rest_framework.exceptions import (
 )
 
 if TYPE_CHECKING:
-    import datetime as dt
     from collections.abc import Collection, Iterable
 
     from apikeys.scopes import Scope
@@ -79,18 +79,46 @@ class TokenKindUnsupported(PermissionDenied):
 
 
 class GrantExceeded(PermissionDenied):
-    """Nobody hands on more than they hold: ``scopes`` are what is missing, or the binding is."""
+    """Nobody hands on more than they hold: ``scopes`` are what is missing, or the binding is.
+
+    ``latest`` is the end of what is held, where something was to end later.
+    """
 
     default_code = "GRANT_EXCEEDED"
 
-    def __init__(self, scopes: Collection[str]) -> None:
+    def __init__(
+        self, holder: str, *, scopes: Collection[str] = (), latest: dt.datetime | None = None
+    ) -> None:
         if scopes:
             names = " ".join(scopes)
-            super().__init__(f"Your token cannot hand on what it does not hold: {names}.")
+            super().__init__(f"{holder} cannot hand on what it does not hold: {names}.")
             self.auth_header = f'Bearer error="insufficient_scope", scope="{names}"'
             self.metadata = {"scopes": ",".join(scopes)}
+        elif latest is not None:
+            end = latest.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+            super().__init__(f"{holder} ends at {end}, and what it hands on must end by then.")
+            self.metadata = {"expires_at": end}
         else:
-            super().__init__("Your token is bound, and what it hands on must be within that.")
+            super().__init__(f"{holder} is bound, and what it hands on must be within that.")
+
+
+class SecretRetired(PermissionDenied):
+    """The key was rotated; its previous secret, in its grace, may read and mint and no more."""
+
+    default_code = "SECRET_RETIRED"
+    default_detail = (
+        "This secret was replaced by a rotation. Until it ends it can read and mint tokens, and "
+        "create, change, rotate or revoke nothing; use the key's new secret."
+    )
+
+
+class CallerChanged(APIException):
+    """Rights of the caller were taken away between their check and the deed; nothing was done."""
+
+    status_code = 503
+    default_code = "CALLER_CHANGED"
+    default_detail = "Your token was changed while the request came; send it again."
+    wait = 1
 
 
 class BindingInsufficient(PermissionDenied):
@@ -139,6 +167,21 @@ class ApiKeyExpired(APIException):
     default_detail = "The API key has expired; extend it first, by changing expires_at."
 
 
+class TooManyApiKeys(APIException):
+    """The owner has as many keys that work as there may be.
+
+    A revocation takes all that descends from a key along in one transaction.
+    """
+
+    status_code = 400
+    rpc_status = "FAILED_PRECONDITION"
+    default_code = "TOO_MANY_API_KEYS"
+
+    def __init__(self, most: int) -> None:
+        super().__init__(f"You have {most} API keys that work; revoke those that you do not need.")
+        self.metadata = {"limit": str(most)}
+
+
 class ConcurrentChange(APIException):
     """Somebody else changed the same thing at the same moment, and was first."""
 
@@ -156,6 +199,13 @@ class InvalidParameter(APIException):
     def __init__(self, field: str, description: str, reason: str = "INVALID_FORMAT") -> None:
         super().__init__(f"{field}: {description}")
         self.field_violations = [{"field": field, "description": description, "reason": reason}]
+
+
+class ExpiryPast(InvalidParameter):
+    """The end that was asked for has come before the key or token was made."""
+
+    def __init__(self) -> None:
+        super().__init__("expires_at", "Not in the future.", "PAST")
 
 
 class LifetimeExceeded(APIException):

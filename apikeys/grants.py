@@ -1,4 +1,4 @@
-"""What a token may do and where, and the one rule: nobody hands on more than they hold."""
+"""What a token may do, where and until when; nobody hands on more of it than they hold."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from apikeys.errors import GrantExceeded
 from apikeys.scopes import Scope
 
 if TYPE_CHECKING:
+    import datetime as dt
     from collections.abc import Collection
 
     Ids = frozenset[uuid.UUID] | None
@@ -82,6 +83,12 @@ class Binding:
             and _within(self.environment_ids, other.environment_ids)
         )
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is inside: no row of a key or token holds such a binding."""
+        lists = [ids for ids in (self.component_ids, self.environment_ids) if ids is not None]
+        return not all(lists) or (self.cluster_id is not None and bool(lists))
+
     def intersection(self, other: Binding) -> Binding:
         """Return what is inside both."""
         if self is other or other == EVERYWHERE:
@@ -102,33 +109,60 @@ NOWHERE: Final = Binding(component_ids=frozenset(), environment_ids=frozenset())
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """Scopes, and where they work: what a token holds, or is to be given."""
+    """Scopes, where they work and until when: what a token holds, or is to be given.
+
+    An end that is None never comes.
+    """
 
     scopes: frozenset[str]
     binding: Binding = EVERYWHERE
+    expires_at: dt.datetime | None = None
+
+    def columns(self) -> dict[str, Any]:
+        """Return what the columns of a row hold."""
+        return {
+            "scopes": sorted(self.scopes),
+            "expires_at": self.expires_at,
+            **self.binding.columns(),
+        }
 
     def is_within(self, other: Grant) -> bool:
-        """Whether the other may do all of this."""
-        return self.scopes <= other.scopes and self.binding.is_within(other.binding)
+        """Whether the other may do all of this, for as long."""
+        return (
+            self.scopes <= other.scopes
+            and self.binding.is_within(other.binding)
+            and _ends_by(self.expires_at, other.expires_at)
+        )
 
     def intersection(self, other: Grant) -> Grant:
-        """Return what both may do."""
-        return Grant(self.scopes & other.scopes, self.binding.intersection(other.binding))
+        """Return what both may do, for as long as both may."""
+        ends = [end for end in (self.expires_at, other.expires_at) if end is not None]
+        return Grant(
+            self.scopes & other.scopes,
+            self.binding.intersection(other.binding),
+            min(ends, default=None),
+        )
 
-    def check(self, wanted: Grant) -> None:
+    def check(self, wanted: Grant, holder: str = "Your token") -> None:
         """Refuse to hand on what is not held.
 
         Raises:
-            GrantExceeded: names the scopes, or says that the binding is too wide.
+            GrantExceeded: names the scopes, or the end, or says that the binding is too wide.
         """
         if missing := wanted.scopes - self.scopes:
-            raise GrantExceeded(sorted(missing))
-        if not wanted.is_within(self):
-            raise GrantExceeded([])
+            raise GrantExceeded(holder, scopes=sorted(missing))
+        if not wanted.binding.is_within(self.binding):
+            raise GrantExceeded(holder)
+        if not _ends_by(wanted.expires_at, self.expires_at):
+            raise GrantExceeded(holder, latest=self.expires_at)
 
 
 #: What an operator holds, at the command line and in the admin.
 EVERYTHING: Final = Grant(frozenset(Scope.values))
+
+
+def _ends_by(end: dt.datetime | None, latest: dt.datetime | None) -> bool:
+    return latest is None or (end is not None and end <= latest)
 
 
 def _within(ids: Ids, others: Ids) -> bool:

@@ -112,7 +112,7 @@ class Credential(models.Model):
     @property
     def grant(self) -> Grant:
         """What the credential itself holds; a minted token has no more of it than its key."""
-        return Grant(frozenset(self.scopes), self.binding)
+        return Grant(frozenset(self.scopes), self.binding, self.expires_at)
 
 
 class ApiKey(Credential):
@@ -122,6 +122,13 @@ class ApiKey(Credential):
     created_by = models.ForeignKey(
         User, on_delete=models.PROTECT, related_name="api_keys", db_index=False
     )
+    # The key that made this one, itself or by a token that was minted from it: this key has no
+    # more than it and ends with it. Null when an operator made it, or a release that kept no maker.
+    maker = models.ForeignKey(
+        "self", on_delete=models.PROTECT, related_name="made", null=True, db_index=False
+    )
+    # That token, by value: it may be removed when it has ended, and so has what it made.
+    maker_token_id = models.CharField(max_length=40, blank=True, default="", db_default="")
     # The secret before the last rotation, which works until its grace period ends.
     previous_digest = models.BinaryField(max_length=32, unique=True, null=True)
     previous_digest_expires_at = models.DateTimeField(null=True)
@@ -140,7 +147,36 @@ class ApiKey(Credential):
                 condition=Q(previous_digest=None, previous_digest_expires_at=None)
                 | Q(previous_digest__isnull=False, previous_digest_expires_at__isnull=False),
             ),
+            models.CheckConstraint(
+                name="apikey_maker_token_has_its_key",
+                condition=Q(maker_token_id="") | Q(maker__isnull=False),
+            ),
         ]
+        indexes = [
+            *Credential.Meta.indexes,
+            # For a revocation, which takes what a key or token has made along.
+            models.Index(
+                fields=["maker", "expires_at"],
+                name="apikey_by_maker",
+                condition=Q(revoked_at=None, maker__isnull=False),
+            ),
+            models.Index(
+                fields=["maker_token_id"],
+                name="apikey_by_maker_token",
+                condition=Q(revoked_at=None) & ~Q(maker_token_id=""),
+            ),
+            # How many work of an owner's.
+            models.Index(
+                fields=["created_by", "expires_at"],
+                name="apikey_unrevoked_of_owner",
+                condition=Q(revoked_at=None),
+            ),
+        ]
+
+    @property
+    def made_by(self) -> str | None:
+        """The id of the key or token that made it; None when an operator did, or nobody knows."""
+        return self.maker_token_id or self.maker_id
 
 
 class AccessToken(Credential):

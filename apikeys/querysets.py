@@ -25,6 +25,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from typing import Self
 
     from apikeys.callers import Caller
@@ -181,6 +182,14 @@ class ApiKeyQuerySet(CredentialQuerySet[Any]):
     """Rules over many API keys."""
 
     statuses = ApiKeyStatus
+
+    def made_by_keys(self, key_ids: Collection[str]) -> Self:
+        """Return those that these keys have made, also by tokens."""
+        return self.filter(maker__in=key_ids)
+
+    def made_by_token(self, token_id: str) -> Self:
+        """Return those that this token has made."""
+        return self.filter(maker_token_id=token_id)
 
 
 class AccessTokenQuerySet(CredentialQuerySet[Any]):

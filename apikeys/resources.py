@@ -91,9 +91,11 @@ class ResourceViewSet(ListModelMixin, GenericViewSet[M]):
         except (ObjectDoesNotExist, InvalidValue) as error:
             raise self.not_found from error
 
-    def answer(self, instance: M, *, status: int = 200, secret: str | None = None) -> Response:
-        """Answer with the wrapped resource, and beside it once its secret."""
-        body: dict[str, Any] = {self.resource: self.get_serializer(instance).data}
+    def answer(
+        self, instance: M, *, status: int = 200, secret: str | None = None, **beside: Any
+    ) -> Response:
+        """Answer with the wrapped resource, and beside it once its secret, and more."""
+        body: dict[str, Any] = {self.resource: self.get_serializer(instance).data, **beside}
         if secret is None:
             return Response(body, status)
         return Response({**body, "secret": secret}, status, headers={"Cache-Control": "no-store"})

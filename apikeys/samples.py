@@ -23,6 +23,7 @@ API_KEY: Final[dict[str, Any]] = {
     "created_by": OWNER,
     "created_at": "2026-11-21T08:42:01.883645Z",
     "status": "API_KEY_STATUS_ACTIVE",
+    "made_by": "key-03h9xw2mf0e8v5c7qk1d6n4zb",
 }
 REVOKED_API_KEY: Final = {
     **API_KEY,

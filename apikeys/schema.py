@@ -22,6 +22,8 @@ from apikeys.errors import (
     AuditTrailNotFound,
     ConcurrentChange,
     GrantExceeded,
+    SecretRetired,
+    TooManyApiKeys,
 )
 from apikeys.serializers import (
     AccessTokenSerializer,
@@ -43,6 +45,16 @@ _KEY_CHANGE = wrapped(
 _TOKEN = wrapped("AccessTokenAnswer", "access_token", AccessTokenSerializer)
 _NEW_TOKEN = wrapped("AccessTokenWithSecret", "access_token", AccessTokenSerializer, secret=_SECRET)
 
+_ALSO_REVOKED = serializers.IntegerField(
+    min_value=0, help_text="How many keys descended from it and were revoked with it."
+)
+_REVOKED_KEY = wrapped(
+    "RevokedApiKey", "api_key", ApiKeySerializer, descendants_revoked=_ALSO_REVOKED
+)
+_REVOKED_TOKEN = wrapped(
+    "RevokedAccessToken", "access_token", AccessTokenSerializer, descendants_revoked=_ALSO_REVOKED
+)
+
 _SHOWN_KEY = answered({"api_key": samples.API_KEY})
 _SHOWN_NEW_KEY = answered({"api_key": samples.API_KEY, "secret": samples.API_KEY_SECRET})
 _WRITABLE = ("name", "scopes", "binding", "expires_at")
@@ -54,7 +66,10 @@ api_keys_schema = extend_schema_view(
         operation_id="create_api_key",
         parameters=[NO_STORE],
         request=wrapped("CreateApiKey", "api_key", ApiKeySerializer),
-        responses={201: _NEW_KEY, **refusals(GrantExceeded)},
+        responses={
+            201: _NEW_KEY,
+            **refusals(TooManyApiKeys, GrantExceeded, SecretRetired),
+        },
         examples=[
             asked({"api_key": {name: samples.API_KEY[name] for name in _WRITABLE}}),
             _SHOWN_NEW_KEY,
@@ -66,7 +81,13 @@ api_keys_schema = extend_schema_view(
         request=_KEY_CHANGE,
         responses={
             200: _KEY,
-            **refusals(ApiKeyRevoked, ApiKeyExpired, GrantExceeded, ConcurrentChange),
+            **refusals(
+                ApiKeyRevoked,
+                ApiKeyExpired,
+                GrantExceeded,
+                SecretRetired,
+                ConcurrentChange,
+            ),
         },
         examples=[asked({"api_key": {"name": "deploy"}, "update_mask": "name"}), _SHOWN_KEY],
     ),
@@ -76,15 +97,24 @@ api_keys_schema = extend_schema_view(
         request=RotationSerializer,
         responses={
             200: _NEW_KEY,
-            **refusals(ApiKeyRevoked, ApiKeyExpired, GrantExceeded, ConcurrentChange),
+            **refusals(
+                ApiKeyRevoked,
+                ApiKeyExpired,
+                GrantExceeded,
+                SecretRetired,
+                ConcurrentChange,
+            ),
         },
         examples=[asked({"grace_period": "3600s"}), _SHOWN_NEW_KEY],
     ),
     revoke=extend_schema(
         operation_id="revoke_api_key",
         request=NothingSerializer,
-        responses=_KEY,
-        examples=[asked({}), answered({"api_key": samples.REVOKED_API_KEY})],
+        responses={200: _REVOKED_KEY, **refusals(SecretRetired)},
+        examples=[
+            asked({}),
+            answered({"api_key": samples.REVOKED_API_KEY, "descendants_revoked": 2}),
+        ],
     ),
 )
 
@@ -110,8 +140,11 @@ access_tokens_schema = extend_schema_view(
     revoke=extend_schema(
         operation_id="revoke_access_token",
         request=NothingSerializer,
-        responses=_TOKEN,
-        examples=[asked({}), answered({"access_token": samples.REVOKED_ACCESS_TOKEN})],
+        responses={200: _REVOKED_TOKEN, **refusals(SecretRetired)},
+        examples=[
+            asked({}),
+            answered({"access_token": samples.REVOKED_ACCESS_TOKEN, "descendants_revoked": 0}),
+        ],
     ),
 )
 

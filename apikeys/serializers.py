@@ -86,7 +86,12 @@ class CredentialSerializer(StrictSerializer):
         allow_null=True,
         help_text="Where it works; null is everywhere. Unless said, where the creator works.",
     )
-    expires_at = TimestampField(in_future=True, required=False, allow_null=True)
+    expires_at = TimestampField(
+        in_future=True,
+        required=False,
+        allow_null=True,
+        help_text="Null is never; nothing ends later than what made it.",
+    )
     last_used_at = TimestampField(read_only=True, allow_null=True)
     revoked_at = TimestampField(read_only=True, allow_null=True)
     created_by = OwnerSerializer(read_only=True)
@@ -105,6 +110,11 @@ class ApiKeySerializer(CredentialSerializer):
 
     id = serializers.RegexField(r"^key-[0-9a-z]+$", read_only=True)
     status = serializers.ChoiceField(ApiKeyStatus.choices, read_only=True)
+    made_by = serializers.CharField(
+        read_only=True,
+        allow_null=True,
+        help_text="The key or token that made it, with which it ends; null when an operator did.",
+    )
 
 
 class AccessTokenSerializer(CredentialSerializer):

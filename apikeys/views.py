@@ -74,10 +74,11 @@ class ApiKeyViewSet(ResourceViewSet[ApiKey]):
 
     def create(self, request: Request) -> Response:
         """Create a key."""
+        actor = Actor.of(request)
         key, secret = actions.create_api_key(
             user_id=caller_of(request).user_id,
-            actor=Actor.of(request),
-            **{"expires_at": None, **self.read_new()},
+            actor=actor,
+            **{"expires_at": actor.grant.expires_at, **self.read_new()},
         )
         return self.answer(self.get_queryset().get(pk=key.pk), status=201, secret=secret)
 
@@ -99,7 +100,6 @@ class ApiKeyViewSet(ResourceViewSet[ApiKey]):
             key_id=key.pk,
             grace_period=options.get("grace_period") or dt.timedelta(0),
             actor=Actor.of(request),
-            caller=caller_of(request),
         )
         return self.answer(self.get_object(), secret=secret)
 
@@ -108,8 +108,8 @@ class ApiKeyViewSet(ResourceViewSet[ApiKey]):
         """Revoke a key."""
         key = self.get_object()
         self.read_options(NothingSerializer)
-        actions.revoke_api_key(key=key, actor=Actor.of(request))
-        return self.answer(self.get_object())
+        revoked = actions.revoke_api_key(key=key, actor=Actor.of(request))
+        return self.answer(self.get_object(), descendants_revoked=max(revoked - 1, 0))
 
 
 @access_tokens_schema
@@ -151,8 +151,8 @@ class AccessTokenViewSet(ResourceViewSet[AccessToken]):
         """Revoke a token."""
         token = self.get_object()
         self.read_options(NothingSerializer)
-        actions.revoke_access_token(token=token, actor=Actor.of(request))
-        return self.answer(self.get_object())
+        revoked = actions.revoke_access_token(token=token, actor=Actor.of(request))
+        return self.answer(self.get_object(), descendants_revoked=max(revoked - 1, 0))
 
 
 @whoami_schema

@@ -101,7 +101,7 @@ def _create_operator() -> dict[str, str]:
         name="first token",
         scopes=list(Scope),
         expires_at=None,
-        actor=Actor(name="make run"),
+        actor=Actor.of_command("make run"),
     )
     return {"password": password, "token": secret}
 

@@ -95,6 +95,7 @@ def apply_report(*, cluster_id: uuid.UUID, report: Report, actor: Actor) -> Appl
         Cluster.DoesNotExist: there is no such cluster.
         ClusterUidMismatch: the report is of another cluster.
         StaleReport: a report of the same moment, or a later one, is already applied.
+        CredentialsInvalid, TokenExpired, CallerChanged: the caller has ended, or lost rights.
     """
     with transaction.atomic():
         _claim(cluster_id, report, actor)
@@ -135,7 +136,10 @@ def _claim(cluster_id: uuid.UUID, report: Report, actor: Actor) -> None:
     newer = Q(last_report_at=None) | Q(last_report_at__lt=report.reported_at)
     own = Q(uid=None) | Q(uid=report.cluster_uid) if report.cluster_uid else Q()
     clusters = Cluster.objects.filter(pk=cluster_id)
-    if not clusters.filter(newer, own).update(**values):
+    if not clusters.filter(newer, own, actor.unchanged()).update(**values):
+        if (again := actor.look_again()) != actor:
+            _claim(cluster_id, report, again)
+            return
         cluster = clusters.get()
         if report.cluster_uid and cluster.uid not in (None, report.cluster_uid):
             raise ClusterUidMismatch(report.cluster_uid, cluster.uid)

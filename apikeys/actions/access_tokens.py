@@ -9,10 +9,13 @@ from django.db import transaction
 from django.utils import timezone
 
 from apikeys import audit, tokens
+from apikeys.actions import descent
+from apikeys.actions.rules import refuse_ended, refuse_retired
 from apikeys.actions.trail import described
 from apikeys.errors import LifetimeExceeded
 from apikeys.grants import Binding, Grant
-from apikeys.models import AccessToken
+from apikeys.models import AccessToken, ApiKey
+from apikeys.retries import retrying
 from apikeys.tokens import TokenKind
 
 if TYPE_CHECKING:
@@ -41,6 +44,7 @@ def issue_access_token(
 
     Raises:
         GrantExceeded: it would hold more than the actor.
+        ExpiryPast: it would have ended already.
     """
     token = AccessToken(kind=kind.name, created_by=user, name=name, expires_at=expires_at)
     secret = _hand_out(token, scopes, binding, actor)
@@ -67,6 +71,7 @@ def mint_access_token(
     Raises:
         GrantExceeded: it would hold more than the key.
         LifetimeExceeded: it would live for over 12 hours, or longer than the key.
+        ExpiryPast: it would have ended already.
     """
     now = timezone.now()
     latest = now + MAX_MINTED_LIFETIME
@@ -95,20 +100,32 @@ def _hand_out(
     token: AccessToken, scopes: Iterable[str], binding: Binding | None, actor: Actor
 ) -> str:
     """Store the token and return its secret."""
-    grant = Grant(frozenset(scopes), actor.grant.binding if binding is None else binding)
+    refuse_ended(token)
+    grant = Grant(
+        frozenset(scopes), actor.grant.binding if binding is None else binding, token.expires_at
+    )
     actor.grant.check(grant)
     secret = tokens.generate(TokenKind[token.kind])
-    token.scopes, token.digest = sorted(grant.scopes), tokens.digest(secret)
-    for column, value in grant.binding.columns().items():
+    token.digest = tokens.digest(secret)
+    for column, value in grant.columns().items():
         setattr(token, column, value)
     token.save(force_insert=True)
     return secret
 
 
+@retrying
 @transaction.atomic
-def revoke_access_token(*, token: AccessToken, actor: Actor) -> bool:
-    """Revoke the token; return whether it was not before."""
-    revoked = bool(AccessToken.objects.revoke(token.pk))
-    if revoked:
-        audit.record(actor, "access_token.revoke", token.pk)
-    return revoked
+def revoke_access_token(*, token: AccessToken, actor: Actor) -> int:
+    """Revoke the token, and all keys that it has made, and so on.
+
+    Return how many tokens and keys were revoked: none when it was already.
+
+    Raises:
+        SecretRetired: the actor's secret was replaced.
+    """
+    refuse_retired(actor)
+    audit.record(actor, "access_token.revoke", token.pk)
+    if not AccessToken.objects.revoke(token.pk):
+        transaction.set_rollback(True)
+        return 0
+    return 1 + descent.revoke(ApiKey.objects.made_by_token(token.pk), token.pk, actor)

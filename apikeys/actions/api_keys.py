@@ -13,7 +13,9 @@ from django.db import transaction
 from django.utils import timezone
 
 from apikeys import audit, tokens
-from apikeys.actions.trail import described
+from apikeys.actions import descent
+from apikeys.actions.rules import refuse_ended, refuse_retired
+from apikeys.actions.trail import described, differences
 from apikeys.errors import (
     ApiKeyExpired,
     ApiKeyNotFound,
@@ -22,6 +24,7 @@ from apikeys.errors import (
 )
 from apikeys.grants import Binding, Grant
 from apikeys.models import ApiKey
+from apikeys.retries import retrying
 from apikeys.tokens import TokenKind
 
 if TYPE_CHECKING:
@@ -38,6 +41,7 @@ MAX_GRACE_PERIOD: Final = dt.timedelta(days=7)
 _ATTEMPTS: Final = 20
 
 
+@retrying
 @transaction.atomic
 def create_api_key(
     *,
@@ -51,95 +55,105 @@ def create_api_key(
     """Create a key; return it with its secret, kept nowhere. Unless said, it is bound as the actor.
 
     Raises:
-        GrantExceeded: it would hold more than the actor.
+        GrantExceeded: it would hold more than the actor, or for longer.
+        SecretRetired: the actor's secret was replaced.
+        ExpiryPast: it would have ended already.
     """
-    grant = Grant(frozenset(scopes), actor.grant.binding if binding is None else binding)
+    refuse_retired(actor)
+    grant = Grant(
+        frozenset(scopes), actor.grant.binding if binding is None else binding, expires_at
+    )
     actor.grant.check(grant)
     secret = tokens.generate(TokenKind.API_KEY)
+    maker = {} if actor.caller is None else _maker(actor.caller)
     key = ApiKey(
-        created_by_id=user_id,
-        name=name,
-        scopes=sorted(grant.scopes),
-        digest=tokens.digest(secret),
-        expires_at=expires_at,
-        **grant.binding.columns(),
+        created_by_id=user_id, name=name, digest=tokens.digest(secret), **grant.columns(), **maker
     )
+    refuse_ended(key)
+    audit.record_new_key(actor, key.pk, **described(key))
     key.save(force_insert=True)
-    audit.record(actor, "api_key.create", key.pk, **described(key))
     return key, secret
 
 
+def _maker(caller: Caller) -> dict[str, str | None]:
+    token_id = "" if caller.token_id == caller.api_key_id else caller.token_id
+    return {"maker_id": caller.api_key_id, "maker_token_id": token_id}
+
+
+@retrying
 def change_api_key(
     *, keys: ApiKeyQuerySet, key_id: str, changes: Mapping[str, Any], actor: Actor
 ) -> None:
     """Change ``name``, ``scopes``, ``expires_at`` or ``binding`` of one of these keys.
 
+    What it loses, the keys that it has made lose too.
+
     Raises:
         ApiKeyNotFound: it is none of these.
         ApiKeyRevoked, ApiKeyExpired: it cannot be changed any more, or only be extended.
-        GrantExceeded: it would get more power, or more time, than the actor may give.
+        GrantExceeded: it would get more power, or more time, than the actor or its maker has.
+        SecretRetired: the actor's secret was replaced.
         ConcurrentChange: lost the race too often.
     """
+    refuse_retired(actor)
     for _ in range(_ATTEMPTS):
         key = _find_key(keys, key_id)
-        _check_change(key, changes, actor)
+        held, wanted = key.grant, _wanted(key, changes)
+        grows = not wanted.is_within(held)
+        if grows:
+            actor.grant.check(wanted)
         before = described(key)
-        for field, value in _columns(changes).items():
+        values = {"name": changes.get("name", key.name), **wanted.columns()}
+        for field, value in values.items():
             setattr(key, field, value)
-        after = described(key)
-        changed = {name: {"from": before[name], "to": after[name]} for name in after}
-        changed = {
-            name: change for name, change in changed.items() if change["from"] != change["to"]
-        }
+        changed = differences(before, described(key))
         if not changed:
             return
+        as_seen = ApiKey.objects.as_seen(key)
         with transaction.atomic():
-            if ApiKey.objects.as_seen(key).change(**_columns(changes)):
-                audit.record(actor, "api_key.update", key.pk, **changed)
+            audit.record(actor, "api_key.update", key.pk, **changed)
+            if grows:
+                descent.check_maker(key, held, wanted)
+            if as_seen.change(**values):
+                if not held.is_within(wanted):
+                    descent.narrow(key.pk, wanted, actor)
                 return
+            transaction.set_rollback(True)
     raise ConcurrentChange
 
 
-def _check_change(key: ApiKey, changes: Mapping[str, Any], actor: Actor) -> None:
+def _wanted(key: ApiKey, changes: Mapping[str, Any]) -> Grant:
+    """Return what the key is to hold.
+
+    Raises:
+        ApiKeyRevoked, ApiKeyExpired: it cannot be changed any more, or only be extended.
+    """
     if key.revoked_at is not None:
         raise ApiKeyRevoked
-    expires_at = changes.get("expires_at", key.expires_at)
     if "expires_at" not in changes and _has_expired(key):
         raise ApiKeyExpired
-    wanted = Grant(
-        frozenset(changes.get("scopes", key.scopes)), changes.get("binding", key.binding)
+    return Grant(
+        frozenset(changes.get("scopes", key.scopes)),
+        changes.get("binding", key.binding),
+        # More time is more power: a key that is nearly over would else be kept alive by any other.
+        changes.get("expires_at", key.expires_at),
     )
-    # More time is more power: a key that is nearly over would otherwise be kept alive by any other.
-    prolonged = key.expires_at is not None and (expires_at is None or expires_at > key.expires_at)
-    if prolonged or not wanted.is_within(key.grant):
-        actor.grant.check(wanted)
 
 
-def _columns(changes: Mapping[str, Any]) -> dict[str, Any]:
-    columns = {name: changes[name] for name in ("name", "expires_at") if name in changes}
-    if "scopes" in changes:
-        columns["scopes"] = sorted(set(changes["scopes"]))
-    if "binding" in changes:
-        columns |= changes["binding"].columns()
-    return columns
-
-
+@retrying
 def rotate_api_key(
-    *,
-    keys: ApiKeyQuerySet,
-    key_id: str,
-    grace_period: dt.timedelta,
-    actor: Actor,
-    caller: Caller | None = None,
+    *, keys: ApiKeyQuerySet, key_id: str, grace_period: dt.timedelta, actor: Actor
 ) -> str:
     """Give one of these keys a new secret and return it; the old one works for the grace period.
 
     Raises:
         ApiKeyNotFound: it is none of these.
         ApiKeyRevoked, ApiKeyExpired: it has no secret that works.
-        GrantExceeded: the key holds more than the actor.
+        GrantExceeded: the key holds more than the actor, or for longer.
+        SecretRetired: the actor's secret was replaced.
         ConcurrentChange: another rotation was faster; its secret is the one that counts.
     """
+    refuse_retired(actor)
     seen = None
     for _ in range(_ATTEMPTS):
         key = _find_key(keys, key_id)
@@ -147,7 +161,7 @@ def rotate_api_key(
             raise ApiKeyRevoked
         if _has_expired(key):
             raise ApiKeyExpired
-        if seen not in (None, bytes(key.digest)) or _was_rotated_away(key, caller):
+        if seen not in (None, bytes(key.digest)):
             raise ConcurrentChange
         actor.grant.check(key.grant)
         seen, secret = bytes(key.digest), tokens.generate(TokenKind.API_KEY)
@@ -156,30 +170,32 @@ def rotate_api_key(
         if grace_period:
             values["previous_digest"] = seen
             values["previous_digest_expires_at"] = timezone.now() + grace_period
+        as_seen = ApiKey.objects.as_seen(key)
         with transaction.atomic():
-            if ApiKey.objects.as_seen(key).change(**values):
-                seconds = int(grace_period.total_seconds())
-                audit.record(actor, "api_key.rotate", key.pk, grace_period_seconds=seconds)
+            seconds = int(grace_period.total_seconds())
+            audit.record(actor, "api_key.rotate", key.pk, grace_period_seconds=seconds)
+            if as_seen.change(**values):
                 return secret
+            transaction.set_rollback(True)
     raise ConcurrentChange
 
 
-def _was_rotated_away(key: ApiKey, caller: Caller | None) -> bool:
-    """Whether the key rotates itself with a secret that stopped working since it was let in."""
-    if caller is None or caller.token_id != key.pk or caller.digest == bytes(key.digest):
-        return False
-    until = key.previous_digest_expires_at
-    previous = None if key.previous_digest is None else bytes(key.previous_digest)
-    return caller.digest != previous or until is None or until <= timezone.now()
-
-
+@retrying
 @transaction.atomic
-def revoke_api_key(*, key: ApiKey, actor: Actor) -> bool:
-    """Revoke the key, and with it all that was minted from it; return whether it was not before."""
-    revoked = bool(ApiKey.objects.revoke(key.pk))
-    if revoked:
-        audit.record(actor, "api_key.revoke", key.pk)
-    return revoked
+def revoke_api_key(*, key: ApiKey, actor: Actor) -> int:
+    """Revoke the key, and all that was minted from it, made by it, and so on.
+
+    Return how many keys were revoked: none when it was already.
+
+    Raises:
+        SecretRetired: the actor's secret was replaced.
+    """
+    refuse_retired(actor)
+    audit.record(actor, "api_key.revoke", key.pk)
+    if not ApiKey.objects.revoke(key.pk):
+        transaction.set_rollback(True)
+        return 0
+    return 1 + descent.revoke(ApiKey.objects.made_by_keys([key.pk]), key.pk, actor)
 
 
 def _find_key(keys: ApiKeyQuerySet, key_id: str) -> ApiKey:

@@ -20,3 +20,12 @@ def described(credential: ApiKey | AccessToken) -> dict[str, Any]:
     if isinstance(credential, AccessToken):
         described |= {"kind": credential.kind, "api_key_id": credential.api_key_id}
     return described
+
+
+def differences(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
+    """Return of each thing that has changed what it was and what it is."""
+    return {
+        name: {"from": before[name], "to": after[name]}
+        for name in after
+        if before[name] != after[name]
+    }

@@ -145,6 +145,10 @@ def _works(credential: Any) -> bool:
     return credential.revoked_at is None
 
 
+def _also(revoked: int) -> str:
+    return f", and {revoked - 1} keys that descended from it" if revoked > 1 else ""
+
+
 _COMMON = (
     "shown_id", "name", "owner", "shown_status", "shown_scopes", "shown_binding",
     "created_at", "expires_at", "last_used_at", "revoked_at",
@@ -156,7 +160,16 @@ class ApiKeyAdmin(CredentialAdmin):
     """API keys."""
 
     secret_columns = ("digest", "previous_digest")
-    fields = (*_COMMON, "previous_secret_works_until")
+    fields = (*_COMMON, "previous_secret_works_until", "shown_maker")
+
+    @admin.display(description="made by")
+    def shown_maker(self, key: ApiKey) -> str:
+        """Return the key that made it, which takes it along when it is revoked."""
+        if key.maker_id is None:
+            return str(self.get_empty_value_display())
+        url = reverse("admin:apikeys_apikey_change", args=(key.maker_id,))
+        by_token = f" by the token {key.maker_token_id}" if key.maker_token_id else ""
+        return format_html('<a class="identifier" href="{}">{}</a>{}', url, key.maker_id, by_token)
 
     @admin.display(description="secret before the rotation works until")
     def previous_secret_works_until(self, key: ApiKey) -> str:
@@ -171,15 +184,15 @@ class ApiKeyAdmin(CredentialAdmin):
     @object_tool(
         label="Revoke",
         permission="apikeys.revoke_apikey",
-        question="The key stops working at once, and with it every token that was minted from it. "
-        "This is final.",
+        question="The key stops working at once, and with it every token that was minted from it "
+        "and every key that it has made. This is final.",
         offered=_works,
         destructive=True,
     )
     def revoke(self, key: ApiKey, actor: Actor) -> str:
         """Revoke the key."""
-        actions.revoke_api_key(key=key, actor=actor)
-        return f"The API key {key.name} is revoked."
+        revoked = actions.revoke_api_key(key=key, actor=actor)
+        return f"The API key {key.name} is revoked{_also(revoked)}."
 
 
 @admin.register(AccessToken)
@@ -218,11 +231,12 @@ class AccessTokenAdmin(CredentialAdmin):
     @object_tool(
         label="Revoke",
         permission="apikeys.revoke_accesstoken",
-        question="The token stops working at once. This is final.",
+        question="The token stops working at once, and with it every key that it has made. "
+        "This is final.",
         offered=_works,
         destructive=True,
     )
     def revoke(self, token: AccessToken, actor: Actor) -> str:
         """Revoke the token."""
-        actions.revoke_access_token(token=token, actor=actor)
-        return f"The access token {token.name} is revoked."
+        revoked = actions.revoke_access_token(token=token, actor=actor)
+        return f"The access token {token.name} is revoked{_also(revoked)}."

@@ -8,6 +8,7 @@ from rest_framework import exceptions
 
 from apikeys.bodies import BodyTooLarge
 from apikeys.errors import (
+    CallerChanged,
     CredentialsInvalid,
     CredentialsMissing,
     ScopeInsufficient,
@@ -49,7 +50,7 @@ _MEANINGS: Final = {
 _TOO_LONG: Final = Told(414, "URI_TOO_LONG", "The request line is over 8190 bytes.")
 _AUTHENTICATED: Final = (
     CredentialsMissing, CredentialsInvalid, TokenExpired,
-    ScopeInsufficient, TokenKindUnsupported,
+    ScopeInsufficient, TokenKindUnsupported, CallerChanged,
     exceptions.Throttled, DatabaseUnavailable,
 )  # fmt: skip
 _OF_JSON_BODY: Final = (

@@ -148,7 +148,9 @@ def test_revoke_a_key(owner: KeyOwner, way: str, monkeypatch: pytest.MonkeyPatch
 
     outcome = json.loads(run("revoke_apikey", given, "--json"))
 
-    assert outcome == {"id": owner.key_id, "revoked": True, "changed": True}
+    assert outcome == {
+        "id": owner.key_id, "revoked": True, "changed": True, "descendants": 0,
+    }  # fmt: skip
     assert owner.key.revoked_at is not None
     (event,) = AuditEvent.objects.filter(action="api_key.revoke")
     assert event.actor_name == "command revoke_apikey"

@@ -40,6 +40,7 @@ def test_a_key_is_created_for_the_caller(owner: KeyOwner, operator: User, path: 
                 "id": str(operator.pk), "display_name": "The operator", "email": "",
             },
             "created_at": wire(key.created_at),
+            "made_by": owner.key_id,
         },
         "secret": secret,
     }  # fmt: skip

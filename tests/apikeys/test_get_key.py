@@ -25,6 +25,7 @@ def test_a_key(owner: KeyOwner) -> None:
             "id": str(key.created_by_id), "display_name": "The operator", "email": "",
         },
         "created_at": wire(key.created_at),
+        "made_by": None,
     }  # fmt: skip
     assert key.last_used_at is not None
 

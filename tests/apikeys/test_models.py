@@ -31,6 +31,7 @@ BROKEN: dict[str, tuple[Any, dict[str, Any]]] = {
         ApiKey, {"bound_cluster_id": CLUSTER, "bound_component_ids": [str(CLUSTER)]},
     ),
     "apikey_id_form": (ApiKey, {"id": "tok-1"}),
+    "apikey_maker_token_has_its_key": (ApiKey, {"maker_token_id": "tok-1"}),
     "apikey_previous_digest_has_an_end": (ApiKey, {"previous_digest": b"1" * 32}),
     "accesstoken_name_present": (AccessToken, {"name": ""}),
     "accesstoken_scopes_present": (AccessToken, {"scopes": []}),

@@ -135,13 +135,25 @@ def rotated_meanwhile(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> None:
     monkeypatch.setattr(ApiKeyQuerySet, "as_seen", after_another)
 
 
-def test_another_rotation_was_faster(owner: KeyOwner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_rotation_was_faster(
+    owner: KeyOwner, key_with: KeyWith, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = key_with("state:read")
+    rotated_meanwhile(monkeypatch, digest=b"1" * 32)
+
+    response = owner.send("POST", target.path + ":rotate")
+
+    assert (response.status_code, error_reason(response)) == (409, "CONCURRENT_CHANGE")
+    assert response.json()["error"]["status"] == "ABORTED"
+    assert bytes(target.key.digest) == b"1" * 32
+
+
+def test_ones_own_secret_was_rotated_away(owner: KeyOwner, monkeypatch: pytest.MonkeyPatch) -> None:
     rotated_meanwhile(monkeypatch, digest=b"1" * 32)
 
     response = owner.send("POST", owner.path + ":rotate")
 
-    assert (response.status_code, error_reason(response)) == (409, "CONCURRENT_CHANGE")
-    assert response.json()["error"]["status"] == "ABORTED"
+    assert (response.status_code, error_reason(response)) == (401, "CREDENTIALS_INVALID")
     assert bytes(owner.key.digest) == b"1" * 32
 
 
@@ -156,17 +168,26 @@ def test_another_change_was_faster(owner: KeyOwner, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize(
-    ("previous", "grace", "status"),
-    [(None, None, 409), (b"2" * 32, 60, 409), ("own", 60, 200), ("own", -60, 409)],
+    ("previous", "grace", "refusal"),
+    [
+        (None, None, (401, "CREDENTIALS_INVALID")),
+        (b"2" * 32, 60, (401, "CREDENTIALS_INVALID")),
+        ("own", 60, (503, "CALLER_CHANGED")),  # and when it comes again, 403 SECRET_RETIRED
+        ("own", -60, (401, "CREDENTIALS_INVALID")),
+    ],
 )
 def test_a_secret_that_ended_after_it_was_let_in_does_not_rotate(
-    owner: KeyOwner, previous: Any, grace: int | None, status: int, monkeypatch: pytest.MonkeyPatch
+    owner: KeyOwner,
+    previous: Any,
+    grace: int | None,
+    refusal: tuple[int, str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     get_object = views.ApiKeyViewSet.get_object
     own = bytes(owner.key.digest)
 
     def after_another_rotation(self: Any) -> Any:
-        ApiKey.objects.filter(pk=owner.key_id, digest=own).update(
+        ApiKey.objects.filter(pk=owner.key_id, digest=own).change(
             digest=b"1" * 32,
             previous_digest=own if previous == "own" else previous,
             previous_digest_expires_at=grace and NOW() + dt.timedelta(seconds=grace),
@@ -175,4 +196,6 @@ def test_a_secret_that_ended_after_it_was_let_in_does_not_rotate(
 
     monkeypatch.setattr(views.ApiKeyViewSet, "get_object", after_another_rotation)
 
-    assert owner.send("POST", owner.path + ":rotate").status_code == status
+    answer = owner.send("POST", owner.path + ":rotate")
+    assert (answer.status_code, error_reason(answer)) == refusal
+    assert bytes(owner.key.digest) == b"1" * 32

@@ -8,7 +8,7 @@ import pytest
 from django.conf import settings
 from django.urls import get_resolver
 
-from apikeys import serializers
+from apikeys import revalidation, serializers
 from apikeys.actions import access_tokens, api_keys
 from filterlang import grammar
 from infra_service.api import pagination
@@ -119,6 +119,7 @@ def test_sizes() -> None:
         "a lineage": f"{documents._MAX_LINEAGE} characters",
         "a name": f"{CatalogueEntry._meta.get_field('name').max_length} characters",
         "a minted token's life": f"{access_tokens.MAX_MINTED_LIFETIME.seconds // 3600} hours",
+        "keys of one owner that work": f"{revalidation.MAX_WORKING_KEYS}, where a key makes them",
         "a rotation's grace period": f"{api_keys.MAX_GRACE_PERIOD.days} days",
     }
 

@@ -41,7 +41,7 @@ class Command(BaseCommand):
         if options["before"] is None:
             raise CommandError("--to needs --before")
         before = dt.datetime.combine(options["before"], dt.time(), dt.UTC)
-        actor = Actor(name="command archive_audit_events")
+        actor = Actor.of_command("archive_audit_events")
         archives = events = 0
         try:
             while archive := archive_next(before=before, directory=options["to"], actor=actor):

@@ -43,7 +43,7 @@ class Command(BaseCommand):
         token, secret = actions.issue_access_token(
             kind=_KINDS[options["kind"]],
             user=user,
-            actor=Actor(name="command issue_token"),
+            actor=Actor.of_command("issue_token"),
             **read_credential_options(options),
         )
         if options["json"]:

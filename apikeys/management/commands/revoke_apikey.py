@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 
 class Command(BaseCommand):
-    """Revoke a key, and with it every token minted from it, or a token. Final, and idempotent."""
+    """Revoke a key or a token, and all that descends from it. Final, and idempotent."""
 
     help = (
-        "Revoke an API key, and with it every token that was minted from it, or an access token. "
-        "A leaked secret can be fed in as it is."
+        "Revoke an API key, and with it every token that was minted from it and every key that it "
+        "made, or an access token. A leaked secret can be fed in as it is."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -43,18 +43,22 @@ class Command(BaseCommand):
         """
         given = options["credential"]
         credential = _find((sys.stdin.readline() if given == "-" else given).strip())
-        actor = Actor(name="command revoke_apikey")
+        actor = Actor.of_command("revoke_apikey")
         if isinstance(credential, ApiKey):
-            changed = actions.revoke_api_key(key=credential, actor=actor)
+            revoked = actions.revoke_api_key(key=credential, actor=actor)
         elif credential is not None:
-            changed = actions.revoke_access_token(token=credential, actor=actor)
+            revoked = actions.revoke_access_token(token=credential, actor=actor)
         else:
             raise CommandError("there is no such key or token")
+        descendants = max(revoked - 1, 0)
         if options["json"]:
-            outcome = {"id": credential.pk, "revoked": True, "changed": changed}
-            self.stdout.write(json.dumps(outcome))
+            outcome = {"id": credential.pk, "revoked": True, "changed": bool(revoked)}
+            self.stdout.write(json.dumps({**outcome, "descendants": descendants}))
+        elif not revoked:
+            self.stdout.write(f"{credential.pk} was revoked already")
         else:
-            self.stdout.write(f"{credential.pk} {'revoked' if changed else 'was revoked already'}")
+            also = f", and {descendants} that descended from it" if descendants else ""
+            self.stdout.write(f"{credential.pk} revoked{also}")
 
 
 def _find(text: str) -> ApiKey | AccessToken | None:

@@ -25,7 +25,7 @@ from apikeys.models import ApiKey, User
 if TYPE_CHECKING:
     from argparse import ArgumentParser
 
-_ACTOR = Actor(name="command seed_apikeys")
+_ACTOR = Actor.of_command("seed_apikeys")
 
 
 class Command(BaseCommand):

@@ -33,7 +33,7 @@ class Command(BaseCommand):
             CommandError: the database is not migrated.
         """
         try:
-            changed = groups.set_up(Actor(name="command setup_groups"))
+            changed = groups.set_up(Actor.of_command("setup_groups"))
         except LookupError as error:
             raise CommandError(str(error)) from error
         if options["json"]:

@@ -34,7 +34,7 @@ class Command(BaseCommand):
         """Prune, with a line of progress now and then."""
         total = {"versions": 0, "states": 0, "size_bytes": 0}
         reported = 0
-        actor = Actor(name="command prune_states")
+        actor = Actor.of_command("prune_states")
         for batch in pruning.prune(actor=actor, dry_run=options["dry_run"]):
             total["versions"] += batch.versions
             total["states"] += batch.states

@@ -154,7 +154,7 @@ class Command(BaseCommand):
         collector = Collector(
             client,
             cluster.pk,
-            actor=Actor(name="sync_workloads"),
+            actor=Actor.of_command("sync_workloads"),
             progress=progress,
             interval=interval,
         )

@@ -1,0 +1,91 @@
+"""What follows from a change of a key for the keys that it has made, and they, and so on.
+
+A key never has more than the key that made it, in scopes, binding and end. It is so when it is
+made, and each change that takes something from a key takes it from what descends from it, at once.
+So a request looks at one key and not at all before it.
+
+Each generation is locked before the next is read. Who makes a key holds the lock on its maker, so
+that a key that is made meanwhile is either there to be found, or not made.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from apikeys import audit
+from apikeys.actions.trail import described, differences
+from apikeys.models import AccessToken, ApiKey
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from apikeys.audit import Actor
+    from apikeys.grants import Grant
+    from apikeys.querysets import ApiKeyQuerySet
+
+
+def check_maker(key: ApiKey, held: Grant, wanted: Grant) -> None:
+    """Refuse to give a key, which holds this, more than its maker has.
+
+    The maker is locked until the transaction ends.
+
+    Raises:
+        GrantExceeded: it would have more.
+    """
+    if key.maker_id is None:
+        return
+    most = ApiKey.objects.select_for_update(no_key=True).get(pk=key.maker_id).grant
+    if key.maker_token_id:
+        token = AccessToken.objects.filter(pk=key.maker_token_id).first()
+        # One that is not there any more has ended, so that nobody knows how much more it had.
+        most = most.intersection(held if token is None else token.grant)
+    most.check(wanted, "What made this key")
+
+
+def revoke(made: ApiKeyQuerySet, ancestor_id: str, actor: Actor) -> int:
+    """Revoke these keys and all that descends from them; return how many."""
+    revoked = 0
+    while generation := _lock(made):
+        ApiKey.objects.revoke(*generation)
+        because = {"ancestor": ancestor_id}
+        audit.record_consequences(actor, "api_key.revoke", dict.fromkeys(generation, because))
+        revoked += len(generation)
+        made = ApiKey.objects.made_by_keys(generation)
+    return revoked
+
+
+def narrow(ancestor_id: str, grant: Grant, actor: Actor) -> None:
+    """Take from all that descends from the key what it has not any more.
+
+    What is left with no scope, or nowhere, is revoked.
+    """
+    makers = {ancestor_id: grant}
+    while makers:
+        changes: dict[str, Mapping[str, Any]] = {}
+        narrowed: dict[str, Grant] = {}
+        for key in _lock(ApiKey.objects.made_by_keys(makers)).values():
+            maker = makers[key.maker_id or ""]
+            if key.grant.is_within(maker):
+                continue
+            left = key.grant.intersection(maker)
+            if not left.scopes or left.binding.is_empty:
+                revoke(ApiKey.objects.filter(pk=key.pk), ancestor_id, actor)
+                continue
+            changes[key.pk] = _narrow(key, left) | {"ancestor": ancestor_id}
+            narrowed[key.pk] = left
+        audit.record_consequences(actor, "api_key.update", changes)
+        makers = narrowed
+
+
+def _lock(keys: ApiKeyQuerySet) -> dict[str, ApiKey]:
+    locked = keys.active().select_for_update(no_key=True)
+    return {key.pk: key for key in locked.order_by("pk")}
+
+
+def _narrow(key: ApiKey, grant: Grant) -> dict[str, Any]:
+    """Give the key this grant and return what the trail keeps of it."""
+    before = described(key)
+    ApiKey.objects.filter(pk=key.pk).change(**grant.columns())
+    for column, value in grant.columns().items():
+        setattr(key, column, value)
+    return differences(before, described(key))

@@ -1,0 +1,146 @@
+"""Looking at a caller again, in the transaction of what it does.
+
+A token is looked at when a request begins, and the request's body may come much later. So each
+deed has a condition in a statement that it sends anyway: nobody has changed the token, its key or
+its owner since. Where somebody has, the caller is read again: what has ended is refused, what has
+lost rights comes again and is judged by those that it has now, and the rest may go on.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from django.db.models import CharField, DateTimeField, Exists, PositiveIntegerField, Q, UUIDField
+from django.utils import timezone
+
+from apikeys import callers
+from apikeys.compiled import CompiledInsert, Parameter
+from apikeys.errors import CallerChanged, TokenExpired, TooManyApiKeys
+from apikeys.models import AccessToken, ApiKey
+from apikeys.tokens import TokenKind
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
+    from apikeys.callers import Caller
+    from apikeys.models import AuditEvent
+
+#: How many keys of one owner may work at once. A revocation takes all that descend from a key
+#: along in one transaction, and must always be possible.
+MAX_WORKING_KEYS: Final = 1000
+# Each attempt is lost only to another change of the caller.
+_ATTEMPTS: Final = 20
+
+
+def unchanged(caller: Caller) -> Q:
+    """Return the condition for an UPDATE that is no caller's who has been changed."""
+    return Q(Exists(_as_seen(caller, _seen(caller))))
+
+
+def look_again(caller: Caller) -> Caller:
+    """Return the caller as it is now.
+
+    Raises:
+        CredentialsInvalid, TokenExpired: it has ended since it was let in.
+        CallerChanged: it has lost rights since.
+    """
+    now = callers.look_again(caller)
+    if not caller.grant.is_within(now.grant):
+        raise CallerChanged
+    return now
+
+
+def insert_if_unchanged(event: AuditEvent, caller: Caller, *, makes_key: bool = False) -> None:
+    """Insert the event of a deed if the caller may still do it.
+
+    With ``makes_key`` the caller is also locked until the transaction ends: whoever revokes it
+    waits, and then finds the key that it has made.
+
+    Raises:
+        CredentialsInvalid, TokenExpired, CallerChanged: as ``look_again``.
+        TooManyApiKeys: the caller is to make another key, and its owner has enough.
+    """
+    if caller.expires_at is not None and caller.expires_at <= timezone.now():
+        raise TokenExpired(caller.token_id)
+    statement = (_MAKING if makes_key else _ACTING)[_form(caller)]
+    for _ in range(_ATTEMPTS):
+        if statement.run(event, **_seen(caller), user_id=caller.user_id, now=timezone.now()):
+            return
+        seen, caller = caller, look_again(caller)
+        if makes_key and _seen(seen) == _seen(caller):
+            raise TooManyApiKeys(MAX_WORKING_KEYS)
+    raise CallerChanged
+
+
+def _form(caller: Caller) -> str:
+    if caller.kind is TokenKind.API_KEY:
+        return "key"
+    return "issued" if caller.api_key_id is None else "minted"
+
+
+def _seen(caller: Caller) -> dict[str, Any]:
+    return {
+        "token_id": caller.token_id,
+        "revision": caller.revision,
+        "api_key_revision": caller.api_key_revision,
+    }
+
+
+def _as_seen(caller: Caller, given: dict[str, Any]) -> QuerySet[Any, Any]:
+    return _CREDENTIALS[_form(caller)](given)
+
+
+def _key(given: dict[str, Any]) -> QuerySet[Any, Any]:
+    return ApiKey.objects.filter(
+        pk=given["token_id"],
+        revision=given["revision"],
+        revoked_at=None,
+        created_by__is_active=True,
+    )
+
+
+def _issued(given: dict[str, Any]) -> QuerySet[Any, Any]:
+    return AccessToken.objects.filter(
+        pk=given["token_id"],
+        revision=given["revision"],
+        revoked_at=None,
+        created_by__is_active=True,
+    )
+
+
+def _minted(given: dict[str, Any]) -> QuerySet[Any, Any]:
+    return _issued(given).filter(
+        api_key__revision=given["api_key_revision"], api_key__revoked_at=None
+    )
+
+
+_CREDENTIALS: Final = {"key": _key, "issued": _issued, "minted": _minted}
+_PARAMETERS: Final = {
+    "token_id": Parameter("token_id", CharField()),
+    "revision": Parameter("revision", PositiveIntegerField()),
+    "api_key_revision": Parameter("api_key_revision", PositiveIntegerField()),
+}
+
+
+def _acting(form: str) -> QuerySet[Any, Any]:
+    return _CREDENTIALS[form](_PARAMETERS).values_list("pk")
+
+
+def _making(form: str) -> QuerySet[Any, Any]:
+    now = Parameter("now", DateTimeField())
+    working = ApiKey.objects.filter(
+        Q(expires_at=None) | Q(expires_at__gt=now),
+        created_by=Parameter("user_id", UUIDField()),
+        revoked_at=None,
+    )
+    enough = Exists(working[MAX_WORKING_KEYS - 1 :])
+    locked = ("self",) if form == "key" else ("self", "api_key")
+    makers = _CREDENTIALS[form](_PARAMETERS).filter(~enough)
+    if form == "minted":
+        makers = makers.select_related("api_key")
+    return makers.select_for_update(no_key=True, of=locked)
+
+
+_ACTING: Final = {form: CompiledInsert(partial(_acting, form)) for form in _CREDENTIALS}
+_MAKING: Final = {form: CompiledInsert(partial(_making, form)) for form in ("key", "minted")}

@@ -1,0 +1,180 @@
+"""An end is a part of what one holds: nothing ends later than what made or changed it."""
+
+import datetime as dt
+from typing import Any
+
+import pytest
+
+from apikeys import actions
+from apikeys.actions import access_tokens, api_keys
+from apikeys.audit import Actor
+from apikeys.models import AccessToken, ApiKey
+from apikeys.tokens import TokenKind
+from tests.apikeys.conftest import NOW, KeyClient, KeyOwner, KeyWith, violations, wire
+from tests.conftest import error_reason
+
+SCOPES = ("apikey:read", "apikey:write", "state:read")
+HOUR, DAY = dt.timedelta(hours=1), dt.timedelta(days=1)
+
+
+@pytest.fixture
+def ending(key_with: KeyWith) -> KeyOwner:
+    """A key that ends tomorrow."""
+    return key_with(*SCOPES, name="ending", lifetime=DAY)
+
+
+def minted(client: KeyClient, **fields: Any) -> KeyClient:
+    scopes = client.get("/v1/whoami").json()["caller"]["scopes"]
+    body = {"name": "minted", "scopes": scopes, **fields}
+    answer = client.send("POST", "/v1/access-tokens", body)
+    assert answer.status_code == 201, answer.content
+    return KeyClient(answer.json()["secret"])
+
+
+def create(client: KeyClient, **fields: Any) -> Any:
+    return client.send("POST", "/v1/api-keys", {"name": "new", "scopes": ["state:read"], **fields})
+
+
+def refused_for_its_end(answer: Any, latest: dt.datetime | None) -> bool:
+    info = answer.json()["error"]["details"][0]
+    return (answer.status_code, info["reason"], info["metadata"]) == (
+        403, "GRANT_EXCEEDED", {"expires_at": wire(latest)},
+    )  # fmt: skip
+
+
+def test_unless_said_a_key_ends_with_its_maker(ending: KeyOwner, owner: KeyOwner) -> None:
+    answer = create(ending)
+    assert answer.status_code == 201
+    assert answer.json()["api_key"]["expires_at"] == wire(ending.key.expires_at)
+    assert create(owner).json()["api_key"]["expires_at"] is None
+    short = minted(owner, ttl=60)
+    end = AccessToken.objects.get(name="minted").expires_at
+    assert create(short).json()["api_key"]["expires_at"] == wire(end)
+
+
+@pytest.mark.parametrize("later", [None, "2999-01-01T00:00:00Z"])
+def test_nobody_makes_what_ends_later(ending: KeyOwner, owner: KeyOwner, later: str | None) -> None:
+    assert refused_for_its_end(create(ending, expires_at=later), ending.key.expires_at)
+    short = minted(owner, ttl=2)
+    end = AccessToken.objects.get(name="minted").expires_at
+    assert refused_for_its_end(create(short, expires_at=later), end)
+    assert not ApiKey.objects.filter(name="new").exists()
+
+
+def test_what_ends_sooner_or_at_once_with_its_maker_is_made(ending: KeyOwner) -> None:
+    end = ending.key.expires_at
+    assert end is not None
+    for moment in (end, end - HOUR):
+        answer = create(ending, expires_at=wire(moment))
+        assert (answer.status_code, answer.json()["api_key"]["expires_at"]) == (201, wire(moment))
+
+
+@pytest.mark.parametrize("later", [None, "2999-01-01T00:00:00Z"])
+def test_nobody_prolongs_beyond_their_own_end(
+    ending: KeyOwner, key_with: KeyWith, later: str | None
+) -> None:
+    end = ending.key.expires_at
+    target = key_with("state:read", lifetime=HOUR)
+    for path in (ending.path, target.path):
+        assert refused_for_its_end(ending.send("PATCH", path, {"expires_at": later}), end)
+    answer = ending.send("PATCH", target.path, {"expires_at": wire(end)})
+    assert answer.json()["api_key"]["expires_at"] == wire(end)
+
+
+def test_who_ends_later_prolongs(owner: KeyOwner, ending: KeyOwner) -> None:
+    answer = owner.send("PATCH", ending.path, {"expires_at": None})
+    assert (answer.status_code, answer.json()["api_key"]["expires_at"]) == (200, None)
+
+
+def test_nobody_widens_or_rotates_what_ends_later(
+    ending: KeyOwner, key_with: KeyWith, owner: KeyOwner
+) -> None:
+    target = key_with("state:read")
+    end = ending.key.expires_at
+    wider = {"scopes": ["state:read", "apikey:read"]}
+    assert refused_for_its_end(ending.send("PATCH", target.path, wider), end)
+    assert refused_for_its_end(ending.send("POST", target.path + ":rotate"), end)
+    # A token for an hour does not rotate its own key, which has no end.
+    short = minted(owner)
+    token_end = AccessToken.objects.get(name="minted").expires_at
+    assert refused_for_its_end(short.send("POST", owner.path + ":rotate"), token_end)
+    assert ending.send("PATCH", target.path, {"name": "renamed"}).status_code == 200
+    assert ending.send("POST", ending.path + ":rotate").status_code == 200
+
+
+def test_all_of_a_mask_clears_no_end(ending: KeyOwner) -> None:
+    body = {"api_key": {"name": "x", "scopes": ["state:read"]}, "update_mask": "*"}
+    assert refused_for_its_end(ending.send("PATCH", ending.path, body), ending.key.expires_at)
+
+
+@pytest.fixture
+def retired(owner: KeyOwner) -> KeyOwner:
+    """The secret before the last rotation, in its grace."""
+    assert owner.send("POST", owner.path + ":rotate", {"grace_period": 3600}).status_code == 200
+    return owner
+
+
+def test_a_retired_secret_makes_and_changes_nothing(retired: KeyOwner, key_with: KeyWith) -> None:
+    other = key_with("state:read", name="other")
+    token, _ = actions.issue_access_token(
+        kind=TokenKind.PERSONAL, user=other.key.created_by, name="x", scopes=["state:read"],
+        expires_at=None, actor=Actor(name="test"),
+    )  # fmt: skip
+    for method, path, body in [
+        ("POST", "/v1/api-keys", {"name": "new", "scopes": ["state:read"]}),
+        ("PATCH", other.path, {"name": "new"}),
+        ("PATCH", retired.path, {"name": "new"}),
+        ("POST", other.path + ":rotate", None),
+        ("POST", retired.path + ":rotate", None),
+        ("POST", other.path + ":revoke", None),
+        ("POST", retired.path + ":revoke", None),
+        ("POST", f"/v1/access-tokens/{token.pk}:revoke", None),
+    ]:
+        answer = retired.send(method, path, body)
+        assert (answer.status_code, error_reason(answer)) == (403, "SECRET_RETIRED"), path
+    assert ApiKey.objects.filter(revoked_at=None, name__in=["test", "other"]).count() == 2
+
+
+def test_a_retired_secret_reads_and_mints_until_its_grace_ends(retired: KeyOwner) -> None:
+    assert retired.get("/v1/api-keys").status_code == 200
+    end = retired.key.previous_digest_expires_at
+    assert end is not None
+    body = {"name": "minted", "scopes": ["state:read"]}
+    answer = retired.send("POST", "/v1/access-tokens", {**body, "expires_at": wire(end)})
+    assert answer.status_code == 201
+    answer = retired.send("POST", "/v1/access-tokens", {**body, "ttl": 3700})
+    assert violations(answer) == [("ttl", "LIFETIME_EXCEEDED")]
+    # Nor does it mint what could do in its place what it cannot.
+    answer = retired.send("POST", "/v1/access-tokens", {**body, "scopes": ["apikey:write"]})
+    assert (answer.status_code, error_reason(answer)) == (403, "GRANT_EXCEEDED")
+
+
+@pytest.mark.parametrize("path", ["/v1/api-keys", "/v1/access-tokens"])
+def test_an_end_that_comes_before_the_key(
+    owner: KeyOwner, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The end was in the future when it was validated, and is not when the row is made."""
+    module = api_keys if path == "/v1/api-keys" else access_tokens
+    real = module.refuse_ended
+    soon = NOW() + dt.timedelta(milliseconds=300)
+
+    def later(credential: Any) -> None:
+        credential.created_at = soon
+        real(credential)
+
+    monkeypatch.setattr(module, "refuse_ended", later)
+    answer = owner.send("POST", path, {"name": "x", "scopes": ["state:read"],
+                                       "expires_at": wire(soon)})  # fmt: skip
+
+    assert (answer.status_code, violations(answer)) == (400, [("expires_at", "PAST")])
+
+
+@pytest.mark.parametrize("microseconds", [200, 500, 1000, 2000, 4000, 8000])
+@pytest.mark.parametrize("path", ["/v1/api-keys", "/v1/access-tokens"])
+def test_an_end_that_is_near(owner: KeyOwner, path: str, microseconds: int) -> None:
+    body = {"name": "x", "scopes": ["state:read"]}
+    for _ in range(10):
+        end = NOW() + dt.timedelta(microseconds=microseconds)
+        answer = owner.send("POST", path, {**body, "expires_at": wire(end)})
+        if answer.status_code != 201:
+            assert violations(answer)[0][1] == "PAST"

@@ -1,0 +1,121 @@
+"""Each deed looks at its caller again, in a statement that it sends anyway."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from apikeys import revalidation, views
+from apikeys.audit import Actor, record
+from apikeys.callers import find_caller
+from apikeys.errors import CallerChanged
+from apikeys.models import AccessToken, ApiKey, AuditEvent, User
+from tests.apikeys.conftest import KeyClient, KeyOwner
+from tests.apikeys.test_ends import minted
+from tests.conftest import ClientWith, error_reason
+
+NEW = {"name": "new", "scopes": ["state:read"]}
+
+
+def after(change: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make the change when the request's body has been read."""
+    read_new = views.ApiKeyViewSet.read_new
+
+    def and_then(self: Any) -> Any:
+        fields = read_new(self)
+        change()
+        return fields
+
+    monkeypatch.setattr(views.ApiKeyViewSet, "read_new", and_then)
+
+
+CHANGES: dict[str, tuple[Callable[[KeyOwner], object], int, str]] = {
+    "the key is revoked": (
+        lambda owner: ApiKey.objects.revoke(owner.key_id), 401, "CREDENTIALS_INVALID",
+    ),
+    "its owner is deactivated": (
+        lambda _owner: User.objects.update(is_active=False), 401, "CREDENTIALS_INVALID",
+    ),
+    "it loses a scope": (
+        lambda _owner: ApiKey.objects.change(scopes=["apikey:write"]), 503, "CALLER_CHANGED",
+    ),
+    "it is bound": (
+        lambda _owner: ApiKey.objects.change(bound_component_ids=[]), 503, "CALLER_CHANGED",
+    ),
+    "it is rotated": (
+        lambda _owner: ApiKey.objects.change(digest=b"1" * 32), 401, "CREDENTIALS_INVALID",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_key_that_has_changed(
+    owner: KeyOwner, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change, status, reason = CHANGES[name]
+    after(lambda: change(owner), monkeypatch)
+
+    answer = owner.send("POST", "/v1/api-keys", NEW)
+
+    assert (answer.status_code, error_reason(answer)) == (status, reason)
+    assert ApiKey.objects.count() == 1
+    assert not AuditEvent.objects.exclude(token_id="").exists()
+
+
+def test_a_token_that_is_revoked(owner: KeyOwner, monkeypatch: pytest.MonkeyPatch) -> None:
+    token = minted(owner)
+    after(lambda: AccessToken.objects.revoke(AccessToken.objects.get().pk), monkeypatch)
+
+    answer = token.send("POST", "/v1/api-keys", NEW)
+
+    assert (answer.status_code, error_reason(answer)) == (401, "CREDENTIALS_INVALID")
+
+
+def test_one_that_was_only_renamed(owner: KeyOwner, monkeypatch: pytest.MonkeyPatch) -> None:
+    after(lambda: ApiKey.objects.change(name="renamed"), monkeypatch)
+
+    assert owner.send("POST", "/v1/api-keys", NEW).status_code == 201
+
+
+def test_an_issued_token(client_with: ClientWith) -> None:
+    client = client_with("state:write")
+    actor = Actor(name="x", caller=find_caller(client.secret))
+    record(actor, "x", "y")
+    AccessToken.objects.change(scopes=["state:read"])
+
+    with pytest.raises(CallerChanged):
+        record(actor, "x", "y")
+    assert AuditEvent.objects.filter(action="x").count() == 1
+
+
+def test_one_that_changes_again_and_again(owner: KeyOwner, monkeypatch: pytest.MonkeyPatch) -> None:
+    look_again = revalidation.look_again
+
+    def and_change(caller: Any) -> Any:
+        found = look_again(caller)
+        ApiKey.objects.change(name="x")
+        return found
+
+    monkeypatch.setattr(revalidation, "look_again", and_change)
+    after(lambda: ApiKey.objects.change(name="x"), monkeypatch)
+
+    answer = owner.send("POST", "/v1/api-keys", NEW)
+    assert (answer.status_code, error_reason(answer)) == (503, "CALLER_CHANGED")
+
+
+def queries(client: KeyClient, method: str, path: str, body: Any) -> int:
+    client.get("/v1/whoami")  # so that the use of the key is noted
+    with CaptureQueriesContext(connection) as captured:
+        assert client.send(method, path, body).status_code < 300
+    return len([q for q in captured if "SAVEPOINT" not in q["sql"]])
+
+
+def test_it_costs_no_statement(owner: KeyOwner) -> None:
+    """As many as before callers were looked at again."""
+    assert queries(owner, "POST", "/v1/api-keys", NEW) == 4
+    assert queries(owner, "POST", "/v1/access-tokens", NEW) == 4
+    assert queries(owner, "PATCH", owner.path, {"name": "x"}) == 6
+    other = ApiKey.objects.latest("id")
+    assert queries(owner, "POST", f"/v1/api-keys/{other.pk}:rotate", {}) == 6
