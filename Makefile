@@ -4,7 +4,7 @@ PORT ?= 8000
 BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: run test lint test-sqlite test-postgres bench fuzz lock openapi clean
+.PHONY: run test lint test-sqlite test-postgres bench fuzz chaos lock openapi clean
 
 run: .venv/run  ## Start the service on 127.0.0.1:$(PORT), with its data under var/
 	@exec $(BIN)/python -m infra_service.quickstart --port $(PORT)
@@ -31,6 +31,9 @@ bench: .venv/bench  ## Measure every target, and write docs/explanation/performa
 
 fuzz: .venv/dev  ## Thousands of generated requests; every answer must be as docs/reference/openapi.yaml says
 	$(BIN)/python -m tests.fuzz $(EXAMPLES) $(SEED)
+
+chaos: .venv/dev  ## What stands around the service fails, with real parts; as root
+	$(BIN)/python -m tests.chaos $(SCENARIOS)
 
 lock: .venv/dev  ## Pin the newest allowed versions, with hashes
 	$(BIN)/uv pip compile pyproject.toml --universal --generate-hashes --no-header -q -U -o requirements.txt

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import environ
 
+from infra_service.database.connecting import with_defaults
 from infra_service.environment import Environment
 from infra_service.object_storage import s3_storage
 from infra_service.openapi import SPECTACULAR_SETTINGS  # noqa: F401 - a setting
@@ -112,7 +113,7 @@ if _database["ENGINE"] == "django.db.backends.postgresql":
     # It owns a connection of the pool only while a statement or a transaction runs.
     _database["ENGINE"] = "infra_service.database.postgresql"
     _database["OPTIONS"] = {
-        **_database.get("OPTIONS", {}),
+        **with_defaults(_database.get("OPTIONS", {})),
         # Opened by each worker after the fork; a request that finds none in time answers 503.
         "pool": {
             "min_size": env.int("DATABASE_POOL_MIN", default=1),

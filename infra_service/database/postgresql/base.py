@@ -10,9 +10,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from django.db import DatabaseError
 from django.db.backends.postgresql import base
 from django.db.backends.utils import CursorWrapper
 from psycopg import Binary
+
+from infra_service.database.postgresql import liveness
 
 if TYPE_CHECKING:
     from psycopg_pool import ConnectionPool
@@ -31,7 +34,12 @@ class _ReturningCursor(CursorWrapper):
         """Run a statement."""
         if params and any(isinstance(value, Binary) and _is_large(value.obj) for value in params):
             self.db.discard_connection()
-        return super().execute(sql, params)
+        try:
+            return super().execute(sql, params)
+        except DatabaseError as error:
+            if liveness.leads_to_no_primary(error):
+                self.db.lose_connection()
+            raise
 
     def fetchone(self) -> Any:
         """Return a row, or None; documents are read one at a time."""
@@ -61,6 +69,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         self._cursors: set[CursorWrapper] = set()
         self._is_connecting = False
         self._is_discarded = False
+        self._is_lost = False
 
     def connect(self) -> None:
         """Take a connection from the pool, as it was set up when it was opened."""
@@ -79,7 +88,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         self.in_atomic_block = self.needs_rollback = False
         self.closed_in_transaction = self.errors_occurred = False
         self.savepoint_ids, self.atomic_blocks, self.run_on_commit = [], [], []
-        self.connection = pool.getconn()
+        self.connection = liveness.take(pool)
         if not self.connection.autocommit:  # it was returned in a transaction
             self.connection.autocommit = True
         self.autocommit = True
@@ -116,6 +125,10 @@ class DatabaseWrapper(base.DatabaseWrapper):
         """Let the connection be closed instead of returned; the pool opens another one."""
         self._is_discarded = True
 
+    def lose_connection(self) -> None:
+        """Let the connection be closed instead of returned, and all that lie in the pool."""
+        self._is_lost = True
+
     def close(self) -> None:
         """Return the connection whatever is open on it."""
         self._cursors.clear()
@@ -131,9 +144,11 @@ class DatabaseWrapper(base.DatabaseWrapper):
             super()._close()  # type: ignore[misc]  # its stub does not know it
             return
         connection, self.connection = self.connection, None
-        if self._is_discarded:
-            self._is_discarded = False
+        if self._is_lost or connection.closed:
+            liveness.drop_all(connection)
+        elif self._is_discarded:
             connection.close()
+        self._is_discarded = self._is_lost = False
         connection._pool.putconn(connection)  # the pool that it came from; tests exchange it
 
 

@@ -1,0 +1,29 @@
+"""How connections to PostgreSQL are made, and how soon a dead one is noticed.
+
+Everything here is a default: each of these is a parameter of libpq that ``DATABASE_URL`` can set
+(``?connect_timeout=5``). Without them a connection waits for minutes on a host that fell silent.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+#: Seconds, but for ``tcp_user_timeout``, which is in milliseconds.
+_DEFAULTS: Final[dict[str, str | int]] = {
+    # For each host of several; a host that is cut off costs as much at each new connection.
+    "connect_timeout": 3,
+    # A peer that does not acknowledge what was sent is gone after 6 s.
+    "tcp_user_timeout": 6000,
+    # And so is one that is silent while an answer is awaited, or in the pool.
+    "keepalives": 1,
+    "keepalives_idle": 3,
+    "keepalives_interval": 1,
+    "keepalives_count": 3,
+    # After a switch of roles the former primary still takes connections, and refuses writes.
+    "target_session_attrs": "read-write",
+}
+
+
+def with_defaults(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of a connection, those that are given before ours."""
+    return {**_DEFAULTS, **options}

@@ -1,0 +1,48 @@
+"""The table of what happened."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Outcome:
+    """What came of one scenario. It failed when ``broken`` says anything."""
+
+    name: str
+    statuses: Counter[int] = field(default_factory=Counter)
+    reasons: Counter[tuple[int, str]] = field(default_factory=Counter)
+    acknowledged: int = 0
+    back_after: float | None = None
+    figures: dict[str, object] = field(default_factory=dict)
+    broken: list[str] = field(default_factory=list)
+
+    @property
+    def has_failed(self) -> bool:
+        return bool(self.broken or self.statuses[500])
+
+    def lost(self) -> int:
+        """Return how many acknowledged pushes are not there."""
+        return sum("lost" in problem for problem in self.broken)
+
+
+def table(outcomes: list[Outcome]) -> str:
+    """Return it as Markdown."""
+    lines = [
+        "| what happened | requests by status | first acknowledged push after | lost | more |",
+        "|---|---|---|---|---|",
+    ]
+    for one in outcomes:
+        statuses = ", ".join(
+            f"{status or 'none'}: {n}" for status, n in sorted(one.statuses.items())
+        )
+        reasons = {f"{status} {reason}": n for (status, reason), n in sorted(one.reasons.items())}
+        more = "; ".join(f"{k}: {v}" for k, v in {**one.figures, **reasons}.items())
+        back = "" if one.back_after is None else f"{one.back_after} s"
+        lost = f"{one.lost()} of {one.acknowledged}" if one.acknowledged else ""
+        lines.append(f"| {one.name} | {statuses} | {back} | {lost} | {more} |")
+    load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
+    lines.append(f"\nLoad of the machine at the end: {load} on {os.cpu_count()} cores.")
+    return "\n".join(lines)

@@ -1,0 +1,36 @@
+"""A revocation is effective on every instance at once."""
+
+from __future__ import annotations
+
+import json
+import uuid
+
+from tests.chaos.service import Front
+from tests.server import LiveServer
+
+_JSON = {"Content-Type": "application/json"}
+_SEED = ("seed_apikeys", "--user", "operator", "--scopes", "apikey:write,state:read", "--json")
+
+
+def broken_promises(front: Front, rounds: int = 4) -> list[str]:
+    """Revoke tokens at one instance, and try them at each right after the answer."""
+    seeded = json.loads(front.manage(*_SEED, "--name", f"chaos {uuid.uuid4()}"))
+    key = seeded["api_keys"][0]["secret"]
+    wrong = []
+    for number in range(rounds):
+        here, there = front.instances[number % 2], front.instances[(number + 1) % 2]
+        body = json.dumps({"access_token": {"name": "short", "scopes": ["state:read"]}}).encode()
+        minted = here.request("POST", "/v1/access-tokens", body, token=key, headers=_JSON).json()
+        if [_status(one, minted["secret"]) for one in (here, there)] != [200, 200]:
+            wrong.append("a new token is refused")
+        revoke = f"/v1/access-tokens/{minted['access_token']['id']}:revoke"
+        if here.request("POST", revoke, b"{}", token=key, headers=_JSON).status != 200:
+            wrong.append("a token cannot be revoked")
+        statuses = [_status(one, minted["secret"]) for one in (there, here)]
+        if statuses != [401, 401]:
+            wrong.append(f"a revoked token is answered with {statuses}")
+    return wrong
+
+
+def _status(instance: LiveServer, secret: str) -> int:
+    return instance.request("GET", "/api/v1/states", token=secret).status

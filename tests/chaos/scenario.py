@@ -1,0 +1,91 @@
+"""What every scenario does: clients push, something happens, promises are compared."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from tests.chaos import revocation
+from tests.chaos.client import ChaosTraffic
+from tests.chaos.report import Outcome
+from tests.chaos.service import Front
+from tests.waiting import wait_until
+
+_SCOPES = ("state:read", "state:write", "state:admin")
+
+
+@dataclass
+class Course:
+    """One scenario while it runs. ``back`` is the moment from which the service should work."""
+
+    front: Front
+    traffic: ChaosTraffic
+    outcome: Outcome
+    back: float = 0.0
+    deaf: int = 0
+    _probing: threading.Event = field(default_factory=threading.Event)
+
+    def is_back(self) -> None:
+        """Take note that from now on nothing stands in the way."""
+        self.back = time.monotonic()
+
+    def wait_for_pushes(self, more: int = 1, seconds: float = 60) -> None:
+        """Wait until each state got more acknowledged pushes, or the promise is broken."""
+        try:
+            self.traffic.wait_until_each_has(more, seconds)
+        except AssertionError:
+            self.outcome.broken.append(f"not each state had {more} more pushes in {seconds:.0f} s")
+
+    def probe(self) -> None:
+        """Ask each second whether every instance is alive."""
+        while not self._probing.wait(1):
+            self.deaf += not self.front.is_alive()
+
+
+@contextlib.contextmanager
+def course(name: str, front: Front, *, probing: bool = True) -> Iterator[Course]:
+    """Let the clients loose for as long as the block, then compare everything."""
+    traffic = ChaosTraffic(front, front.token(*_SCOPES))
+    this = Course(front, traffic, Outcome(name))
+    before = front.answers_in_logs()
+    traffic.start(persistent=True)
+    prober = threading.Thread(target=this.probe)
+    if probing:
+        prober.start()
+    try:
+        this.wait_for_pushes(2)
+        yield this
+    finally:
+        this._probing.set()
+        traffic.stop()
+        if probing:
+            prober.join()
+    _compare(this)
+    outcome = this.outcome
+    outcome.statuses[500] = 0
+    outcome.broken += front.exceptions_in_logs()
+    for (path, status, _), n in (front.answers_in_logs() - before).items():
+        if status == 500:
+            outcome.statuses[500] += n
+        if path.startswith("/healthz"):
+            outcome.broken.append(f"{n} answers with {status} at /healthz")
+    if probing and this.deaf:
+        outcome.figures["seconds in which /healthz did not answer within 1 s"] = this.deaf
+
+
+def _compare(this: Course) -> None:
+    outcome, traffic = this.outcome, this.traffic
+    wait_until(lambda: this.front.request("GET", "/readyz").status == 200, 60)
+    outcome.statuses, outcome.reasons = traffic.seen, traffic.history.reasons
+    outcome.acknowledged = traffic.acknowledged()
+    outcome.figures["slowest"] = f"{traffic.history.slowest:.1f} s"
+    if this.back:
+        outcome.back_after = traffic.history.first_push_after(this.back)
+    # Clients that were stopped in the middle do not know what became of their last request.
+    for ledger in traffic.ledgers:
+        ledger.lock_held = None if traffic.given_up else ledger.lock_held
+    outcome.broken += traffic.unexpected + traffic.broken_promises()
+    outcome.broken += revocation.broken_promises(this.front)

@@ -1,0 +1,135 @@
+"""Two instances of the service behind nginx, as the manual has it."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.chaos.programs import Program, wait_for_port
+from tests.postgres import free_port
+from tests.server import Answer, LiveServer
+
+_NGINX = """
+daemon off; pid {directory}/nginx.pid; error_log {directory}/nginx.log warn; worker_processes 1;
+events {{ worker_connections 8192; }}
+http {{
+    access_log off; client_body_temp_path {directory}/body; proxy_temp_path {directory}/proxy;
+    fastcgi_temp_path {directory}/f; uwsgi_temp_path {directory}/u; scgi_temp_path {directory}/s;
+    upstream infra_service {{ {servers} keepalive 16; }}
+    server {{
+        listen 127.0.0.1:{port};
+        client_max_body_size 65m;
+        proxy_request_buffering on;
+        keepalive_timeout 75s;
+        location / {{
+            proxy_pass http://infra_service;
+            proxy_http_version 1.1;
+            proxy_set_header Connection "";
+            proxy_set_header Host $host;
+            proxy_set_header X-Forwarded-Proto $scheme;
+            proxy_set_header X-Forwarded-For $remote_addr;
+            proxy_read_timeout 120s;
+        }}
+    }}
+}}
+"""
+
+
+class Front(LiveServer):
+    """What clients see: the proxy's port, and the environment that all instances share."""
+
+    def __init__(self, directory: Path, **environment: str) -> None:
+        super().__init__(directory, **environment)
+        self.instances: list[LiveServer] = []
+        self._read: dict[int, int] = {}
+        for number in (1, 2):
+            home = directory / f"instance-{number}"
+            home.mkdir()
+            shared = {**self.environment, "VAR_DIR": str(home)}
+            instance = LiveServer(home, **shared)
+            instance.environment.pop("PGCONNECT_TIMEOUT", None)  # it has its own
+            instance.environment["BIND"] = f"127.0.0.1:{instance.port}"
+            self.instances.append(instance)
+
+    def exceptions_in_logs(self) -> list[str]:
+        """Return the last line of each kind of exception that was a bug, and how many there were.
+
+        Each is told once.
+        """
+        found: Counter[str] = Counter()
+        for instance in self.instances:
+            with instance.log.open(errors="replace") as log:
+                log.seek(self._read.get(instance.port, 0))
+                for line in iter(log.readline, ""):
+                    if '"level": "error"' in line and line.startswith("{"):
+                        event = json.loads(line)
+                        text = event.get("exception", "").strip().splitlines()
+                        found[f"{event['event']}: {text[-1] if text else ''}"] += 1
+                self._read[instance.port] = log.tell()
+        return [f"{n} times {text}" for text, n in found.items()]
+
+    def answers_in_logs(self) -> Counter[tuple[str, int, str]]:
+        """Return how often which instance answered 500 or 503, and for what reason."""
+        found: Counter[tuple[str, int, str]] = Counter()
+        for instance in self.instances:
+            for line in instance.log.read_text(errors="replace").splitlines():
+                if not re.search(r'"status": ?50[03]\b', line):
+                    continue
+                with contextlib.suppress(ValueError):
+                    event = json.loads(line)
+                    reason = event.get("reason") or event.get("error_reason") or ""
+                    found[str(event.get("path", "")), event["status"], reason] += 1
+        return found
+
+    def is_alive(self) -> bool:
+        """Whether each instance says, within a second, that its process answers."""
+        for instance in self.instances:
+            try:
+                if instance.request("GET", "/healthz", timeout=1).status != 200:
+                    return False
+            except (OSError, http.client.HTTPException):
+                return False
+        return True
+
+
+@contextlib.contextmanager
+def serving(directory: Path, **environment: str) -> Iterator[Front]:
+    """Run two instances behind nginx for as long as the block."""
+    front = Front(directory, **environment)
+    with contextlib.ExitStack() as stack:
+        front.migrate()
+        for instance in front.instances:
+            instance.environment["DJANGO_SUPERUSER_PASSWORD"] = "unused"
+            instance.start()
+            stack.callback(instance.close)
+        stack.enter_context(_nginx(front))
+        yield front
+
+
+@contextlib.contextmanager
+def _nginx(front: Front) -> Iterator[None]:
+    front.port = free_port()
+    servers = " ".join(f"server 127.0.0.1:{one.port};" for one in front.instances)
+    configuration = front.directory / "nginx.conf"
+    text = _NGINX.format(directory=front.directory, servers=servers, port=front.port)
+    configuration.write_text(text)
+    program = Program("nginx", "-c", configuration, log=front.directory / "nginx.out")
+    program.start()
+    try:
+        wait_for_port("127.0.0.1", front.port)
+        yield
+    finally:
+        program.stop()
+
+
+def reason_of(answer: Answer) -> str:
+    """Return the reason of an answer, or that it is not one of ours."""
+    try:
+        return answer.reason
+    except (ValueError, KeyError, TypeError):
+        return "(not of the service)"

@@ -1,0 +1,116 @@
+"""Connections that end while nobody uses them, and servers that are no primary any more."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+from django.conf import settings
+from django.db import InternalError, connection, transaction
+
+from apikeys.models import User
+from infra_service.database.connecting import with_defaults
+from tests.committed import db  # noqa: F401 - a fixture
+from tests.waiting import wait_until
+
+pytestmark = pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has no pool")
+
+
+def backend_pid() -> int:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        return int(cursor.fetchone()[0])
+
+
+@pytest.fixture
+def administrator(db: None) -> Iterator[Any]:  # noqa: F811 - the fixture
+    """A connection that is not of the pool."""
+    parameters = connection.get_connection_params()
+    names = ("dbname", "host", "port", "user", "password")
+    given = {name: parameters[name] for name in names if parameters.get(name)}
+    with psycopg.connect(**given, autocommit=True) as one:
+        yield one
+
+
+def idle_pids(administrator: Any) -> set[int]:
+    query = (
+        "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle'"
+        " AND pid <> pg_backend_pid()"
+    )
+    return {pid for (pid,) in administrator.execute(query)}
+
+
+def ended(administrator: Any, pid: int) -> bool:
+    query = "SELECT 1 FROM pg_stat_activity WHERE pid = %s"
+    return administrator.execute(query, [pid]).fetchone() is None
+
+
+def test_one_that_ended_in_the_pool_is_not_used(administrator: Any) -> None:
+    pid = backend_pid()
+    administrator.execute("SELECT pg_terminate_backend(%s)", [pid])
+    wait_until(lambda: ended(administrator, pid))
+    time.sleep(0.1)
+
+    assert User.objects.count() == 0
+    assert backend_pid() != pid
+
+
+def test_a_loss_empties_the_pool(administrator: Any) -> None:
+    """Another connection may be as dead, and say nothing of it."""
+    backend_pid()  # opens the pool
+    pool = connection.pool
+    mine, other = pool.getconn(), pool.getconn()
+    pids = {mine.info.backend_pid, other.info.backend_pid}
+    pool.putconn(mine)
+    pool.putconn(other)
+    administrator.execute("SELECT pg_terminate_backend(%s)", [mine.info.backend_pid])
+    wait_until(lambda: ended(administrator, mine.info.backend_pid))
+    time.sleep(0.1)
+
+    seen = {backend_pid() for _ in range(4)}
+
+    assert not seen & pids
+    wait_until(lambda: not idle_pids(administrator) & pids)
+
+
+def test_a_server_that_takes_no_writes_is_left(administrator: Any) -> None:
+    """After a switch of roles the old connections still read."""
+    pids = []
+
+    @transaction.atomic
+    def write_where_nothing_is_taken() -> None:
+        pids.append(backend_pid())
+        with connection.cursor() as cursor:
+            cursor.execute("SET TRANSACTION READ ONLY")
+        User.objects.create(username="ada")
+
+    with pytest.raises(InternalError, match="read-only"):
+        write_where_nothing_is_taken()
+
+    User.objects.create(username="ada")
+    wait_until(lambda: ended(administrator, pids[0]))
+
+
+def test_a_notice_is_no_loss(administrator: Any) -> None:
+    """Words that arrive in the pool are read, and the connection stays."""
+    pids = {backend_pid() for _ in range(3)}
+    with connection.cursor() as cursor:
+        cursor.execute("LISTEN anything")
+    administrator.execute("NOTIFY anything")
+
+    assert {backend_pid() for _ in range(3)} <= pids | idle_pids(administrator)
+    assert all(not ended(administrator, pid) for pid in pids)
+
+
+def test_options_have_defaults_that_the_address_changes() -> None:
+    options = settings.DATABASES["default"]["OPTIONS"]
+    assert (options["connect_timeout"], options["target_session_attrs"]) == (3, "read-write")
+    assert options["tcp_user_timeout"] == 6000
+
+    changed = with_defaults({"connect_timeout": 9, "sslmode": "require"})
+
+    assert (changed["connect_timeout"], changed["keepalives_idle"]) == (9, 3)
+    assert changed["sslmode"] == "require"
