@@ -13,6 +13,8 @@ from apikeys import audit
 from workloads.collection import MAX_MESSAGE, MAX_RESOURCE, safe_text
 from workloads.errors import ClusterExists, ClusterNotFound
 from workloads.models import MAX_COLLECTOR_VERSION, Cluster, Workload
+from workloads.report_errors import ClusterBusy
+from workloads.short_transactions import short_transaction
 
 if TYPE_CHECKING:
     import uuid
@@ -71,12 +73,13 @@ def delete_cluster(*, cluster_id: uuid.UUID, actor: Actor) -> None:
 
 
 def record_collection_failure(*, cluster_id: uuid.UUID, failure: CollectionFailure) -> None:
-    """Keep why the cluster cannot be collected: one UPDATE, which no report waits for.
+    """Keep why the cluster cannot be collected, until the next report is applied.
 
-    The next report that is applied ends the failure. Text is cut, and credentials are blanked out.
+    Text is cut, and what looks like a credential is blanked out.
 
     Raises:
         ClusterNotFound: there is none.
+        ClusterBusy: a report is being applied, so that the cluster could be read after all.
     """
     goes_on = Q(collection_error_at__gt=F("last_received_at")) | Q(
         last_received_at=None, collection_error_at__isnull=False
@@ -92,8 +95,9 @@ def record_collection_failure(*, cluster_id: uuid.UUID, failure: CollectionFailu
     }
     if failure.collector_version:
         values["collector_version"] = safe_text(failure.collector_version, MAX_COLLECTOR_VERSION)
-    if not Cluster.objects.filter(pk=cluster_id).update(**values):
-        raise ClusterNotFound
+    with short_transaction(ClusterBusy):
+        if not Cluster.objects.filter(pk=cluster_id).update(**values):
+            raise ClusterNotFound
 
 
 def _locked(cluster_id: uuid.UUID) -> Cluster:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import msgspec
 
 from workloads.items import record_of
+from workloads.places import Place
 from workloads.report_errors import InvalidJson, InvalidReport
-from workloads.reports import Place, Report
+from workloads.reports import Report
 from workloads.wire import PATTERNS, Delta, Item, PlaceForm, Snapshot
 
 if TYPE_CHECKING:
@@ -18,11 +19,10 @@ if TYPE_CHECKING:
 
     from msgspec import Raw
 
-#: How far ahead of ours a reporter's clock may be. One further ahead would shut out every report
-#: that comes after it until that moment has come.
-MAX_CLOCK_LEAD: Final = dt.timedelta(minutes=5)
 #: A clock that shows less was never set. Kubernetes was first released in 2014.
 _EARLIEST: Final = dt.datetime(2014, 1, 1, tzinfo=dt.UTC)
+#: Neither was one that shows more. How far it may be ahead is asked of the database's clock.
+_LATEST: Final = dt.datetime(2200, 1, 1, tzinfo=dt.UTC)
 #: Faults that one answer names.
 MAX_FAULTS: Final = 100
 
@@ -84,7 +84,7 @@ class _Faults:
         )
 
 
-def read_report(body: bytes | bytearray, *, complete: bool, now: dt.datetime) -> Report:
+def read_report(body: bytes | bytearray, *, complete: bool) -> Report:
     """Read a snapshot (`complete`) or a delta.
 
     Raises:
@@ -95,7 +95,7 @@ def read_report(body: bytes | bytearray, *, complete: bool, now: dt.datetime) ->
     faults = _Faults()
     more = False
     try:
-        _check_moment(head.reported_at, now, faults)
+        _check_moment(head.reported_at, faults)
         report = _build(head, faults)
     except _TooManyFaultsError:
         more = True
@@ -117,9 +117,9 @@ def _read_head(body: bytes | bytearray, *, complete: bool) -> Snapshot | Delta:
         raise InvalidJson(f"The body is not JSON: {error}") from error
 
 
-def _check_moment(reported_at: dt.datetime, now: dt.datetime, faults: _Faults) -> None:
-    if reported_at > now + MAX_CLOCK_LEAD:
-        faults.add("reported_at", "Is in the future: check the reporter's clock.", "OUT_OF_RANGE")
+def _check_moment(reported_at: dt.datetime, faults: _Faults) -> None:
+    if reported_at > _LATEST:
+        faults.add("reported_at", "Is centuries ahead: check the reporter's clock.", "OUT_OF_RANGE")
     elif reported_at < _EARLIEST:
         faults.add(
             "reported_at", "Is before Kubernetes: check the reporter's clock.", "OUT_OF_RANGE"
@@ -148,6 +148,7 @@ def _build(head: Snapshot | Delta, faults: _Faults) -> Report:
         deleted=frozenset(deleted),
         cluster_uid=head.cluster_uid or "",
         interval_seconds=head.report_interval_seconds,
+        collector_version=head.collector_version,
     )
 
 

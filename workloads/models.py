@@ -79,6 +79,8 @@ class Cluster(models.Model):
     workloads_healthy = models.IntegerField(default=0)
     workloads_degraded = models.IntegerField(default=0)
     workloads_error = models.IntegerField(default=0)
+    # The newest report that is being applied, when an older one came in between: those are late.
+    announced_report_at = models.DateTimeField(null=True)
     # Why the collector could not report, when it last said so. It fails while that is newer than
     # `last_received_at`; otherwise `collection_failing_since` is of an earlier failure.
     collection_error_at = models.DateTimeField(null=True)

@@ -26,6 +26,41 @@ class StaleReport(APIException):
         }
 
 
+class ClockAhead(APIException):
+    """A report from the future: it would shut out those of right clocks until that has come."""
+
+    status_code = HTTPStatus.BAD_REQUEST
+    default_code = "CLOCK_AHEAD"
+
+    def __init__(self, reported_at: dt.datetime, database_time: dt.datetime) -> None:
+        super().__init__(
+            f"The report is of {shown(reported_at)}, but it is only {shown(database_time)} here: "
+            "set the reporter's clock."
+        )
+        self.metadata = {
+            "reported_at": shown(reported_at),
+            "database_time": shown(database_time),
+        }
+
+
+class ClusterBusy(APIException):
+    """Another report of the cluster is being applied, and that takes longer than a second."""
+
+    status_code = HTTPStatus.SERVICE_UNAVAILABLE
+    default_code = "CLUSTER_BUSY"
+    default_detail = "Other reports of this cluster are being applied. Send this one again later."
+    wait = 2
+
+
+class TooManyReports(APIException):
+    """As many reports as may be are at work."""
+
+    status_code = HTTPStatus.SERVICE_UNAVAILABLE
+    default_code = "TOO_MANY_REPORTS"
+    default_detail = "Reports of other clusters are being applied. Send this one again later."
+    wait = 2
+
+
 class ClusterUidMismatch(APIException):
     """A report of another Kubernetes cluster than those before: the token is on the wrong one."""
 

@@ -17,12 +17,15 @@ from workloads.errors import ClusterNotFound
 from workloads.kubernetes.facts import WorkloadKind
 from workloads.kubernetes.health import HealthStatus
 from workloads.report_errors import (
+    ClockAhead,
+    ClusterBusy,
     ClusterUidMismatch,
     ContentEncodingUnsupported,
     InvalidGzip,
     InvalidJson,
     InvalidReport,
     StaleReport,
+    TooManyReports,
 )
 from workloads.schema import CLUSTER_ID
 from workloads.serializers import FailureSerializer, WorkloadSerializer
@@ -116,7 +119,7 @@ _SUMMARY: Final = Named(
 def _report(operation_id: str, form: Named, example: Any) -> dict[str, Any]:
     errors = (
         BodyIncomplete, InvalidJson, InvalidGzip, InvalidReport, ClusterNotFound,
-        StaleReport, ClusterUidMismatch, BodyTooLarge,
+        ClockAhead, StaleReport, ClusterUidMismatch, BodyTooLarge, ClusterBusy, TooManyReports,
         UnsupportedMediaType, ContentEncodingUnsupported,
     )  # fmt: skip
     return {
@@ -156,6 +159,6 @@ failure_schema = operation(
     operation_id="report_collection_failure",
     parameters=[CLUSTER_ID],
     request=FailureSerializer,
-    responses={204: EMPTY, **refusals(ClusterNotFound)},
+    responses={204: EMPTY, **refusals(ClusterNotFound, ClusterBusy, TooManyReports)},
     examples=[asked(samples.FAILURE)],
 )

@@ -8,7 +8,6 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
-from django.utils import timezone
 from rest_framework.exceptions import UnsupportedMediaType
 from rest_framework.response import Response
 
@@ -33,6 +32,7 @@ from workloads.report_schema import (
 from workloads.reports import apply_report
 from workloads.serializers import FailureSerializer
 from workloads.summaries import summarize
+from workloads.turns import turns
 from workloads.views import WorkloadViewSet
 
 if TYPE_CHECKING:
@@ -76,7 +76,8 @@ class ReportedWorkloadViewSet(WorkloadViewSet):
         said = self.read_options(FailureSerializer)
         failure = CollectionFailure(**{**said, "reason": FailureReason(said["reason"])})
         cluster_id = uuid.UUID(self.kwargs["cluster_id"])
-        actions.record_collection_failure(cluster_id=cluster_id, failure=failure)
+        with turns.take(cluster_id):
+            actions.record_collection_failure(cluster_id=cluster_id, failure=failure)
         return Response(status=HTTPStatus.NO_CONTENT)
 
     def _report(self, request: Request, *, complete: bool) -> Response:
@@ -84,12 +85,15 @@ class ReportedWorkloadViewSet(WorkloadViewSet):
         if request.content_type.partition(";")[0].strip().lower() != "application/json":
             raise UnsupportedMediaType(request.content_type)
         body = read_body(request._request, settings.WORKLOADS_MAX_BYTES)
-        report = read_report(body, complete=complete, now=timezone.now())
         cluster_id = uuid.UUID(self.kwargs["cluster_id"])
-        try:
-            applied = apply_report(cluster_id=cluster_id, report=report, actor=Actor.of(request))
-        except Cluster.DoesNotExist as error:  # deleted while the body came
-            raise ClusterNotFound from error
+        with turns.take(cluster_id):
+            report = read_report(body, complete=complete)
+            try:
+                applied = apply_report(
+                    cluster_id=cluster_id, report=report, actor=Actor.of(request)
+                )
+            except Cluster.DoesNotExist as error:  # deleted while the body came
+                raise ClusterNotFound from error
         (metrics.SNAPSHOTS if complete else metrics.DELTAS).inc()
         answer: dict[str, Any] = {
             "cluster_id": str(cluster_id),

@@ -11,7 +11,7 @@ from msgspec import Meta, Raw, Struct
 
 from workloads.kubernetes.facts import WorkloadKind
 from workloads.kubernetes.health import HealthStatus
-from workloads.models import MAX_NAME, MAX_NAMESPACE, MAX_REPORT_INTERVAL
+from workloads.models import MAX_COLLECTOR_VERSION, MAX_NAME, MAX_NAMESPACE, MAX_REPORT_INTERVAL
 
 # A cluster is tested to 150,000 pods, so to a tenth of that in workloads; this bounds memory.
 MAX_WORKLOADS: Final = 100_000
@@ -48,6 +48,7 @@ Reason: TypeAlias = Annotated[str, Meta(max_length=1024, pattern=_NO_NUL)]
 # What is handed on from Kubernetes.
 Code: TypeAlias = Annotated[str, Meta(max_length=128, pattern=_NO_NUL)]
 Uid: TypeAlias = Annotated[str, Meta(max_length=64, pattern=_UID)]
+Version: TypeAlias = Annotated[str, Meta(max_length=MAX_COLLECTOR_VERSION, pattern=_NO_NUL)]
 Namespace: TypeAlias = Annotated[str, Meta(max_length=MAX_NAMESPACE, pattern=_DNS_LABEL)]
 Name: TypeAlias = Annotated[str, Meta(max_length=MAX_NAME, pattern=_DNS_SUBDOMAIN)]
 ContainerName: TypeAlias = Annotated[str, Meta(max_length=63, pattern=_DNS_LABEL)]
@@ -159,6 +160,7 @@ class _Head(_Form):
     reported_at: Moment
     cluster_uid: Uid | None = None
     report_interval_seconds: Interval | None = None
+    collector_version: Version = ""
 
 
 # Items are cut out first and read one by one, so that each faulty one can be named.

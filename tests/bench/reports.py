@@ -142,7 +142,7 @@ def apply() -> None:
     for number in range(8):
         moment = START + dt.timedelta(seconds=number)
         body = json.dumps({"reported_at": moment.isoformat(), "workloads": reported}).encode()
-        report = read_report(body, complete=True, now=moment)
+        report = read_report(body, complete=True)
         report = dataclasses.replace(report, records=list(report.records))
         started = time.perf_counter()
         apply_report(cluster_id=cluster.pk, report=report, actor=Actor(name="bench"))

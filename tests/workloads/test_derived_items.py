@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.workloads.records import at, item, snapshot_body
+from tests.workloads.records import item, snapshot_body
 from workloads.incoming import read_report
 from workloads.kubernetes.records import ContainerRecord, WorkloadRecord
 
@@ -21,7 +21,7 @@ def pod(name: str = "web-1", *containers: Any, **said: Any) -> dict[str, Any]:
 
 
 def read(**said: Any) -> WorkloadRecord:
-    (record,) = read_report(snapshot_body(0, [item(**said)]), complete=True, now=at(0)).records
+    (record,) = read_report(snapshot_body(0, [item(**said)]), complete=True).records
     return record
 
 

@@ -19,7 +19,7 @@ from workloads.models import Cluster
     ({"reported_at": "2026-11-20T12:00:00", "workloads": []}, "reported_at", "INVALID_FORMAT"),
     ({"reported_at": "yesterday", "workloads": []}, "reported_at", "INVALID_FORMAT"),
     ({"reported_at": 1, "workloads": []}, "reported_at", "INVALID"),
-    ({"reported_at": "2036-01-01T00:00:00Z", "workloads": []}, "reported_at", "OUT_OF_RANGE"),
+    ({"reported_at": "2200-01-01T00:00:01Z", "workloads": []}, "reported_at", "OUT_OF_RANGE"),
     ({"reported_at": "9999-12-31T23:59:59-14:00", "workloads": []}, "reported_at", "OUT_OF_RANGE"),
     ({"reported_at": "0001-01-01T00:00:00+14:00", "workloads": []}, "reported_at", "OUT_OF_RANGE"),
     ({"reported_at": "2026-11-20T12:00:00Z", "workloads": {}}, "workloads", "INVALID"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import uuid
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,12 +14,13 @@ from django.utils import timezone
 
 from apikeys.models import AuditEvent
 from tests.workloads.records import apply, as_said, at, place, record, report, stored
+from workloads import differences, reports
 from workloads.kubernetes.facts import WorkloadKind
 from workloads.kubernetes.health import HealthStatus
 from workloads.kubernetes.records import ContainerRecord
 from workloads.models import Cluster, Workload
-from workloads.report_errors import ClusterUidMismatch, StaleReport
-from workloads.reports import Applied
+from workloads.report_errors import ClusterBusy, ClusterUidMismatch, StaleReport
+from workloads.reports import Applied, Report
 
 
 def counts(cluster: Cluster) -> dict[str, int]:
@@ -261,17 +263,23 @@ def test_query_budget(cluster: Cluster, size: int) -> None:
     many = [record(f"w-{n}") for n in range(size)]
     apply(cluster, report(0, *many))
 
-    with CaptureQueriesContext(
-        connection,
-    ) as unchanged:
-        apply(cluster, report(1, *many))
-    # Savepoint, claim, rows, release; on PostgreSQL the cursor is the rows' query.
-    assert len(unchanged) == 4
+    unchanged = statements(cluster, report(1, *many))
+    # The cluster and its rows are read, then the report is claimed.
+    assert unchanged == ["SELECT", "SELECT", "UPDATE"]
 
-    with CaptureQueriesContext(connection) as changed:
-        apply(cluster, report(2, *many[:5], record("w-6", replicas_ready=1), record("new")))
-    # And a deletion, an insert, an update, the counts read and written.
-    assert len([q for q in changed if "SAVEPOINT" not in q["sql"]]) == 7
+    changed = statements(
+        cluster, report(2, *many[:5], record("w-6", replicas_ready=1), record("new"))
+    )
+    # Then a deletion, an insert, an update, the counts read and written.
+    assert changed == [*unchanged, "DELETE", "INSERT", "UPDATE", "SELECT", "UPDATE"]
+
+
+def statements(cluster: Cluster, given: Report) -> list[str]:
+    """Return the kinds of statements that read or write rows."""
+    with CaptureQueriesContext(connection) as captured:
+        apply(cluster, given)
+    words = [query["sql"].removeprefix("1 times: ").split()[0] for query in captured]
+    return [word for word in words if word in ("SELECT", "INSERT", "UPDATE", "DELETE")]
 
 
 def test_reports_keep_their_zone(cluster: Cluster) -> None:
@@ -281,3 +289,126 @@ def test_reports_keep_their_zone(cluster: Cluster) -> None:
     with pytest.raises(StaleReport):
         apply(cluster, report(0))
     assert Workload.objects.count() == 0
+
+
+def test_nothing_is_locked_while_a_report_is_compared(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compared: list[int] = []
+    outside = len(connection.savepoint_ids)
+    real = reports.compare
+
+    def compare(*given: Any) -> Any:
+        found = real(*given)
+        compared.append(len(connection.savepoint_ids) - outside)
+        return found
+
+    monkeypatch.setattr(reports, "compare", compare)
+    apply(cluster, report(0, record()))
+
+    assert compared == [0]
+    assert set(stored(cluster)) == {place()}
+
+
+def meanwhile(monkeypatch: pytest.MonkeyPatch, *others: Callable[[], object]) -> list[int]:
+    """Let these happen after the first, second … comparison; return how often it compared."""
+    compared: list[int] = []
+    pending = list(others)
+    real = reports.compare
+
+    def compare(*given: Any) -> Any:
+        found = real(*given)
+        compared.append(1)
+        if pending:
+            pending.pop(0)()
+        return found
+
+    monkeypatch.setattr(reports, "compare", compare)
+    return compared
+
+
+def test_another_report_is_applied_meanwhile(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    apply(cluster, report(0, record("web"), record("old")))
+    older = report(1, record("web", replicas_ready=0), record("new"), complete=False)
+
+    def apply_older() -> None:
+        monkeypatch.setattr(reports, "compare", differences.compare)
+        apply(cluster, older)
+        monkeypatch.setattr(reports, "compare", compare)
+
+    compared = meanwhile(monkeypatch, apply_older)
+    compare = reports.compare
+    applied = apply(cluster, report(2, record("web")))
+
+    assert len(compared) == 2
+    assert applied == Applied(created=0, updated=1, deleted=2, unchanged=0)
+    assert set(stored(cluster)) == {place("web")}
+    assert stored(cluster)[place("web")].replicas_ready == 2
+
+
+def test_older_reports_cannot_make_one_start_over_again_and_again(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused: list[StaleReport] = []
+
+    def apply_older(seconds: float) -> None:
+        monkeypatch.setattr(reports, "compare", differences.compare)
+        try:
+            apply(cluster, report(seconds, record(f"w{seconds}"), complete=False))
+        except StaleReport as error:
+            refused.append(error)
+        monkeypatch.setattr(reports, "compare", compare)
+
+    compared = meanwhile(monkeypatch, lambda: apply_older(1), lambda: apply_older(2))
+    compare = reports.compare
+    apply(cluster, report(9, record()))
+
+    assert len(compared) == 2
+    assert [error.metadata["last_report_at"] for error in refused] == [
+        "2026-11-20T12:00:09.000000Z"
+    ]
+    assert set(stored(cluster)) == {place()}
+    # Those that are newer are taken as ever.
+    monkeypatch.setattr(reports, "compare", differences.compare)
+    apply(cluster, report(10, record("next")))
+
+
+def test_a_newer_report_that_is_applied_meanwhile(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def apply_newer() -> None:
+        monkeypatch.setattr(reports, "compare", differences.compare)
+        apply(cluster, report(9, record("newer")))
+
+    meanwhile(monkeypatch, apply_newer)
+
+    with pytest.raises(StaleReport):
+        apply(cluster, report(5, record("older")))
+
+    assert set(stored(cluster)) == {place("newer")}
+
+
+def test_a_report_that_something_always_overtakes(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uids = iter("abcdef")
+
+    def move() -> None:
+        Cluster.objects.update(uid=next(uids))
+
+    meanwhile(monkeypatch, *[move] * 6)
+
+    with pytest.raises(ClusterBusy):
+        apply(cluster, report(0, record()))
+
+    assert not stored(cluster)
+
+
+def test_what_the_collector_calls_itself(cluster: Cluster) -> None:
+    apply(cluster, report(0, collector_version="agent/1.2"))
+    apply(cluster, report(1))
+
+    cluster.refresh_from_db()
+    assert cluster.collector_version == "agent/1.2"

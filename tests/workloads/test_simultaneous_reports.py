@@ -64,7 +64,8 @@ def test_two_agents_and_a_reader(live: LiveServer) -> None:
     in_threads([lambda agent=agent: report(agent) for agent in AGENTS] + [read])
 
     # The one whose report began first may come second, and is then told so.
-    assert {status for _agent, status in statuses} <= {200, 409}
+    # On SQLite it may have to come again, because somebody else writes for longer than a second.
+    assert {status for _agent, status in statuses} <= {200, 409, 503}
     assert time.monotonic() < until, (statuses, pages)
 
     counts = live.request("GET", path.removesuffix("/workloads"), token=token).json()["cluster"]

@@ -17,7 +17,7 @@ from workloads.collector.listing import cluster_uid, read_cluster
 from workloads.collector.metrics import PodUsage
 from workloads.collector.mirror import Mirror
 from workloads.collector.reflectors import reflect
-from workloads.report_errors import StaleReport
+from workloads.report_errors import ClockAhead, ClusterBusy, StaleReport
 from workloads.reports import Report, apply_report
 
 if TYPE_CHECKING:
@@ -80,7 +80,8 @@ class Collector:
 
         Raises:
             KubernetesError: the cluster could not be read; nothing was changed.
-            ClusterUidMismatch, StaleReport, Cluster.DoesNotExist: see ``apply_report``.
+            ClusterUidMismatch, ClockAhead, StaleReport, ClusterBusy, Cluster.DoesNotExist: see
+                ``apply_report``.
         """
         started = time.monotonic()
         backoff = Backoff()
@@ -146,7 +147,7 @@ class Collector:
                 if synced:
                     reported(synced)
                     backoff.reset()
-            except (StaleReport, KubernetesError, DatabaseFault) as error:
+            except (StaleReport, ClockAhead, ClusterBusy, KubernetesError, DatabaseFault) as error:
                 # What the report held is no longer marked as changed: only a snapshot has it all.
                 next_snapshot = 0.0
                 pause = backoff.next_pause()

@@ -16,7 +16,7 @@ from workloads.collector.connect import ConnectionSetupError
 from workloads.collector.errors import KubernetesError
 from workloads.collector.sync import Collector
 from workloads.models import MAX_REPORT_INTERVAL, Cluster
-from workloads.report_errors import ClusterUidMismatch, StaleReport
+from workloads.report_errors import ClockAhead, ClusterBusy, ClusterUidMismatch, StaleReport
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from workloads.collector.client import ClusterClient
     from workloads.collector.sync import Synced
 
-_FAILURES = (KubernetesError, ClusterUidMismatch, StaleReport, Cluster.DoesNotExist)
+_FAILURES = (
+    KubernetesError, ClusterUidMismatch, ClockAhead, StaleReport, ClusterBusy, Cluster.DoesNotExist,
+)  # fmt: skip
 
 
 class Command(BaseCommand):

@@ -1,0 +1,102 @@
+"""Many rows of one table written by few statements, with their values prepared beforehand.
+
+``bulk_create`` compiles each statement while its transaction is open: half a minute for 100,000
+workloads. Here a transaction holds the statements and nothing else. PostgreSQL takes the rows as
+one JSON text, which costs this process a tenth of what arrays do; SQLite takes them one by one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from django.db import connection
+from django.db.models import CharField, Field, IntegerField, JSONField
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from django.db.models import Model
+
+_PLAIN: Final = (CharField, IntegerField)
+# Rows of one statement on PostgreSQL, so that none takes long.
+_BATCH: Final = 5000
+
+
+class Writer:
+    """Writes these columns of a model's table; ``columns`` begin with the primary key."""
+
+    def __init__(self, model: type[Model], columns: Sequence[str]) -> None:
+        fields = {field.name: field for field in model._meta.concrete_fields}
+        self._fields = [fields[name] for name in columns]
+        self._columns = [str(field.get_attname_column()[1]) for field in self._fields]
+        self._table = model._meta.db_table
+
+    def prepare(self, values: Iterable[Any]) -> list[Any]:
+        """Return the values of one row as this kind of database takes them."""
+        row = list(values)
+        if connection.vendor != "postgresql":
+            for at, field in enumerate(self._fields):
+                # Text and numbers are taken as they are: asking their fields takes longer.
+                if isinstance(field, JSONField):
+                    row[at] = msgspec.json.encode(row[at]).decode()
+                elif not isinstance(field, _PLAIN):
+                    row[at] = field.get_db_prep_save(row[at], connection)
+        return row
+
+    def insert(self, rows: Sequence[Sequence[Any]]) -> None:
+        """Insert prepared rows."""
+        names = ", ".join(map(_quoted, self._columns))
+        into = f"INSERT INTO {_quoted(self._table)} ({names})"
+        if connection.vendor == "postgresql":
+            self._execute(f"{into} SELECT * FROM {self._given()}", rows)  # noqa: S608 - columns' names
+        else:
+            marks = ", ".join(["%s"] * len(self._fields))
+            self._execute_each(f"{into} VALUES ({marks})", rows)
+
+    def update(self, rows: Sequence[Sequence[Any]]) -> None:
+        """Update the rows that these have the primary keys of."""
+        key, *names = map(_quoted, self._columns)
+        table = _quoted(self._table)
+        if connection.vendor == "postgresql":
+            changes = ", ".join(f"{name} = given.{name}" for name in names)
+            given = f"FROM {self._given()} WHERE {table}.{key} = given.{key}"
+            self._execute(f"UPDATE {table} SET {changes} {given}", rows)  # noqa: S608 - columns' names
+        else:
+            changes = ", ".join(f"{name} = %s" for name in names)
+            self._execute_each(
+                f"UPDATE {table} SET {changes} WHERE {key} = %s",  # noqa: S608 - columns' names
+                [[*values, key] for key, *values in rows],
+            )
+
+    def _given(self) -> str:
+        """Return the rows as a table, for PostgreSQL: however many, the text is the same."""
+        columns = zip(map(_quoted, self._columns), map(_type, self._fields), strict=True)
+        typed = ", ".join(f"{name} {kind}" for name, kind in columns)
+        return f"json_to_recordset(%s::json) AS given ({typed})"
+
+    def _execute(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+        with connection.cursor() as cursor:
+            for batch in batches(rows, _BATCH):
+                named = [dict(zip(self._columns, row, strict=True)) for row in batch]
+                cursor.execute(sql, [msgspec.json.encode(named).decode()])
+
+    def _execute_each(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+        if rows:
+            with connection.cursor() as cursor:
+                cursor.executemany(sql, rows)
+
+
+def batches(items: Sequence[Any], size: int) -> Iterable[Sequence[Any]]:
+    """Yield the items, so many at a time."""
+    for start in range(0, len(items), size):
+        yield items[start : start + size]
+
+
+def _quoted(name: str) -> str:
+    return connection.ops.quote_name(name)
+
+
+def _type(field: Field[Any, Any]) -> str | None:
+    # As varchar(n) what is too long would be cut, where the column refuses it.
+    return "text" if isinstance(field, CharField) else field.db_type(connection)
