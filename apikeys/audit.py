@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,12 +18,13 @@ from apikeys.models import AuditEvent
 
 if TYPE_CHECKING:
     import uuid
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from django.http import HttpRequest
     from rest_framework.request import Request
 
     from apikeys.callers import Caller
+    from apikeys.models import User
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,11 +60,15 @@ class Actor:
         )
 
     @classmethod
-    def of_person(cls, request: HttpRequest) -> Actor:
-        """Return the person who is logged in to the admin, an operator."""
+    def of_person(cls, request: HttpRequest, user: User | None = None) -> Actor:
+        """Return the person who is logged in to the admin, an operator; or, at the door, the user.
+
+        A person who is not logged in has no name.
+        """
+        person = request.user if user is None else user
         return cls(
-            name=request.user.get_username(),
-            user_id=request.user.pk,
+            name=person.get_username(),
+            user_id=person.pk,
             address=request.META.get("REMOTE_ADDR") or None,
             request_id=getattr(request, "request_id", ""),
             client_request_id=getattr(request, "client_request_id", ""),
@@ -89,6 +96,25 @@ class Actor:
         if self.caller is None:
             return self
         return dataclasses.replace(self, caller=revalidation.look_again(self.caller))
+
+
+_acting: ContextVar[Callable[[], Actor] | None] = ContextVar("acting", default=None)
+
+
+@contextmanager
+def acting(actor: Callable[[], Actor]) -> Iterator[None]:
+    """Say who acts in the block, for what is recorded where nobody can be asked."""
+    before = _acting.set(actor)
+    try:
+        yield
+    finally:
+        _acting.reset(before)
+
+
+def current_actor() -> Actor:
+    """Return who acts: the person in the admin, or a command."""
+    actor = _acting.get()
+    return Actor(name="command") if actor is None else actor()
 
 
 def record(actor: Actor, action: str, resource_id: object, **details: Any) -> None:

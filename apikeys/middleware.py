@@ -3,6 +3,8 @@ from __future__ import annotations
 import datetime as dt
 from typing import TYPE_CHECKING, Final
 
+from apikeys import audit
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -12,6 +14,18 @@ if TYPE_CHECKING:
 
 HEADER: Final = "Token-Expires-At"
 _SOON: Final = dt.timedelta(days=7)
+
+
+class ActingMiddleware:
+    """Makes the person who is logged in the one who acts."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        """Answer the request."""
+        with audit.acting(lambda: audit.Actor.of_person(request)):
+            return self.get_response(request)
 
 
 class TokenExpiryMiddleware:

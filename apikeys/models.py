@@ -1,9 +1,10 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.contrib.auth.models import AbstractUser
-from django.db import models
+from django.contrib.auth.models import UserManager as DjangoUserManager
+from django.db import models, transaction
 from django.db.models import F, Q
 from django.db.models.functions import Length
 from django.db.models.lookups import Exact
@@ -19,6 +20,22 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
+class UserManager(DjangoUserManager["User"]):
+    """Records who may do everything."""
+
+    use_in_migrations = False
+
+    def create_superuser(self, *args: Any, **fields: Any) -> User:
+        """Create a superuser, and say so in the trail."""
+        from apikeys import audit  # noqa: PLC0415 - it imports the models
+
+        with transaction.atomic(using=self.db):
+            user = super().create_superuser(*args, **fields)
+            made = {"name": user.username, "is_superuser": True}
+            audit.record(audit.current_actor(), "user.create", user.pk, **made)
+        return user
+
+
 class User(AbstractUser):
     """A person or a machine account that owns keys and tokens."""
 
@@ -27,6 +44,8 @@ class User(AbstractUser):
     # Part of what a session is checked against. It moves while the user is inactive, so that no
     # session from before works again afterwards.
     sessions_end = models.DateTimeField(null=True, editable=False)
+
+    objects: ClassVar[UserManager] = UserManager()
 
     def save(self, **options: Any) -> None:
         """Save; whoever is made inactive is logged out for good."""

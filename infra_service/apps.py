@@ -10,7 +10,7 @@ class InfraServiceConfig(AppConfig):
 
     def ready(self) -> None:
         """Register the project's system checks and set up our log lines."""
-        from infra_service import checks, logs  # noqa: F401, PLC0415 - checks register themselves
+        from infra_service import checks, logins, logs  # noqa: F401, PLC0415 - they register themselves
 
         logs.configure(settings.LOG_LEVEL)
 

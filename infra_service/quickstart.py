@@ -87,21 +87,24 @@ def _introduce(port: int) -> None:
 
 def _create_operator() -> dict[str, str]:
     """Create the user ``operator`` with a token that may do everything, and return both secrets."""
-    from apikeys import actions  # noqa: PLC0415 - after set-up
-    from apikeys.audit import Actor  # noqa: PLC0415 - after set-up
+    from apikeys import actions, audit  # noqa: PLC0415 - after set-up
     from apikeys.models import User  # noqa: PLC0415 - after set-up
     from apikeys.scopes import Scope  # noqa: PLC0415 - after set-up
     from apikeys.tokens import TokenKind  # noqa: PLC0415 - after set-up
 
     password = secrets.token_urlsafe(12)
-    operator = User.objects.create_superuser("operator", password=password, display_name="Operator")
+    first = audit.Actor.of_command("make run")
+    with audit.acting(lambda: first):
+        operator = User.objects.create_superuser(
+            "operator", password=password, display_name="Operator"
+        )
     _token, secret = actions.issue_access_token(
         kind=TokenKind.PERSONAL,
         user=operator,
         name="first token",
         scopes=list(Scope),
         expires_at=None,
-        actor=Actor.of_command("make run"),
+        actor=first,
     )
     return {"password": password, "token": secret}
 

@@ -68,6 +68,7 @@ MIDDLEWARE = [
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "apikeys.middleware.ActingMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "infra_service.middleware.PagePolicyMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
@@ -95,7 +96,7 @@ AUTH_PASSWORD_VALIDATORS = [
         "CommonPasswordValidator",
         "NumericPasswordValidator",
     )
-]
+] + [{"NAME": "apikeys.passwords.RecordedPassword"}]
 
 STATIC_URL = "static/"
 # The admin's and Swagger UI's files are served from the packages that ship them.

@@ -18,6 +18,7 @@ from apikeys.compiled import CompiledQuery, CompiledUpdate, Parameter, find_inst
 from apikeys.retries import retrying
 from states import documents, metrics, rules, storage
 from states.errors import SerialConflict, WriteConflict
+from states.lockinfo import LockInfo
 from states.models import MAX_SERIAL, Component, Environment, State, StateVersion
 
 if TYPE_CHECKING:
@@ -99,10 +100,19 @@ def push(
             return state
         if lock_id is None and not force:
             rules.check_succession(state, upload)
-        if append_version(state, upload, actor, "state.push"):
+        if append_version(
+            state, upload, actor, "state.push", **_means(state, lock_id, force=force)
+        ):
             metrics.STORED.inc()
             return state
     raise WriteConflict
+
+
+def _means(state: State, lock_id: uuid.UUID | None, *, force: bool) -> dict[str, Any]:
+    """Return what the trail keeps of how the push was let in: whose lock, or that it was forced."""
+    if lock_id is not None and state.lock_info is not None:
+        return {"lock": LockInfo(**state.lock_info).described()}
+    return {"force": True} if force else {}
 
 
 def _as_seen() -> QuerySet[State]:

@@ -42,6 +42,10 @@ class LockInfo(msgspec.Struct, frozen=True):
         """Return the seven fields as they are stored and sent."""
         return msgspec.structs.asdict(self)
 
+    def described(self) -> dict[str, str]:
+        """Return what the trail keeps of a lock: not its ID, which lets its holder write."""
+        return {"who": self.Who, "operation": self.Operation, "created": self.Created}
+
     @classmethod
     def parse(cls, body: bytes | bytearray) -> LockInfo:
         """Read the body of a LOCK or UNLOCK.

@@ -68,7 +68,7 @@ def lock(
         with transaction.atomic():
             taken = {"lock_info": info.as_dict(), "lock_acquired_at": timezone.now()}
             if _TAKE.run(pk=state.pk, lock_id=info.uuid, **taken):
-                audit.record(actor, "state.lock", state.pk, lock=_described(info))
+                audit.record(actor, "state.lock", state.pk, lock=info.described())
                 return info
     raise WriteConflict
 
@@ -87,7 +87,9 @@ def unlock(
         return
     with transaction.atomic():
         if _RELEASE.run(pk=state.pk, held=lock_id):
-            audit.record(actor, "state.unlock", state.pk, lock=_described_as_stored(state))
+            audit.record(
+                actor, "state.unlock", state.pk, lock=LockInfo(**state.lock_info).described()
+            )
             return
     if State.objects.filter(pk=state.pk).exclude(lock_id=None).exists():
         raise LockNotHeld
@@ -110,22 +112,13 @@ def force_unlock(
         LockNotHeld: another lock than the one that is meant holds the state.
     """
     state = actions.find(component_id, environment_id)
-    if state is None or state.lock_id is None:
+    if state is None or state.lock_info is None:
         return
     if lock_id not in (None, state.lock_id):
         raise LockNotHeld
     with transaction.atomic():
         if _RELEASE.run(pk=state.pk, held=state.lock_id):
-            lock = _described_as_stored(state)
+            lock = LockInfo(**state.lock_info).described()
             audit.record(actor, "state.force_unlock", state.pk, lock=lock, reason=reason)
             return
     raise WriteConflict  # it changed hands this moment: breaking the new lock was not asked
-
-
-def _described(info: LockInfo) -> dict[str, str]:
-    """Return what the trail keeps of a lock: not its ID, which lets its holder write."""
-    return {"who": info.Who, "operation": info.Operation, "created": info.Created}
-
-
-def _described_as_stored(state: State) -> dict[str, str]:
-    return _described(LockInfo(**(state.lock_info or {})))

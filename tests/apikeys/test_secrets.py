@@ -17,6 +17,7 @@ from apikeys import actions, tokens, views
 from apikeys.models import AccessToken, ApiKey, User
 from apikeys.tokens import TokenKind
 from tests.apikeys.conftest import KeyClient, KeyOwner
+from tests.people import log_in
 
 
 def every_row() -> str:
@@ -96,7 +97,7 @@ def test_the_admin_shows_none(owner: KeyOwner, operator: User) -> None:
     digests = [tokens.digest(secret).hex() for secret in secrets]
     User.objects.filter(pk=operator.pk).update(is_staff=True, is_superuser=True)
     admin = Client()
-    admin.force_login(User.objects.get(pk=operator.pk))
+    log_in(admin, User.objects.get(pk=operator.pk))
 
     pages = [admin.get("/admin/").content.decode()]
     for model, rows in ((ApiKey, ApiKey.objects.all()), (AccessToken, AccessToken.objects.all())):

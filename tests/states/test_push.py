@@ -11,7 +11,7 @@ from django.test import Client
 from apikeys.models import AuditEvent
 from states.models import Component, Environment, StateVersion
 from tests.conftest import ClientWith, error_reason
-from tests.states.conftest import LINEAGE, Backend, document
+from tests.states.conftest import LINEAGE, Backend, document, lock_info
 
 
 def test_a_first_push_registers_and_stores(backend: Backend) -> None:
@@ -374,3 +374,31 @@ def test_queries(backend: Backend, django_assert_num_queries: Any) -> None:
     # Token, state; begin, swap, version, audit event, commit (savepoints in a test).
     with django_assert_num_queries(7):
         backend.push(document(2))
+
+
+def pushed() -> Any:
+    event = AuditEvent.objects.filter(action="state.push").latest("id")
+    return {k: v for k, v in event.details.items() if k in {"lock", "force"}}
+
+
+def test_the_trail_tells_whose_lock_was_used(backend: Backend) -> None:
+    lock_id = str(uuid.uuid4())
+    backend.push(document(1))
+    assert pushed() == {}
+    backend.lock(lock_id)
+
+    assert backend.push(document(2), f"?ID={lock_id}").status_code == 200
+
+    info = lock_info(lock_id)
+    lock = {name.lower(): info[name] for name in ("Who", "Operation", "Created")}
+    assert pushed() == {"lock": lock}
+    assert lock_id not in str(list(AuditEvent.objects.values_list()))
+
+
+def test_the_trail_tells_what_was_forced(client_with: ClientWith) -> None:
+    backend = Backend(client_with("state:read", "state:write", "state:admin"))
+    backend.push(document(5))
+
+    assert backend.push(document(1), "?force=true").status_code == 200
+
+    assert pushed() == {"force": True}

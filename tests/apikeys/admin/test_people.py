@@ -44,9 +44,11 @@ def test_add_a_user_and_let_them_in() -> None:
     assert visitor.login(username="new", password=PASSWORD)
     assert visitor.get(USERS).status_code == 200
     events = AuditEvent.objects.filter(resource_id=str(new.pk)).order_by("id")
-    assert [event.action for event in events] == ["user.create", "user.change"]
+    assert [event.action for event in events] == [
+        "user.password", "user.create", "user.change", "user.login",
+    ]  # fmt: skip
     assert PASSWORD not in str(list(events.values_list()))
-    assert events[1].details["changes"] == [{"changed": {"fields": ["Staff status", "Groups"]}}]
+    assert events[2].details["changes"] == [{"changed": {"fields": ["Staff status", "Groups"]}}]
 
 
 def test_nobody_gives_a_group_that_may_do_more(operator: User) -> None:

@@ -9,7 +9,7 @@ from django.test import Client, RequestFactory
 
 from apikeys.models import AccessToken, ApiKey, User
 from tests.apikeys.admin.conftest import GROUPS, USERS, make_key, make_token
-from tests.people import person, text_of
+from tests.people import log_in, person, text_of
 
 PASSWORD = "correct horse battery staple"
 
@@ -202,7 +202,7 @@ def test_a_session_does_not_outlive_its_user_being_inactive(settings: Any) -> No
         assert administrator.post(url, {**given, "groups": groups_of}).status_code == 302
         assert session.get(USERS).status_code == 302  # to the log-in
 
-    session.force_login(User.objects.get(pk=viewer.pk))
+    log_in(session, User.objects.get(pk=viewer.pk))
     assert session.get(USERS).status_code == 200
     former = settings.SECRET_KEY
     settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = "another" * 8, [former]

@@ -1,0 +1,50 @@
+"""Log-ins and log-outs in the trail: Django tells of every one, whichever page it was."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import structlog
+from django.contrib.auth.signals import user_logged_in, user_logged_out, user_login_failed
+from django.dispatch import receiver
+
+from apikeys import audit
+from apikeys.audit import Actor
+from apikeys.models import User
+from infra_service.limits import Limit, limiter
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest
+
+log = structlog.get_logger("infra_service.logins")
+
+# Strangers can fail from many addresses; beyond so many a minute only the log has them.
+_RECORDED_FAILURES: Final = Limit("login_failures", "all", 60)
+
+
+@receiver(user_logged_in)
+def record_login(request: HttpRequest, user: User, **_kwargs: Any) -> None:
+    """Record that somebody logged in."""
+    audit.record(Actor.of_person(request, user), "user.login", user.pk)
+
+
+@receiver(user_logged_out)
+def record_logout(request: HttpRequest, user: User | None, **_kwargs: Any) -> None:
+    """Record that somebody logged out; a session that had ended was nobody's."""
+    if user is not None:
+        audit.record(Actor.of_person(request, user), "user.logout", user.pk)
+
+
+@receiver(user_login_failed)
+def record_failure(
+    credentials: dict[str, Any], request: HttpRequest | None = None, **_kwargs: Any
+) -> None:
+    """Record that somebody tried, and the name if it is a user's: it may be a password."""
+    name = str(credentials.get("username", ""))
+    user = None if "\0" in name else User.objects.filter(username=name).first()
+    told = {} if user is None else {"name": user.username}
+    if limiter().hit(_RECORDED_FAILURES) is not None:
+        log.warning("login_failed", **told)
+        return
+    actor = Actor(name="") if request is None else Actor.of_person(request)
+    audit.record(actor, "user.login_failed", "" if user is None else user.pk, **told)

@@ -1,0 +1,145 @@
+"""Who came in, who tried, who went, and whose password was set."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth import authenticate
+from django.core.management import call_command
+from django.test import Client
+
+from apikeys.models import AuditEvent, User
+from infra_service import limits, logins
+from infra_service.limits import FileCounters, Limiter
+from tests.people import person
+
+LOGIN = "/admin/login/"
+PASSWORD = "correct horse battery staple"
+OTHER = "staple battery horse correct"
+
+
+@pytest.fixture(autouse=True)
+def counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    limiter = Limiter(lambda: FileCounters(tmp_path / "counts"))
+    monkeypatch.setattr(logins, "limiter", lambda: limiter)
+    monkeypatch.setattr(limits.time, "time", lambda: 1_800_000_000.0)
+
+
+@pytest.fixture
+def ada(db: None) -> User:
+    user = User.objects.create(username="ada", is_staff=True)
+    user.set_password(PASSWORD)
+    user.save()
+    return user
+
+
+def events() -> list[tuple[str, str, str, dict[str, Any]]]:
+    """Return what is in the trail after the fixture's own event."""
+    found = AuditEvent.objects.filter(action__startswith="user.").order_by("id")[1:]
+    return [(e.action, e.actor_name, e.resource_id, e.details) for e in found]
+
+
+def try_to_log_in(name: str, password: str, client: Client | None = None) -> Any:
+    client = client or Client()
+    given = {"username": name, "password": password}
+    return client.post(LOGIN, given, headers={"X-Request-ID": "mine"})
+
+
+def test_in_and_out(ada: User) -> None:
+    browser = Client()
+    answer = try_to_log_in("ada", PASSWORD, browser)
+    browser.post("/admin/logout/")
+    browser.post("/admin/logout/")  # whose session it was is not known any more
+
+    assert events() == [
+        ("user.login", "ada", str(ada.pk), {}),
+        ("user.logout", "ada", str(ada.pk), {}),
+    ]
+    event = AuditEvent.objects.get(action="user.login")
+    assert (event.actor_id, event.address) == (ada.pk, "127.0.0.1")
+    assert (event.request_id, event.client_request_id) == (answer["X-Request-ID"], "mine")
+
+
+def test_a_failure_names_a_user_and_nobody_else(ada: User) -> None:
+    """In the wrong field there may be a password."""
+    for name in ("ada", PASSWORD, "x" * 10_000, "a\0b"):
+        assert try_to_log_in(name, OTHER).status_code == 200
+    User.objects.update(is_active=False)
+    try_to_log_in("ada", PASSWORD)
+
+    failed = [event for event in events() if event[0] == "user.login_failed"]
+    assert failed[0] == failed[-1] == ("user.login_failed", "", str(ada.pk), {"name": "ada"})
+    assert set(map(str, failed[1:-1])) == {str(("user.login_failed", "", "", {}))}
+    everything = str(list(AuditEvent.objects.values_list()))
+    assert PASSWORD not in everything
+    assert OTHER not in everything
+
+
+def test_strangers_do_not_fill_the_trail(ada: User, capfd: pytest.CaptureFixture[str]) -> None:
+    for number in range(70):
+        client = Client(REMOTE_ADDR=f"192.0.2.{number}")
+        try_to_log_in("ada" if number % 2 else "nobody", OTHER, client)
+
+    assert len(events()) == 60
+    lines = [json.loads(line) for line in capfd.readouterr().err.splitlines() if line[:1] == "{"]
+    logged = [line for line in lines if line["event"] == "login_failed"]
+    assert [line.get("name") for line in logged] == [None, "ada"] * 5
+
+
+def test_a_failure_outside_of_a_page(ada: User) -> None:
+    assert authenticate(username="ada", password=OTHER) is None
+
+    assert events() == [("user.login_failed", "", str(ada.pk), {"name": "ada"})]
+
+
+def test_ones_own_password(ada: User) -> None:
+    browser = Client()
+    try_to_log_in("ada", PASSWORD, browser)
+
+    browser.post(
+        "/admin/password_change/",
+        {"old_password": PASSWORD, "new_password1": OTHER, "new_password2": OTHER},
+    )
+
+    assert events()[1:] == [("user.password", "ada", str(ada.pk), {"name": "ada", "own": True})]
+
+
+def test_somebody_elses_password(ada: User) -> None:
+    person("administrator").post(
+        f"/admin/apikeys/user/{ada.pk}/password/",
+        {"password1": OTHER, "password2": OTHER, "usable_password": "true"},
+    )
+
+    set_, *_ = events()
+    who = "administrator-person"
+    assert set_ == ("user.password", who, str(ada.pk), {"name": "ada", "own": False})
+
+
+def test_commands(ada: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DJANGO_SUPERUSER_PASSWORD", PASSWORD)
+    call_command("createsuperuser", "--noinput", "--username", "root", "--email", "r@example.com")
+    monkeypatch.setattr(
+        "django.contrib.auth.management.commands.changepassword.getpass.getpass", lambda **_: OTHER
+    )
+    call_command("changepassword", "ada", stdout=io.StringIO())
+
+    root = str(User.objects.get(username="root").pk)
+    made = {"name": "root", "is_superuser": True}
+    assert events() == [
+        ("user.create", "command createsuperuser", root, made),
+        ("user.password", "command changepassword", str(ada.pk), {"name": "ada", "own": False}),
+    ]
+
+
+def test_a_shell(ada: User) -> None:
+    ada.set_password(OTHER)
+    ada.save()
+    User.objects.create_superuser("root", "r@example.com", PASSWORD)
+
+    assert [event[:2] for event in events()] == [
+        ("user.password", "command"), ("user.create", "command"),
+    ]  # fmt: skip
