@@ -12,14 +12,16 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from states import changes, difference, documents, marks, masking, terraform
+from states.effort import Effort
 from states.errors import StateFormatUnsupported
-from states.masking import Secrets
+from states.hidden import encode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from msgspec import Raw
 
+    from states.secret_values import Secrets
     from states.terraform import Document, Instance, Output, Resource
 
 #: Bytes of documents. Two of 64 MiB in each of 32 threads would take gigabytes, however few bytes
@@ -46,61 +48,67 @@ class DifferencePage(NamedTuple):
 
 
 @contextlib.contextmanager
-def _reading(*gzipped: bytes) -> Iterator[None]:
+def _reading(*gzipped: bytes) -> Iterator[Effort]:
     """Read large documents one at a time.
 
     Raises:
         StateFormatUnsupported: also for a value that is nested too deeply to be looked at.
     """
-    is_large = sum(map(documents.size_of, gzipped)) > _LARGE
+    size = sum(map(documents.size_of, gzipped))
     try:
-        with _turn if is_large else contextlib.nullcontext():
-            yield
+        with _turn if size > _LARGE else contextlib.nullcontext():
+            yield Effort(size)
     except RecursionError as error:
         raise StateFormatUnsupported("a value in it is nested too deeply") from error
 
 
-def _parse(gzipped: bytes) -> Document:
-    return terraform.parse(documents.decompress(gzipped))
+def _parse(gzipped: bytes, effort: Effort) -> Document:
+    return terraform.parse(documents.decompress(gzipped), effort)
 
 
 def outputs(gzipped: bytes, *, start: int, size: int, hide: bool) -> Page:
     """Return outputs of a document, in the order of their names.
 
     Raises:
-        StateEncrypted, StateFormatUnsupported: see there; so for the other functions.
+        StateEncrypted, StateFormatUnsupported, StateTooComplex: see there; so for the other
+            functions.
     """
-    with _reading(gzipped):
-        document = _parse(gzipped)
+    with _reading(gzipped) as effort:
+        document = _parse(gzipped, effort)
         found = sorted((document.outputs or {}).items())
-        secrets = _secrets(document, hide=hide)
-        items = [_output(*item, secrets) for item in found[start : start + size]]
-        return Page(terraform.encode(items), len(found) > start + size)
+        secrets = masking.secrets_of(effort, document) if hide else None
+        items = [_output(*item, secrets, effort) for item in found[start : start + size]]
+        return Page(encode(items), len(found) > start + size)
 
 
 def resources(gzipped: bytes, *, start: int, size: int, hide: bool) -> Page:
     """Return resource instances of a document, in its order."""
-    with _reading(gzipped):
-        document = _parse(gzipped)
+    with _reading(gzipped) as effort:
+        document = _parse(gzipped, effort)
         found = list(islice(document.instances(), start, start + size + 1))
-        secrets = _secrets(document, hide=hide)
-        items = [_resource(*item, secrets) for item in found[:size]]
-        return Page(terraform.encode(items), len(found) > size)
+        secrets = masking.secrets_of(effort, document) if hide else None
+        items = [_resource(*item, secrets, effort) for item in found[:size]]
+        return Page(encode(items), len(found) > size)
 
 
 def diff(
     before: bytes | None, after: bytes, *, start: int, size: int, hide: bool
 ) -> DifferencePage:
     """Return changes between two documents, outputs first; None is nothing at all."""
-    with _reading(before or b"", after):
-        old = None if before is None else _parse(before)
-        new = _parse(after)
-        found = difference.compare(old, new, hide=hide)
+    with _reading(before or b"", after) as effort:
+        old = None if before is None else _parse(before, effort)
+        new = _parse(after, effort)
+        found = difference.compare(old, new, hide=hide, effort=effort)
         both = [*found.outputs, *found.resources]
         page = both[start : start + size]
         shown = [
-            terraform.encode(
-                [changes.describe(c, found.secrets) for c in page if c.of_output is of_output]
+            # Each is written before the next one is decoded.
+            encode(
+                [
+                    encode(changes.describe(change, found.secrets, effort))
+                    for change in page
+                    if change.of_output is of_output
+                ]
             )
             for of_output in (True, False)
         ]
@@ -110,40 +118,36 @@ def diff(
         )
 
 
-def _secrets(document: Document, *, hide: bool) -> Secrets | None:
-    if not hide:
-        return None
-    secrets = Secrets()
-    masking.collect(secrets, document)
-    return secrets
-
-
-def _output(name: str, output: Output, secrets: Secrets | None) -> dict[str, Any]:
-    value, kind = masking.show_output(output, secrets)
-    return {"name": name, "value": value, "type": kind, "sensitive": output.sensitive}
+def _output(name: str, output: Output, secrets: Secrets | None, effort: Effort) -> Raw:
+    value, kind = masking.show_output(output, secrets, effort)
+    return encode({"name": name, "value": value, "type": kind, "sensitive": output.sensitive})
 
 
 def _resource(
-    address: str, resource: Resource, instance: Instance, secrets: Secrets | None
-) -> dict[str, Any]:
+    resource: Resource, instance: Instance, secrets: Secrets | None, effort: Effort
+) -> Raw:
     attributes: Any = instance.values
     if secrets is not None:
-        values = terraform.decode(instance.values)
-        marked = marks.marks_of(instance, values)
-        attributes = masking.mask_of_instance(secrets, (values, marked)).apply(values, marked)
-    return {
-        "address": address,
-        "deposed": instance.deposed or None,
-        "module": resource.module or None,
-        "mode": resource.mode,
-        "type": resource.type,
-        "name": resource.name,
-        "index_key": instance.index_key,
-        "provider": resource.provider,
-        "status": instance.status or None,
-        "schema_version": instance.schema_version,
-        "create_before_destroy": instance.create_before_destroy,
-        "dependencies": terraform.dependencies(instance),
-        "sensitive_attributes": [marks.path_text(path) for path in marks.paths(instance)],
-        "attributes": attributes,
-    }
+        values = terraform.decode(instance.values, effort)
+        marked = marks.marks_of(instance, values, effort)
+        (attributes,) = masking.masked(secrets, (values, marked))
+    return encode(
+        {
+            "address": resource.address(instance),
+            "deposed": instance.deposed or None,
+            "module": resource.module or None,
+            "mode": resource.mode,
+            "type": resource.type,
+            "name": resource.name,
+            "index_key": instance.index_key,
+            "provider": resource.provider,
+            "status": instance.status or None,
+            "schema_version": instance.schema_version,
+            "create_before_destroy": instance.create_before_destroy,
+            "dependencies": terraform.dependencies(instance, effort),
+            "sensitive_attributes": [
+                marks.path_text(path) for path in marks.paths(instance, effort)
+            ],
+            "attributes": attributes,
+        }
+    )

@@ -152,6 +152,18 @@ class StateFormatUnsupported(APIException):
         self.metadata = {"format_version": format_version}
 
 
+class StateTooComplex(APIException):
+    """Looking into the document would take too long, or too much memory, for its size."""
+
+    status_code = 400
+    rpc_status = "FAILED_PRECONDITION"
+    default_code = "STATE_TOO_COMPLEX"
+    default_detail = (
+        "The document holds so many small or deeply interwoven values that it is not looked into; "
+        "it can be read whole."
+    )
+
+
 class StorageUnavailable(APIException):
     """The object store did not answer, or refused; nothing was changed."""
 

@@ -7,16 +7,19 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import msgspec
 
 from states import terraform
+from states.hidden import Hidden
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from states.effort import Effort
     from states.terraform import Instance
 
 #: Marked places as a tree: a key or position to what is marked under it; True is all of it.
 Marks = dict[Any, Any] | Literal[True]
 
 Step = str | int | None
+_ROOT: Final = ""
 _NOTHING: Final[dict[Any, Any]] = {}
 _PRIMITIVES: Final = frozenset({"string", "number", "bool", "dynamic"})
 
@@ -43,31 +46,38 @@ def _step(step: _PathStep) -> Step:
     return value if is_key else None
 
 
-def paths(instance: Instance) -> list[list[Step]]:
+def paths(instance: Instance, effort: Effort) -> list[list[Step]]:
     """Return the paths that an instance marks.
 
     Raises:
         StateFormatUnsupported: what stands there is no list of paths.
+        StateTooComplex: there are too many of them.
     """
+    effort.admit(instance.sensitive_attributes)
     marked = terraform.decode_with(_paths, instance.sensitive_attributes)
+    effort.spend(sum(map(len, marked)) + len(marked))
     return [[_step(step) for step in path] for path in marked]
 
 
 def path_text(path: Iterable[Step]) -> str:
     """Return a path as Terraform writes it: ``disks[0].labels["a b"]``."""
-    text = ""
+    parts: list[str] = []
     for step in path:
-        text = extended(text, "?" if step is None else step)
-    return text
+        parts.append(_extension("?" if step is None else step, first=not parts))
+    return "".join(parts)
 
 
 def extended(path: str, key: str | int) -> str:
     """Return the path of something in what this path names."""
+    return path + _extension(key, first=not path)
+
+
+def _extension(key: str | int, *, first: bool) -> str:
     if isinstance(key, int):
-        return f"{path}[{key}]"
+        return f"[{key}]"
     if not key.isidentifier():
-        return f"{path}[{terraform.quoted(key)}]"
-    return f"{path}.{key}" if path else key
+        return f"[{terraform.quoted(key)}]"
+    return key if first else f".{key}"
 
 
 def is_dynamic(value: Any) -> bool:
@@ -75,34 +85,35 @@ def is_dynamic(value: Any) -> bool:
     if not isinstance(value, dict) or value.keys() != {"value", "type"}:
         return False
     kind = value["type"]
-    return isinstance(kind, list) or (isinstance(kind, str) and kind in _PRIMITIVES)
+    return isinstance(kind, list | Hidden) or (isinstance(kind, str) and kind in _PRIMITIVES)
 
 
-def marks_of(instance: Instance, values: Any) -> Marks:
+def marks_of(instance: Instance, values: Any, effort: Effort) -> Marks:
     """Return where the decoded attributes of the instance are marked."""
-    marks: Marks = {}
-    for path in paths(instance):
-        marks = _marked(marks, values, path)
+    root: dict[Any, Any] = {}
+    for path in paths(instance, effort):
+        _mark(root, values, path)
+    marks: Marks = root.get(_ROOT, _NOTHING)
     return marks
 
 
-def _marked(marks: Marks, value: Any, path: Sequence[Step]) -> Marks:
-    """Return the marks with this path added."""
-    if marks is True or not path:
-        return True
-    if value is None:
-        return marks
-    if is_dynamic(value):
-        # Paths are of values: they do not name the wrapper, except where there is none.
-        marks["value"] = _marked(marks.get("value", {}), value["value"], path)
-        if path[0] == "type":
-            marks["type"] = True
-        return marks
-    step, rest = path[0], path[1:]
-    if not _leads_on(value, step):
-        return True
-    marks[step] = _marked(marks.get(step, {}), value[step], rest)
-    return marks
+def _mark(holder: dict[Any, Any], value: Any, path: Sequence[Step]) -> None:
+    """Mark what the path leads to, or all from where it is lost; ``holder`` has the root."""
+    key: Any = _ROOT
+    for step in path:
+        here = holder.setdefault(key, {})
+        while here is not True and is_dynamic(value):
+            # Paths are of values: they do not name the wrapper, except where there is none.
+            if step == "type":
+                here["type"] = True
+            holder, key, value = here, "value", value["value"]
+            here = holder.setdefault(key, {})
+        if here is True or value is None:
+            return
+        if not _leads_on(value, step):
+            break
+        holder, key, value = here, step, value[step]
+    holder[key] = True
 
 
 def _leads_on(value: Any, step: Step) -> bool:

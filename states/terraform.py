@@ -8,7 +8,7 @@ that a document of 50 MB with 20,000 resources costs little more than its bytes.
 from __future__ import annotations
 
 import decimal
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 import msgspec
 from msgspec import Raw
@@ -18,11 +18,17 @@ from states.errors import StateEncrypted, StateFormatUnsupported
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from states.effort import Effort
+
 T = TypeVar("T")
 
 FORMAT: Final = 4
 _NULL: Final = Raw(b"null")
 NO_PATHS: Final = Raw(b"[]")
+
+
+#: Names stand in each address again, so that a long one would make an answer many times as large.
+Name = Annotated[str, msgspec.Meta(max_length=10_000)]
 
 
 class Output(msgspec.Struct, frozen=True, gc=False):
@@ -40,7 +46,7 @@ class Instance(msgspec.Struct, frozen=True, gc=False):
     a state that began before Terraform 0.12 may still have instead of ``attributes``.
     """
 
-    index_key: int | str | None = None
+    index_key: int | Name | None = None
     status: str | None = None
     deposed: str | None = None
     schema_version: int = 0
@@ -59,18 +65,23 @@ class Instance(msgspec.Struct, frozen=True, gc=False):
 class Resource(msgspec.Struct, frozen=True, gc=False):
     """A resource block of the configuration: ``mode`` is ``managed`` or ``data``."""
 
-    mode: str
-    type: str
-    name: str
+    mode: Name
+    type: Name
+    name: Name
     instances: list[Instance]
-    module: str = ""
-    provider: str = ""
+    module: Name = ""
+    provider: Name = ""
+
+    @property
+    def block(self) -> str:
+        """The address of the block, which its instances have in common."""
+        data = "data." if self.mode == "data" else ""
+        path = f"{self.module}." if self.module else ""
+        return f"{path}{data}{self.type}.{self.name}"
 
     def address(self, instance: Instance) -> str:
         """Return the instance's address as Terraform prints and reads it, without ``deposed``."""
-        data = "data." if self.mode == "data" else ""
-        path = f"{self.module}." if self.module else ""
-        return f"{path}{data}{self.type}.{self.name}{_index(instance.index_key)}"
+        return f"{self.block}{index_text(instance.index_key)}"
 
 
 class Document(msgspec.Struct, frozen=True):
@@ -80,11 +91,11 @@ class Document(msgspec.Struct, frozen=True):
     outputs: dict[str, Output] | None = None
     resources: list[Resource] | None = None
 
-    def instances(self) -> Iterator[tuple[str, Resource, Instance]]:
-        """Yield each instance with its address, in the document's order."""
+    def instances(self) -> Iterator[tuple[Resource, Instance]]:
+        """Yield each instance, in the document's order."""
         for resource in self.resources or ():
             for instance in resource.instances:
-                yield resource.address(instance), resource, instance
+                yield resource, instance
 
 
 class _Kind(msgspec.Struct):
@@ -96,16 +107,18 @@ _kind: Final = msgspec.json.Decoder(_Kind)
 _document: Final = msgspec.json.Decoder(Document)
 
 
-def parse(document: bytes) -> Document:
+def parse(document: bytes, effort: Effort) -> Document:
     """Read a document.
 
     Raises:
         StateEncrypted: OpenTofu encrypted it on the client; only its owner can read it.
         StateFormatUnsupported: another format version, or what is no state at all.
+        StateTooComplex: it has too many instances for its size.
     """
     version = refuse_encrypted(document)
     if version != str(FORMAT):
         raise StateFormatUnsupported(f"its format version is {version}", version)
+    effort.admit_document(document)
     return decode_with(_document, document)
 
 
@@ -124,20 +137,17 @@ def refuse_encrypted(document: bytes) -> str:
 
 # A number keeps every digit that was written: floats have 17, Terraform's have up to 154.
 _value: Final[msgspec.json.Decoder[Any]] = msgspec.json.Decoder(float_hook=decimal.Decimal)
-_encoder: Final = msgspec.json.Encoder(decimal_format="number")
 
 
-def encode(value: Any) -> Raw:
-    """Return the JSON of what was decoded, as a part of an answer."""
-    return Raw(_encoder.encode(value))
-
-
-def decode(raw: Raw) -> Any:
+def decode(raw: Raw, effort: Effort) -> Any:
     """Return a value of the document: dict, list, str, int, Decimal, bool or None.
 
     Raises:
-        StateFormatUnsupported: nested too deeply, or text that is no text.
+        StateFormatUnsupported: nested too deeply, text that is no text, or a number with an
+            exponent of 19 digits.
+        StateTooComplex: it would take too much memory.
     """
+    effort.admit(raw)
     return decode_with(_value, raw)
 
 
@@ -151,17 +161,21 @@ def decode_with(decoder: msgspec.json.Decoder[T], raw: Raw | bytes) -> T:
         return decoder.decode(raw)
     except (msgspec.DecodeError, RecursionError) as error:
         raise StateFormatUnsupported(str(error)) from error
+    except decimal.InvalidOperation as error:
+        raise StateFormatUnsupported("a number in it is out of range") from error
 
 
 _addresses: Final = msgspec.json.Decoder(list[str])
 
 
-def dependencies(instance: Instance) -> list[str]:
+def dependencies(instance: Instance, effort: Effort) -> list[str]:
     """Return the addresses of the resources that the instance depends on."""
+    effort.admit(instance.dependencies)
     return decode_with(_addresses, instance.dependencies)
 
 
-def _index(key: int | str | None) -> str:
+def index_text(key: int | str | None) -> str:
+    """Return the end of an instance's address."""
     if key is None:
         return ""
     return f"[{key}]" if isinstance(key, int) else f"[{quoted(key)}]"

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from states import contents, reading, terraform
+from states.effort import Effort
 from states.errors import VersionNotFound
+from states.hidden import encode
 from states.models import StateVersion
 
 if TYPE_CHECKING:
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 CHANGES: Final = 50
 #: Characters of a value; a page must not become as large as a document.
 MOST_SHOWN: Final = 2_000
+#: A value with more maps and lists in it is shown in one line.
+_INDENTED: Final = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +73,7 @@ def compare(
 
 
 def _shown(changes: msgspec.Raw, kind: str) -> Iterable[dict[str, Any]]:
-    for change in terraform.decode(changes):
+    for change in terraform.decode(changes, Effort(len(changes))):
         attributes = [
             {**entry, "before": _text(entry, "before"), "after": _text(entry, "after")}
             for entry in change["attributes"]
@@ -98,6 +102,10 @@ def _text(entry: dict[str, Any], side: str) -> str:
 
 
 def _json(value: Any) -> str:
-    text = msgspec.json.format(bytes(terraform.encode(value)), indent=2).decode()
+    written = bytes(encode(value))
+    # Indented, what is nested deeply would be a thousand times as long.
+    if written.count(b"{") + written.count(b"[") <= _INDENTED:
+        written = msgspec.json.format(written, indent=2)
+    text = written.decode()
     more = len(text) - MOST_SHOWN
     return text if more <= 0 else f"{text[:MOST_SHOWN]}… and {more} more characters"

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from states import contents, difference, documents
+from states.effort import Effort
 from states.errors import StateEncrypted, StateFormatUnsupported
-from states.masking import MASK
+from states.hidden import MASK
 from tests.states.samples import (
     AFTER,
     BEFORE,
@@ -374,11 +375,13 @@ _json = st.recursive(
 def test_there_are_changes_where_values_differ(old: Any, new: Any) -> None:
     found = changes({"v": old}, {"v": new}, hide=False)
 
-    assert bool(found) == difference.differs(old, new)
+    assert bool(found) == difference.differs(old, new, Effort(0))
     for told in found:
-        assert told["action"] != "CHANGED" or difference.differs(told["before"], told["after"])
+        assert told["action"] != "CHANGED" or difference.differs(
+            told["before"], told["after"], Effort(0)
+        )
 
 
 @given(value=_json)
 def test_nothing_differs_from_itself(value: Any) -> None:
-    assert not difference.differs(value, msgspec.json.decode(msgspec.json.encode(value)))
+    assert not difference.differs(value, msgspec.json.decode(msgspec.json.encode(value)), Effort(0))

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from states import marks
+from states.effort import Effort
 from states.errors import StateFormatUnsupported
 from states.terraform import Instance
 from tests.states.samples import path
@@ -16,7 +17,7 @@ from tests.states.samples import path
 
 def marked(values: Any, *paths: Any) -> marks.Marks:
     raw = msgspec.Raw(json.dumps(paths).encode())
-    return marks.marks_of(Instance(sensitive_attributes=raw), values)
+    return marks.marks_of(Instance(sensitive_attributes=raw), values, Effort(0))
 
 
 @pytest.mark.parametrize(
@@ -73,7 +74,9 @@ def test_steps_into_what_has_no_keys(step: Any) -> None:
 @pytest.mark.parametrize("paths", [{"a": 1}, [[1]], [{"type": "get_attr"}]])
 def test_no_paths_at_all(paths: Any) -> None:
     with pytest.raises(StateFormatUnsupported):
-        marks.paths(Instance(sensitive_attributes=msgspec.Raw(json.dumps(paths).encode())))
+        marks.paths(
+            Instance(sensitive_attributes=msgspec.Raw(json.dumps(paths).encode())), Effort(0)
+        )
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,84 @@
+"""How much work documents may make: in proportion to their size, whoever has written them.
+
+A document may be made to be costly: millions of empty objects, a secret of a megabyte, numbers
+without end. Whoever looks into one counts steps of about a microsecond, and weighs JSON before it
+becomes Python objects, which may take eighty times as much memory.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from states.errors import StateTooComplex
+
+if TYPE_CHECKING:
+    from msgspec import Raw
+
+_LEAST_STEPS: Final = 50_000
+_BYTES_A_STEP: Final = 8
+#: Bytes of memory to a byte of the document, for what is decoded of it at one time.
+_FACTOR: Final = 4
+_LEAST_BYTES: Final = 6 * 1024 * 1024
+# What one of them takes at most once it is decoded: a dict, a list, a Decimal with its slot.
+_OBJECT: Final = 240
+_ARRAY: Final = 80
+_ITEM: Final = 110
+_STRUCT: Final = 170
+#: A text with one character beyond U+FFFF takes four bytes for each of its characters.
+_WIDE: Final = 4
+#: The decoder builds about 110 bytes in 70 ns.
+_DECODED_A_STEP: Final = 1500
+#: Shorter JSON is not worth the weighing.
+_SHORT: Final = 2048
+
+
+class Effort:
+    """What one request may spend on documents of so many bytes together."""
+
+    def __init__(self, size_bytes: int) -> None:
+        self._steps = _LEAST_STEPS + size_bytes // _BYTES_A_STEP
+        self._most_bytes = _LEAST_BYTES + _FACTOR * size_bytes
+
+    def spend(self, steps: int) -> None:
+        """Count steps.
+
+        Raises:
+            StateTooComplex: there are none left.
+        """
+        self._steps -= steps
+        if self._steps < 0:
+            raise StateTooComplex
+
+    def admit(self, raw: Raw | bytes) -> None:
+        """Weigh JSON that is to be decoded.
+
+        Raises:
+            StateTooComplex: it holds so many small values that it would take too much memory.
+        """
+        length = len(memoryview(raw))
+        if length <= _SHORT:
+            self.spend(1)
+            return
+        text = bytes(raw)
+        weight = length * (1 if text.isascii() and b"\\u" not in text else _WIDE)
+        weight += _OBJECT * _count(text, b"{") + _ARRAY * text.count(b"[")
+        weight += _ITEM * _count(text, b",")
+        self.spend(1 + weight // _DECODED_A_STEP)
+        self._demand(weight)
+
+    def admit_document(self, document: bytes) -> None:
+        """Weigh a document of which only resources, instances and outputs are built.
+
+        Raises:
+            StateTooComplex: it has too many of them for its size.
+        """
+        self._demand(_STRUCT * _count(document, b"{"))
+
+    def _demand(self, weight: int) -> None:
+        if weight > self._most_bytes:
+            raise StateTooComplex
+
+
+def _count(text: bytes, character: bytes) -> int:
+    """Count where a character stands, but not where it is of JSON within a text."""
+    return text.count(character) - text.count(character + b"\\")

@@ -1,0 +1,49 @@
+"""Numbers of documents, whose every digit counts, in one writing for all that are equal."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import decimal
+
+_NUMBER: Final = re.compile(
+    r"([+-]?)0*+([0-9]*+)(?:\.([0-9]*+))?(?:[eE]([+-]?[0-9]{1,18}))?", re.ASCII
+)
+#: Zeros that a number may have more when it is written without an exponent.
+_ZEROS: Final = 40
+_BITS: Final = 4096
+
+
+def number_text(number: int | decimal.Decimal) -> str:
+    """Return the number without exponent and superfluous zeros, unless there were too many."""
+    if isinstance(number, int) and number.bit_length() > _BITS:
+        return hex(number)  # the time for decimal digits grows with their square
+    text = str(number)
+    return text_as_number(text) or text
+
+
+def text_as_number(text: str) -> str | None:
+    """Return the number that is written in the text, as ``number_text`` has it; else None."""
+    if text[:1] not in _FIRST or not text:
+        return None
+    found = _NUMBER.fullmatch(text)
+    if found is None or not text.strip("+-.eE"):
+        return None
+    sign, whole, fraction, exponent = (part or "" for part in found.groups())
+    digits = (whole + fraction).lstrip("0")
+    kept = digits.rstrip("0")
+    if not kept:
+        return "0"
+    power = int(exponent or 0) - len(fraction) + len(digits) - len(kept)
+    minus = "-" if sign == "-" else ""
+    if 0 <= power <= _ZEROS:
+        return f"{minus}{kept}{'0' * power}"
+    if -_ZEROS <= power < 0:
+        padded = kept.rjust(1 - power, "0")
+        return f"{minus}{padded[:power]}.{padded[power:]}"
+    return f"{minus}{kept}e{power}"
+
+
+_FIRST: Final = frozenset("0123456789.+-")
