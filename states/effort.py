@@ -23,7 +23,7 @@ _LEAST_BYTES: Final = 6 * 1024 * 1024
 _OBJECT: Final = 240
 _ARRAY: Final = 80
 _ITEM: Final = 110
-_STRUCT: Final = 170
+_STRUCT: Final = 200
 #: A text with one character beyond U+FFFF takes four bytes for each of its characters.
 _WIDE: Final = 4
 #: The decoder builds about 110 bytes in 70 ns.

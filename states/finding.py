@@ -97,6 +97,8 @@ class Finder:
         batch = _Batch()
         for position, text in enumerate(texts):
             for start in range(0, len(text), _BATCH) if len(text) > _BATCH else (0,):
+                if position in found:
+                    break
                 part = text[start : start + _BATCH + _OVERLAP].encode()
                 batch.positions.append(position)
                 batch.parts.append(part)
@@ -128,11 +130,14 @@ class Finder:
         for index in (self._short, self._long):
             for place, patterns in index.candidates(text):
                 starts = starts or [0, *accumulate(len(part) + 1 for part in batch.parts)]
+                self._effort.spend(1 + len(patterns) // 2)
                 position = batch.positions[bisect_right(starts, place) - 1]
-                if position not in found:
-                    self._effort.spend(1 + len(patterns) // 2)
-                    if any(index.stands(text, place, pattern) for pattern in patterns):
-                        found.add(position)
+                if position in found:
+                    continue
+                if any(index.stands(text, place, pattern) for pattern in patterns):
+                    found.add(position)
+                    if len(batch.parts) == 1:
+                        return
 
 
 class _Batch:

@@ -31,6 +31,7 @@ from states.errors import (
     StateEncrypted,
     StateFormatUnsupported,
     StateNotFound,
+    StateTooComplex,
     StorageUnavailable,
     VersionNotFound,
     WriteConflict,
@@ -56,7 +57,7 @@ _AGAINST: Final = OpenApiParameter(
     "against", _A_NUMBER, description="The version to compare with; unless said, the one before."
 )
 _OF_DOCUMENT: Final = (StateNotFound, VersionNotFound, DocumentDamaged, StorageUnavailable)
-_OF_CONTENTS: Final = (*_OF_DOCUMENT, StateEncrypted, StateFormatUnsupported)
+_OF_CONTENTS: Final = (*_OF_DOCUMENT, StateEncrypted, StateFormatUnsupported, StateTooComplex)
 
 _ANY: Final[dict[str, Any]] = {}
 _TEXT: Final = {"type": "string"}

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 _GZIP: Final = 31  # zlib's window bits for "gzip, and nothing else"
 _STEP: Final = 1024 * 1024
+#: Each takes memory and time of its own, however empty it is. bgzip makes one for each 64 KiB.
+_MOST_MEMBERS: Final = 1000
 
 
 def read_body(request: HttpRequest, limit: int) -> bytearray:
@@ -40,10 +42,14 @@ def read_body(request: HttpRequest, limit: int) -> bytearray:
 def _unfolded(sent: Iterable[bytes]) -> Iterator[bytes]:
     """Yield what gzip'd blocks hold, a step at a time: a few bytes may stand for gigabytes."""
     member = isal_zlib.decompressobj(wbits=_GZIP)
+    members = 1
     for block in sent:
         rest = block
         while rest:
             if member.eof:  # gzip'd files may be strung together (RFC 1952 §2.2)
+                members += 1
+                if members > _MOST_MEMBERS:
+                    raise InvalidGzip
                 member = isal_zlib.decompressobj(wbits=_GZIP)
             try:
                 yield member.decompress(rest, _STEP)

@@ -112,7 +112,7 @@ class InvalidGzip(APIException):
 
     status_code = HTTPStatus.BAD_REQUEST
     default_code = "INVALID_GZIP"
-    default_detail = "The body is not valid gzip, or is cut off."
+    default_detail = "The body is not valid gzip, is cut off, or is of too many parts."
 
 
 class ContentEncodingUnsupported(APIException):

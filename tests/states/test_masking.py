@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from typing import Any
+from urllib.parse import quote, quote_plus
 
 import msgspec
 import pytest
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 
 from states import contents, documents
 from states.effort import Effort
+from states.errors import StateFormatUnsupported
 from states.hidden import MASK
 from states.secret_values import Secrets
 from tests.states.samples import AFTER, BEFORE, PASSWORDS, instance, path, resource, state
@@ -154,6 +157,109 @@ def test_secrets_that_are_added_later_count() -> None:
     secrets.add("second-secret")
 
     assert secrets.telling(["the second-secret"])
+
+
+LONG = 'p&ss/w<rd "quoted" + \\slash é\U0001f600 100%'
+
+
+@pytest.mark.parametrize(
+    ("secret", "written"),
+    [
+        ("p&ss<word>", r"x p\u0026ss\u003cword\u003e y"),
+        ("p&ss<word>", r"x p\u0026ss\u003Cword\u003E y"),
+        ("a/secret/b", r"a\/secret\/b"),
+        ("pass&word", "user=pass&amp;word;"),
+        ("it's secret", "it&#39;s secret"),
+        ("two words", "q=two+words&r=1"),
+        ("two words", "q=two%20words&r=1"),
+        ("p&ss/wörd", "p%26ss%2fw%c3%b6rd"),
+        ("p&ss/wörd", "p%26ss%2Fw%C3%B6rd"),
+        ("p&ss/word", "%2570%2526ss%252fword"),
+        ("hunter2hunter2", "%68unter2hunter2"),
+        ("hunter2", "psql 'postgres://u:hunter2@h/d'"),
+        ("hunter2", b"hunter2".hex()),
+        (LONG, json.dumps(LONG)),
+        (LONG, json.dumps(json.dumps({"deep": json.dumps([LONG])}))),
+        (LONG, json.dumps(LONG, ensure_ascii=False)),
+        (LONG, quote(LONG)),
+        (LONG, quote_plus(LONG)),
+        (LONG, quote(json.dumps(LONG), safe="")),
+        (LONG, json.dumps({"url": quote_plus(LONG)})),
+        *[("hunter2", base64.b64encode(b"x" * n + b"hunter2 y").decode()) for n in range(6)],
+        *[(LONG, base64.urlsafe_b64encode(b"x" * n + LONG.encode()).decode()) for n in range(3)],
+        ("a" * 500 + "b" * 500, "a" * 100 + "b" * 100),
+        ("first line\nsecond line\n", "second line"),
+        ("first line\r\nsecond line", "  - first line"),
+        (["line one", "line two"], "line one\nline two"),
+        ('{"password": "correct-horse", "port": 54321}', "correct-horse"),
+        ('{"password": "correct-horse", "port": 54321}', 54321),
+        ("abcd", '{"pin": "abcd"}'),
+        (1234, '{"pin": 1234}'),
+        (1234, '["1.234e3"]'),
+        ("back\\slash-secret", "back\\slash-secret"),
+        ("100%25-secret", "100%25-secret"),
+        ("nancy-secret", "\\nancy-secret"),
+        ("41-secret", "%41-secret"),
+        ("secret" * 3, "secret" * 2000 + "x"),
+    ],
+)  # fmt: skip
+def test_other_writings_of_a_text(secret: Any, written: Any) -> None:
+    values = {"here": written, "there": [{"a": written}], "open": "nothing of it"}
+
+    _, found = attributes({"secret": secret}, path("secret"), other=values)
+
+    assert found == {"here": MASK, "there": [{"a": MASK}], "open": "nothing of it"}
+
+
+@pytest.mark.parametrize(
+    ("secret", "elsewhere"),
+    [
+        ("1234", "1234.0"), ("1234", "1.234e3"), ("1234", "12340e-1"), ("1234", "1.234E+3"),
+        ("1234.0", "1234"), ("0.00015", "1.5e-4"), ("1.5e-4", "0.00015"), ("10e-1000", "1e-999"),
+        ("12345678901234567890123", "1.2345678901234567890123e22"), ("1e30", "1" + "0" * 30),
+        ("-1234", "-1.234e3"),
+    ],
+)  # fmt: skip
+def test_other_writings_of_a_number(secret: str, elsewhere: str) -> None:
+    document = state(
+        resource("a", instance({"secret": "S"}, path("secret"))),
+        resource("b", instance({"number": "N", "text": elsewhere, "other": 12})),
+    )
+    document = document.replace(b'"S"', secret.encode()).replace(b'"N"', elsewhere.encode())
+
+    assert shown(document)[1]["attributes"] == {"number": MASK, "text": MASK, "other": 12}
+
+
+def test_a_path_that_names_a_secret_key_is_shown_as_all_paths_are() -> None:
+    (item,) = shown(state(resource("a", instance({"m": {"k": "x"}}, path("m", "[k")))))
+
+    assert item["sensitive_attributes"] == ["m.k"]
+
+
+def test_what_is_escaped_without_end_is_hidden() -> None:
+    escaped = "%" + "25" * 50 + "41"
+
+    _, found = attributes({"secret": "some-secret"}, path("secret"), other={"x": escaped})
+
+    assert found == {"x": MASK}
+
+
+def test_a_number_that_no_machine_has() -> None:
+    """Terraform cannot read it either."""
+    document = state(resource("a", instance({"n": 0}))).replace(
+        b'"n": 0', b'"n": 1e99999999999999999999'
+    )
+
+    with pytest.raises(StateFormatUnsupported, match="out of range"):
+        shown(document)
+    assert b"1e99999999999999999999" in document
+    assert shown_raw(document)
+
+
+def shown_raw(document: bytes) -> bool:
+    """Whether it is shown as it was written to whoever may see secrets."""
+    page = contents.resources(documents.compress(document), start=0, size=1, hide=False)
+    return b"1e99999999999999999999" in bytes(page.items)
 
 
 _scalar = st.none() | st.booleans() | st.integers() | st.text(max_size=8)

@@ -37,6 +37,13 @@ def test_gzip_in_several_members(agent: Agent) -> None:
     assert response.status_code == 200
 
 
+def test_gzip_in_too_many_members(agent: Agent, cluster: Cluster) -> None:
+    response = agent.put(gzipped(b"") * 1001, Content_Encoding="gzip")
+
+    assert (response.status_code, error_reason(response)) == (400, "INVALID_GZIP")
+    assert nothing_is_stored(cluster)
+
+
 def test_identity(agent: Agent) -> None:
     assert agent.put(snapshot_body(), Content_Encoding="identity").status_code == 200
 

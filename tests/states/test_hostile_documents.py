@@ -1,0 +1,77 @@
+"""Time and memory of whatever looks into a document grow with its size, whoever has written it."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+import tracemalloc
+from collections.abc import Callable
+
+import pytest
+
+from states import contents, documents, heads
+from states.errors import StateFormatUnsupported, StateTooComplex
+from tests.states.hostile import DOCUMENTS, changed
+
+MIB = 1024 * 1024
+
+
+def _resources(gzipped: bytes, _other: bytes) -> None:
+    contents.resources(gzipped, start=0, size=100, hide=True)
+
+
+def _outputs(gzipped: bytes, _other: bytes) -> None:
+    contents.outputs(gzipped, start=0, size=100, hide=True)
+
+
+def _diff(gzipped: bytes, other: bytes) -> None:
+    contents.diff(gzipped, other, start=0, size=100, hide=True)
+
+
+def _restore(gzipped: bytes, _other: bytes) -> None:
+    heads.with_head(documents.decompress(gzipped), serial=7, lineage="x")
+
+
+OPERATIONS = [_resources, _outputs, _diff, _restore]
+
+
+def attempt(operation: Callable[[bytes, bytes], None], pair: tuple[bytes, bytes]) -> None:
+    """Do it; a refusal is an answer too."""
+    with contextlib.suppress(StateTooComplex, StateFormatUnsupported):
+        operation(*pair)
+
+
+def packed(name: str, size: int) -> tuple[bytes, bytes]:
+    document = DOCUMENTS[name](size)
+    return documents.compress(document), documents.compress(changed(document))
+
+
+@pytest.mark.parametrize("operation", [_resources, _diff])
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_memory(name: str, operation: Callable[[bytes, bytes], None]) -> None:
+    """At most 8 times the size, beside what every request may take."""
+    pair = packed(name, MIB // 2)
+    sizes = [documents.size_of(gzipped) for gzipped in pair]
+    size = sum(sizes) if operation is _diff else sizes[0]
+    tracemalloc.start()
+    try:
+        attempt(operation, pair)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak <= 8 * size + 6 * MIB, f"{peak / size:.1f} times the size"
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_time(name: str, operation: Callable[[bytes, bytes], None]) -> None:
+    """Four times the size takes four times the time and some; a square would make it 16."""
+
+    def taken(size: int) -> float:
+        pair = packed(name, size)
+        started = time.process_time()
+        attempt(operation, pair)
+        return time.process_time() - started
+
+    short, long = taken(MIB // 16), taken(MIB // 4)
+    assert long <= 10 * short + 0.2, f"{short:.3f} s, then {long:.3f} s"
