@@ -16,7 +16,7 @@ from apikeys.grants import Binding, Grant
 from apikeys.metrics import Authentication
 from apikeys.models import AccessToken, ApiKey
 from apikeys.querysets import LAST_USED_RESOLUTION
-from apikeys.scopes import Scope
+from apikeys.scopes import Scope, with_included
 from apikeys.tokens import TokenKind
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def _identify(
         api_key_id=api_key_id,
         user_id=row["created_by_id"],
         username=row["created_by__username"],
-        scopes=grant.scopes,
+        scopes=with_included(grant.scopes),
         binding=grant.binding,
         expires_at=grant.expires_at,
         digest=digest,

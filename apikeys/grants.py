@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from apikeys.errors import GrantExceeded
-from apikeys.scopes import Scope
+from apikeys.scopes import Scope, with_included
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -129,7 +129,7 @@ class Grant:
     def is_within(self, other: Grant) -> bool:
         """Whether the other may do all of this, for as long."""
         return (
-            self.scopes <= other.scopes
+            self.scopes <= with_included(other.scopes)
             and self.binding.is_within(other.binding)
             and _ends_by(self.expires_at, other.expires_at)
         )
@@ -138,7 +138,7 @@ class Grant:
         """Return what both may do, for as long as both may."""
         ends = [end for end in (self.expires_at, other.expires_at) if end is not None]
         return Grant(
-            self.scopes & other.scopes,
+            with_included(self.scopes) & with_included(other.scopes),
             self.binding.intersection(other.binding),
             min(ends, default=None),
         )
@@ -149,7 +149,7 @@ class Grant:
         Raises:
             GrantExceeded: names the scopes, or the end, or says that the binding is too wide.
         """
-        if missing := wanted.scopes - self.scopes:
+        if missing := wanted.scopes - with_included(self.scopes):
             raise GrantExceeded(holder, scopes=sorted(missing))
         if not wanted.binding.is_within(self.binding):
             raise GrantExceeded(holder)

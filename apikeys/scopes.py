@@ -1,5 +1,8 @@
 """Scopes: what a token may do. The names are the wire format."""
 
+from collections.abc import Collection
+from typing import Final
+
 from django.db.models import TextChoices
 
 
@@ -20,4 +23,16 @@ class Scope(TextChoices):
     STATE_SECRETS = "state:secrets", "See the values that a state marks sensitive"
     CLUSTER_READ = "cluster:read", "List clusters and their workloads"
     CLUSTER_WRITE = "cluster:write", "Register, change and delete clusters; report workloads"
+    CLUSTER_REPORT = "cluster:report", "Report workloads, for agents, and nothing else"
     AUDIT_READ = "audit:read", "Read the audit trail"
+
+
+#: Scopes that another one includes.
+_INCLUDED: Final[dict[str, frozenset[str]]] = {
+    Scope.CLUSTER_WRITE: frozenset({Scope.CLUSTER_REPORT.value})
+}
+
+
+def with_included(scopes: Collection[str]) -> frozenset[str]:
+    """Return the scopes, and those that they include."""
+    return frozenset(scopes).union(*(_INCLUDED.get(scope, ()) for scope in scopes))

@@ -72,7 +72,9 @@ def delete_cluster(*, cluster_id: uuid.UUID, actor: Actor) -> None:
     audit.record(actor, "cluster.delete", cluster_id, name=cluster.name, workloads=workloads)
 
 
-def record_collection_failure(*, cluster_id: uuid.UUID, failure: CollectionFailure) -> None:
+def record_collection_failure(
+    *, cluster_id: uuid.UUID, failure: CollectionFailure, actor: Actor
+) -> None:
     """Keep why the cluster cannot be collected, until the next report is applied.
 
     Text is cut, and what looks like a credential is blanked out.
@@ -80,6 +82,7 @@ def record_collection_failure(*, cluster_id: uuid.UUID, failure: CollectionFailu
     Raises:
         ClusterNotFound: there is none.
         ClusterBusy: a report is being applied, so that the cluster could be read after all.
+        CredentialsInvalid, TokenExpired, CallerChanged: the caller has ended, or lost rights.
     """
     goes_on = Q(collection_error_at__gt=F("last_received_at")) | Q(
         last_received_at=None, collection_error_at__isnull=False
@@ -96,8 +99,11 @@ def record_collection_failure(*, cluster_id: uuid.UUID, failure: CollectionFailu
     if failure.collector_version:
         values["collector_version"] = safe_text(failure.collector_version, MAX_COLLECTOR_VERSION)
     with short_transaction(ClusterBusy):
-        if not Cluster.objects.filter(pk=cluster_id).update(**values):
+        if Cluster.objects.filter(actor.unchanged(), pk=cluster_id).update(**values):
+            return
+        if (again := actor.look_again()) == actor:
             raise ClusterNotFound
+    record_collection_failure(cluster_id=cluster_id, failure=failure, actor=again)
 
 
 def _locked(cluster_id: uuid.UUID) -> Cluster:

@@ -48,9 +48,9 @@ class ReportedWorkloadViewSet(WorkloadViewSet):
         "list": Scope.CLUSTER_READ,
         "retrieve": Scope.CLUSTER_READ,
         "summary": Scope.CLUSTER_READ,
-        "replace": Scope.CLUSTER_WRITE,
-        "amend": Scope.CLUSTER_WRITE,
-        "report_failure": Scope.CLUSTER_WRITE,
+        "replace": Scope.CLUSTER_REPORT,
+        "amend": Scope.CLUSTER_REPORT,
+        "report_failure": Scope.CLUSTER_REPORT,
     }
 
     @summary_schema
@@ -70,14 +70,16 @@ class ReportedWorkloadViewSet(WorkloadViewSet):
         return self._report(request, complete=False)
 
     @failure_schema
-    def report_failure(self, _request: Request, **_path: str) -> Response:
+    def report_failure(self, request: Request, **_path: str) -> Response:
         """Take a collector's word for it that it cannot read its cluster, and why."""
         self.get_queryset()  # 404 before a body is read
         said = self.read_options(FailureSerializer)
         failure = CollectionFailure(**{**said, "reason": FailureReason(said["reason"])})
         cluster_id = uuid.UUID(self.kwargs["cluster_id"])
         with turns.take(cluster_id):
-            actions.record_collection_failure(cluster_id=cluster_id, failure=failure)
+            actions.record_collection_failure(
+                cluster_id=cluster_id, failure=failure, actor=Actor.of(request)
+            )
         return Response(status=HTTPStatus.NO_CONTENT)
 
     def _report(self, request: Request, *, complete: bool) -> Response:

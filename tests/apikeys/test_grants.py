@@ -1,5 +1,6 @@
 """The one rule: nobody hands on more than they hold."""
 
+import datetime as dt
 import itertools
 import uuid
 
@@ -79,6 +80,45 @@ def test_missing_scopes_are_named() -> None:
         held.check(Grant(frozenset({"state:write", "state:admin", "state:read"})))
 
     assert caught.value.metadata == {"scopes": "state:admin,state:write"}
+
+
+def test_a_scope_includes_others() -> None:
+    writer, agent = Grant(frozenset({"cluster:write"})), Grant(frozenset({"cluster:report"}))
+
+    writer.check(agent)
+    assert agent.is_within(writer)
+    assert not writer.is_within(agent)
+    assert agent.intersection(writer) == agent
+    assert writer.intersection(agent) == agent
+    with pytest.raises(GrantExceeded):
+        agent.check(writer)
+
+
+END = dt.datetime(2030, 1, 1, tzinfo=dt.UTC)
+SOONER = END - dt.timedelta(microseconds=1)
+
+
+@pytest.mark.parametrize(
+    ("end", "latest", "within"),
+    [
+        (None, None, True), (END, None, True), (END, END, True), (SOONER, END, True),
+        (END, SOONER, False), (None, END, False),
+    ],
+)  # fmt: skip
+def test_an_end_is_a_part_of_it(
+    end: dt.datetime | None, latest: dt.datetime | None, within: bool
+) -> None:
+    wanted = Grant(frozenset({"state:read"}), expires_at=end)
+    held = Grant(frozenset({"state:read"}), expires_at=latest)
+
+    assert wanted.is_within(held) is within
+    assert wanted.intersection(held).is_within(held)
+    assert wanted.intersection(held).is_within(wanted)
+    if within:
+        held.check(wanted)
+    else:
+        with pytest.raises(GrantExceeded, match=r"ends at 20\d\d-"):
+            held.check(wanted)
 
 
 def test_a_wider_binding_is_refused() -> None:

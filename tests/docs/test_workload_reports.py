@@ -78,7 +78,7 @@ def test_an_agents_reports(place: Path, service: LiveServer) -> None:
         **readers(place, service.environment),
         "BASE_URL": service.url,
         "CLUSTER": cluster_id,
-        "AGENT": service.token("cluster:write"),
+        "AGENT": service.token("cluster:report"),
     }
     for name, example in EXAMPLES.items():
         (place / f"{name}.json").write_text(example.replace("2026-11-21T", f"{yesterday}T"))

@@ -99,6 +99,12 @@ DEEDS: dict[str, Deed] = {
     "rename a component": lambda v: (v.token, "PATCH", v.component, {"name": "late"}),
     "register a cluster": lambda v: (v.token, "POST", "/api/v1/clusters", {"name": "late"}),
     "rename a cluster": lambda v: (v.token, "PATCH", v.cluster, {"name": "late too"}),
+    "report a failure": lambda v: (
+        v.token,
+        "POST",
+        f"{v.cluster}/workloads:report-failure",
+        {"reason": "OTHER"},
+    ),
     "report": lambda v: (v.token, "PUT", f"{v.cluster}/workloads", v.report()),
 }
 

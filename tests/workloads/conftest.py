@@ -61,5 +61,5 @@ def workload(cluster: Cluster) -> NewWorkload:
 
 @pytest.fixture
 def agent(client_with: ClientWith, cluster: Cluster) -> Agent:
-    client = client_with("cluster:write", kind=TokenKind.SERVICE, bound_cluster_id=cluster.pk)
+    client = client_with("cluster:report", kind=TokenKind.SERVICE, bound_cluster_id=cluster.pk)
     return Agent(client, cluster.pk)

@@ -9,6 +9,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from apikeys.audit import Actor
 from apikeys.models import AuditEvent
 from tests.conftest import ApiClient, ClientWith, error_reason
 from tests.workloads.agent import Agent
@@ -23,7 +24,9 @@ def fail(cluster: Cluster, reason: str = "FORBIDDEN", **fields: str) -> None:
     failure = CollectionFailure(
         reason=FailureReason(reason), **{"message": "403: no", "resource": "pods", **fields}
     )
-    actions.record_collection_failure(cluster_id=cluster.pk, failure=failure)
+    actions.record_collection_failure(
+        cluster_id=cluster.pk, failure=failure, actor=Actor(name="test")
+    )
 
 
 def age(cluster: Cluster, **seconds: float) -> None:
@@ -169,7 +172,7 @@ def test_who_may(client_with: ClientWith, cluster: Cluster, anonymous: Client) -
     others = client_with("cluster:write", bound_cluster_id=Cluster.objects.create(name="o").pk)
     for client, expected in (
         (anonymous, 401), (client_with("cluster:read"), 403), (others, 404),
-        (client_with("cluster:write"), 204),
+        (client_with("cluster:write"), 204), (client_with("cluster:report"), 204),
     ):  # fmt: skip
         assert post(Agent(client, cluster.pk), reason="OTHER").status_code == expected
 

@@ -117,14 +117,42 @@ def test_figures_are_shown_by_the_api(
     assert shown["last_updated_at"] == "2026-11-20T12:00:00.000000Z"
 
 
+@pytest.mark.parametrize("scope", ["cluster:report", "cluster:write"])
 @pytest.mark.parametrize("kind", [TokenKind.SERVICE, TokenKind.PERSONAL])
 def test_a_token_without_a_binding(
-    client_with: ClientWith, cluster: Cluster, kind: TokenKind
+    client_with: ClientWith, cluster: Cluster, kind: TokenKind, scope: str
 ) -> None:
-    agent = Agent(client_with("cluster:write", kind=kind), cluster.pk)
+    agent = Agent(client_with(scope, kind=kind), cluster.pk)
 
     assert agent.put(snapshot_body()).status_code == 200
     assert agent.patch(delta_body(1)).status_code == 200
+
+
+@pytest.mark.parametrize("scope", ["cluster:read", "state:write", "apikey:write"])
+def test_a_report_needs_its_scope(client_with: ClientWith, cluster: Cluster, scope: str) -> None:
+    for response in (
+        Agent(client_with(scope), cluster.pk).put(snapshot_body()),
+        Agent(client_with(scope), cluster.pk).patch(delta_body()),
+    ):
+        assert (response.status_code, error_reason(response)) == (403, "SCOPE_INSUFFICIENT")
+        assert 'scope="cluster:report"' in response["WWW-Authenticate"]
+
+
+def test_an_agent_reports_and_does_nothing_else(agent: Agent, cluster: Cluster) -> None:
+    client, path = agent.client, f"/api/v1/clusters/{cluster.pk}"
+    for method, where, body in [
+        ("GET", "/api/v1/clusters", None),
+        ("POST", "/api/v1/clusters", {"name": "new"}),
+        ("GET", path, None),
+        ("PATCH", path, {"name": "new"}),
+        ("DELETE", path, None),
+        ("GET", f"{path}/workloads", None),
+        ("GET", f"{path}/workloads:summary", None),
+    ]:
+        response = client.send(method, where, body)
+        assert (response.status_code, error_reason(response)) == (403, "SCOPE_INSUFFICIENT")
+    assert agent.put(snapshot_body()).status_code == 200
+    assert Cluster.objects.get().name == cluster.name
 
 
 def test_another_clusters_token(agent: Agent, cluster: Cluster) -> None:
