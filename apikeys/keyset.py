@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from django.core.exceptions import ValidationError
 from django.db.models import F, Q
 from django.db.models.fields.tuple_lookups import Tuple, TupleGreaterThan, TupleLessThan
 
@@ -41,7 +42,7 @@ def beyond(key: Sequence[str], position: Sequence[Any], queryset: QuerySet[Any, 
     """
     columns, descending = columns_of(key)
     values = [
-        queryset.model._meta.get_field(name).to_python(value)
+        _converted(queryset.model._meta.get_field(name), value)
         for name, value in zip(columns, position, strict=True)
     ]
     if len(columns) == 1:
@@ -49,3 +50,10 @@ def beyond(key: Sequence[str], position: Sequence[Any], queryset: QuerySet[Any, 
     # One row comparison, which an index serves; the usual OR of ANDs reads all rows before it.
     compare = TupleLessThan if descending else TupleGreaterThan
     return compare(Tuple(*map(F, columns)), tuple(values))
+
+
+def _converted(field: Any, value: Any) -> Any:
+    try:
+        return field.to_python(value)
+    except (TypeError, ValueError, OverflowError) as error:  # a number where a time is read
+        raise ValidationError("none of the column's values") from error

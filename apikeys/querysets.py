@@ -110,7 +110,9 @@ class CredentialQuerySet(QuerySet[C]):
 
     def expiring(self, within: dt.timedelta) -> Self:
         """Return those that work now and will not for longer than this by their own time."""
-        return self.active().filter(expires_at__lte=timezone.now() + within)
+        now = timezone.now()
+        # That it is not over is said as an index has it, too.
+        return self.active().filter(expires_at__gt=now, expires_at__lte=now + within)
 
     def expired(self) -> Self:
         """Return those whose own time is over; a revoked one never expires."""

@@ -70,7 +70,10 @@ class ResourceViewSet(ListModelMixin, GenericViewSet[M]):
     resource: ClassVar[str]
     resource_plural: ClassVar[str]
     page_key: ClassVar[tuple[str, ...]] = ("id",)
-    page_columns: ClassVar[tuple[str, ...]] = ()
+    #: Columns that ``get_queryset`` fixes, with which indexes may begin.
+    scoped_by: ClassVar[tuple[str, ...]] = ()
+    #: Filterable fields without an index: looked for a piece of the list at a time.
+    searched_fields: ClassVar[tuple[str, ...]] = ()
     not_found: ClassVar[type[NotFound]] = NotFound
     lookup_field = "id"
     # No colon, which begins a method's name, and no character that a database refuses.

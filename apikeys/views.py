@@ -52,6 +52,8 @@ class ApiKeyViewSet(ResourceViewSet[ApiKey]):
     serializer_class = ApiKeySerializer
     filterset_class = ApiKeyFilters
     resource, resource_plural = "api_key", "api_keys"
+    scoped_by = ("created_by_id",)
+    searched_fields = ("status", "name", "created_at", "expires_at")
     not_found = ApiKeyNotFound
     token_kinds = ANY_TOKEN
     minted_only = True
@@ -120,6 +122,8 @@ class AccessTokenViewSet(ResourceViewSet[AccessToken]):
     serializer_class = AccessTokenSerializer
     filterset_class = AccessTokenFilters
     resource, resource_plural = "access_token", "access_tokens"
+    scoped_by = ("created_by_id",)
+    searched_fields = ("status", "name", "kind", "created_at", "expires_at")
     not_found = AccessTokenNotFound
     token_kinds = ANY_TOKEN
     minted_only = True
@@ -180,7 +184,8 @@ class AuditEventListView(ListAPIView[AuditEvent]):
     serializer_class = AuditEventSerializer
     filterset_class = AuditEventFilters
     resource_plural = "audit_events"
-    page_key = ("-id",)
+    page_key = ("-occurred_at", "-id")
+    searched_fields = ("actor_name",)
     token_kinds = ACCESS_TOKENS
     required_scopes = {"GET": Scope.AUDIT_READ}
 

@@ -10,7 +10,8 @@ class InfraServiceConfig(AppConfig):
 
     def ready(self) -> None:
         """Register the project's system checks and set up our log lines."""
-        from infra_service import checks, logins, logs  # noqa: F401, PLC0415 - they register themselves
+        # Checks and signals register themselves.
+        from infra_service import checks, list_checks, logins, logs  # noqa: F401, PLC0415
 
         logs.configure(settings.LOG_LEVEL)
 

@@ -38,6 +38,8 @@ class CatalogueQuerySet(models.QuerySet[Any]):
 class CatalogueEntry(models.Model):
     """A named thing that states belong to. Ids tell entries apart; names need not differ."""
 
+    #: Columns in the order of bytes, in which what begins with a text is a range.
+    byte_ordered = frozenset({"name"})
     #: The part of a token's binding that says which of these it sees.
     bound_by: ClassVar[str]
 

@@ -42,42 +42,19 @@ def _milliseconds(moment: dt.datetime, tolerance: dt.timedelta) -> int:
 class CreatedAtField(models.DateTimeField):  # type: ignore[type-arg]  # it takes none at run time
     """The creation time of a row whose ``id`` is a UUIDv7 of that time."""
 
+    def implied_by(self, lookup: Any) -> Iterator[lookups.Lookup[Any]]:
+        """Yield the bounds on the id that follow from a comparison; lists are read by them.
 
-class _BoundById(lookups.Lookup):
-    """A comparison of the time that bounds the id as well."""
-
-    def as_sql(self, compiler: Any, connection: Any) -> Any:
-        """Return the comparison, and what follows from it."""
-        sql, params = super().as_sql(compiler, connection)
-        key = self.lhs.target.model._meta.pk
-        column, _ = compiler.compile(key.get_col(self.lhs.alias))
-        conditions, values = [sql], [*params]
-        for sign, bound in self._bounds():
-            conditions.append(f"{column} {sign} %s")
-            values.append(key.get_db_prep_value(bound, connection))
-        return f"({' AND '.join(conditions)})", tuple(values)
-
-    def _bounds(self) -> Iterator[tuple[str, uuid.UUID]]:
-        """Yield the comparisons of the id; there are none for what is not known before."""
-        times = self.rhs if isinstance(self.rhs, Sequence) else [self.rhs]
+        There are none for what is not known before.
+        """
+        times = lookup.rhs if isinstance(lookup.rhs, Sequence) else [lookup.rhs]
         if not all(isinstance(time, dt.datetime) and time.tzinfo for time in times):
             return
-        if self.lookup_name not in ("lt", "lte"):
-            yield ">=", first_id(min(times))
-        if self.lookup_name not in ("gt", "gte"):
-            yield "<=", last_id(max(times))
-
-
-for _lookup in (
-    lookups.Exact,
-    lookups.GreaterThan,
-    lookups.GreaterThanOrEqual,
-    lookups.LessThan,
-    lookups.LessThanOrEqual,
-    lookups.In,
-    lookups.Range,
-):
-    CreatedAtField.register_lookup(type(f"Bound{_lookup.__name__}", (_BoundById, _lookup), {}))
+        key = self.model._meta.pk.get_col(lookup.lhs.alias)
+        if lookup.lookup_name not in ("lt", "lte"):
+            yield lookups.GreaterThanOrEqual(key, first_id(min(times)))
+        if lookup.lookup_name not in ("gt", "gte"):
+            yield lookups.LessThanOrEqual(key, last_id(max(times)))
 
 
 class IdAt(models.Func):

@@ -146,6 +146,8 @@ class State(models.Model):
                 "state_by_update": ["updated_at"],
             }.items()
         ] + [
+            # All that is listed; without it the list would walk past what was deleted.
+            models.Index(name="state_present", fields=["id"], condition=Q(deleted_at=None)),
             models.Index(
                 name="state_locked",
                 fields=["id"],

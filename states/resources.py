@@ -48,7 +48,7 @@ class StateViewSet(ResourceViewSet[State]):
     serializer_class = StateSerializer
     filterset_class = StateFilters
     resource, resource_plural = "state", "states"
-    page_columns = ("application_id", "environment_id", "lineage", "serial", "size_bytes")
+    scoped_by = ("deleted_at",)
     not_found = StateNotFound
     token_kinds = ACCESS_TOKENS
     required_scopes = {"list": Scope.STATE_READ}
@@ -129,7 +129,6 @@ class ComponentViewSet(CatalogueViewSet):
     serializer_class = ComponentSerializer
     filterset_class = ComponentFilters
     resource, resource_plural = "component", "components"
-    page_columns = ("application_id", "name")
     not_found = ComponentNotFound
 
 

@@ -58,7 +58,8 @@ def statements() -> Iterator[list[str]]:
     with CaptureQueriesContext(connection) as captured:
         yield found
     found += [query["sql"] for query in captured.captured_queries]
-    assert not [sql for sql in found if "COUNT(" in sql.upper()]
+    # But within an index, and no further than to a limit.
+    assert not [sql for sql in found if "COUNT(" in sql.upper() and '"counted"' not in sql]
 
 
 def reads_of(table: str, sqls: list[str]) -> list[str]:

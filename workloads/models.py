@@ -163,6 +163,9 @@ class Workload(models.Model):
     and the cluster's ``last_snapshot_at``.
     """
 
+    #: Columns in the order of bytes, in which what begins with a text is a range.
+    byte_ordered = frozenset({"namespace", "name", "kind"})
+
     id: models.UUIDField[uuid.UUID, uuid.UUID] = models.UUIDField(
         primary_key=True, default=uuid7, editable=False
     )

@@ -82,6 +82,13 @@ class WorkloadViewSet(ResourceViewSet[Workload]):
     filterset_class = WorkloadFilters
     resource, resource_plural = "workload", "workloads"
     page_key = ("namespace", "name", "kind")
+    scoped_by = ("cluster_id",)
+    # Looked for in the cluster: docs/adr/0009-workloads-are-searched-within-a-cluster.md.
+    searched_fields = (
+        "labels", "status_reason", "replicas_desired", "replicas_ready", "replicas_available",
+        "cpu_requests_millicores", "cpu_limits_millicores", "cpu_used_millicores",
+        "memory_requests_bytes", "memory_limits_bytes", "memory_used_bytes",
+    )  # fmt: skip
     token_kinds = ACCESS_TOKENS
     required_scopes = {"list": Scope.CLUSTER_READ}
 

@@ -168,7 +168,7 @@ class UserAdmin(AuditedAdmin, UserAdminOfOurs):
     ) -> tuple[QuerySet[Any], bool]:
         """Find by the beginning of the name, which has an index."""
         term = search_term.strip()
-        return queryset.filter(username__startswith=term), False
+        return (queryset.filter(username__startswith=term) if term else queryset), False
 
     def formfield_for_manytomany(self, db_field: Any, request: Any, **kwargs: Any) -> Any:
         """Offer the groups as boxes, which a keyboard can tick."""

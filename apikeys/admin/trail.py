@@ -54,7 +54,7 @@ class ActionFilter(admin.SimpleListFilter):
 class AuditEventAdmin(ReadOnlyAdmin):
     """Who did what; the database refuses to change it."""
 
-    page_columns = ("resource_id", "action")
+    page_key = ("-occurred_at", "-id")
     list_display = ("occurred_at", "action", "actor_name", "shown_resource", "address")
     list_filter = (ActionFilter,)
     search_fields = ("resource_id",)

@@ -6,7 +6,6 @@ rows costs what page 1 costs.
 
 from __future__ import annotations
 
-import contextlib
 import json
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,8 +14,8 @@ from django.contrib.admin.views.main import SEARCH_VAR, ChangeList
 from django.core.exceptions import ValidationError
 from django.utils.text import capfirst
 
-from apikeys.keyset import beyond, columns_of, position_of, reversed_key
-from apikeys.leading import is_selective, ordered, replanned
+from apikeys.keyset import columns_of, position_of, reversed_key
+from apikeys.pages import read_page
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,11 +28,13 @@ BEFORE: Final = "before"
 
 
 class KeysetChangeList(ChangeList):
-    """The list of an admin that says its ``page_key`` and ``page_columns``."""
+    """The list of an admin that says its ``page_key``."""
 
     model_admin: Any  # a KeysetAdmin
     next_url: str | None
     previous_url: str | None
+    #: Whether the rows that were looked at are not the last ones, though the page is not full.
+    stopped_early: bool
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -56,15 +57,13 @@ class KeysetChangeList(ChangeList):
         return list(self.model_admin.page_key)
 
     def get_results(self, request: HttpRequest) -> None:
-        """Read the page, and one row more."""
-        rows, has_previous, has_next = self._page(request)
-        columns, _ = columns_of(self.model_admin.page_key)
+        """Read the page, and where its neighbours begin."""
+        rows, before, after = self._page(request)
 
-        def link(name: str, row: Any) -> str:
-            return self.get_query_string({name: json.dumps(position_of(row, columns))})
+        def link(name: str, position: Any) -> str | None:
+            return position and self.get_query_string({name: json.dumps(position)})
 
-        self.next_url = link(AFTER, rows[-1]) if has_next else None
-        self.previous_url = link(BEFORE, rows[0]) if has_previous and rows else None
+        self.next_url, self.previous_url = link(AFTER, after), link(BEFORE, before)
         self.result_list = rows
         self.result_count = len(rows)
         self.full_result_count = None
@@ -73,32 +72,40 @@ class KeysetChangeList(ChangeList):
         self.can_show_all = self.multi_page = False
         self.paginator = None
 
-    def _page(self, request: HttpRequest) -> tuple[list[Any], bool, bool]:
-        """Return the rows, and whether there are any before and after them."""
+    def _page(self, request: HttpRequest) -> tuple[list[Any], Any, Any]:
+        """Return the rows, and the positions before and behind them; None where nothing is."""
         name = next((n for n in (BEFORE, AFTER) if n in request.GET), None)
         key: Sequence[str] = self.model_admin.page_key
-        columns: Sequence[str] = self.model_admin.page_columns
-        if name == BEFORE:
-            key, columns = reversed_key(key), reversed_key(columns)
-        queryset = self.queryset
-        selective = is_selective(queryset)
-        if name is not None:
-            queryset = queryset.filter(self._beyond(key, request.GET[name]))
-        queryset = ordered(queryset, columns, key)
-        with replanned() if selective else contextlib.nullcontext():
-            rows = list(queryset[: self.list_per_page + 1])
-        more = len(rows) > self.list_per_page
-        del rows[self.list_per_page :]
+        columns, _ = columns_of(key)
+        position = None if name is None else _read_position(request.GET[name], len(columns))
+        try:
+            page = read_page(
+                self.queryset,
+                key=reversed_key(key) if name == BEFORE else key,
+                position=position,
+                size=self.list_per_page,
+            )
+        except ValidationError as error:
+            raise IncorrectLookupParameters from error
+        rows = page.rows
+        self.stopped_early = page.position is not None and len(rows) < self.list_per_page
         if name == BEFORE:
             rows.reverse()
-            return rows, more, bool(rows)
-        return rows, name is not None, more
+            return rows, page.position, position_of(rows[-1], columns) if rows else position
+        first = position_of(rows[0], columns) if rows else position
+        return rows, first if name == AFTER else None, page.position
 
-    def _beyond(self, key: Sequence[str], text: str) -> Any:
-        try:
-            position = json.loads(text)
-            if not isinstance(position, list) or "\0" in "".join(map(str, position)):
-                raise IncorrectLookupParameters
-            return beyond(key, position, self.queryset)
-        except (ValueError, ValidationError) as error:
-            raise IncorrectLookupParameters from error
+
+def _read_position(text: str, length: int) -> list[int | str]:
+    try:
+        position = json.loads(text)
+    except ValueError as error:
+        raise IncorrectLookupParameters from error
+    if (
+        not isinstance(position, list)
+        or len(position) != length
+        or not all(isinstance(value, int | str) for value in position)
+        or "\0" in "".join(map(str, position))
+    ):
+        raise IncorrectLookupParameters
+    return position

@@ -36,9 +36,6 @@ class KeysetAdmin(ModelAdmin):
 
     #: The order of the list: unique together, all ascending or all descending, served by an index.
     page_key: ClassVar[Sequence[str]] = ("-id",)
-    #: Columns that a filter may fix and that have an index of their own which ends with that key;
-    #: with a minus where the index is then read downwards.
-    page_columns: ClassVar[Sequence[str]] = ()
 
     actions = None
     sortable_by = ()

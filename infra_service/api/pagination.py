@@ -1,15 +1,13 @@
 """Pages by keyset: never OFFSET, never COUNT, and page 5,000 costs what page 1 costs.
 
 A view says ``page_key``, the columns by which its list is ordered. Together they are unique, an
-index serves them, and they are all ascending or all descending (``("-id",)``). ``page_columns`` are
-those that have an index of their own which ends with that key. ``resource_plural`` is the list's
-name in the answer; ``list_parameters`` are query parameters that the view itself
-reads, beside those of its filters.
+index serves them, and they are all ascending or all descending (``("-id",)``). ``resource_plural``
+is the list's name in the answer; ``list_parameters`` are query parameters that the view itself
+reads, beside those of its filters. How many rows are looked at: ``apikeys.pages``.
 """
 
 from __future__ import annotations
 
-import contextlib
 import datetime as dt
 import hashlib
 import re
@@ -21,8 +19,8 @@ from rest_framework.pagination import BasePagination
 from rest_framework.response import Response
 
 from apikeys.errors import InvalidParameter
-from apikeys.keyset import beyond, columns_of, position_of
-from apikeys.leading import is_selective, ordered, replanned
+from apikeys.keyset import columns_of
+from apikeys.pages import read_page
 from apikeys.parameters import refuse_unknown
 from infra_service.api.rendering import ListReader
 
@@ -65,18 +63,14 @@ class KeysetPagination(BasePagination):
         """
         columns, _descending = columns_of(view.page_key)
         position = self.begin(request, view, len(columns))
-        size = self.size
-        selective = is_selective(queryset)
-        if position is not None:
-            queryset = queryset.filter(beyond(view.page_key, position, queryset))
-        queryset = ordered(queryset, getattr(view, "page_columns", ()), view.page_key)
-        reader = ListReader(queryset, view, columns)
-        with replanned() if selective else contextlib.nullcontext():
-            rows = list(reader.queryset[: size + 1])
-        self._next = self.token(*position_of(rows[size - 1], columns)) if len(rows) > size else ""
-        self._written = reader.texts(rows[:size]) if reader.written else None
+        reader = ListReader(view, columns)
+        page = read_page(
+            queryset, key=view.page_key, position=position, size=self.size, shown=reader.shown
+        )
+        self._next = "" if page.position is None else self.token(*page.position)
+        self._written = reader.texts(page.rows) if reader.written else None
         # Nothing is left for the serializer to do when the database has written the rows.
-        return [] if reader.written else rows[:size]
+        return [] if reader.written else page.rows
 
     def begin(self, request: Request, view: Any, length: int) -> list[Any] | None:
         """Read the parameters into ``size`` and return where the page before ended, or None.

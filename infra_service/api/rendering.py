@@ -219,19 +219,22 @@ def _type_of(name: str, query: Any) -> Any:
 class ListReader:
     """How the rows of one list are read: as text, as ``values()``, or as instances."""
 
-    def __init__(self, queryset: Any, view: Any, key: list[str]) -> None:
+    def __init__(self, view: Any, key: list[str]) -> None:
         self.written = False
-        self.queryset = queryset
+        self._key = key
         serializer = getattr(view, "get_serializer_class", lambda: None)()
-        parts = derive(serializer) if serializer else None
+        self._parts = derive(serializer) if serializer else None
+
+    def shown(self, queryset: Any) -> Any:
+        """Return the queryset so that it reads the rows in the best of the three ways."""
+        parts = self._parts
         # A view that asked for values() itself gets those.
         if parts is None or queryset._fields is not None or not _is_served(parts, queryset.query):
-            return
-        if connection.vendor == "postgresql":
-            self.written = True
-            self.queryset = queryset.values(*key, row_as_json=RowAsJson(parts))
-        else:
-            self.queryset = queryset.values(*dict.fromkeys([*key, *names_of(parts)]))
+            return queryset
+        if connection.vendor != "postgresql":
+            return queryset.values(*dict.fromkeys([*self._key, *names_of(parts)]))
+        self.written = True
+        return queryset.values(*self._key, row_as_json=RowAsJson(parts))
 
     def texts(self, rows: list[Any]) -> list[msgspec.Raw]:
         """Return written rows as parts of an answer, for ``JsonRenderer``."""

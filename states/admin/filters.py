@@ -65,7 +65,7 @@ class StandingFilter(SimpleListFilter):
             return queryset.filter(deleted_at__isnull=False)
         present = queryset.visible()
         if self.value() == "locked":
-            return present.exclude(lock_id=None)
+            return present.filter(lock_id__isnull=False)
         if self.value() == "stale":
             since = timezone.now() - STALE_AFTER
             return present.filter(lock_id__isnull=False, lock_acquired_at__lt=since)

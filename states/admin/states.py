@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 class StateAdmin(VersionPages, ReadOnlyAdmin):
     """States; the newest first."""
 
-    page_columns = ("-component_id", "-environment_id", "-application_id")
     list_display = (
         "component_name", "environment", "lock", "serial", "size", "updated_at", "application"
     )  # fmt: skip

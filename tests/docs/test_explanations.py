@@ -10,6 +10,7 @@ from django.urls import get_resolver
 
 from apikeys import revalidation, serializers
 from apikeys.actions import access_tokens, api_keys
+from apikeys.pages import reading
 from filterlang import grammar
 from infra_service.api import pagination
 from states import documents, lockinfo
@@ -113,6 +114,9 @@ def test_sizes() -> None:
         "a LockInfo": f"{lockinfo.MAX_BYTES // 1024} KiB",
         "a filter": f"1024 characters, {grammar.MAX_DEPTH} nested parentheses",
         "a page": f"{pagination.MAX_PAGE_SIZE} items",
+        "rows that are looked through for a page": (
+            f"{reading.MOST_ROWS:,}; {reading._LEAST_ROWS:,} when a filter searches texts often"
+        ),
         "a request line": f"{line} bytes",
         "components, or environments, that a token is bound to": f"{serializers._MAX_IDS}",
         "a serial": f"{MAX_SERIAL}",

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from django.db import IntegrityError, OperationalError, connection, transaction
 
-from apikeys.leading import replanned
 from apikeys.models import User
+from apikeys.pages.reading import replanned
 from tests.committed import db  # noqa: F401 - a fixture
 
 pytestmark = pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has no pool")

@@ -36,15 +36,17 @@ class View:
         return self.serializer_class
 
 
-def reader(queryset: Any, serializer_class: Any, *key: str) -> ListReader:
-    return ListReader(queryset, View(serializer_class), list(key or ("id",)))
+def read(queryset: Any, serializer_class: Any, *key: str) -> tuple[ListReader, Any]:
+    """Return the reader, and the queryset as it reads it."""
+    reader = ListReader(View(serializer_class), list(key or ("id",)))
+    return reader, reader.shown(queryset)
 
 
 def written(queryset: Any, serializer_class: Any) -> list[str]:
     """Return the rows as PostgreSQL writes them."""
-    found = reader(queryset, serializer_class)
+    found, shown = read(queryset, serializer_class)
     assert found.written
-    return [bytes(text).decode() for text in found.texts(list(found.queryset))]
+    return [bytes(text).decode() for text in found.texts(list(shown))]
 
 
 def ordinary(rows: Any, serializer_class: Any) -> list[str]:
@@ -117,9 +119,9 @@ def test_rows_without_instances(db: None) -> None:
     state = State.objects.create(
         component=Component.objects.create(), environment=Environment.objects.create()
     )
-    found = reader(State.objects.all(), StateSerializer, "id")
+    found, shown = read(State.objects.all(), StateSerializer, "id")
 
-    (row,) = found.queryset
+    (row,) = shown
     assert not found.written
     assert list(row)[:3] == ["id", "component_id", "environment_id"]
     assert ordinary([row], StateSerializer) == ordinary([state], StateSerializer)
@@ -205,10 +207,10 @@ class NestedUnknown(Base):
 )
 def test_what_is_not_known_goes_the_ordinary_way(serializer: Any) -> None:
     queryset = State.objects.all()
-    found = reader(queryset, serializer)
+    found, shown = read(queryset, serializer)
 
     assert not found.written
-    assert found.queryset is queryset
+    assert shown is queryset
 
 
 def test_lists_of_others() -> None:
@@ -217,7 +219,7 @@ def test_lists_of_others() -> None:
         (AuditEvent.objects.all(), AuditEventSerializer),
         (State.objects.all(), ApiKeySerializer),
     ):
-        assert reader(queryset, serializer).queryset is queryset
+        assert read(queryset, serializer)[1] is queryset
 
 
 class Secretive(Base):
@@ -232,7 +234,7 @@ def test_annotations_and_fields_that_are_not_shown(db: None) -> None:
         component=Component.objects.create(), environment=Environment.objects.create()
     )
     rows = State.objects.annotate(ready=Value(True), word=F("lineage"), at=Value(LONG_AGO))
-    found = reader(rows, Secretive)
+    found, _ = read(rows, Secretive)
 
     state = State.objects.get()
     shown = [

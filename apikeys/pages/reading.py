@@ -1,0 +1,172 @@
+"""Reading a page: never OFFSET, never COUNT, and a bound on the rows that are looked at.
+
+A page is read in one of three ways.
+
+1. An index decides every condition and has the order of the list: the page is its next rows.
+2. Some index finds few rows, at most ``MOST_ROWS``: they are looked through and sorted.
+3. Else the index that has the order of the list is walked, and of at most ``MOST_ROWS`` rows those
+   are shown that pass. The page may then be short, and even empty; the next one goes on behind it.
+
+So any filter costs the same at most, and what is looked for is always found in the end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from django.core.exceptions import EmptyResultSet
+from django.db import connection
+from django.db.models.lookups import IsNull
+
+from apikeys.keyset import beyond, columns_of, position_of
+from apikeys.pages.conditions import Conditions, conditions_of, weight
+from apikeys.pages.fences import fenced, forced, rows_of, statement_of
+from apikeys.pages.indexes import Access, sets, walk
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+#: So many rows are looked through for one page; fewer when each takes many searches in texts.
+MOST_ROWS: Final = 5_000
+_LEAST_ROWS: Final = 1_000
+_SEARCHES: Final = 10_000
+
+
+class Page(NamedTuple):
+    """The rows of a page, and the position behind which the next one begins; None at the end."""
+
+    rows: list[Any]
+    position: list[int | str] | None
+
+
+class _Request(NamedTuple):
+    """A page that is asked for."""
+
+    queryset: Any
+    conditions: Conditions
+    path: Access
+    key: Sequence[str]
+    position: Sequence[Any] | None
+    size: int
+    shown: Callable[[Any], Any]
+
+    def beyond(self, queryset: Any) -> Any:
+        """Return the rows of the queryset behind the position."""
+        if self.position is None:
+            return queryset
+        return queryset.filter(beyond(self.key, self.position, queryset))
+
+    def page(self, queryset: Any, order: Sequence[str]) -> Page:
+        """Read the page, and one row more."""
+        rows = list(self.shown(queryset.order_by(*order))[: self.size + 1])
+        if len(rows) <= self.size:
+            return Page(rows, None)
+        columns, _ = columns_of(self.key)
+        return Page(rows[: self.size], position_of(rows[self.size - 1], columns))
+
+
+def read_page(
+    queryset: Any,
+    *,
+    key: Sequence[str],
+    position: Sequence[Any] | None,
+    size: int,
+    shown: Callable[[Any], Any] = lambda queryset: queryset,
+) -> Page:
+    """Return up to ``size`` rows of the queryset behind the position, in the order of the key.
+
+    ``shown`` chooses what of the rows is read, such as ``values()``.
+
+    Raises:
+        ValidationError: a value of the position is none of its column's.
+    """
+    queryset = queryset.all()
+    conditions = conditions_of(queryset.query)
+    path = walk(queryset.model, conditions, key)
+    asked = _Request(queryset, conditions, path, key, position, size, shown)
+    with replanned() if is_selective(queryset) else contextlib.nullcontext():
+        try:
+            return _of_index(asked) if _is_decided(path, conditions) else _bounded(asked)
+        except EmptyResultSet:
+            return Page([], None)
+
+
+def _is_decided(path: Access, conditions: Conditions) -> bool:
+    written = {id(c.lookup) for c in conditions.comparisons if c.node is not None}
+    return not conditions.others and written <= path.decides
+
+
+def _of_index(asked: _Request) -> Page:
+    for first in asked.path.equal[:1]:
+        first.node.children[first.position] = forced(first)
+    return asked.page(asked.beyond(asked.queryset), asked.path.order)
+
+
+def _bounded(asked: _Request) -> Page:
+    heavy = weight(asked.queryset.query)
+    most = max(_LEAST_ROWS, min(MOST_ROWS, _SEARCHES // max(heavy, 1)))
+    few = _few(asked, most)
+    if few is not None:
+        piece = fenced(asked.queryset, *statement_of(few, asked.queryset, most))
+        return asked.page(asked.beyond(piece), asked.key)
+    after = None if asked.position is None else (asked.key, asked.position)
+    piece = fenced(asked.queryset, *statement_of(asked.path, asked.queryset, most, after=after))
+    page = asked.page(piece, asked.path.order)
+    if page.position is not None:
+        return page
+    # Whether the list ends here, or only the piece.
+    columns, _ = columns_of(asked.key)
+    last = list(rows_of(asked.path, asked.queryset, columns, after)[most - 1 : most])
+    return page._replace(position=position_of(last[0], columns) if last else None)
+
+
+def _few(asked: _Request, most: int) -> Access | None:
+    """Return the way that finds the fewest rows, if those are few: one statement counts them all.
+
+    It counts no further than ``most``, in the indexes alone.
+    """
+    ways = [
+        way
+        for way in sets(asked.queryset.model, asked.conditions)
+        if not way.decides <= asked.path.decides
+    ]
+    unique = next((way for way in ways if way.finds_one), None)
+    if unique is not None or not ways:
+        return unique
+    counts: list[str] = []
+    values: list[Any] = []
+    for way in ways:
+        columns = [name for name, _ in way.index.columns]
+        sql, params = statement_of(way, asked.queryset, most + 1, columns)
+        counts.append(f'(SELECT COUNT(*) FROM ({sql}) "counted")')  # noqa: S608 - compiled
+        values += params
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {', '.join(counts)}", values)
+        numbers = cursor.fetchone()
+    number, way = min(zip(numbers, ways, strict=True), key=lambda pair: pair[0])
+    return way if number <= most else None
+
+
+def is_selective(queryset: Any) -> bool:
+    """Whether the rows are selected by values, of which some may be rare and some common."""
+    return any(not isinstance(leaf, IsNull) for leaf in queryset.query.where.leaves())
+
+
+@contextlib.contextmanager
+def replanned() -> Iterator[None]:
+    """Let PostgreSQL plan what is read in this block for its own values, each time.
+
+    A prepared statement that has met common values five times is given one plan for all, and walks
+    the whole table when it then meets a rare one.
+    """
+    if connection.vendor != "postgresql":
+        yield
+        return
+    with connection.cursor() as cursor:  # keeps the connection for as long as the block
+        driver: Any = cursor.connection
+        threshold, driver.prepare_threshold = driver.prepare_threshold, None
+        try:
+            yield
+        finally:
+            driver.prepare_threshold = threshold

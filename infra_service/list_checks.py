@@ -1,0 +1,83 @@
+"""Start-up checks: what a list may be filtered by is in an index, or is said to be searched for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.core.checks import CheckMessage, Error, register
+from django.core.exceptions import FieldDoesNotExist
+from django.urls import URLPattern, get_resolver
+
+from apikeys.pages.conditions import Conditions
+from apikeys.pages.indexes import indexes_of, walk
+from filterlang.fields import field_set
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+
+@register
+def every_filter_is_in_an_index(**_kwargs: Any) -> list[CheckMessage]:
+    """Report each filterable field that no index serves and no view names, and the reverse."""
+    found: list[CheckMessage] = []
+    for view in sorted(set(lists(get_resolver().url_patterns)), key=lambda view: view.__name__):
+        fields = field_set(view.filterset_class)
+        searched = set(getattr(view, "searched_fields", ()))
+        served = {name for name, field in fields.items() if is_served(view, field.path)}
+        for name in sorted((set(fields) - served) ^ searched):
+            wrong = "has an index, or is no field" if name in searched else "has no index"
+            found.append(
+                Error(
+                    f"{view.__name__} is filtered by {name}, which {wrong}.",
+                    hint="Give it an index that ends with page_key, or name it in searched_fields: "
+                    "then it is looked for a piece of the list at a time.",
+                    id="infra_service.E002",
+                )
+            )
+    return found
+
+
+@register
+def every_list_is_in_the_order_of_an_index(**_kwargs: Any) -> list[CheckMessage]:
+    """Report each page key that the database would have to sort by."""
+    nothing = Conditions((), 0)
+    return [
+        Error(
+            f"{view.__name__} is in the order of {', '.join(view.page_key)}, and no index is.",
+            id="infra_service.E003",
+        )
+        for view in set(lists(get_resolver().url_patterns))
+        if not getattr(view, "scoped_by", ())
+        and walk(view.queryset.model, nothing, view.page_key).index
+        not in indexes_of(view.queryset.model)
+    ]
+
+
+def lists(patterns: Sequence[Any]) -> Iterator[Any]:
+    """Yield the views that have a filter."""
+    for entry in patterns:
+        if not isinstance(entry, URLPattern):
+            yield from lists(entry.url_patterns)
+            continue
+        view = getattr(entry.callback, "cls", None)
+        if getattr(view, "filterset_class", None) and getattr(view, "page_key", None):
+            yield view
+
+
+def is_served(view: Any, path: str) -> bool:
+    """Whether an index finds rows by this column among those that the view's queryset has."""
+    name, *rest = path.split("__")
+    model, scope = view.queryset.model, getattr(view, "scoped_by", ())
+    try:
+        field: Any = model._meta.get_field(name)
+    except FieldDoesNotExist:  # it is worked out
+        return False
+    if hasattr(field, "implied_by") or (rest and not field.is_relation):
+        return rest == []
+    return any(_finds(index, field.attname, scope) for index in indexes_of(model))
+
+
+def _finds(index: Any, column: str, scope: Sequence[str]) -> bool:
+    columns = [name for name, _ in index.columns if name not in scope]
+    demanded = {name for name, _ in index.demands if name not in scope}
+    return demanded == {column} or (demanded == set() and columns[:1] == [column])

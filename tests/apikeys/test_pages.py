@@ -1,0 +1,186 @@
+"""Pages of a list under any filter: every row that passes, once and in order, piece by piece."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import pytest
+from django.db import connection, transaction
+from django.db.models import F, Q
+from django.test.utils import CaptureQueriesContext
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from apikeys.audit import Actor, record
+from apikeys.models import AuditEvent
+from apikeys.pages import read_page, reading
+from apikeys.pages.conditions import Kind, conditions_of
+from apikeys.pages.indexes import walk
+from apikeys.pages.reading import is_selective, replanned
+from states.models import Component, State
+
+WORDS = st.sampled_from(["a", "b", "c"])
+COLUMNS = st.sampled_from(["action", "token_id", "resource_id", "actor_name"])
+CONDITIONS = st.recursive(
+    st.one_of(
+        st.builds(lambda column, word: Q((column, word)), COLUMNS, WORDS),
+        st.builds(lambda column, words: Q((f"{column}__in", words)), COLUMNS, st.lists(WORDS)),
+        st.builds(lambda column, word: Q((f"{column}__gte", word)), COLUMNS, WORDS),
+    ),
+    lambda inner: st.one_of(
+        st.builds(lambda one: ~one, inner),
+        st.builds(lambda one, other: one & other, inner, inner),
+        st.builds(lambda one, other: one | other, inner, inner),
+    ),
+    max_leaves=4,
+)
+ROWS = st.lists(st.tuples(WORDS, WORDS, WORDS, WORDS), max_size=25)
+
+
+def all_pages(queryset: Any, key: tuple[str, ...], size: int) -> tuple[list[Any], int]:
+    """Return the rows, and the number of pages that it took."""
+    rows: list[Any] = []
+    position: Any = None
+    for number in range(1, 200):
+        page = read_page(queryset, key=key, position=position, size=size)
+        assert len(page.rows) <= size
+        rows += page.rows
+        position = page.position
+        if position is None:
+            return rows, number
+    raise AssertionError("the list does not end")
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    rows=ROWS,
+    condition=CONDITIONS,
+    key=st.sampled_from([("-occurred_at", "-id"), ("occurred_at", "id"), ("id",)]),
+    size=st.integers(1, 7),
+    most=st.integers(1, 9),
+)
+def test_any_filter(db: None, monkeypatch: pytest.MonkeyPatch, **given: Any) -> None:
+    monkeypatch.setattr(reading, "MOST_ROWS", given["most"])
+    monkeypatch.setattr(reading, "_LEAST_ROWS", 1)
+    with transaction.atomic():  # the trail forgets nothing, but what never was
+        for action, token_id, resource_id, actor_name in given["rows"]:
+            record(Actor(name=actor_name, token_id=token_id), action, resource_id)
+        events = AuditEvent.objects.filter(given["condition"])
+
+        found, _ = all_pages(events, given["key"], given["size"])
+
+        assert found == list(events.order_by(*given["key"]))
+        transaction.set_rollback(True)
+
+
+@pytest.fixture
+def events(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forty events, of which the oldest is rare, and pieces of ten rows."""
+    monkeypatch.setattr(reading, "MOST_ROWS", 10)
+    monkeypatch.setattr(reading, "_LEAST_ROWS", 1)
+    for number in range(40):
+        name = "common" if number else "rare"
+        record(Actor(name=name, token_id=name), "test.done", "one", number=number)
+
+
+def pages(**condition: Any) -> int:
+    rows, number = all_pages(
+        AuditEvent.objects.filter(**condition), ("-occurred_at", "-id"), size=5
+    )
+    assert rows == list(AuditEvent.objects.filter(**condition).order_by("-occurred_at", "-id"))
+    return number
+
+
+def test_what_an_index_finds_takes_one_page(events: None) -> None:
+    assert pages(token_id="rare") == 1
+    assert pages(token_id="rare", action="test.done") == 1
+    assert pages(token_id__in=["rare", "other"], resource_id="one") == 1
+    assert pages(token_id="other", actor_name="rare") == 1
+    assert pages(pk__in=[AuditEvent.objects.all()[7].pk], actor_name="common") == 1
+
+
+def test_what_none_finds_takes_a_page_for_each_piece(events: None) -> None:
+    assert pages(actor_name="rare") == 5  # the fifth is behind the last full piece
+    assert pages(actor_name="nobody", action="test.done") == 5
+    assert pages(token_id="common", actor_name="nobody") == 4
+
+
+def test_a_piece_is_smaller_when_each_row_is_searched_often() -> None:
+    from filterlang.lookups import Piece  # noqa: PLC0415 - only here
+
+    pieces = Q(*[("actor_name__filterlang_matches", Piece(str(n))) for n in range(24)])
+    assert reading.weight(AuditEvent.objects.filter(pieces).query) == 24
+    labels = Q(("details__filterlang_label_in", {"a": ("b", "c", "d")}))
+    assert reading.weight(AuditEvent.objects.filter(labels).query) == 3
+    assert reading.weight(AuditEvent.objects.filter(action="a").query) == 0
+
+
+def test_an_index_that_decides_takes_one_statement(events: None) -> None:
+    with CaptureQueriesContext(connection) as captured:
+        read_page(
+            AuditEvent.objects.filter(token_id="rare"),
+            key=("-occurred_at", "-id"), position=None, size=5,
+        )  # fmt: skip
+    (query,) = captured.captured_queries
+    assert query["sql"].count("SELECT") == 1
+    if connection.vendor == "postgresql":
+        assert "= ANY (ARRAY['rare'])" in query["sql"]
+        order = query["sql"].partition("ORDER BY ")[2].replace('"apikeys_auditevent".', "")
+        assert order == '"token_id" DESC, "occurred_at" DESC, "id" DESC LIMIT 6'
+
+
+@pytest.mark.parametrize(
+    ("condition", "key", "order"),
+    [
+        (Q(application_id=uuid.uuid4()), ("id",), ("application_id", "id")),
+        (Q(application_id=uuid.uuid4()), ("-id",), ("-application_id", "-id")),
+        (Q(Q(Q(serial=3), Q(lineage__gt="a"))), ("id",), ("serial", "id")),
+        (Q(serial__gt=3), ("id",), ("id",)),
+        (~Q(serial=3), ("id",), ("id",)),
+        (Q(serial=F("size_bytes")), ("id",), ("id",)),
+        (Q(serial=3) | Q(lineage="a"), ("id",), ("id",)),
+        (Q(component_id=uuid.uuid4()), ("id",), ("id",)),
+    ],
+)
+def test_the_index_that_is_walked(condition: Q, key: Any, order: Any) -> None:
+    query = State.objects.visible().filter(condition).query
+    assert walk(State, conditions_of(query), key).order == order
+
+
+def test_a_beginning_is_a_range_in_the_order_of_bytes() -> None:
+    from filterlang.lookups import Piece  # noqa: PLC0415 - only here
+
+    def ranges(model: Any, column: str, **piece: bool) -> int:
+        condition = Q((f"{column}__filterlang_matches", Piece("a", **piece)))
+        found = conditions_of(model.objects.filter(condition).query)
+        assert found.others == 1
+        return len(found.of(column, Kind.RANGE))
+
+    assert ranges(Component, "name", at_start=True) == 2
+    assert ranges(Component, "name", at_end=True) == 0
+    assert ranges(Component, "name", at_start=True, ignore_case=True) == 0
+    assert ranges(AuditEvent, "action", at_start=True) == 0
+
+
+@pytest.mark.parametrize(
+    ("condition", "selective"),
+    [
+        (Q(), False),
+        (Q(deleted_at=None), False),
+        (Q(lock_id__isnull=False, deleted_at=None), False),
+        (Q(deleted_at=None, serial=3), True),
+        (~Q(deleted_at=None) | Q(lineage__in=["a"]), True),
+    ],
+)
+def test_what_is_planned_for_its_values(condition: Q, selective: bool) -> None:
+    assert is_selective(State.objects.filter(condition)) is selective
+
+
+@pytest.mark.django_db
+def test_statements_are_prepared_again_afterwards() -> None:
+    with replanned():
+        list(State.objects.all())
+
+    if connection.vendor == "postgresql":
+        assert connection.connection.prepare_threshold == 2

@@ -1,0 +1,179 @@
+"""What PostgreSQL reads of a million events: a bounded piece, whatever is asked for."""
+
+from __future__ import annotations
+
+import datetime as dt
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.core import signing
+from django.db import connection, transaction
+from django.http import QueryDict
+
+from apikeys.filters import AuditEventFilters
+from apikeys.models import AuditEvent
+from apikeys.pages.reading import MOST_ROWS
+from filterlang.fields import field_set
+from infra_service.api import pagination
+from tests.conftest import ApiClient, ClientWith
+from tests.plans import Plan, analyze, plans_of
+
+pytestmark = pytest.mark.skipif(
+    connection.vendor != "postgresql", reason="about PostgreSQL's planner"
+)
+
+PATH = "/api/v1/audit-events"
+ROWS = 1_000_000
+_FILL = """
+INSERT INTO apikeys_auditevent
+  (id, occurred_at, action, actor_id, actor_name, token_id, resource_id, request_id, details)
+SELECT ('01900000-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid,
+  timestamptz '2026-01-01' + n * interval '10 seconds',
+  CASE WHEN n IN (10, 50) THEN 'test.rare' ELSE 'state.push' END,
+  CASE WHEN n IN (10, 50) THEN '00000000-0000-7000-8000-000000000001'::uuid
+    ELSE '00000000-0000-7000-8000-000000000002'::uuid END,
+  CASE WHEN n IN (10, 50) THEN 'rare' ELSE 'ci' END,
+  CASE WHEN n IN (10, 50) THEN 'tok-rare' ELSE 'tok-common' END,
+  CASE WHEN n IN (10, 50) THEN 'rare' ELSE 'common' END,
+  CASE WHEN n IN (10, 50) THEN 'rare' ELSE 'common' END, '{}'
+FROM generate_series(1, 1000000) n
+"""
+# Of each field a value that two of the oldest rows have, one that all others have, and one of none.
+VALUES = {
+    "action": ("test.rare", "state.push", "none"),
+    "actor_id": tuple(f"00000000-0000-7000-8000-00000000000{n}" for n in (1, 2, 3)),
+    "actor_name": ("rare", "ci", "none"),
+    "token_id": ("tok-rare", "tok-common", "none"),
+    "resource_id": ("rare", "common", "none"),
+    "request_id": ("rare", "common", "none"),
+    "occurred_at": ("2026-01-01T00:01:40Z", "2026-02-01T00:00:00Z", "2030-01-01T00:00:00Z"),
+}
+
+
+def terms(name: str, operators: tuple[str, ...]) -> Iterator[str]:
+    """Yield the field with each operator and value."""
+    low = "2025-01-01T00:00:00Z"
+    for operator, value in itertools.product(operators, VALUES[name]):
+        match operator:
+            case "IN" | "NOT IN":
+                yield f"field['{name}'] {operator} ('{value}', '{VALUES[name][2]}')"
+            case "BETWEEN":
+                yield f"field['{name}'] BETWEEN '{low}' AND '{value}'"
+                yield f"field['{name}'] BETWEEN '{value}' AND '2031-01-01T00:00:00Z'"
+            case _:
+                yield f"field['{name}'] {operator} '{value}'"
+
+
+@pytest.fixture(scope="module")
+def million(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+    """A million events, ten seconds from each to the next, for all tests of this module."""
+    with django_db_blocker.unblock(), transaction.atomic():
+        with connection.cursor() as cursor, connection.schema_editor() as editor:
+            for index in AuditEvent._meta.indexes:
+                editor.remove_index(AuditEvent, index)
+            cursor.execute("SET LOCAL maintenance_work_mem = '256MB'")
+            cursor.execute(_FILL)
+            for index in AuditEvent._meta.indexes:
+                editor.add_index(AuditEvent, index)
+        analyze(AuditEvent)
+        yield
+        transaction.set_rollback(True)
+
+
+@pytest.fixture
+def reader(million: None, client_with: ClientWith) -> ApiClient:
+    return client_with("audit:read")
+
+
+def deep(text: str) -> str:
+    """Return the token of the page that begins in the middle of the list."""
+    row = AuditEvent.objects.get(pk=f"01900000-0000-7000-8000-{ROWS // 2:012x}")
+    query = QueryDict(mutable=True)
+    query["filter"] = text
+    scope = pagination._scope(PATH, query)
+    return signing.dumps([scope, str(row.occurred_at), str(row.pk)], salt=pagination._SALT)
+
+
+def plans(reader: ApiClient, text: str, token: str = "") -> tuple[list[Plan], Any]:
+    with plans_of("apikeys_auditevent", analyze=True) as found:
+        answer = reader.get(PATH, {"filter": text, "page_size": "100", "page_token": token})
+    assert answer.status_code == 200, answer.content
+    return found, answer.json()
+
+
+def filters() -> Iterator[str]:
+    single: list[str] = []
+    for field in field_set(AuditEventFilters).values():
+        single += terms(field.name, field.type.operators)
+    yield ""
+    yield from single
+    # Two fields, of which one has few and the other most of the rows, or both none in common.
+    for one, other in itertools.combinations(VALUES, 2):
+        yield f"field['{one}'] = '{VALUES[one][0]}' AND field['{other}'] = '{VALUES[other][1]}'"
+        yield f"field['{other}'] = '{VALUES[other][1]}' AND field['{one}'] != '{VALUES[one][1]}'"
+    yield "field['action'] = 'state.push' AND field['resource_id'] CONTAINS 'x'"
+    yield "field['action'] = 'none' OR field['resource_id'] = 'none'"
+    yield " AND ".join(["field['actor_name'] ~= 'nobody'"] * 24)
+    yield " OR ".join(["field['actor_name'] CONTAINS 'nobody'"] * 24)
+
+
+def test_any_filter_reads_a_bounded_piece(reader: ApiClient) -> None:
+    too_much = {}
+    for text in filters():
+        for token in ("", deep(text))[: 1 if " AND " in text else 2]:
+            found, _ = plans(reader, text, token)
+            # Each statement for itself: what is counted in the index, the page, its end.
+            for plan in found:
+                counted = plan.sql.count("COUNT(*)")
+                if plan.rows_read > max(counted, 1) * (MOST_ROWS + 1):
+                    too_much[text, bool(token), plan.sql] = plan.rows_read
+                if "Seq Scan" in plan.types:
+                    too_much[text, bool(token), plan.sql] = "reads the table"
+            assert len(found) <= 3
+    assert too_much == {}
+
+
+def test_what_an_index_finds_is_found_at_once(reader: ApiClient) -> None:
+    rows = {}
+    for name, (rare, common, nothing) in VALUES.items():
+        if name == "actor_name":  # the one without an index
+            continue
+        for operator, value, number in (("=", rare, 2), ("=", nothing, 0), ("IN", rare, 2)):
+            written = f"('{value}')" if operator == "IN" else f"'{value}'"
+            text = f"field['{name}'] {operator} {written}"
+            found, answer = plans(reader, text)
+            expected = min(number, 1) if name == "occurred_at" else number
+            assert (len(answer["audit_events"]), answer["next_page_token"]) == (expected, ""), text
+            rows[text] = sum(plan.rows_read for plan in found)
+        for token in ("", deep(f"field['{name}'] = '{common}'")):
+            found, _ = plans(reader, f"field['{name}'] = '{common}'", token)
+            rows[name, bool(token)] = sum(plan.rows_read for plan in found)
+    assert {what: number for what, number in rows.items() if number > 101} == {}
+    # The rare ones of what most rows have: counted in the index, and then looked through.
+    text = "field['action'] = 'state.push' AND field['token_id'] = 'tok-rare'"
+    found, answer = plans(reader, text)
+    assert (answer["audit_events"], answer["next_page_token"]) == ([], "")
+    # A day of the past, of one token.
+    day = dt.datetime(2026, 2, 3, tzinfo=dt.UTC)
+    text = (
+        f"field['token_id'] = 'tok-common' AND field['occurred_at'] >= '{day.isoformat()}' "
+        f"AND field['occurred_at'] < '{(day + dt.timedelta(minutes=5)).isoformat()}'"
+    )
+    found, answer = plans(reader, text)
+    assert len(answer["audit_events"]) == 30
+    assert sum(plan.rows_read for plan in found) == 30
+
+
+def test_what_no_index_finds_is_found_page_by_page(reader: ApiClient) -> None:
+    """Two of the oldest of 12,000 events: three pages, of which the first two are empty."""
+    since = "field['actor_name'] = 'rare' AND field['occurred_at'] < '2026-01-02T09:00:00Z'"
+    token, found = "", []
+    for _ in range(10):
+        answer = reader.get(PATH, {"filter": since, "page_token": token}).json()
+        found.append(len(answer["audit_events"]))
+        token = answer["next_page_token"]
+        if not token:
+            break
+    assert found == [0, 0, 2]

@@ -1,0 +1,72 @@
+"""A filterable field without an index does not come in unseen."""
+
+from typing import Any
+
+import pytest
+from django.urls import path
+from django_filters import CharFilter, FilterSet
+
+from apikeys.models import AuditEvent
+from apikeys.resources import ResourceViewSet
+from infra_service.list_checks import (
+    every_filter_is_in_an_index,
+    every_list_is_in_the_order_of_an_index,
+)
+from tests.infra_service.test_checks import urlpatterns_of
+
+
+class Filters(FilterSet):  # type: ignore[misc]  # django-filter has no types
+    token_id = CharFilter()
+    actor_name = CharFilter()
+
+
+class Events(ResourceViewSet[AuditEvent]):
+    queryset = AuditEvent.objects.all()
+    filterset_class = Filters
+    page_key = ("occurred_at", "id")
+
+
+class Searched(Events):
+    searched_fields = ("actor_name",)
+
+
+class NeedlesslySearched(Events):
+    searched_fields = ("actor_name", "token_id")
+
+
+class Unordered(Searched):
+    page_key = ("actor_name", "id")
+
+
+@pytest.mark.parametrize(
+    ("view", "wrong"),
+    [
+        (Searched, []),
+        (Events, ["Events is filtered by actor_name, which has no index."]),
+        (
+            NeedlesslySearched,
+            ["NeedlesslySearched is filtered by token_id, which has an index, or is no field."],
+        ),
+    ],
+)
+def test_filters(settings: Any, view: Any, wrong: list[str]) -> None:
+    settings.ROOT_URLCONF = urlpatterns_of(path("a", view.as_view({"get": "list"})))
+
+    found = every_filter_is_in_an_index()
+
+    assert [error.msg for error in found] == wrong
+    assert {error.id for error in found} <= {"infra_service.E002"}
+
+
+@pytest.mark.parametrize(("view", "number"), [(Searched, 0), (Unordered, 1)])
+def test_orders(settings: Any, view: Any, number: int) -> None:
+    settings.ROOT_URLCONF = urlpatterns_of(path("a", view.as_view({"get": "list"})))
+
+    found = every_list_is_in_the_order_of_an_index()
+
+    assert [error.id for error in found] == ["infra_service.E003"] * number
+
+
+def test_the_real_lists() -> None:
+    assert every_filter_is_in_an_index() == []
+    assert every_list_is_in_the_order_of_an_index() == []
