@@ -13,6 +13,7 @@ from apikeys.models import AccessToken, ApiKey, AuditEvent
 from apikeys.querysets import SOON
 from states.models import State, StateVersion
 from workloads.cluster_health import ClusterHealth, cluster_health
+from workloads.collection import CollectionStatus, collection_status
 from workloads.models import Cluster
 
 if TYPE_CHECKING:
@@ -114,17 +115,26 @@ def _first_id(moment: dt.datetime) -> uuid.UUID:
 
 def _clusters() -> dict[str, Any]:
     clusters = list(Cluster.objects.timed().order_by("id")[: _CLUSTERS + 1])
-    health = [(c, cluster_health(c, c.read_at)) for c in clusters[:_CLUSTERS]]
-    counts = [(status, sum(of is status for _, of in health)) for status in _MARKS]
-    worst = sorted(health, key=lambda pair: list(_MARKS).index(pair[1]))
+    judged = [
+        (c, cluster_health(c, c.read_at), collection_status(c, c.read_at))
+        for c in clusters[:_CLUSTERS]
+    ]
+    counts = [(status, sum(of is status for _, of, _ in judged)) for status in _MARKS]
+    worst = sorted(judged, key=lambda entry: list(_MARKS).index(entry[1]))
     return {
-        "count": len(health),
+        "count": len(judged),
         "more": len(clusters) > _CLUSTERS,
         "parts": [(_MARKS[status], status.title(), number) for status, number in counts],
         "unwell": [
-            {"cluster": cluster, "mark": _MARKS[status], "health": status.title()}
-            for cluster, status in worst
-            if status is not ClusterHealth.HEALTHY
+            {
+                "cluster": cluster,
+                "mark": _MARKS[health],
+                "health": health.title(),
+                "collection": collection.title(),
+                "is_failing": collection is CollectionStatus.FAILING,
+            }
+            for cluster, health, collection in worst
+            if health is not ClusterHealth.HEALTHY or collection is not CollectionStatus.OK
         ][:5],
     }
 

@@ -68,18 +68,26 @@ class CollectionFailure:
 
 def collection_status(cluster: Cluster, now: dt.datetime) -> CollectionStatus:
     """Judge the collection of a cluster at `now`, by the database's clock."""
-    heard = [at for at in (cluster.last_received_at, cluster.collection_error_at) if at is not None]
-    if not heard:
+    heard = heard_at(cluster)
+    if heard is None:
         return CollectionStatus.PENDING
-    if now - max(heard) > dt.timedelta(seconds=MISSED_REPORTS * cluster.report_interval_seconds):
+    if now - heard > dt.timedelta(seconds=MISSED_REPORTS * cluster.report_interval_seconds):
         return CollectionStatus.SILENT
-    return CollectionStatus.FAILING if is_failing(cluster) else CollectionStatus.OK
+    return CollectionStatus.OK if failing_since(cluster) is None else CollectionStatus.FAILING
 
 
-def is_failing(cluster: Cluster) -> bool:
-    """Whether the last that was heard of the collector was a failure."""
+def heard_at(cluster: Cluster) -> dt.datetime | None:
+    """Return when its collector was last heard of, with a report or with a failure."""
+    heard = (cluster.last_received_at, cluster.collection_error_at)
+    return max((moment for moment in heard if moment is not None), default=None)
+
+
+def failing_since(cluster: Cluster) -> dt.datetime | None:
+    """Return since when only failures were heard, None if the last that was heard is none."""
     failed, received = cluster.collection_error_at, cluster.last_received_at
-    return failed is not None and (received is None or failed > received)
+    if failed is None or (received is not None and received >= failed):
+        return None
+    return cluster.collection_failing_since
 
 
 def lag(cluster: Cluster, now: dt.datetime) -> dt.timedelta | None:

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter as Tally
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from prometheus_client import Counter
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from workloads.cluster_health import ClusterHealth, cluster_health
+from workloads.collection import (
+    CollectionStatus,
+    collection_status,
+    failing_since,
+    heard_at,
+    lag,
+)
 from workloads.models import Cluster
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 _REPORTS: Final = Counter("infra_workload_reports", "Reports that were applied.", ["kind"])
 SNAPSHOTS: Final = _REPORTS.labels("snapshot")
@@ -27,36 +34,82 @@ class ClusterCollector(Collector):
     """What clusters are like now, in one query. Their names, which are unique, are the labels."""
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Return clusters by health; by cluster the age of its report and its workloads."""
-        by_health = GaugeMetricFamily(
-            "infra_clusters", "Clusters by their health.", labels=["health"]
+        """Return clusters by health and by collection; by cluster what is known of each."""
+        health = Tally(dict.fromkeys(ClusterHealth, 0))
+        collection = Tally(dict.fromkeys(CollectionStatus, 0))
+        of_clusters = _OfClusters()
+        for cluster in Cluster.objects.timed().order_by("name")[:MAX_CLUSTERS]:
+            health[cluster_health(cluster, cluster.read_at)] += 1
+            status = collection_status(cluster, cluster.read_at)
+            collection[status] += 1
+            of_clusters.add(cluster, status)
+        yield _gauge("infra_clusters", "Clusters by their health.", "health", health)
+        yield _gauge(
+            "infra_cluster_collections", "Clusters by their collection.", "status", collection
         )
-        age = GaugeMetricFamily(
+        yield from of_clusters.gauges()
+
+
+class _OfClusters:
+    """The series of single clusters."""
+
+    def __init__(self) -> None:
+        self.age = GaugeMetricFamily(
             "infra_cluster_report_age_seconds",
             "Since the last report, of clusters that have reported.",
             labels=["cluster"],
         )
-        interval = GaugeMetricFamily(
+        self.heard = GaugeMetricFamily(
+            "infra_cluster_heard_age_seconds",
+            "Since the last report or failure that was told, of clusters that were heard of.",
+            labels=["cluster"],
+        )
+        self.lag = GaugeMetricFamily(
+            "infra_cluster_lag_seconds",
+            "Since the reporter looked at what is shown.",
+            labels=["cluster"],
+        )
+        self.failing = GaugeMetricFamily(
+            "infra_cluster_collection_failing_seconds",
+            "For how long a living collector has told of failures only, by the last one's reason.",
+            labels=["cluster", "reason"],
+        )
+        self.interval = GaugeMetricFamily(
             "infra_cluster_report_interval_seconds",
             "How long the cluster is expected to be silent.",
             labels=["cluster"],
         )
-        workloads = GaugeMetricFamily(
+        self.workloads = GaugeMetricFamily(
             "infra_cluster_workloads",
             "Workloads by their health in the last report.",
             labels=["cluster", "health"],
         )
-        health = Tally(dict.fromkeys(ClusterHealth, 0))
-        for cluster in Cluster.objects.timed().order_by("name")[:MAX_CLUSTERS]:
-            now = cluster.read_at
-            health[cluster_health(cluster, now)] += 1
-            interval.add_metric([cluster.name], cluster.report_interval_seconds)
-            if cluster.last_received_at is not None:
-                silence = (now - cluster.last_received_at).total_seconds()
-                age.add_metric([cluster.name], silence)
-            for name, count in cluster.workload_counts().items():
-                if name != "total":
-                    workloads.add_metric([cluster.name, name], count)
-        for value, count in health.items():
-            by_health.add_metric([value.lower()], count)
-        return iter((by_health, age, interval, workloads))
+
+    def gauges(self) -> tuple[GaugeMetricFamily, ...]:
+        """Return the metrics."""
+        return self.age, self.heard, self.lag, self.failing, self.interval, self.workloads
+
+    def add(self, cluster: Cluster, status: CollectionStatus) -> None:
+        """Add what is known of the cluster."""
+        names, now = [cluster.name], cluster.read_at
+        self.interval.add_metric(names, cluster.report_interval_seconds)
+        if cluster.last_received_at is not None:
+            self.age.add_metric(names, (now - cluster.last_received_at).total_seconds())
+        if (heard := heard_at(cluster)) is not None:
+            self.heard.add_metric(names, (now - heard).total_seconds())
+        if (behind := lag(cluster, now)) is not None:
+            self.lag.add_metric(names, behind.total_seconds())
+        since = failing_since(cluster)
+        if since is not None and status is CollectionStatus.FAILING:
+            reason = cluster.collection_error_reason.lower()
+            self.failing.add_metric([*names, reason], (now - since).total_seconds())
+        for health, count in cluster.workload_counts().items():
+            if health != "total":
+                self.workloads.add_metric([*names, health], count)
+
+
+def _gauge(name: str, documentation: str, label: str, counts: Mapping[Any, int]) -> Any:
+    gauge = GaugeMetricFamily(name, documentation, labels=[label])
+    for value, count in counts.items():
+        gauge.add_metric([value.lower()], count)
+    return gauge

@@ -14,7 +14,7 @@ from workloads.collection import (
     MAX_MESSAGE,
     MAX_RESOURCE,
     collection_status,
-    is_failing,
+    failing_since,
     lag,
 )
 from workloads.models import (
@@ -128,9 +128,8 @@ class CollectionSerializer(serializers.Serializer[Any]):
     @extend_schema_field(TimestampField(allow_null=True))
     def get_failing_since(self, cluster: Cluster) -> str | None:
         """Return since when nothing but failures was heard."""
-        if not is_failing(cluster) or cluster.collection_failing_since is None:
-            return None
-        return shown(cluster.collection_failing_since)
+        since = failing_since(cluster)
+        return None if since is None else shown(since)
 
 
 class FailureSerializer(StrictSerializer):

@@ -113,6 +113,13 @@ def test_dashboard_and_alerts_name_what_there_is(live: LiveServer) -> None:
     report = {"reported_at": "2026-01-01T00:00:00Z", "workloads": []}
     answer = live.request("PUT", path, json.dumps(report).encode(), token=token, headers=JSON)
     assert answer.status == 200
+    other = {"cluster": {"name": "unreadable"}}
+    made = live.request(
+        "POST", "/api/v1/clusters", json.dumps(other).encode(), token=token, headers=JSON
+    )
+    path = f"/api/v1/clusters/{made.json()['cluster']['id']}/workloads:report-failure"
+    failure = json.dumps({"reason": "FORBIDDEN"}).encode()
+    assert live.request("POST", path, failure, token=token, headers=JSON).status == 204
     assert Backend(live, token).push(b"[]").status == 400
     told = {name for name, _labels in scrape(live)}
 
@@ -128,7 +135,7 @@ def test_dashboard_and_alerts_name_what_there_is(live: LiveServer) -> None:
     for expression, title in (panels | alerts).items():
         assert named(expression) <= told, title
         assert named(expression) or "up{" in expression, title
-    assert (len(panels), len(alerts)) == (22, 9)
+    assert (len(panels), len(alerts)) == (22, 14)
 
 
 def test_what_to_do_at_each_alert() -> None:

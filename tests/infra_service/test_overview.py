@@ -19,11 +19,12 @@ from infra_service import overview
 from infra_service.demo.states import load_states
 from infra_service.demo.workloads import load_clusters
 from states.models import State, StateVersion
-from tests.people import person
+from tests.people import person, text_of
 from workloads.models import Cluster
 
 ACTOR = Actor(name="test")
 DAY = dt.timedelta(days=1)
+MINUTE = dt.timedelta(minutes=1)
 NOW = timezone.now
 
 
@@ -143,6 +144,17 @@ def test_clusters_by_health(db: None) -> None:
     ]  # fmt: skip
     assert [row["cluster"].pk for row in shown["unwell"]] == [a.pk, b.pk, c.pk, d.pk]
     assert e.name not in [row["cluster"].name for row in shown["unwell"]]
+
+
+def test_a_healthy_cluster_that_cannot_be_read(db: None) -> None:
+    load_clusters(1)
+    now = NOW()
+    Cluster.objects.update(
+        last_report_at=now - MINUTE, last_received_at=now - MINUTE, collection_error_at=now,
+        collection_failing_since=now, collection_error_reason="FORBIDDEN",
+    )  # fmt: skip
+
+    assert "Healthy Failing: forbidden 1 minute ago" in text_of(person("viewer").get("/admin/"))
 
 
 def test_what_expires(db: None, operator: User) -> None:

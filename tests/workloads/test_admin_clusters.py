@@ -64,6 +64,28 @@ def test_health_at_a_glance(cluster: Cluster) -> None:
     assert "5 minutes ago" in text
 
 
+def test_why_a_cluster_is_not_collected(cluster: Cluster) -> None:
+    client = person("viewer")
+    hear(cluster, minutes=0.5)
+    assert "OK" in text_of(client.get(LIST)).upper().split()
+    now = timezone.now()
+    Cluster.objects.update(
+        collection_error_at=now, collection_failing_since=now - dt.timedelta(hours=2),
+        collection_error_reason="FORBIDDEN", collection_error_resource="pods",
+        collection_error_message="403: <pods> is forbidden", collector_version="agent/1.2",
+    )  # fmt: skip
+
+    assert "Failing forbidden for 2 hours" in text_of(client.get(LIST))
+    answer = client.get(page(cluster))
+    text = text_of(answer)
+    assert ": FORBIDDEN pods: 403:" in text
+    assert "agent/1.2" in text
+    assert "403: &lt;pods&gt; is forbidden" in answer.content.decode()
+
+    hear(cluster, minutes=-1)
+    assert "FORBIDDEN" in text_of(client.get(page(cluster))), "the last failure can still be read"
+
+
 def test_the_list_by_health(cluster: Cluster) -> None:
     hear(cluster, workloads_error=1)
     quiet = Cluster.objects.create(name="quiet")

@@ -90,6 +90,36 @@ def test_a_cluster_that_fell_silent(cluster: Cluster) -> None:
     assert by_health(clusters()) == {"unreachable": 1}
 
 
+def test_what_keeps_a_cluster_from_being_collected(cluster: Cluster) -> None:
+    now = timezone.now()
+    long_ago = now - dt.timedelta(hours=1)
+    silent, quiet = (Cluster.objects.create(name=name) for name in ("silent", "quiet"))
+    Cluster.objects.exclude(pk=quiet.pk).update(
+        last_report_at=long_ago, last_received_at=long_ago, collection_failing_since=long_ago,
+        collection_error_at=now, collection_error_reason="UNAUTHENTICATED",
+    )  # fmt: skip
+    Cluster.objects.filter(pk=silent.pk).update(
+        collection_error_at=long_ago + dt.timedelta(seconds=1)
+    )
+
+    found = clusters()
+
+    failing = "infra_cluster_collection_failing_seconds"
+    labels = {"cluster": cluster.name, "reason": "unauthenticated"}
+    assert value(found, failing, **labels) == pytest.approx(3600, abs=60)
+    assert [dict(key)["cluster"] for name, key in found if name == failing] == [cluster.name]
+    heard = "infra_cluster_heard_age_seconds"
+    assert value(found, heard, cluster=cluster.name) < 60
+    assert value(found, heard, cluster="silent") > 3500
+    lag = value(found, "infra_cluster_lag_seconds", cluster=cluster.name)
+    assert lag == pytest.approx(3600, abs=60)
+    statuses = {
+        status: value(found, "infra_cluster_collections", status=status)
+        for status in ("pending", "ok", "failing", "silent")
+    }
+    assert statuses == {"pending": 1, "ok": 0, "failing": 1, "silent": 1}
+
+
 def test_no_more_clusters_have_series_than_that(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metrics, "MAX_CLUSTERS", 2)
     for name in ("c", "a", "b"):

@@ -18,6 +18,7 @@ from workloads import actions
 from workloads.admin.figures import counts_bar, cpu_bar, mark, memory_bar
 from workloads.admin.filters import ClusterHealthFilter, cluster_id_of
 from workloads.cluster_health import cluster_health
+from workloads.collection import CollectionStatus, collection_status, failing_since
 from workloads.models import Cluster, Workload
 from workloads.summaries import summarize
 
@@ -43,13 +44,14 @@ class ClusterAdmin(EditableAdmin):
 
     change_form_template = "admin/workloads/cluster/change_form.html"
     page_key = ("name",)
-    list_display = ("name", "health", "workloads", "heard_of")
+    list_display = ("name", "health", "workloads", "collection", "heard_of")
     list_filter = (ClusterHealthFilter,)
     search_fields = ("name",)
     search_help_text = "A piece of the name, or an id."
     fields = (
-        "name", "report_interval_seconds", "health", "workloads", "heard_of", "last_snapshot_at",
-        "id", "uid", "created_at", "updated_at",
+        "name", "report_interval_seconds", "health", "workloads", "collection", "heard_of",
+        "last_snapshot_at", "last_failure", "collector_version", "id", "uid", "created_at",
+        "updated_at",
     )  # fmt: skip
     readonly_fields = fields[2:]
 
@@ -110,6 +112,32 @@ class ClusterAdmin(EditableAdmin):
     def workloads(self, cluster: Cluster) -> str:
         """Show the counts that every report keeps."""
         return counts_bar(f"health-{cluster.pk}", cluster.workload_counts())
+
+    @admin.display(description="collection")
+    def collection(self, cluster: Cluster) -> str:
+        """Tell whether reports come, else why not and since when."""
+        status = collection_status(cluster, cluster.read_at)
+        since = failing_since(cluster)
+        if status is not CollectionStatus.FAILING or since is None:
+            return mark(status)
+        reason = cluster.collection_error_reason.replace("_", " ").lower()
+        return format_html(
+            "{} {} for {}", mark(status), reason, timesince(since, cluster.read_at, depth=1)
+        )
+
+    @admin.display(description="last failure")
+    def last_failure(self, cluster: Cluster) -> str:
+        """Show what the collector told when it last failed, also when it works again."""
+        if cluster.collection_error_at is None:
+            return "none"
+        return format_html(
+            '<time datetime="{}">{} ago</time>: {} {}: {}',
+            cluster.collection_error_at.isoformat(),
+            timesince(cluster.collection_error_at, cluster.read_at, depth=1),
+            cluster.collection_error_reason,
+            cluster.collection_error_resource,
+            cluster.collection_error_message,
+        )
 
     @admin.display(description="last report")
     def heard_of(self, cluster: Cluster) -> str:

@@ -9,6 +9,7 @@ from django.utils.html import format_html
 
 from apikeys.templatetags.charts import shares
 from workloads.cluster_health import ClusterHealth
+from workloads.collection import CollectionStatus
 from workloads.kubernetes.health import HealthStatus
 
 if TYPE_CHECKING:
@@ -20,6 +21,9 @@ _MARKS: Final[Mapping[str, str]] = {
     HealthStatus.DEGRADED: "warning",
     HealthStatus.ERROR: "error",
     ClusterHealth.UNREACHABLE: "error",
+    CollectionStatus.OK: "ok",
+    CollectionStatus.FAILING: "error",
+    CollectionStatus.SILENT: "warning",
 }
 
 
