@@ -26,6 +26,14 @@ class BodyIncomplete(APIException):
     default_detail = "The body is shorter than its Content-Length, or its chunks are damaged."
 
 
+class RequestTimeout(APIException):
+    """The body came too slowly, or not at all."""
+
+    status_code = 408
+    default_code = "REQUEST_TIMEOUT"
+    default_detail = "The body did not arrive in time."
+
+
 class BodyTooLarge(APIException):
     """The body is over the limit."""
 
@@ -48,6 +56,7 @@ def blocks(request: HttpRequest, limit: int) -> Iterator[bytes]:
     Raises:
         BodyTooLarge: more than ``limit`` bytes; with a Content-Length none of them is read.
         BodyIncomplete: the client went away, or its chunks are damaged.
+        RequestTimeout: it is slower than the server waits for (``infra_service.pace``).
     """
     chunked = "HTTP_TRANSFER_ENCODING" in request.META
     length = None if chunked else int(request.META.get("CONTENT_LENGTH") or 0)
@@ -63,6 +72,8 @@ def blocks(request: HttpRequest, limit: int) -> Iterator[bytes]:
                 raise BodyTooLarge(limit)
             yield block
     except (OSError, ParseException) as error:
+        if isinstance(error, TimeoutError) or isinstance(error.__cause__, TimeoutError):
+            raise RequestTimeout from error
         raise BodyIncomplete from error
     if length is not None and received != length:
         raise BodyIncomplete

@@ -13,8 +13,8 @@ from gunicorn.glogging import Logger
 from infra_service import metric_files
 from infra_service.logs import json_formatter
 
-# gthread, with errors in our form.
-worker_class = "infra_service.worker.RefusingWorker"
+# gthread, with errors in our form, which gives a thread to a request that has arrived.
+worker_class = "infra_service.worker.ServiceWorker"
 workers = int(os.environ.get("WEB_WORKERS", "2"))
 # Many threads, because a slow upload holds one: with four a worker, eight slow clients stall all.
 threads = int(os.environ.get("WEB_THREADS", "32"))
@@ -30,6 +30,8 @@ forwarded_allow_ips = ""
 secure_scheme_headers: dict[str, str] = {}
 forwarder_headers = ""
 keepalive = 75
+# The system call would wait without our limit for a client that reads slowly.
+sendfile = False
 timeout = 120
 graceful_timeout = 30
 # gunicorn's administration socket would be one more door.

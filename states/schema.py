@@ -8,7 +8,7 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema_view
 from drf_spectacular.utils import extend_schema as operation
 
-from apikeys.bodies import BodyIncomplete, BodyTooLarge
+from apikeys.bodies import BodyIncomplete, BodyTooLarge, RequestTimeout
 from apikeys.described import (
     EMPTY,
     NO_STORE,
@@ -87,7 +87,7 @@ _KEY: Final = [
     )
 ]
 _OF_KEY: Final = (InvalidParameter, StateNotFound)
-_OF_BODY: Final = (BodyIncomplete, BodyTooLarge)
+_OF_BODY: Final = (BodyIncomplete, BodyTooLarge, RequestTimeout)
 _METHODS: Final = (
     "Terraform's LOCK and UNLOCK are methods of this path too, which OpenAPI has no words for; "
     "`…/lock` does the same with POST and DELETE."

@@ -10,7 +10,7 @@ from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_sche
 from drf_spectacular.utils import extend_schema as operation
 from rest_framework.exceptions import UnsupportedMediaType
 
-from apikeys.bodies import BodyIncomplete, BodyTooLarge
+from apikeys.bodies import BodyIncomplete, BodyTooLarge, RequestTimeout
 from apikeys.described import EMPTY, Named, answered, asked, list_of, object_of, refusals, wrapped
 from workloads import samples
 from workloads.errors import ClusterNotFound
@@ -118,7 +118,7 @@ _SUMMARY: Final = Named(
 
 def _report(operation_id: str, form: Named, example: Any) -> dict[str, Any]:
     errors = (
-        BodyIncomplete, InvalidJson, InvalidGzip, InvalidReport, ClusterNotFound,
+        BodyIncomplete, RequestTimeout, InvalidJson, InvalidGzip, InvalidReport, ClusterNotFound,
         ClockAhead, StaleReport, ClusterUidMismatch, BodyTooLarge, ClusterBusy, TooManyReports,
         UnsupportedMediaType, ContentEncodingUnsupported,
     )  # fmt: skip

@@ -106,6 +106,7 @@ _SHARED: Final = {
     frozenset({"CREDENTIALS_MISSING", "CREDENTIALS_INVALID", "TOKEN_EXPIRED"}): "Unauthenticated",
     frozenset({"SCOPE_INSUFFICIENT", "TOKEN_KIND_UNSUPPORTED"}): "PermissionDenied",
     frozenset({"NOT_ACCEPTABLE"}): "NotAcceptable",
+    frozenset({"REQUEST_TIMEOUT"}): "RequestTimeout",
     frozenset({"LENGTH_REQUIRED"}): "LengthRequired",
     frozenset({"REQUEST_TOO_LARGE"}): "RequestTooLarge",
     frozenset({"URI_TOO_LONG"}): "UriTooLong",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rest_framework import exceptions
 
-from apikeys.bodies import BodyTooLarge
+from apikeys.bodies import BodyTooLarge, RequestTimeout
 from apikeys.errors import (
     CallerChanged,
     CredentialsInvalid,
@@ -55,7 +55,7 @@ _AUTHENTICATED: Final = (
 )  # fmt: skip
 _OF_JSON_BODY: Final = (
     exceptions.ParseError, exceptions.ValidationError,
-    LengthRequired, BodyTooLarge, exceptions.UnsupportedMediaType,
+    LengthRequired, BodyTooLarge, RequestTimeout, exceptions.UnsupportedMediaType,
 )  # fmt: skip
 _OF_PARAMETER: Final[dict[str, tuple[type[exceptions.APIException], ...]]] = {
     "filter": (exceptions.ValidationError, InvalidFilter),

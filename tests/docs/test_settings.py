@@ -8,9 +8,9 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 def test_settings_and_reference_agree() -> None:
     settings = (ROOT / "infra_service" / "settings.py").read_text()
-    gunicorn = (ROOT / "infra_service" / "gunicorn.py").read_text()
+    server = [(ROOT / "infra_service" / name).read_text() for name in ("gunicorn.py", "pace.py")]
     read = set(re.findall(r'env\.\w+\(\s*"([A-Z_]+)"', settings))
-    read |= set(re.findall(r'environ\.get\("([A-Z_]+)"', gunicorn))
+    read |= set(re.findall(r'environ\.get\("([A-Z_]+)"', "".join(server)))
 
     reference = (ROOT / "docs" / "reference" / "settings.md").read_text()
     assert set(re.findall(r"^\| `([A-Z_]+)` \|", reference, re.MULTILINE)) == read

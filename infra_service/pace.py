@@ -1,0 +1,87 @@
+"""How long a peer may let the service wait: a grace, and a second for each 64 KiB."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import socket
+import time
+from typing import Any, Final
+
+#: Seconds within which the headers of a request must be complete.
+HEADER_TIMEOUT: Final = float(os.environ.get("HEADER_TIMEOUT", "15"))
+#: Seconds that a body, and an answer, may take beside those for its size.
+BODY_TIMEOUT: Final = float(os.environ.get("BODY_TIMEOUT", "30"))
+#: Bytes for which a peer has one second more.
+LEAST_RATE: Final = 64 * 1024
+#: Bytes of an answer that no thread waits for: more than of any answer that needs no token.
+LARGEST_REST: Final = 2 * 1024 * 1024
+
+
+class Pace:
+    """Seconds that may still be waited for a peer; each byte that is transferred adds to them."""
+
+    def __init__(self) -> None:
+        self.left = BODY_TIMEOUT
+
+    def waited(self, seconds: float, size: int) -> None:
+        """Take note of how long so many bytes took."""
+        self.left += size / LEAST_RATE - seconds
+
+
+class PacedSocket(socket.socket):
+    """A connection on which a thread waits no longer than the pace allows.
+
+    Only the time inside of the calls counts: what the service itself takes is not the peer's.
+    """
+
+    receiving: Pace
+    sending: Pace
+    #: What the peer has not taken yet, for the worker's loop to send.
+    unsent: bytearray
+
+    def begin_request(self) -> None:
+        """Give the peer its time for one request and its answer."""
+        self.receiving, self.sending, self.unsent = Pace(), Pace(), bytearray()
+
+    def recv(self, size: int, flags: int = 0) -> bytes:
+        """Receive what is there, or wait for it.
+
+        Raises:
+            TimeoutError: the peer is too slow.
+        """
+        if self.receiving.left <= 0:
+            raise TimeoutError
+        self.settimeout(self.receiving.left)
+        started = time.monotonic()
+        received = super().recv(size, flags)
+        self.receiving.waited(time.monotonic() - started, len(received))
+        return received
+
+    def sendall(self, data: Any, flags: int = 0) -> None:
+        """Send what the peer takes now, and keep the rest if it is not large; else wait.
+
+        Raises:
+            BrokenPipeError: the peer is gone, or too slow, which comes to the same.
+        """
+        rest = memoryview(data)
+        if not self.unsent:
+            self.settimeout(0)
+            with contextlib.suppress(BlockingIOError):
+                rest = rest[self.send(rest, flags) :]
+        if len(self.unsent) + len(rest) <= LARGEST_REST:
+            self.unsent += rest
+            return
+        self._send_waiting(bytes(self.unsent), flags)
+        self.unsent.clear()
+        self._send_waiting(rest, flags)
+
+    def _send_waiting(self, data: Any, flags: int) -> None:
+        started = time.monotonic()
+        self.settimeout(max(self.sending.left, 0.001) + len(data) / LEAST_RATE)
+        try:
+            super().sendall(data, flags)  # the timeout is that of all the data
+        except TimeoutError as error:
+            raise BrokenPipeError(errno.EPIPE, "the client reads too slowly") from error
+        self.sending.waited(time.monotonic() - started, len(data))

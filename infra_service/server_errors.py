@@ -1,0 +1,52 @@
+"""What the server itself refuses, before Django sees it, in the project's error form."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any, Final
+
+import msgspec
+
+# gunicorn's own messages quote the request, which may hold a token.
+_REASONS: Final = {
+    400: ("BAD_REQUEST", "The request is malformed."),
+    403: ("PERMISSION_DENIED", "You may not do this."),
+    408: ("REQUEST_TIMEOUT", "The request did not arrive in time."),
+    414: ("URI_TOO_LONG", "The request line is longer than 8190 bytes."),
+    417: ("EXPECTATION_UNSUPPORTED", "Nothing but 100-continue can be expected."),
+    431: ("HEADERS_TOO_LARGE", "A header is longer than 8190 bytes, or there are over 100."),
+    501: ("TRANSFER_CODING_UNSUPPORTED", "The only transfer coding is chunked."),
+}
+_INTERNAL: Final = ("INTERNAL", "An internal error; the log has it under this request id.")
+
+
+class Overheard:
+    """A connection on which gunicorn says which status it has chosen, and sends nothing."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self.said = b""
+
+    def sendall(self, data: bytes) -> None:
+        """Take note of it."""
+        self.said += data
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+
+def refusal(status: int, request_id: str) -> bytes:
+    """Return a whole answer, after which the connection ends."""
+    # The worker class is imported before Django's settings are.
+    from infra_service.api.errors import error_body  # noqa: PLC0415
+
+    reason, message = _REASONS.get(status, _INTERNAL)
+    body = msgspec.json.encode(error_body(status, reason, message, request_id=request_id))
+    lines = (
+        f"HTTP/1.1 {status} {HTTPStatus(status).phrase}",
+        "Connection: close",
+        "Content-Type: application/json",
+        f"Content-Length: {len(body)}",
+        f"X-Request-ID: {request_id}",
+    )
+    return "\r\n".join([*lines, "", ""]).encode() + body

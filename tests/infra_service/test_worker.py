@@ -1,0 +1,266 @@
+"""What the server's loop does with connections, where a live server cannot be brought to it."""
+
+from __future__ import annotations
+
+import errno
+import selectors
+import socket
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future
+from typing import Any
+
+import pytest
+from gunicorn.config import Config
+
+from infra_service import arrivals, pace, worker
+from infra_service.arrivals import LARGEST_BODY, Arrival
+from infra_service.pace import LARGEST_REST, PacedSocket
+from infra_service.worker import ServiceWorker
+
+HEAD = b"POST / HTTP/1.1\r\nHost: x\r\n"
+
+
+def arrival() -> Arrival:
+    return Arrival(60, largest_head=1000)
+
+
+@pytest.mark.parametrize(
+    ("parts", "complete"),
+    [
+        ([b"GET / HTTP/1.1\r\n", b"Host: x\r\n", b"\r\n"], True),
+        ([b"GET / HTTP/1.1\r\nHost: x\r", b"\n", b"\r", b"\n"], True),
+        ([HEAD, b"Content-Length: 5\r\n\r\n", b"1234", b"5"], True),
+        ([HEAD, b"content-length:5\r\n\r\n1234"], False),
+        ([HEAD, b"Content-Length: 5\r\n\r\n123456"], True),
+        ([HEAD, b"Content-Length: 0\r\n\r\n"], True),
+        ([HEAD, b"Content-Length: %d\r\n\r\n" % LARGEST_BODY], False),
+        # What a thread receives itself, or refuses.
+        ([HEAD, b"Content-Length: %d\r\n\r\n" % (LARGEST_BODY + 1)], True),
+        ([HEAD, b"Content-Length: 99999999999999999999\r\n\r\n"], True),
+        ([HEAD, b"Content-Length: x\r\n\r\n"], True),
+        ([HEAD, b"Transfer-Encoding: chunked\r\n\r\n"], True),
+        ([HEAD, b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n"], True),
+        ([HEAD, b"X: " + b"x" * 1000], True),
+        ([b"\n\n"], False),
+    ],
+)
+def test_when_a_thread_begins(parts: list[bytes], complete: bool) -> None:
+    arriving = arrival()
+
+    assert [arriving.add(part) for part in parts] == [False] * (len(parts) - 1) + [complete]
+    assert arriving.received == b"".join(parts)
+
+
+@pytest.mark.parametrize("value", [b"100-continue", b"100-Continue "])
+def test_who_waits_for_a_word_before_the_body(value: bytes) -> None:
+    arriving = arrival()
+
+    assert not arriving.add(HEAD + b"Expect: " + value + b"\r\nContent-Length: 5\r\n\r\n")
+    assert arriving.is_expecting
+    assert arriving.add(b"12345")
+    # The server's own parser would say it again.
+    assert arriving.received == HEAD + b"Content-Length: 5\r\n\r\n12345"
+
+
+@pytest.mark.parametrize("expect", [b"", b"Expect: 200-ok\r\n"])
+def test_who_does_not_wait(expect: bytes) -> None:
+    arriving = arrival()
+    assert not arriving.add(HEAD + expect + b"Content-Length: 5\r\n\r\n")
+    assert not arriving.is_expecting
+
+
+def test_the_time_for_headers_and_body(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(arrivals.time, "monotonic", lambda: now[0])
+    arriving = Arrival(75, largest_head=1000)
+    assert arriving.deadline == 1075
+
+    now[0] = 1070
+    arriving.add(HEAD)
+    assert arriving.deadline == 1075  # what was waited already counts
+    arriving = Arrival(75, largest_head=1000)
+    arriving.add(HEAD)
+    now[0] = 1080
+    arriving.add(b"X: y\r\n")
+    assert arriving.deadline == 1070 + pace.HEADER_TIMEOUT  # and more headers give no more
+
+    arriving.add(b"Content-Length: 200000\r\n\r\n")
+    assert 1080 + pace.BODY_TIMEOUT < arriving.deadline < 1081 + pace.BODY_TIMEOUT
+    now[0] = 1090
+    arriving.add(b"x" * pace.LEAST_RATE)
+    assert 1081 + pace.BODY_TIMEOUT < arriving.deadline < 1082 + pace.BODY_TIMEOUT
+
+
+class Pair:
+    """A paced connection, and its peer."""
+
+    def __init__(self) -> None:
+        ours, self.peer = socket.socketpair()
+        self.ours = PacedSocket(fileno=ours.detach())
+        self.ours.begin_request()
+
+    def close(self) -> None:
+        self.ours.close()
+        self.peer.close()
+
+
+@pytest.fixture
+def pair() -> Iterator[Pair]:
+    pair = Pair()
+    yield pair
+    pair.close()
+
+
+def test_waiting_ends(pair: Pair) -> None:
+    pair.ours.receiving.left = 0.05
+    pair.peer.sendall(b"x" * 10)
+    assert pair.ours.recv(100) == b"x" * 10
+    with pytest.raises(TimeoutError):
+        pair.ours.recv(100)
+    pair.ours.receiving.left = 0
+    with pytest.raises(TimeoutError):
+        pair.ours.recv(100)
+
+
+def test_a_small_rest_is_not_waited_for(pair: Pair) -> None:
+    data = bytes(range(256)) * (LARGEST_REST // 256)
+
+    pair.ours.sendall(data)
+    pair.ours.sendall(b"end")  # not before what is kept
+    kept = bytes(pair.ours.unsent)
+
+    received = b""
+    while len(received) < len(data) + 3 - len(kept):
+        received += pair.peer.recv(1_000_000)
+    assert received + kept == data + b"end"
+
+
+def test_a_large_rest_is_waited_for(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pace, "LEAST_RATE", 1_000_000_000)
+    pair.ours.sending.left = 0.05
+    with pytest.raises(BrokenPipeError, match="too slowly"):
+        pair.ours.sendall(bytes(LARGEST_REST + 10_000_000))
+
+
+class Loop:
+    """A worker's loop, without its processes and threads."""
+
+    def __init__(self, **settings: Any) -> None:
+        cfg = Config()
+        for name, value in settings.items():
+            cfg.set(name, value)
+        self.worker = ServiceWorker(0, 0, [], None, 30, cfg, None)
+        self.worker.poller = selectors.DefaultSelector()
+        self.begun: list[bytes] = []
+        self.worker._begin = lambda _conn, received: self.begun.append(received)  # type: ignore[method-assign]
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.listener.setblocking(False)
+        self.peers: list[socket.socket] = []
+
+    def connect(self, sent: bytes = b"") -> socket.socket:
+        peer = socket.create_connection(self.listener.getsockname(), 10)
+        self.peers.append(peer)
+        peer.sendall(sent)
+        self.worker.accept(self.listener)
+        self.turn()
+        return peer
+
+    def turn(self) -> None:
+        self.worker.wait_for_and_dispatch_events(0.05)
+
+    def close(self) -> None:
+        for conn in list(self.worker._connections):
+            self.worker._drop(conn)
+        for peer in [*self.peers, self.listener, self.worker.poller, self.worker.tmp]:
+            peer.close()
+
+
+@pytest.fixture
+def loop() -> Iterator[Loop]:
+    loop = Loop(worker_connections=4, threads=1)
+    yield loop
+    loop.close()
+
+
+def test_a_whole_request_gets_a_thread(loop: Loop) -> None:
+    loop.connect(b"GET / HTTP/1.1\r\n\r\n")
+    assert loop.begun == [b"GET / HTTP/1.1\r\n\r\n"]
+
+
+def test_of_too_many_the_oldest_goes(loop: Loop) -> None:
+    first, second = loop.connect(), loop.connect(b"GET")
+    loop.connect()
+    assert loop.worker.nr_conns == 3
+    loop.connect()
+    assert loop.worker.nr_conns == 3
+    assert first.recv(1) == b""
+    loop.connect()
+    assert second.recv(100).startswith(b"HTTP/1.1 408 ")
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE])
+def test_without_descriptors_the_oldest_goes(loop: Loop, number: int) -> None:
+    class Exhausted:
+        def accept(self) -> None:
+            raise OSError(number, "too many open files")
+
+    first = loop.connect()
+    loop.worker.accept(Exhausted())
+    assert first.recv(1) == b""
+    loop.worker.accept(Exhausted())  # nothing is left to end
+
+
+def test_unfinished_requests_have_a_budget(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "_BUDGET", 1000)
+    head = HEAD + b"Content-Length: 800\r\n\r\n"
+    first = loop.connect(head + b"x" * 500)
+    loop.connect(head + b"x" * 500)
+
+    assert first.recv(100).startswith(b"HTTP/1.1 408 ")
+    assert loop.worker._buffered == len(head) + 500
+
+
+def test_who_goes_away_is_forgotten(loop: Loop) -> None:
+    for peer in (loop.connect(), loop.connect()):
+        peer.close()
+    loop.turn()
+    loop.turn()
+    assert loop.worker.nr_conns == 0
+    assert loop.worker._waiting == {}
+
+
+def test_what_ends_too_soon_is_for_a_thread(loop: Loop) -> None:
+    loop.connect(b"GET").shutdown(socket.SHUT_WR)
+    loop.turn()
+    assert loop.begun == [b"GET"]
+
+
+def test_an_event_of_a_connection_that_was_just_ended(loop: Loop) -> None:
+    loop.connect()
+    (conn,) = loop.worker._waiting
+    loop.worker._drop(conn)
+    loop.worker._receive(conn, conn.sock)
+    loop.worker._send(conn, conn.sock)
+    loop.worker._drop(conn)  # twice
+    assert loop.worker.nr_conns == 0
+
+
+def test_a_thread_that_failed(loop: Loop) -> None:
+    loop.connect()
+    (conn,) = loop.worker._waiting
+    loop.worker._forget(conn)
+    failed: Future[bool] = Future()
+    failed.set_exception(RuntimeError())
+    loop.worker.finish_request(conn, failed)
+    assert loop.worker.nr_conns == 0
+
+
+def test_a_stopping_worker_waits_for_what_has_begun(loop: Loop) -> None:
+    silent, begun = loop.connect(), loop.connect(b"GET")
+    loop.worker._cap_keepalive(time.monotonic())
+    loop.worker.murder_pending()
+    assert silent.recv(1) == b""
+    begun.sendall(b" / HTTP/1.1\r\n\r\n")
+    loop.turn()
+    assert loop.begun == [b"GET / HTTP/1.1\r\n\r\n"]
