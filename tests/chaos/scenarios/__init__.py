@@ -6,11 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.chaos.report import Outcome
-from tests.chaos.scenarios import administrator, partition
+from tests.chaos.scenarios import administrator, partition, patroni
 
 Scenario = Callable[[Path], list[Outcome]]
 
 SCENARIOS: dict[str, Scenario] = {
     "partition": partition.network_partition,
+    "patroni": patroni.changes_of_primary,
     "administrator": administrator.administrators_deeds,
 }
