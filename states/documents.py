@@ -109,15 +109,24 @@ def seal(gzipped: bytes, state_id: uuid.UUID, version_id: uuid.UUID) -> Sealed:
     return Sealed(payload=payload, key_name=name)
 
 
+def check_key(name: str) -> None:
+    """Raise unless the key of this name is configured.
+
+    Raises:
+        DocumentDamaged: it is missing.
+    """
+    if name not in keyring():
+        raise DocumentDamaged
+
+
 def unseal(sealed: Sealed, state_id: uuid.UUID, version_id: uuid.UUID) -> bytes:
     """Return the gzip'd document.
 
     Raises:
         DocumentDamaged: a bit has changed, the document belongs elsewhere, or its key is missing.
     """
-    cipher = keyring().get(sealed.key_name)
-    if cipher is None:
-        raise DocumentDamaged
+    check_key(sealed.key_name)
+    cipher = keyring()[sealed.key_name]
     payload = memoryview(sealed.payload)
     context = _context(state_id, version_id)
     try:

@@ -114,12 +114,34 @@ class WriteConflict(APIException):
     wait = 1
 
 
-class DocumentDamaged(APIException):
-    """The stored bytes are not what was stored, or their key is missing: never wrong bytes."""
+class DocumentUnreadable(APIException):
+    """A stored document cannot be had: never wrong bytes."""
+
+
+class DocumentDamaged(DocumentUnreadable):
+    """The stored bytes are not what was stored, or their key is missing."""
 
     status_code = 500
     default_code = "DOCUMENT_DAMAGED"
     default_detail = "The stored document is damaged or its encryption key is not configured."
+
+
+class DocumentMissing(DocumentUnreadable):
+    """The object store answers, and has no such object: it may be late, or the object was lost."""
+
+    status_code = 503
+    default_code = "DOCUMENT_MISSING"
+    default_detail = "The object that holds the document is missing."
+    wait = 5
+
+
+class StorageInconsistent(DocumentUnreadable):
+    """The object store sent other bytes than it says that it holds, or others each time."""
+
+    status_code = 503
+    default_code = "STORAGE_INCONSISTENT"
+    default_detail = "The object store returns other bytes than those that it says it holds."
+    wait = 5
 
 
 class VersionNotFound(NotFound):

@@ -25,7 +25,6 @@ from apikeys.errors import InvalidParameter
 from apikeys.serializers import NothingSerializer
 from states import samples
 from states.errors import (
-    DocumentDamaged,
     LockNotHeld,
     SerialConflict,
     StateEncrypted,
@@ -36,7 +35,7 @@ from states.errors import (
     VersionNotFound,
     WriteConflict,
 )
-from states.schema import DOCUMENT, LOCKED
+from states.schema import DOCUMENT, LOCKED, UNREADABLE
 from states.serializers import (
     ForceUnlockSerializer,
     RestoreSerializer,
@@ -56,7 +55,7 @@ _NUMBER: Final = OpenApiParameter(
 _AGAINST: Final = OpenApiParameter(
     "against", _A_NUMBER, description="The version to compare with; unless said, the one before."
 )
-_OF_DOCUMENT: Final = (StateNotFound, VersionNotFound, DocumentDamaged, StorageUnavailable)
+_OF_DOCUMENT: Final = (StateNotFound, VersionNotFound, *UNREADABLE, StorageUnavailable)
 _OF_CONTENTS: Final = (*_OF_DOCUMENT, StateEncrypted, StateFormatUnsupported, StateTooComplex)
 
 _ANY: Final[dict[str, Any]] = {}

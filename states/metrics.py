@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 _PUSHES: Final = Counter("infra_state_pushes", "Pushes that were taken.", ["result"])
 STORED: Final = _PUSHES.labels("stored")
 UNCHANGED: Final = _PUSHES.labels("unchanged")
+STORAGE_FAULTS: Final = Counter(
+    "infra_storage_faults",
+    "Answers of the object store that were not as they should be.",
+    ["fault"],
+)
 PUSHED_BYTES: Final = Counter("infra_state_pushed_bytes", "Documents received whole.")
 PULLED_BYTES: Final = Counter("infra_state_pulled_bytes", "Documents sent, as they were sent.")
 

@@ -12,6 +12,7 @@ from apikeys.compiled import CompiledQuery, Parameter
 from states import documents, storage
 from states.documents import Sealed
 from states.errors import DocumentDamaged, StateNotFound, VersionNotFound
+from states.faults import StorageFaults
 from states.models import State, StateVersion
 
 if TYPE_CHECKING:
@@ -66,6 +67,8 @@ def read_current(*, component_id: uuid.UUID, environment_id: uuid.UUID, actor: A
     Raises:
         StateNotFound: nothing is stored.
         DocumentDamaged: what is stored is not what was pushed.
+        DocumentMissing, StorageInconsistent: the object store has no such object, or returns
+            other bytes than it holds.
         StorageUnavailable: it is in the object store, which does not answer.
     """
     stored, gzipped = _unsealed(
@@ -82,7 +85,7 @@ def read_version(*, state_id: uuid.UUID, number: int, actor: Actor, **details: A
 
     Raises:
         VersionNotFound: there is none, or it has been pruned.
-        DocumentDamaged, StorageUnavailable: as for the current one.
+        DocumentUnreadable, StorageUnavailable: as for the current one.
     """
     stored, gzipped = find_version(state_id=state_id, number=number)
     if stored is None:
@@ -95,7 +98,7 @@ def find_version(*, state_id: uuid.UUID, number: int) -> tuple[Stored | None, by
     """Return where a version's document is and the gzip'd document, for use within the service.
 
     Raises:
-        DocumentDamaged, StorageUnavailable: as for the current one.
+        DocumentUnreadable, StorageUnavailable: as for the current one.
     """
     return _unsealed(lambda: _VERSION.row(state_id=state_id, number=number))
 
@@ -104,7 +107,7 @@ def load(version_id: uuid.UUID) -> tuple[Stored | None, bytes]:
     """Return where a version's document is and the gzip'd document, for a command; None if gone.
 
     Raises:
-        DocumentDamaged, StorageUnavailable: as for the current one.
+        DocumentUnreadable, StorageUnavailable: as for the current one.
     """
     return _unsealed(lambda: _BY_ID.row(pk=version_id))
 
@@ -115,20 +118,29 @@ def _unsealed(find: Callable[[], Sequence[Any] | None]) -> tuple[Stored | None, 
     An object that is gone was moved, encrypted anew or pruned meanwhile: the row tells.
 
     Raises:
-        DocumentDamaged: it does not decrypt, or its object is gone and the row still names it.
+        DocumentDamaged: it does not decrypt, and is what the store holds.
+        DocumentMissing, StorageInconsistent: the object store does so again and again.
         StorageUnavailable: the object store does not answer.
     """
-    missing = None
+    faults = StorageFaults()
     while row := find():
         stored = Stored(*row)
         bind_contextvars(state_id=str(stored.state_id))
-        if stored.object_name and stored.object_name == missing:
-            raise DocumentDamaged("The object that holds the document is missing.")
+        documents.check_key(stored.encryption_key)
+        if not stored.object_name:
+            return stored, _unseal(stored, stored.document or b"")
         try:
-            payload = storage.fetch(stored.object_name) if stored.object_name else stored.document
+            fetched = storage.fetch(stored.object_name)
         except storage.ObjectMissingError:
-            missing = stored.object_name
+            faults.object_missing(stored.object_name)
             continue
-        sealed = Sealed(payload or b"", stored.encryption_key)
-        return stored, documents.unseal(sealed, stored.state_id, stored.version_id)
+        try:
+            return stored, _unseal(stored, fetched.content)
+        except DocumentDamaged:
+            faults.object_does_not_open(stored.object_name, fetched)
     return None, b""
+
+
+def _unseal(stored: Stored, payload: bytes) -> bytes:
+    sealed = Sealed(payload, stored.encryption_key)
+    return documents.unseal(sealed, stored.state_id, stored.version_id)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from states import documents, reading, storage
 from states.batches import in_batches
-from states.errors import DocumentDamaged
+from states.errors import DocumentUnreadable
 from states.models import StateVersion
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def rotate_keys() -> Iterator[StateVersion]:
     """Re-encrypt the documents with the first key, and yield the version of each.
 
     Raises:
-        DocumentDamaged: a document does not decrypt; those before it are done.
+        DocumentUnreadable: a document cannot be had; those before it are done.
         StorageUnavailable: the object store does not answer; those before it are done.
     """
     for version in in_batches(outdated()):
@@ -61,7 +61,7 @@ def move(*, to_store: bool) -> Iterator[tuple[StateVersion, bool]]:
             try:
                 if _rewrite(version.pk, in_store=to_store):
                     yield version, True
-            except DocumentDamaged:
+            except DocumentUnreadable:
                 damaged.add(version.pk)
                 yield version, False
 

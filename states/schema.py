@@ -25,6 +25,7 @@ from states import samples
 from states.errors import (
     ContentMd5Mismatch,
     DocumentDamaged,
+    DocumentMissing,
     InvalidDocument,
     InvalidLockInfo,
     LineageMismatch,
@@ -32,6 +33,7 @@ from states.errors import (
     SerialConflict,
     StateLocked,
     StateNotFound,
+    StorageInconsistent,
     StorageUnavailable,
     WriteConflict,
 )
@@ -42,6 +44,7 @@ from states.serializers import (
     EnvironmentSerializer,
 )
 
+UNREADABLE: Final = (DocumentDamaged, DocumentMissing, StorageInconsistent)
 _TEXT: Final = {"type": "string"}
 _TIME: Final = {"type": "string", "format": "date-time"}
 
@@ -101,7 +104,7 @@ state_schema = extend_schema_view(
         parameters=[*_KEY, NO_STORE],
         responses={
             200: OpenApiResponse(DOCUMENT, "The document."),
-            **refusals(*_OF_KEY, DocumentDamaged, StorageUnavailable),
+            **refusals(*_OF_KEY, *UNREADABLE, StorageUnavailable),
         },
         examples=[answered(samples.DOCUMENT)],
     ),

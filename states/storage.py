@@ -8,8 +8,10 @@ object that no row points at is one whose writer has lost or died, and can be sw
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import re
 import secrets
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import structlog
 from django.conf import settings
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     import uuid
     from collections.abc import Iterator
 
+    from django.core.files.base import File
     from django.core.files.storage import Storage
 
     Payload = bytes | bytearray | memoryview
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger("states.storage")
 
 _ALIAS: Final = "states"
+_MD5: Final = re.compile("[0-9a-f]{32}")
 
 
 class ObjectMissingError(Exception):
@@ -80,7 +84,14 @@ def put(payload: Payload, state_id: uuid.UUID, version_id: uuid.UUID) -> str:
         return store().save(name, ContentFile(bytes(payload)))
 
 
-def fetch(name: str) -> bytes:
+class Fetched(NamedTuple):
+    """What came of an object, and whether it is what the store says that it holds."""
+
+    content: bytes
+    is_as_told: bool
+
+
+def fetch(name: str) -> Fetched:
     """Return an object.
 
     Raises:
@@ -89,7 +100,21 @@ def fetch(name: str) -> bytes:
     """
     with answering("get", name), store().open(name) as file:
         content: bytes = file.read()
-    return content
+        return Fetched(content, _is_as_told(file, content))
+
+
+def _is_as_told(file: File[bytes], content: bytes) -> bool:
+    """Whether the bytes have the length and the digest that the store told before it sent them.
+
+    S3's ETag is the MD5 of an object, unless it came in parts or S3 encrypted it with a key of KMS.
+    """
+    told = getattr(file, "obj", None)
+    if len(content) != file.size:
+        return False
+    tag = str(getattr(told, "e_tag", None) or "").strip('"')
+    if not _MD5.fullmatch(tag) or "kms" in str(getattr(told, "server_side_encryption", "")):
+        return True
+    return hashlib.md5(content, usedforsecurity=False).hexdigest() == tag
 
 
 def discard(name: str) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from states import documents, reading
 from states.batches import in_batches
-from states.errors import DocumentDamaged
+from states.errors import DocumentUnreadable
 from states.models import StateVersion
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def verify() -> Iterator[Checked]:
             stored, gzipped = reading.load(version.pk)
             if stored is not None:  # not pruned meanwhile
                 yield Checked(version, _problem(version, gzipped))
-        except DocumentDamaged as error:
+        except DocumentUnreadable as error:
             yield Checked(version, str(error.detail))
 
 

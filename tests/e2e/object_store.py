@@ -53,7 +53,9 @@ class Line:
     - ``"before"``: the connection is closed before anything of the request is passed on;
     - ``"during"``: after a part of the request was passed on;
     - ``"after"``: the whole request is passed on and answered, and the answer is lost;
-    - ``"silence"``: nothing is passed on, and the connection stays open.
+    - ``"silence"``: nothing is passed on, and the connection stays open;
+    - ``"missing"``: whatever is asked for, the answer is 404;
+    - ``"altered"``: the last byte of each part of an object that is sent is another one.
     """
 
     def __init__(self, target: int) -> None:
@@ -113,10 +115,22 @@ class Line:
                     if answer:
                         self.cut += 1
                         break
+                elif self.fault == "missing":
+                    client.sendall(_NOT_FOUND)
+                    break
                 else:
-                    client.sendall(data)
+                    client.sendall(_altered(data) if self.fault == "altered" else data)
         with contextlib.suppress(OSError):
             client.shutdown(socket.SHUT_RDWR)
+
+
+_NOT_FOUND = b"HTTP/1.1 404 NOT FOUND\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+
+
+def _altered(data: bytes) -> bytes:
+    """Change the last byte, unless it belongs to the head of an answer."""
+    is_head_alone = data.startswith(b"HTTP/1.1") and data.endswith(b"\r\n\r\n")
+    return data if is_head_alone else data[:-1] + bytes([data[-1] ^ 1])
 
 
 def _divided(data: bytes) -> tuple[bytes, bytes]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 
@@ -90,6 +91,26 @@ def test_it_dies_around_a_write(backend: Backend, line: Line, fault: str) -> Non
     assert backend.push(document(2)).status == 200
     assert backend.get().body == document(2)
     verified(backend.server)
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"), [("missing", "DOCUMENT_MISSING"), ("altered", "STORAGE_INCONSISTENT")]
+)
+def test_it_does_not_return_what_it_holds(
+    backend: Backend, line: Line, fault: str, reason: str
+) -> None:
+    """What lasts is told as what it is; what passes within a second is not told at all."""
+    assert backend.push(document(1)).status == 200
+    line.fault = fault
+
+    answer = backend.get()
+
+    assert (answer.status, answer.reason) == (503, reason)
+    assert int(answer.headers["Retry-After"]) >= 1
+    recovery = threading.Timer(0.3, lambda: setattr(line, "fault", ""))
+    recovery.start()
+    assert backend.get().body == document(1)
+    recovery.join()
 
 
 def test_it_hangs(backend: Backend, line: Line) -> None:

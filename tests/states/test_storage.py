@@ -76,16 +76,6 @@ def test_a_read_while_the_store_is_away(backend: Backend, store: UnsteadyStorage
     assert response["Retry-After"] == "2"
 
 
-def test_a_missing_object(backend: Backend, store: UnsteadyStorage) -> None:
-    backend.push(document())
-    store.delete(StateVersion.objects.get().object_name)
-
-    response = backend.get()
-
-    assert (response.status_code, error_reason(response)) == (500, "DOCUMENT_DAMAGED")
-    assert "missing" in response.json()["error"]["message"]
-
-
 def test_an_object_in_another_ones_place(backend: Backend, store: UnsteadyStorage) -> None:
     backend.push(document(1))
     backend.push(document(2))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from django.core.management.base import BaseCommand, CommandError
 
 from states import rewriting
-from states.errors import DocumentDamaged, StorageUnavailable
+from states.errors import DocumentUnreadable, StorageUnavailable
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -40,7 +40,7 @@ class Command(BaseCommand):
             for done, _version in enumerate(rewriting.rotate_keys(), start=1):
                 if done % _REPORT_EVERY == 0:
                     self.stderr.write(f"{done} documents")
-        except (DocumentDamaged, StorageUnavailable) as error:
+        except (DocumentUnreadable, StorageUnavailable) as error:
             raise CommandError(f"stopped after {done} documents: {error.detail}") from error
         if options["json"]:
             self.stdout.write(json.dumps({"reencrypted": done}))
