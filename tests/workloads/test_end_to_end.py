@@ -161,7 +161,7 @@ def test_a_watch_keeps_up_and_stops_cleanly(target: Target) -> None:
     if target.api is not None:
         final = target.api.lists[DEPLOYMENTS]
         target.api.lists[DEPLOYMENTS] = []
-        target.api.watches[DEPLOYMENTS].append(lines("watch-deployments-history.jsonl"))
+        target.api.watches.scripts[DEPLOYMENTS].append(lines("watch-deployments-history.jsonl"))
     watching = target.start("--watch")
     try:
         wait_until(lambda: places(target.workloads()) == target.names())
@@ -203,7 +203,7 @@ def test_a_silent_server_does_not_keep_it(
     def hang(path: str, _query: dict[str, str]) -> None:
         if path.startswith(silent):
             asked.set()
-            api.hang_up.wait(60)
+            api.watches.hang_up.wait(60)
 
     api.before_answer = hang
     running = target.start(*options)
@@ -242,7 +242,7 @@ def test_a_watch_that_cannot_go_on_says_why(target: Target) -> None:
     headers = {"Content-Type": "application/json"}
     path = f"/api/v1/clusters/{target.cluster_id}/workloads"
     target.service.request("PUT", path, body.encode(), token=target.token, headers=headers)
-    target.api.watches[DEPLOYMENTS].append([event("BOOKMARK", {"metadata": {}})])
+    target.api.watches.scripts[DEPLOYMENTS].append([event("BOOKMARK", {"metadata": {}})])
 
     watching = target.start("--watch", "--interval", "5")
     _out, err = watching.communicate(timeout=30)

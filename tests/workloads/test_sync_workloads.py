@@ -172,7 +172,7 @@ def test_sigterm_ends_a_list(cluster: Cluster, api: ReplayServer, kubeconfig: st
     def interrupt(path: str, _query: dict[str, str]) -> None:
         if path == DEPLOYMENTS:
             os.kill(os.getpid(), signal.SIGTERM)
-            api.hang_up.wait(1)
+            api.watches.hang_up.wait(1)
 
     api.before_answer = interrupt
 

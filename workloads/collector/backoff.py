@@ -12,7 +12,7 @@ class Backoff:
     Many collectors that lost the same server do not come back to it all at once.
     """
 
-    def __init__(self, first: float = 1.0, most: float = 60.0) -> None:
+    def __init__(self, first: float = 1.0, most: float = 30.0) -> None:
         self._first, self._most = first, most
         self._failures = 0
 

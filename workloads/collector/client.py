@@ -1,48 +1,41 @@
-"""An API server, as raw JSON over the connection that the `kubernetes` package sets up.
+"""Lists and watches of an API server, as raw JSON.
 
-The package does configuration, authentication, exec plugins and TLS. Its typed objects would cost
-four times as much as raw JSON, its informers have neither pages nor pauses, and its watch fails on
-a 410 without decoding.
+The `kubernetes` package's typed objects would cost four times as much as raw JSON, its informers
+have neither pages nor pauses, and its watch fails on a 410 without decoding.
 """
 
 from __future__ import annotations
 
 import contextlib
 import random
-import threading
-from http import HTTPStatus
-from queue import SimpleQueue
+import time
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlencode
+from urllib.parse import quote
 
 import msgspec
 
-from workloads.collector.errors import ClosedError, ExpiredError, RefusedError, UnreachableError
+from workloads.collector.connection import Connection, Request, refusal
+from workloads.collector.errors import EndedEarlyError, InvalidAnswerError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Sequence
 
     from kubernetes.client import ApiClient
 
     from workloads.kubernetes.raw import JsonObject
 
 PAGE_SIZE: Final = 500
-_CONNECT_TIMEOUT: Final = 10.0
 _READ_TIMEOUT: Final = 60.0
-# A watch is quiet for a minute at most: there is a bookmark. Longer silence is a dead connection.
-_WATCH_SILENCE: Final = 90.0
-_WATCH_SECONDS: Final = (240, 300)
-# A server that wishes for more is asked again all the same.
-_LONGEST_WISH: Final = 300
-# What is read of an answer that is only an error's.
-_ERROR_BYTES: Final = 64 * 1024
+# Below a minute, after which proxies cut connections that are quiet. A quiet resource has no
+# bookmarks on older servers, so that only the end of a watch tells it from a dead connection.
+_WATCH_SECONDS: Final = (45, 55)
+_WATCH_OVERTIME: Final = 10.0
 _BLOCK: Final = 64 * 1024
 _WHOLE: Final = "application/json"
-# Only the metadata: of a ReplicaSet nothing else is needed.
-_METADATA: Final = ",".join(
-    f"application/json;as={kind};g=meta.k8s.io;v=v1"
-    for kind in ("PartialObjectMetadataList", "PartialObjectMetadata")
-)
+# Only the metadata. Servers answer 406 to the form of one object for a list; to the form of a
+# list for a watch they answer 200, and then hang up without a byte.
+_LIST_METADATA: Final = f"application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,{_WHOLE}"
+_WATCH_METADATA: Final = f"application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,{_WHOLE}"
 
 
 class _ListMeta(msgspec.Struct, rename="camel"):
@@ -79,22 +72,25 @@ class Resource(msgspec.Struct, frozen=True):
         """The last part of the path, for people."""
         return self.path.rpartition("/")[2]
 
+    def scoped(self, namespaces: Sequence[str]) -> list[Resource]:
+        """Return the same of each of these namespaces; of the whole cluster when there are none."""
+        group, _, name = self.path.rpartition("/")
+        return [
+            Resource(f"{group}/namespaces/{quote(namespace, safe='')}/{name}", self.metadata_only)
+            for namespace in namespaces
+        ] or [self]
+
 
 class ClusterClient:
     """Lists and watches of one cluster. Threads may share it; `close` ends what they wait for.
 
-    `failures` are the errors of the package and of what it stands on, which is an extra and not
-    imported here.
+    The arguments are those of ``Connection``.
     """
 
-    def __init__(self, api: ApiClient, failures: tuple[type[Exception], ...]) -> None:
-        self._api = api
-        self._failures: tuple[type[Exception], ...] = (*failures, OSError)
-        self._host: str = api.configuration.host.rstrip("/")
-        self._open: set[Any] = set()
-        self._waiting: set[SimpleQueue[Any]] = set()
-        self._lock = threading.Lock()
-        self._closed = False
+    def __init__(
+        self, load: Callable[[], ApiClient], failures: tuple[type[Exception], ...]
+    ) -> None:
+        self._connection = Connection(load, failures)
 
     def get(self, path: str) -> Any:
         """Return one object.
@@ -102,8 +98,8 @@ class ClusterClient:
         Raises:
             RefusedError, UnreachableError: there was another answer, or none.
         """
-        with self._answer(path, {}, _WHOLE, _READ_TIMEOUT) as response:
-            return self._decode(response.read(decode_content=True), dict[str, Any])
+        with self._connection.answer(Request(path, {}, _WHOLE, _READ_TIMEOUT)) as response:
+            return _decode(response.read(decode_content=True), dict[str, Any])
 
     def pages(self, resource: Resource) -> Iterator[Page]:
         """Yield a list's pages, which are all of one resourceVersion.
@@ -114,18 +110,15 @@ class ClusterClient:
         """
         parameters = {"limit": str(PAGE_SIZE)}
         while True:
-            page = self.whole(resource, parameters)
+            page = self._page(resource, parameters, None)
             yield page
             if not page.metadata.continue_:
                 return
-            parameters["continue"] = page.metadata.continue_
+            parameters = {**parameters, "continue": page.metadata.continue_}
 
-    def whole(self, resource: Resource, parameters: Mapping[str, str] | None = None) -> Page:
-        """Return a list, or a page of it, in one answer; the errors are those of `pages`."""
-        accept = f"{_METADATA},{_WHOLE}" if resource.metadata_only else _WHOLE
-        with self._answer(resource.path, parameters or {}, accept, _READ_TIMEOUT) as response:
-            page: Page = self._decode(response.read(decode_content=True), Page)
-            return page
+    def whole(self, resource: Resource, *, within: float) -> Page:
+        """Return a list in one answer within so many seconds; the errors are those of `pages`."""
+        return self._page(resource, {}, within)
 
     @contextlib.contextmanager
     def watch(self, resource: Resource, version: str) -> Iterator[Iterator[tuple[str, JsonObject]]]:
@@ -133,133 +126,60 @@ class ClusterClient:
 
         Raises:
             ExpiredError: the version is too old; list again.
+            EndedEarlyError: it ended long before its time without an event.
             RefusedError, UnreachableError: there was another answer, or it broke off.
         """
-        parameters = {
-            "watch": "1",
-            "allowWatchBookmarks": "true",
-            "resourceVersion": version,
-            "timeoutSeconds": str(random.randint(*_WATCH_SECONDS)),  # noqa: S311 - no secret
-        }
-        accept = f"{_METADATA},{_WHOLE}" if resource.metadata_only else _WHOLE
-        with self._answer(
-            resource.path, parameters, accept, _WATCH_SILENCE, "identity"
-        ) as response:
-            yield self._events(response)
+        seconds = random.randint(*_WATCH_SECONDS)  # noqa: S311 - no secret
+        request = Request(
+            resource.path,
+            {
+                "watch": "1",
+                "allowWatchBookmarks": "true",
+                "resourceVersion": version,
+                "timeoutSeconds": str(seconds),
+            },
+            _WATCH_METADATA if resource.metadata_only else _WHOLE,
+            silence=seconds + _WATCH_OVERTIME,
+            encoding="identity",
+        )
+        with self._connection.answer(request) as response:
+            yield self._events(response, resource, seconds)
 
     def close(self) -> None:
         """End all that is under way, in whatever thread, and refuse more."""
-        with self._lock:
-            self._closed = True
-            for response in self._open:
-                with contextlib.suppress(OSError, RuntimeError, ValueError):
-                    response.shutdown()
-            for answers in self._waiting:
-                answers.put(OSError("closed"))
+        self._connection.close()
 
-    def _events(self, response: Any) -> Iterator[tuple[str, JsonObject]]:
-        rest = b""
+    def _page(self, resource: Resource, parameters: dict[str, str], within: float | None) -> Page:
+        accept = _LIST_METADATA if resource.metadata_only else _WHOLE
+        request = Request(resource.path, parameters, accept, _READ_TIMEOUT, within)
+        with self._connection.answer(request) as response:
+            page: Page = _decode(response.read(decode_content=True), Page)
+            return page
+
+    @staticmethod
+    def _events(
+        response: Any, resource: Resource, seconds: float
+    ) -> Iterator[tuple[str, JsonObject]]:
+        started = time.monotonic()
+        anything, rest = False, b""
         for block in response.stream(_BLOCK, decode_content=True):
             *lines, rest = (rest + block).split(b"\n")
             for line in filter(bytes.strip, lines):
-                event: _Event = self._decode(line, _Event)
+                event: _Event = _decode(line, _Event)
                 if event.type == "ERROR":
-                    raise _refusal(event.object)
+                    raise refusal(event.object)
+                anything = True
                 yield event.type, event.object
-
-    @contextlib.contextmanager
-    def _answer(
-        self,
-        path: str,
-        parameters: Mapping[str, str],
-        accept: str,
-        read_timeout: float,
-        encoding: str = "gzip",
-    ) -> Iterator[Any]:
-        headers = {"Accept": accept, "Accept-Encoding": encoding, "User-Agent": "infra-service"}
-        url = f"{self._host}{path}" + (f"?{urlencode(parameters)}" if parameters else "")
-        response = None
-        try:
-            response = self._ask(path, url, headers, read_timeout)
-            if response.status != HTTPStatus.OK:
-                raise self._refused(response)
-            yield response
-        except self._failures as error:
-            if self._closed:
-                raise ClosedError(f"{path}: stopped before it was read") from error
-            raise UnreachableError(f"{path}: {type(error).__name__}: {error}") from error
-        finally:
-            if response is not None:
-                self._forget(response)
-
-    def _ask(self, path: str, url: str, headers: dict[str, str], read_timeout: float) -> Any:
-        """Return the answer as soon as it begins, or fail as soon as the client is closed.
-
-        A thread of its own waits for it, since nothing else ends a plugin that is run for a token,
-        the look-up of a name, or a connection that is being made.
-        """
-        answers: SimpleQueue[Any] = SimpleQueue()
-
-        def ask() -> None:
-            try:
-                # Renews tokens that expire, of a service account or of an exec plugin.
-                self._api.update_params_for_auth(headers, [], ["BearerToken"], path, "GET", None)
-                timeouts = _CONNECT_TIMEOUT, read_timeout
-                answer = self._api.call_api("GET", url, headers, _request_timeout=timeouts)
-            except BaseException as error:  # noqa: BLE001 - it is raised where it is waited for
-                answers.put(error)
-            else:
-                self._give(answers, answer.response)
-
-        with self._lock:
-            if self._closed:
-                raise OSError("closed")
-            self._waiting.add(answers)
-        threading.Thread(target=ask, name=f"ask-{path}", daemon=True).start()
-        found = answers.get()
-        with self._lock:
-            self._waiting.discard(answers)
-        if isinstance(found, BaseException):
-            raise found
-        return found
-
-    def _give(self, answers: SimpleQueue[Any], response: Any) -> None:
-        with self._lock:
-            if self._closed:  # and whoever waited was told so
-                response.close()
-            else:
-                self._open.add(response)
-                answers.put(response)
-
-    def _forget(self, response: Any) -> None:
-        with self._lock:
-            self._open.discard(response)
-        # One that was read to its end has given its connection back; any other's is unusable.
-        response.close()
-
-    def _refused(self, response: Any) -> RefusedError:
-        body = response.read(_ERROR_BYTES, decode_content=True)
-        try:
-            status = msgspec.json.decode(body, type=dict[str, Any])
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            # A dead backend's answer is plain text.
-            status = {"message": body.decode("utf-8", "replace").strip()}
-        wish = response.headers.get("Retry-After", "")
-        status = {**status, "code": response.status}
-        seconds = min(int(wish[:9]), _LONGEST_WISH) if wish.isdecimal() else 0
-        return _refusal(status, float(seconds))
-
-    @staticmethod
-    def _decode(body: bytes, form: Any) -> Any:
-        try:
-            return msgspec.json.decode(body, type=form)
-        except (ValueError, RecursionError) as error:
-            raise UnreachableError(f"not the JSON of an API server: {error}") from error
+        lasted = time.monotonic() - started
+        if not anything and lasted < seconds / 2:
+            raise EndedEarlyError(
+                f"{resource.path}: the watch ended after {lasted:.1f} of {seconds} s "
+                "without an event"
+            )
 
 
-def _refusal(status: Mapping[str, Any], retry_after: float = 0.0) -> RefusedError:
-    """Return the error of a Status object, which is cut to what a log line can hold."""
-    code, message = status.get("code"), str(status.get("message", ""))[:500]
-    code = code if isinstance(code, int) else 0
-    kind = ExpiredError if code == HTTPStatus.GONE else RefusedError
-    return kind(code, message, retry_after)
+def _decode(body: bytes, form: Any) -> Any:
+    try:
+        return msgspec.json.decode(body, type=form)
+    except (ValueError, RecursionError) as error:
+        raise InvalidAnswerError(f"not the JSON of an API server: {error}") from error

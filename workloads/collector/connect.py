@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from workloads.collector.client import ClusterClient
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
 
 class ConnectionSetupError(Exception):
@@ -27,22 +27,27 @@ def contexts(kubeconfig: str | None) -> tuple[Collection[str], str]:
 
 def from_kubeconfig(kubeconfig: str | None, context: str) -> ClusterClient:
     """Connect as a context of a kubeconfig; None is $KUBECONFIG, or else ~/.kube/config."""
-    config, configuration = _package().config, _configuration()
-    with _readable(kubeconfig):
-        config.load_kube_config(
-            kubeconfig, context, client_configuration=configuration, persist_config=False
-        )
-    return _client(configuration)
+
+    def load(configuration: Any) -> None:
+        with _readable(kubeconfig):
+            _package().config.load_kube_config(
+                kubeconfig, context, client_configuration=configuration, persist_config=False
+            )
+
+    return _client(load)
 
 
 def in_cluster() -> ClusterClient:
     """Connect as the service account of the pod that this runs in."""
-    config, configuration = _package().config, _configuration()
-    try:
-        config.load_incluster_config(client_configuration=configuration)
-    except config.ConfigException as error:
-        raise ConnectionSetupError(str(error)) from error
-    return _client(configuration)
+    config = _package().config
+
+    def load(configuration: Any) -> None:
+        try:
+            config.load_incluster_config(client_configuration=configuration)
+        except (config.ConfigException, OSError) as error:
+            raise ConnectionSetupError(str(error)) from error
+
+    return _client(load)
 
 
 @contextlib.contextmanager
@@ -72,20 +77,23 @@ def _package() -> Any:
     return kubernetes
 
 
-def _configuration() -> Any:
-    configuration = _package().client.Configuration()
-    # Pauses between attempts are ours; a redirect would carry the token elsewhere.
-    configuration.retries = False
-    return configuration
-
-
-def _client(configuration: Any) -> ClusterClient:
+def _client(load: Callable[[Any], None]) -> ClusterClient:
+    """Connect with the credentials that `load` sets, now and whenever they are refused."""
     import urllib3  # noqa: PLC0415 - comes with the package
 
     package = _package()
+
+    def connected() -> Any:
+        configuration = package.client.Configuration()
+        # Pauses between attempts are ours; a redirect would carry the token elsewhere.
+        configuration.retries = False
+        load(configuration)
+        return package.client.ApiClient(configuration)
+
     failures = (
         urllib3.exceptions.HTTPError,
         package.client.exceptions.OpenApiException,  # TLS
         package.config.ConfigException,  # a token that cannot be renewed
+        ConnectionSetupError,  # credentials that cannot be read again
     )
-    return ClusterClient(package.client.ApiClient(configuration), failures)
+    return ClusterClient(connected, failures)

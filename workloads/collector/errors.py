@@ -10,7 +10,15 @@ class KubernetesError(Exception):
 
 
 class UnreachableError(KubernetesError):
-    """No answer, or one that broke off or is no JSON."""
+    """No answer, or one that broke off."""
+
+
+class InvalidAnswerError(UnreachableError):
+    """An answer that is not the JSON of an API server."""
+
+
+class EndedEarlyError(UnreachableError):
+    """A watch ended long before its time, and had brought nothing: it may never have begun."""
 
 
 class ClosedError(UnreachableError):

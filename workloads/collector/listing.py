@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
+import threading
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -10,14 +10,14 @@ import structlog
 
 from workloads.collector.client import Resource
 from workloads.collector.errors import RefusedError
-from workloads.collector.metrics import PodUsage
+from workloads.collector.usage import WITHIN, UsageReader
 from workloads.kubernetes.facts import WorkloadKind
 from workloads.kubernetes.raw import child, text
 from workloads.kubernetes.snapshot import SnapshotBuilder
 
 if TYPE_CHECKING:
     import datetime as dt
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from workloads.collector.client import ClusterClient
     from workloads.kubernetes.raw import JsonObject
@@ -38,33 +38,42 @@ PODS: Final = Resource("/api/v1/pods")
 
 
 def read_cluster(
-    client: ClusterClient, as_of: dt.datetime, progress: Progress
+    client: ClusterClient,
+    as_of: dt.datetime,
+    progress: Progress,
+    namespaces: Sequence[str] = (),
 ) -> list[WorkloadRecord]:
     """Return every workload as it was at `as_of` (aware), when the lists began.
+
+    Usage is read beside the lists; only pods, the last of them, wait for it.
 
     Raises:
         KubernetesError: a list failed or broke off; what was read of it is worth nothing.
     """
-    usage = PodUsage(client)
-    builder = SnapshotBuilder(usage)
+    reader = UsageReader(client, namespaces, None, threading.Event())
+    reader.start()
+    builder = SnapshotBuilder()
     for kind, resource in WORKLOADS.items():
-        for raw in objects(client, resource, progress):
+        for raw in objects(client, resource.scoped(namespaces), progress):
             builder.add_workload(raw, kind)
-    for raw in objects(client, REPLICASETS, progress):
+    for raw in objects(client, REPLICASETS.scoped(namespaces), progress):
         builder.add_replicaset(raw)
-    for raw in objects(client, PODS, progress):
+    builder.usage = reader.latest(WITHIN)
+    for raw in objects(client, PODS.scoped(namespaces), progress):
         builder.add_pod(raw)
-    records = builder.records(as_of)
-    return [_unmeasured(record) for record in records] if usage.lost else list(records)
+    return list(builder.records(as_of))
 
 
-def objects(client: ClusterClient, resource: Resource, progress: Progress) -> Iterator[JsonObject]:
-    """Yield a list's objects; the errors are those of ``read_cluster``."""
+def objects(
+    client: ClusterClient, resources: Sequence[Resource], progress: Progress
+) -> Iterator[JsonObject]:
+    """Yield the objects of lists; the errors are those of ``read_cluster``."""
     done = 0
-    for page in client.pages(resource):
-        yield from page.objects()
-        done += len(page.items or ())
-        progress(resource.name, done, page.metadata.remaining_item_count)
+    for resource in resources:
+        for page in client.pages(resource):
+            yield from page.objects()
+            done += len(page.items or ())
+            progress(resource.name, done, page.metadata.remaining_item_count)
 
 
 def cluster_uid(client: ClusterClient) -> str:
@@ -83,7 +92,3 @@ def cluster_uid(client: ClusterClient) -> str:
         log.warning("cluster_uid_unknown", error=str(error))
         return ""
     return text(child(namespace, "metadata"), "uid")
-
-
-def _unmeasured(record: WorkloadRecord) -> WorkloadRecord:
-    return dataclasses.replace(record, cpu_used_millicores=None, memory_used_bytes=None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
 
 from workloads.collector.listing import PODS, REPLICASETS, WORKLOADS
 from workloads.kubernetes.facts import WorkloadKind
@@ -23,12 +23,14 @@ if TYPE_CHECKING:
     from workloads.kubernetes.records import WorkloadRecord
 
 V = TypeVar("V")
+# From an object to its group and its facts; None when it is of no interest.
+_Reduce: TypeAlias = "Callable[[JsonObject], tuple[str, V] | None]"
 
 
 class _Table(Generic[V]):
     """The facts of one resource by uid, in groups: a pod's group is the uid of its controller."""
 
-    def __init__(self, reduce: Callable[[JsonObject], tuple[str, V] | None]) -> None:
+    def __init__(self, reduce: _Reduce[V]) -> None:
         self._reduce = reduce
         self.group_of: dict[str, str] = {}
         self.groups: dict[str, dict[str, V]] = {}
@@ -60,9 +62,6 @@ class _Table(Generic[V]):
     def of(self, group: str) -> Iterable[V]:
         return self.groups.get(group, {}).values()
 
-    def emptied(self) -> _Table[V]:
-        return _Table(self._reduce)
-
 
 class Mirror:
     """Filled by lists, kept by watches of several threads, and read by the one that reports.
@@ -71,11 +70,10 @@ class Mirror:
     """
 
     def __init__(self) -> None:
-        self._workloads = {
-            resource: _Table(_workload_reducer(kind)) for kind, resource in WORKLOADS.items()
-        }
-        self._replicasets = _Table(_reduce_replicaset)
-        self._pods = _Table(_reduce_pod)
+        # By resource, each of which is of the whole cluster or of one namespace.
+        self._workloads: dict[Resource, _Table[WorkloadFacts]] = {}
+        self._replicasets: dict[Resource, _Table[str]] = {}
+        self._pods: dict[Resource, _Table[PodFacts]] = {}
         self._lock = threading.Lock()
         # The uids of workloads, and of owners of pods, whose facts are newer than the last report.
         self._touched: set[str] = set()
@@ -89,31 +87,23 @@ class Mirror:
 
         The watch before it may have missed changes, which only the next snapshot finds.
         """
-        table = self._table(resource).emptied()
+        tables, reduce = self._role(resource)
+        table = _Table(reduce)
         for raw in objects:
             table.put(raw)
         with self._lock:
             self.is_refilled = True
-            if resource == PODS:
-                self._pods = table
-            elif resource == REPLICASETS:
-                self._replicasets = table
-            else:
-                self._workloads[resource] = table
+            tables[resource] = table
 
     def change(self, resource: Resource, event: str, raw: JsonObject) -> None:
         """Take one event of a watch; a bookmark changes nothing."""
         with self._lock:
-            table = self._table(resource)
+            tables, reduce = self._role(resource)
+            table = tables.setdefault(resource, _Table(reduce))
             if event == "DELETED":
                 self._touched |= table.remove(raw)
             elif event in ("ADDED", "MODIFIED"):
                 self._touched |= table.put(raw)
-
-    def namespaces(self) -> set[str]:
-        """Return the namespaces in which pods of workloads may be."""
-        with self._lock:
-            return {facts.namespace for facts in self._all()}
 
     def snapshot(
         self, as_of: dt.datetime, usage: Mapping[PodKey, Usage] | None
@@ -130,19 +120,27 @@ class Mirror:
     ) -> tuple[list[WorkloadRecord], frozenset[Place]]:
         """Judge the workloads that have changed since the last report, and name those that went."""
         with self._lock:
-            uids = {self._replicasets.group_of.get(uid, uid) for uid in self._touched}
+            uids = {self._workload_of(uid) for uid in self._touched}
             self._touched.clear()
-            there = [f for table in self._workloads.values() for uid in uids for f in table.of(uid)]
+            there = [facts for uid in uids for facts in _members(self._workloads, uid)]
             gone = {self._reported.pop(uid) for uid in uids if uid in self._reported}
             self._reported.update((facts.uid, _place(facts)) for facts in there)
             records = [self._record(facts, as_of, usage) for facts in there]
         # One that was deleted and created again has two uids and one place.
         return records, frozenset(gone - set(self._reported.values()))
 
-    def _table(self, resource: Resource) -> _Table[Any]:
-        if resource == PODS:
-            return self._pods
-        return self._replicasets if resource == REPLICASETS else self._workloads[resource]
+    def _role(self, resource: Resource) -> tuple[dict[Resource, _Table[Any]], _Reduce[Any]]:
+        """Return the tables that a resource's is among, and what reduces its objects."""
+        if resource.name == PODS.name:
+            return self._pods, _reduce_pod
+        if resource.name == REPLICASETS.name:
+            return self._replicasets, _reduce_replicaset
+        return self._workloads, _WORKLOAD_REDUCERS[resource.name]
+
+    def _workload_of(self, uid: str) -> str:
+        """Return the uid of a ReplicaSet's Deployment; of anything else its own."""
+        owners = (table.group_of.get(uid) for table in self._replicasets.values())
+        return next(filter(None, owners), uid)
 
     def _all(self) -> Iterator[WorkloadFacts]:
         for table in self._workloads.values():
@@ -154,10 +152,15 @@ class Mirror:
     ) -> WorkloadRecord:
         owners: Iterable[str] = [facts.uid]
         if facts.kind is WorkloadKind.DEPLOYMENT:
-            owners = self._replicasets.of(facts.uid)
-        pods = (pod for owner in owners for pod in self._pods.of(owner))
+            owners = _members(self._replicasets, facts.uid)
+        pods = (pod for owner in owners for pod in _members(self._pods, owner))
         tally = tally_pods(pods, usage)
         return workload_record(facts, tally, as_of=as_of, usage_known=usage is not None)
+
+
+def _members(tables: Mapping[Resource, _Table[V]], group: str) -> Iterator[V]:
+    for table in tables.values():
+        yield from table.of(group)
 
 
 def _uid(raw: JsonObject) -> str:
@@ -168,9 +171,7 @@ def _place(facts: WorkloadFacts) -> Place:
     return Place(facts.namespace, facts.name, facts.kind.value)
 
 
-def _workload_reducer(
-    kind: WorkloadKind,
-) -> Callable[[JsonObject], tuple[str, WorkloadFacts] | None]:
+def _workload_reducer(kind: WorkloadKind) -> _Reduce[WorkloadFacts]:
     def reduce(raw: JsonObject) -> tuple[str, WorkloadFacts] | None:
         facts = reduce_workload(raw, kind)
         return None if facts is None else (facts.uid, facts)
@@ -186,3 +187,8 @@ def _reduce_replicaset(raw: JsonObject) -> tuple[str, str] | None:
 def _reduce_pod(raw: JsonObject) -> tuple[str, PodFacts] | None:
     facts = reduce_pod(raw)
     return None if facts is None else (facts.owner_uid, facts)
+
+
+_WORKLOAD_REDUCERS: Final = {
+    resource.name: _workload_reducer(kind) for kind, resource in WORKLOADS.items()
+}

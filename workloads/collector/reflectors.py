@@ -3,31 +3,39 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+import time
+from typing import TYPE_CHECKING, Final
 
 import structlog
 
 from workloads.collector.backoff import Backoff
 from workloads.collector.errors import ExpiredError, KubernetesError
 from workloads.collector.listing import PODS, REPLICASETS, WORKLOADS
+from workloads.collector.troubles import FailuresInARow
 from workloads.kubernetes.raw import child, text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from workloads.collector.client import ClusterClient, Resource
     from workloads.collector.listing import Progress
     from workloads.collector.mirror import Mirror
+    from workloads.collector.troubles import Trouble
     from workloads.kubernetes.raw import JsonObject
 
 log = structlog.get_logger("workloads.collector")
+
+
+# How long a watch must hold, after others that brought nothing, until the mirror is believed again.
+_PROOF_SECONDS: Final = 5.0
 
 
 class Reflector(threading.Thread):
     """Lists a resource into the mirror, watches it, and lists again when a watch is too old.
 
     `is_current` while the mirror can be believed: after a list, and as long as no error has come
-    since the watch was opened. `error` is the last error.
+    since the watch was opened. A watch that follows a failure must first bring an event, or hold
+    for a while: some servers answer 200 to a watch and hang up.
     """
 
     def __init__(
@@ -43,8 +51,22 @@ class Reflector(threading.Thread):
         self._stop_asked, self._progress = stop, progress
         self._backoff = Backoff()
         self._version = ""
-        self.is_current = False
-        self.error: KubernetesError | None = None
+        # The moment (monotonic) from which the mirror is believed, None when it is stale.
+        self._believed_from: float | None = None
+        self._failures = FailuresInARow(resource.name)
+        # Whether it was too old, and nothing has gone well since.
+        self._expired = False
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the mirror has all that the API server has told of this resource."""
+        believed_from = self._believed_from
+        return believed_from is not None and time.monotonic() >= believed_from
+
+    @property
+    def trouble(self) -> Trouble | None:
+        """What keeps the resource from being followed, after a few failures in a row."""
+        return self._failures.trouble
 
     def run(self) -> None:
         """Follow the resource until the stop event."""
@@ -57,24 +79,39 @@ class Reflector(threading.Thread):
             except ExpiredError as error:
                 # What happened meanwhile is unknown: the mirror is stale until the list is done.
                 self._version = ""
+                if not self._expired:
+                    self._backoff.reset()
+                self._expired = True
                 self._fail(error)
             except KubernetesError as error:
                 self._fail(error)
                 pause = error.retry_after
+            except Exception as error:
+                # A thread that ended would leave its part of the mirror as it is, and believed.
+                log.exception("watch_failed", resource=self._resource.name)
+                self._version = ""
+                self._fail(error)
             self._stop_asked.wait(self._backoff.next_pause(pause))
 
-    def _fail(self, error: KubernetesError) -> None:
-        self.is_current = False
-        self.error = error
+    def _fail(self, error: Exception) -> None:
+        self._believed_from = None
         if not self._stop_asked.is_set():
-            log.warning("watch_lost", resource=self._resource.name, error=str(error))
+            self._failures.add("watch_lost", error)
+
+    def _succeed(self) -> None:
+        """Believe the mirror; a server that answers is no reason to wait."""
+        self._believed_from = time.monotonic()
+        self._failures.clear()
+        self._expired = False
+        self._backoff.reset()
 
     def _list(self) -> None:
         versions: list[str] = []
         self._mirror.fill(self._resource, self._listed(versions))
         # All pages have the first one's, from which the watch goes on.
         self._version = versions[0]
-        self.is_current = True
+        # True as of now, but a watch that failed before must still prove itself.
+        self._believed_from = time.monotonic()
 
     def _listed(self, versions: list[str]) -> Iterator[JsonObject]:
         done = 0
@@ -86,21 +123,27 @@ class Reflector(threading.Thread):
 
     def _watch(self) -> None:
         with self._client.watch(self._resource, self._version) as events:
-            self.is_current = True
+            opened = time.monotonic()
+            self._believed_from = opened + (_PROOF_SECONDS if self._failures.last else 0.0)
             for kind, raw in events:
                 self._mirror.change(self._resource, kind, raw)
                 self._version = text(child(raw, "metadata"), "resourceVersion") or self._version
-                # A server that answers is no reason to wait; one that only hangs up is.
-                self._backoff.reset()
+                self._succeed()
+        self._succeed()
 
 
 def reflect(
-    client: ClusterClient, mirror: Mirror, stop: threading.Event, progress: Progress
+    client: ClusterClient,
+    mirror: Mirror,
+    stop: threading.Event,
+    progress: Progress,
+    namespaces: Sequence[str] = (),
 ) -> list[Reflector]:
-    """Start a reflector for each resource."""
+    """Start a reflector for each resource, of each of the namespaces when some are given."""
     reflectors = [
-        Reflector(client, resource, mirror, stop, progress)
+        Reflector(client, scoped, mirror, stop, progress)
         for resource in (*WORKLOADS.values(), REPLICASETS, PODS)
+        for scoped in resource.scoped(namespaces)
     ]
     for reflector in reflectors:
         reflector.start()

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 from django.db import Error as DatabaseFault
-from django.db import connection
 from django.utils import timezone
 
 from workloads.collector.backoff import Backoff
 from workloads.collector.errors import ExpiredError, KubernetesError, RefusedError
 from workloads.collector.listing import cluster_uid, read_cluster
-from workloads.collector.metrics import PodUsage
 from workloads.collector.mirror import Mirror
 from workloads.collector.reflectors import reflect
+from workloads.collector.telling import Telling, drop_connection, tell_failure
+from workloads.collector.troubles import FailuresInARow
+from workloads.collector.usage import UsageReader
 from workloads.report_errors import ClockAhead, ClusterBusy, StaleReport
 from workloads.reports import Report, apply_report
 
@@ -24,13 +25,13 @@ if TYPE_CHECKING:
     import datetime as dt
     import threading
     import uuid
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from apikeys.audit import Actor
     from workloads.collector.client import ClusterClient
     from workloads.collector.listing import Progress
     from workloads.collector.reflectors import Reflector
-    from workloads.kubernetes.facts import PodKey, Usage
+    from workloads.collector.troubles import Trouble
     from workloads.kubernetes.records import WorkloadRecord
     from workloads.reports import Applied, Place
 
@@ -39,6 +40,7 @@ log = structlog.get_logger("workloads.collector")
 _ATTEMPTS: Final = 4
 # How long changes are gathered before they are reported.
 _GATHER_SECONDS: Final = 1.0
+_FIRST_USAGE_SECONDS: Final = 5.0
 _JOIN_SECONDS: Final = 5.0
 
 
@@ -53,7 +55,7 @@ class Synced:
 
 
 class Collector:
-    """Reads one cluster and reports it.
+    """Reads one cluster, or some of its namespaces, and reports it.
 
     `interval` is how many seconds lie between two snapshots, None when only one is meant.
     """
@@ -66,14 +68,21 @@ class Collector:
         actor: Actor,
         progress: Progress,
         interval: int | None = None,
+        namespaces: Sequence[str] = (),
         now: Callable[[], dt.datetime] = timezone.now,
     ) -> None:
         self._client, self._cluster_id, self._actor = client, cluster_id, actor
         self._progress, self._interval, self._now = progress, interval, now
+        self._namespaces = namespaces
         self._uid = ""
-        # As it was at the last snapshot; deltas use it until the next.
-        self._usage: dict[PodKey, Usage] | None = None
-        self._measured: set[str] = set()
+        self._reflectors: list[Reflector] = []
+        self._failures = FailuresInARow("report")
+
+    @property
+    def troubles(self) -> list[Trouble]:
+        """What keeps the cluster from being followed or reported, after a few failures in a row."""
+        found = [reflector.trouble for reflector in self._reflectors]
+        return list(filter(None, [*found, self._failures.trouble]))
 
     def once(self, stop: threading.Event) -> Synced:
         """List the cluster and apply one snapshot; a list that fails is tried again, a few times.
@@ -91,10 +100,12 @@ class Collector:
             as_of = self._now()
             try:
                 self._uid = cluster_uid(self._client)
-                records = read_cluster(self._client, as_of, self._progress)
+                records = read_cluster(self._client, as_of, self._progress, self._namespaces)
             except KubernetesError as error:
                 final = isinstance(error, RefusedError) and error.is_final
                 if final or attempt == _ATTEMPTS or stop.is_set():
+                    if not stop.is_set():
+                        tell_failure(self._cluster_id, self._actor, error)
                     raise
                 log.warning("list_failed", attempt=attempt, error=str(error))
                 attempt += 1
@@ -104,83 +115,91 @@ class Collector:
             else:
                 return self._apply(records, as_of, started)
 
-    def follow(self, stop: threading.Event, reported: Callable[[Synced], None]) -> None:
+    def follow(
+        self,
+        stop: threading.Event,
+        reported: Callable[[Synced], None],
+        troubled: Callable[[list[Trouble]], None] = lambda _: None,
+    ) -> None:
         """Watch the cluster until the stop event: deltas as it changes, a snapshot an interval.
 
         While the mirror is not current nothing is reported, so that the cluster shows as
-        unreachable after a while.
+        unreachable after a while; `troubled` is told when what is in trouble has changed. The stop
+        event is this collector's own: it is set in the end.
 
         Raises:
             ClusterUidMismatch, Cluster.DoesNotExist: waiting would not help.
         """
         mirror = Mirror()
-        reflectors = reflect(self._client, mirror, stop, self._progress)
+        usage = UsageReader(self._client, self._namespaces, self._interval or 0, stop)
+        self._reflectors = reflect(self._client, mirror, stop, self._progress, self._namespaces)
+        usage.start()
         try:
-            self._follow(mirror, reflectors, stop, reported)
+            # So that a collector that starts again does not first say that usage is unknown.
+            usage.latest(wait=_FIRST_USAGE_SECONDS)
+            self._follow(mirror, usage, stop, reported, troubled)
         finally:
             stop.set()
             self._client.close()
             until = time.monotonic() + _JOIN_SECONDS
-            for reflector in reflectors:
-                reflector.join(max(0.0, until - time.monotonic()))
+            for thread in (*self._reflectors, usage):
+                thread.join(max(0.0, until - time.monotonic()))
 
     def _follow(
         self,
         mirror: Mirror,
-        reflectors: list[Reflector],
+        usage: UsageReader,
         stop: threading.Event,
         reported: Callable[[Synced], None],
+        troubled: Callable[[list[Trouble]], None],
     ) -> None:
         backoff = Backoff()
         next_snapshot = 0.0
+        telling = Telling(self._cluster_id, self._actor, self._interval or 0, troubled)
         while not stop.is_set():
             pause = _GATHER_SECONDS
             try:
-                if not all(reflector.is_current for reflector in reflectors):
-                    synced = None
-                elif mirror.is_refilled or time.monotonic() >= next_snapshot:
-                    due = time.monotonic() + (self._interval or 0)
-                    synced = self._snapshot(mirror)
-                    next_snapshot = due
-                else:
-                    synced = self._delta(mirror)
-                if synced:
-                    reported(synced)
-                    backoff.reset()
+                if self._is_current():
+                    if mirror.is_refilled or time.monotonic() >= next_snapshot:
+                        due = time.monotonic() + (self._interval or 0)
+                        synced = self._snapshot(mirror, usage)
+                        next_snapshot = due if synced else 0.0
+                    else:
+                        synced = self._delta(mirror, usage)
+                    if synced:
+                        reported(synced)
+                        backoff.reset()
+                        self._failures.clear()
             except (StaleReport, ClockAhead, ClusterBusy, KubernetesError, DatabaseFault) as error:
                 # What the report held is no longer marked as changed: only a snapshot has it all.
                 next_snapshot = 0.0
                 pause = backoff.next_pause()
                 if not stop.is_set():
-                    log.warning("report_failed", error=f"{type(error).__name__}: {error}")
+                    self._failures.add("report_failed", error)
                 if isinstance(error, DatabaseFault):
-                    _drop_connection()
+                    drop_connection()
+            telling.tell(self.troubles)
             stop.wait(pause)
 
-    def _snapshot(self, mirror: Mirror) -> Synced:
-        started = time.monotonic()
-        if not self._uid:
-            self._uid = cluster_uid(self._client)
-        while True:
-            self._measured = mirror.namespaces()
-            self._usage = PodUsage(self._client).read_all(self._measured)
-            as_of = self._now()
-            records = mirror.snapshot(as_of, self._usage)
-            if self._is_measured(records):
-                return self._apply(records, as_of, started)
+    def _is_current(self) -> bool:
+        return all(reflector.is_current for reflector in self._reflectors)
 
-    def _delta(self, mirror: Mirror) -> Synced | None:
+    def _snapshot(self, mirror: Mirror, usage: UsageReader) -> Synced | None:
+        started = time.monotonic()
+        # Each time: an address or a kubeconfig may lead to another cluster one day.
+        self._uid = cluster_uid(self._client)
+        # Asking took its time, too.
+        if not self._is_current():
+            return None
+        as_of = self._now()
+        return self._apply(mirror.snapshot(as_of, usage.latest()), as_of, started)
+
+    def _delta(self, mirror: Mirror, usage: UsageReader) -> Synced | None:
         started, as_of = time.monotonic(), self._now()
-        records, deleted = mirror.delta(as_of, self._usage)
+        records, deleted = mirror.delta(as_of, usage.latest())
         if not records and not deleted:
             return None
-        if not self._is_measured(records):
-            return self._snapshot(mirror)
         return self._apply(records, as_of, started, deleted)
-
-    def _is_measured(self, records: list[WorkloadRecord]) -> bool:
-        """Whether usage was read of their namespaces: in a new one, it would seem to be nothing."""
-        return {record.namespace for record in records} <= self._measured
 
     def _apply(
         self,
@@ -199,9 +218,3 @@ class Collector:
         )
         applied = apply_report(cluster_id=self._cluster_id, report=report, actor=self._actor)
         return Synced(report.complete, len(records), applied, time.monotonic() - started)
-
-
-def _drop_connection() -> None:
-    """Have the next report take another connection; within a caller's transaction it cannot."""
-    if not connection.in_atomic_block:
-        connection.close()

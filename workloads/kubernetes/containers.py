@@ -6,7 +6,7 @@ from typing import Final
 from workloads.kubernetes.facts import TERMINATED, WAITING, ContainerFacts
 
 # The kubelet's reasons for a container that waits because something is wrong. It adds new ones
-# now and then, all of the shapes below, except for InvalidImageName.
+# now and then, most of them of the shapes below.
 FAILING_REASONS: Final = frozenset(
     {
         "CrashLoopBackOff",
@@ -17,6 +17,10 @@ FAILING_REASONS: Final = frozenset(
         "CreateContainerError",
         "CreateContainerConfigError",
         "RunContainerError",
+        "SignatureValidationFailed",
+        "RegistryUnavailable",
+        "ImageVolumeMountFailed",
+        "RROUnsupported",
     }
 )
 OUT_OF_MEMORY: Final = "OOMKilled"

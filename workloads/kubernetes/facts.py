@@ -15,6 +15,12 @@ RUNNING: Final = "running"
 WAITING: Final = "waiting"
 TERMINATED: Final = "terminated"
 
+UNSCHEDULABLE: Final = "Unschedulable"
+# Why a pod is not ready, or will not stay so, though no container fails; Kubernetes' own words.
+SCHEDULING_GATED: Final = "SchedulingGated"
+GATES_NOT_READY: Final = "ReadinessGatesNotReady"
+DISRUPTION_TARGET: Final = "DisruptionTarget"
+
 
 class WorkloadKind(StrEnum):
     """The kinds of workload that are followed."""
@@ -85,7 +91,8 @@ class ContainerFacts:
 class PodFacts:
     """One pod, under the uid of the object that controls it.
 
-    `active` is neither Succeeded nor Failed; `live` is active and not being deleted. Init steps
+    `active` is neither Succeeded nor Failed; `live` is active and not being deleted. `held` is why
+    it is not ready, or will not stay so, though nothing of it fails. Init steps
     that have ended well are not among the containers: they play no more part.
     """
 
@@ -94,6 +101,7 @@ class PodFacts:
     active: bool = True
     live: bool = True
     unschedulable: bool = False
+    held: str = ""
     containers: tuple[ContainerFacts, ...] = ()
     resources: PodResources = NO_RESOURCES
 

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
+from workloads.kubernetes import facts
 from workloads.kubernetes.facts import Condition, WorkloadFacts, WorkloadKind
 from workloads.kubernetes.tally import PodTally
 
@@ -42,9 +43,12 @@ class Reason(StrEnum):
     NO_ELIGIBLE_NODES = "NoEligibleNodes"
     PROGRESS_DEADLINE_EXCEEDED = "ProgressDeadlineExceeded"
     REPLICA_FAILURE = "ReplicaFailure"
-    UNSCHEDULABLE = "Unschedulable"
+    UNSCHEDULABLE = facts.UNSCHEDULABLE
     MINIMUM_REPLICAS_UNAVAILABLE = "MinimumReplicasUnavailable"
     NO_READY_REPLICAS = "NoReadyReplicas"
+    SCHEDULING_GATED = facts.SCHEDULING_GATED
+    READINESS_GATES_NOT_READY = facts.GATES_NOT_READY
+    DISRUPTION_TARGET = facts.DISRUPTION_TARGET
     REPLICAS_NOT_READY = "ReplicasNotReady"
     OOM_KILLED = "OOMKilled"
     RESTARTS_INCREASING = "RestartsIncreasing"
@@ -82,6 +86,10 @@ class _Case:
         young = created is not None and self.as_of - created <= STARTUP_GRACE
         return HealthStatus.DEGRADED if young else HealthStatus.ERROR
 
+    def in_grace_when_down(self) -> HealthStatus:
+        down = self.none_ready() and self.workload.desired > 0
+        return self.in_grace() if down else HealthStatus.DEGRADED
+
     def condition(self, kind: str) -> Condition:
         return self.workload.conditions.get(kind, Condition("", ""))
 
@@ -113,7 +121,7 @@ def _nothing_wanted(case: _Case) -> str:
 
 
 def _deadline(case: _Case) -> str:
-    code, detail = Reason.PROGRESS_DEADLINE_EXCEEDED, case.pods.most_frequent_failure()
+    code, detail = Reason.PROGRESS_DEADLINE_EXCEEDED, _failure(case) or _unschedulable(case)
     return f"{code}: {detail}" if detail else code
 
 
@@ -125,19 +133,31 @@ def _failure(case: _Case) -> str:
     return case.pods.most_frequent_failure()
 
 
+def _unschedulable(case: _Case) -> str:
+    return Reason.UNSCHEDULABLE if case.pods.unschedulable else ""
+
+
+def _unavailable(case: _Case) -> str:
+    """Hand on why replicas are not available; the reason of a condition that is met is no cause."""
+    condition = case.condition("Available")
+    return "" if condition.status == "True" else condition.reason
+
+
 def _none_ready(case: _Case) -> str:
     said = (
         case.workload.kind is WorkloadKind.DEPLOYMENT
-        and case.condition("Available").reason == Reason.MINIMUM_REPLICAS_UNAVAILABLE
+        and _unavailable(case) == Reason.MINIMUM_REPLICAS_UNAVAILABLE
     )
-    return Reason.MINIMUM_REPLICAS_UNAVAILABLE if said else Reason.NO_READY_REPLICAS
+    unnamed = Reason.MINIMUM_REPLICAS_UNAVAILABLE if said else Reason.NO_READY_REPLICAS
+    return case.pods.most_frequent_hold() or unnamed
 
 
 def _some_missing(case: _Case) -> str:
     return (
-        case.pods.most_frequent_failure()
-        or (Reason.UNSCHEDULABLE if case.pods.unschedulable else "")
-        or case.condition("Available").reason
+        _failure(case)
+        or _unschedulable(case)
+        or case.pods.most_frequent_hold()
+        or _unavailable(case)
         or Reason.REPLICAS_NOT_READY
     )
 
@@ -161,7 +181,7 @@ _OK, _BAD, _ERR = HealthStatus.HEALTHY, HealthStatus.DEGRADED, HealthStatus.ERRO
 _RULES: Final = (
     _Rule(1, lambda c: c.workload.deleting, _BAD, Reason.TERMINATING),
     _Rule(2, lambda c: c.workload.observed_generation is None, _Case.in_grace, Reason.NOT_OBSERVED),
-    _Rule(3, _Case.behind, _BAD, Reason.GENERATION_NOT_OBSERVED),
+    _Rule(3, _Case.behind, _Case.in_grace_when_down, Reason.GENERATION_NOT_OBSERVED),
     _Rule(4, lambda c: c.workload.desired == 0, _OK, _nothing_wanted),
     _Rule(5, _Case.deadline_exceeded, _ERR, _deadline),
     _Rule(6, lambda c: c.none_ready() and c.replica_failure(), _ERR, _replica_failure),

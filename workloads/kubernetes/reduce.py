@@ -10,8 +10,12 @@ from typing import Final
 
 from workloads.kubernetes.containers import container_facts
 from workloads.kubernetes.facts import (
+    DISRUPTION_TARGET,
+    GATES_NOT_READY,
     RUNNING,
+    SCHEDULING_GATED,
     TERMINATED,
+    UNSCHEDULABLE,
     WAITING,
     Condition,
     ContainerFacts,
@@ -48,15 +52,17 @@ def reduce_pod(raw: JsonObject) -> PodFacts | None:
     owner_uid = _controller(metadata, _POD_OWNERS)
     if owner_uid is None:
         return None
+    scheduling = _scheduling(status)
     active = text(status, "phase") not in {"Succeeded", "Failed"}
     return PodFacts(
         key=PodKey(sys.intern(text(metadata, "namespace")), text(metadata, "name")),
         owner_uid=sys.intern(owner_uid),
         active=active,
         live=active and not metadata.get("deletionTimestamp"),
-        unschedulable=_is_unschedulable(status),
+        unschedulable=scheduling == UNSCHEDULABLE,
+        held=_held(status, scheduling),
         containers=_shared_containers(tuple(_container_statuses(spec, status))),
-        resources=_shared_resources(pod_resources(spec)),
+        resources=_shared_resources(pod_resources(spec, status)),
     )
 
 
@@ -135,13 +141,26 @@ def _controller(metadata: JsonObject, kinds: tuple[str, ...]) -> str | None:
     return None
 
 
-def _is_unschedulable(status: JsonObject) -> bool:
-    return any(
-        text(condition, "type") == "PodScheduled"
-        and text(condition, "status") == "False"
-        and text(condition, "reason") == "Unschedulable"
-        for condition in children(status, "conditions")
-    )
+def _scheduling(status: JsonObject) -> str:
+    """Read why a pod has no node; "" when it has one, or nobody has looked for one yet."""
+    for condition in children(status, "conditions"):
+        if text(condition, "type") == "PodScheduled" and text(condition, "status") == "False":
+            return _reason(condition)
+    return ""
+
+
+def _held(status: JsonObject, scheduling: str) -> str:
+    """Read why a pod is not ready, or will not stay so, though none of its containers fails."""
+    if scheduling == SCHEDULING_GATED:
+        return scheduling
+    gates = ""
+    for condition in children(status, "conditions"):
+        kind, value = text(condition, "type"), text(condition, "status")
+        if kind == DISRUPTION_TARGET and value == "True":
+            return DISRUPTION_TARGET
+        if kind == "Ready" and value == "False" and _reason(condition) == GATES_NOT_READY:
+            gates = GATES_NOT_READY
+    return gates
 
 
 def _replicas(

@@ -1,8 +1,7 @@
 """One pass over a cluster, page by page."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
-from typing import Protocol
 
 from workloads.kubernetes.facts import PodKey, Usage, WorkloadFacts, WorkloadKind
 from workloads.kubernetes.raw import JsonObject
@@ -11,25 +10,19 @@ from workloads.kubernetes.reduce import reduce_pod, reduce_replicaset, reduce_wo
 from workloads.kubernetes.tally import PodTally
 
 
-class UsageSource(Protocol):
-    """What pods use: a mapping, or what reads it when it is asked."""
-
-    def get(self, key: PodKey, /) -> Usage | None:
-        """Return what the pod uses; None when it is not measured."""
-        ...
-
-
 class SnapshotBuilder:
     """Joins pods, ReplicaSets and workloads, which may come in any order.
 
     Pods are joined by `ownerReferences[controller=true].uid`, never by labels: selectors of
     different workloads may overlap. What is kept grows with the number of workloads and
     ReplicaSets; a pod is gone as soon as it is added.
+
+    `usage` is the cluster's pod metrics, which are needed before the first pod; None when it has
+    no working metrics API.
     """
 
-    def __init__(self, usage: UsageSource | None) -> None:
-        """Take the cluster's pod metrics; None when it has no working metrics API."""
-        self._usage = usage
+    def __init__(self, usage: Mapping[PodKey, Usage] | None = None) -> None:
+        self.usage = usage
         self._tallies: dict[str, PodTally] = {}
         self._deployment_of: dict[str, str] = {}
         self._workloads: list[WorkloadFacts] = []
@@ -38,7 +31,7 @@ class SnapshotBuilder:
         """Count a raw Pod for the object that controls it."""
         pod = reduce_pod(raw)
         if pod is not None:
-            usage = self._usage.get(pod.key) if self._usage is not None else None
+            usage = self.usage.get(pod.key) if self.usage is not None else None
             self._tallies.setdefault(pod.owner_uid, PodTally()).add(pod, usage)
 
     def add_replicaset(self, raw: JsonObject) -> None:
@@ -67,5 +60,5 @@ class SnapshotBuilder:
                 workload,
                 tallies.get(workload.uid, nothing),
                 as_of=as_of,
-                usage_known=self._usage is not None,
+                usage_known=self.usage is not None,
             )

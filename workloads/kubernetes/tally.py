@@ -47,7 +47,7 @@ class PodTally:
 
     Counts: `pods` is all of them and `measured` those with metrics. Amounts are nanos, of pods
     that are neither Succeeded nor Failed. All below `live` is of live pods only: `failing` counts
-    containers by reason, `broken` is the pods that have nothing but failing containers.
+    containers by reason and `held` pods, `broken` is the pods of nothing but failing containers.
     """
 
     pods: int = 0
@@ -62,6 +62,7 @@ class PodTally:
     broken: int = 0
     unschedulable: int = 0
     failing: Counter[str] = field(default_factory=Counter)
+    held: Counter[str] = field(default_factory=Counter)
     crashed_at: datetime | None = None
     out_of_memory_at: datetime | None = None
     containers: dict[str, ContainerTally] = field(default_factory=dict)
@@ -83,6 +84,8 @@ class PodTally:
             return
         self.live += 1
         self.unschedulable += pod.unschedulable
+        if pod.held:
+            self.held[pod.held] += 1
         self.broken += bool(pod.containers) and all(c.failing for c in pod.containers)
         for container in pod.containers:
             self._add_container(container)
@@ -101,6 +104,7 @@ class PodTally:
         self.broken += other.broken
         self.unschedulable += other.unschedulable
         self.failing.update(other.failing)
+        self.held.update(other.held)
         self.crashed_at = _later(self.crashed_at, other.crashed_at)
         self.out_of_memory_at = _later(self.out_of_memory_at, other.out_of_memory_at)
         for name, theirs in other.containers.items():
@@ -111,7 +115,11 @@ class PodTally:
 
         Of equals it is the first in the alphabet, whatever order the pods came in.
         """
-        return min(self.failing, key=lambda reason: (-self.failing[reason], reason), default="")
+        return _most_frequent(self.failing)
+
+    def most_frequent_hold(self) -> str:
+        """Name what holds most pods, or ""; of equals as above."""
+        return _most_frequent(self.held)
 
     def _add_container(self, container: ContainerFacts) -> None:
         self._container(container.name).add(container.restarts, container.ready, container.state)
@@ -132,6 +140,10 @@ def tally_pods(pods: Iterable[PodFacts], usage: Mapping[PodKey, Usage] | None = 
     for pod in pods:
         tally.add(pod, usage.get(pod.key) if usage is not None else None)
     return tally
+
+
+def _most_frequent(reasons: Counter[str]) -> str:
+    return min(reasons, key=lambda reason: (-reasons[reason], reason), default="")
 
 
 def _later(one: datetime | None, other: datetime | None) -> datetime | None:

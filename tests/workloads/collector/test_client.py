@@ -23,13 +23,19 @@ from tests.apiserver import (
     UNAUTHORIZED,
     Fault,
     ReplayServer,
+    event,
     lines,
     recorded,
 )
 from workloads.collector import client as client_module
 from workloads.collector import connect
 from workloads.collector.client import ClusterClient, Resource
-from workloads.collector.errors import ExpiredError, RefusedError, UnreachableError
+from workloads.collector.errors import (
+    EndedEarlyError,
+    ExpiredError,
+    RefusedError,
+    UnreachableError,
+)
 
 DEPLOYMENT_LIST = Resource(DEPLOYMENTS)
 
@@ -62,13 +68,13 @@ def test_pages_are_those_of_the_recording(
 
 def test_what_is_large_comes_gzipped(client: ClusterClient, api: ReplayServer) -> None:
     assert len(names(client.pages(Resource(PODS)))) == 119
-    assert api.accept_encodings == ["gzip"]
+    assert [h["Accept-Encoding"] for h in api.headers] == ["gzip"]
 
 
 def test_only_the_metadata_of_replicasets(client: ClusterClient) -> None:
     (page,) = client.pages(Resource(REPLICASETS, metadata_only=True))
 
-    assert {tuple(raw) for raw in page.objects()} == {("metadata",)}
+    assert {tuple(raw) for raw in page.objects()} == {("kind", "apiVersion", "metadata")}
 
 
 def test_an_empty_list_may_be_null(client: ClusterClient, api: ReplayServer) -> None:
@@ -165,22 +171,69 @@ def test_nobody_there(api: ReplayServer, client: ClusterClient) -> None:
 
 
 def test_a_watch(client: ClusterClient, api: ReplayServer) -> None:
-    api.watches[DEPLOYMENTS].append([*lines("watch-bookmarks.jsonl"), b""])
-    api.hold = False
+    api.watches.scripts[DEPLOYMENTS].append([*lines("watch-bookmarks.jsonl"), b""])
+    api.watches.hold = False
 
     with client.watch(DEPLOYMENT_LIST, "1500") as events:
         seen = [(kind, raw["metadata"].get("name")) for kind, raw in events]  # type: ignore[attr-defined]
 
     assert seen == [("BOOKMARK", None), ("DELETED", "api"), ("BOOKMARK", None)]
     (query,) = api.asked(DEPLOYMENTS)
-    assert 240 <= int(query.pop("timeoutSeconds")) <= 300
+    # Below the minute after which many proxies cut what is quiet.
+    assert 45 <= int(query.pop("timeoutSeconds")) <= 55
     assert query == {"watch": "1", "allowWatchBookmarks": "true", "resourceVersion": "1500"}
     # A compressed watch would come late.
-    assert api.accept_encodings == ["identity"]
+    assert [h["Accept-Encoding"] for h in api.headers] == ["identity"]
+
+
+def test_a_watch_of_metadata(client: ClusterClient, api: ReplayServer) -> None:
+    """In the form for one object: to the form of a list, servers hang up without a byte."""
+    api.watches.scripts[REPLICASETS].append([event("ADDED", api.lists[REPLICASETS][0])])
+    api.watches.hold = False
+
+    with client.watch(Resource(REPLICASETS, metadata_only=True), "1") as events:
+        ((kind, raw),) = events
+
+    assert (kind, raw["kind"], "spec" in raw) == ("ADDED", "PartialObjectMetadata", False)
+
+
+def test_a_watch_that_ends_at_once_with_nothing(client: ClusterClient, api: ReplayServer) -> None:
+    api.watches.hold = False
+
+    with (
+        pytest.raises(EndedEarlyError, match=r"ended after 0\.\d of \d\d s without an event"),
+        client.watch(DEPLOYMENT_LIST, "1") as events,
+    ):
+        list(events)
+
+
+def test_a_quiet_watch_ends_in_its_time(
+    client: ClusterClient, api: ReplayServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a bookmark, as on older servers: that is no failure."""
+    monkeypatch.setattr(client_module, "_WATCH_SECONDS", (1, 1))
+
+    with client.watch(DEPLOYMENT_LIST, "1") as events:
+        assert list(events) == []
+
+
+def test_a_dead_connection_ends_a_watch(
+    client: ClusterClient, api: ReplayServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server neither says anything nor ends the watch when its time has come."""
+    monkeypatch.setattr(client_module, "_WATCH_SECONDS", (1, 1))
+    monkeypatch.setattr(client_module, "_WATCH_OVERTIME", 1.0)
+    api.faults[f"{DEPLOYMENTS}?watch"].append(Fault(200, b"{", cut=0, hold=True))
+
+    with (
+        pytest.raises(UnreachableError, match="ReadTimeoutError"),
+        client.watch(DEPLOYMENT_LIST, "1") as events,
+    ):
+        list(events)
 
 
 def test_a_watch_from_too_long_ago(client: ClusterClient, api: ReplayServer) -> None:
-    api.watches[DEPLOYMENTS].append(lines("watch-410-too-old.jsonl"))
+    api.watches.scripts[DEPLOYMENTS].append(lines("watch-410-too-old.jsonl"))
 
     with (
         pytest.raises(ExpiredError, match="too old resource version: 1"),
@@ -194,7 +247,7 @@ def test_a_watch_from_too_long_ago(client: ClusterClient, api: ReplayServer) -> 
     b'{"type": "ERROR", "object": {"code": "x", "message": "odd"}}',
 ])  # fmt: skip
 def test_a_watch_that_says_nonsense(client: ClusterClient, api: ReplayServer, line: bytes) -> None:
-    api.watches[DEPLOYMENTS].append([line])
+    api.watches.scripts[DEPLOYMENTS].append([line])
 
     with (
         pytest.raises((UnreachableError, RefusedError)),
@@ -220,7 +273,7 @@ def test_closing_ends_what_waits(client: ClusterClient, api: ReplayServer) -> No
 
 def test_closing_ends_the_wait_for_an_answer(client: ClusterClient, api: ReplayServer) -> None:
     """And nothing is asked after that."""
-    api.before_answer = lambda _path, _query: (client.close(), api.hang_up.wait(30))
+    api.before_answer = lambda _path, _query: (client.close(), api.watches.hang_up.wait(30))
     started = time.monotonic()
 
     with pytest.raises(UnreachableError, match="stopped before it was read"):
@@ -234,7 +287,9 @@ def test_closing_ends_the_wait_for_an_answer(client: ClusterClient, api: ReplayS
 
 def test_closing_ends_a_slow_plugin(client: ClusterClient) -> None:
     forgotten = threading.Event()
-    client._api.configuration.refresh_api_key_hook = lambda _configuration: forgotten.wait(30)
+    client._connection._api.configuration.refresh_api_key_hook = lambda _configuration: (
+        forgotten.wait(30)
+    )
     threading.Timer(0.2, client.close).start()
     started = time.monotonic()
 
@@ -248,7 +303,7 @@ def test_closing_ends_a_slow_plugin(client: ClusterClient) -> None:
 def test_an_answer_that_comes_after_the_end(
     client: ClusterClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, answered = client._api.call_api, threading.Event()
+    real, answered = client._connection._api.call_api, threading.Event()
 
     def call_api(*arguments: Any, **options: Any) -> Any:
         answer = real(*arguments, **options)
@@ -256,7 +311,7 @@ def test_an_answer_that_comes_after_the_end(
         monkeypatch.setattr(answer.response, "close", answered.set)
         return answer
 
-    monkeypatch.setattr(client._api, "call_api", call_api)
+    monkeypatch.setattr(client._connection._api, "call_api", call_api)
 
     with pytest.raises(UnreachableError, match="stopped before it was read"):
         client.get(KUBE_SYSTEM)
@@ -267,7 +322,7 @@ def test_a_token_that_cannot_be_renewed(client: ClusterClient) -> None:
     def renew(_configuration: Any) -> None:
         raise ConfigException("Token file exists but empty.")
 
-    client._api.configuration.refresh_api_key_hook = renew
+    client._connection._api.configuration.refresh_api_key_hook = renew
 
     with pytest.raises(UnreachableError, match="Token file exists but empty"):
         client.get(KUBE_SYSTEM)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kubernetes.config import incluster_config
@@ -11,6 +12,7 @@ from kubernetes.config import incluster_config
 from tests.apiserver import KUBE_SYSTEM, TOKEN, ReplayServer
 from workloads.collector import connect
 from workloads.collector.connect import ConnectionSetupError
+from workloads.collector.errors import RefusedError, UnreachableError
 
 
 def test_the_contexts_of_a_kubeconfig(api: ReplayServer, tmp_path: Path) -> None:
@@ -45,6 +47,60 @@ def test_an_exec_plugin_of_the_operators(api: ReplayServer, tmp_path: Path) -> N
     assert connect.from_kubeconfig(str(path), "replay").get(KUBE_SYSTEM)["kind"] == "Namespace"
 
 
+def test_a_token_file_that_was_replaced(api: ReplayServer, tmp_path: Path) -> None:
+    """It is read again when it is refused, by all that was under way with the old one."""
+    path, token = api.kubeconfig(tmp_path), tmp_path / "token"
+    token.write_text(f"{TOKEN}\n")
+    path.write_text(path.read_text().replace(f'"token": "{TOKEN}"', f'"tokenFile": "{token}"'))
+    client = connect.from_kubeconfig(str(path), "replay")
+    assert client.get(KUBE_SYSTEM)["kind"] == "Namespace"
+
+    api.token = "renewed"
+    token.write_text("renewed\n")
+
+    assert client.get(KUBE_SYSTEM)["kind"] == "Namespace"
+    assert [h["authorization"] for h in api.headers] == [
+        f"Bearer {TOKEN}", f"Bearer {TOKEN}", "Bearer renewed"
+    ]  # fmt: skip
+
+
+def test_a_token_in_a_kubeconfig_that_was_replaced(api: ReplayServer, tmp_path: Path) -> None:
+    client = connect.from_kubeconfig(str(api.kubeconfig(tmp_path)), "replay")
+    api.token = "renewed"
+
+    with pytest.raises(RefusedError, match="401"):
+        client.get(KUBE_SYSTEM)
+    # The same token is not tried twice.
+    assert len(api.requests) == 1
+
+    api.kubeconfig(tmp_path, token="renewed")
+    assert client.get(KUBE_SYSTEM)["kind"] == "Namespace"
+
+
+def test_a_kubeconfig_that_is_gone_when_it_is_read_again(api: ReplayServer, tmp_path: Path) -> None:
+    path = api.kubeconfig(tmp_path)
+    client = connect.from_kubeconfig(str(path), "replay")
+    api.token = "renewed"
+    path.unlink()
+
+    with pytest.raises(UnreachableError, match="ConnectionSetupError"):
+        client.get(KUBE_SYSTEM)
+
+    api.kubeconfig(tmp_path, token="renewed")
+    assert client.get(KUBE_SYSTEM)["kind"] == "Namespace"
+
+
+def test_a_token_that_no_header_can_carry_is_not_shown(api: ReplayServer, tmp_path: Path) -> None:
+    path = api.kubeconfig(tmp_path, token="secret-one\nsecret-two")
+    client = connect.from_kubeconfig(str(path), "replay")
+
+    with pytest.raises(UnreachableError) as caught:
+        client.get(KUBE_SYSTEM)
+
+    assert "secret" not in str(caught.value)
+    assert "not of a form to be sent" in str(caught.value)
+
+
 @pytest.mark.parametrize("content", [None, "", "[]", "{", '{"current-context": "x"}'])
 def test_no_usable_kubeconfig(tmp_path: Path, content: str | None) -> None:
     path = tmp_path / "kubeconfig"
@@ -70,13 +126,40 @@ def test_the_account_of_the_pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(incluster_config, "SERVICE_CERT_FILENAME", str(authority))
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
-    monkeypatch.setattr(connect, "ClusterClient", lambda api, _failures: api)
+    monkeypatch.setattr(connect, "ClusterClient", lambda load, _failures: load())
 
     configuration = connect.in_cluster().configuration  # type: ignore[attr-defined]
 
     assert configuration.host == "https://10.0.0.1:443"
     assert configuration.ssl_ca_cert == str(authority)
     assert configuration.get_api_key_with_prefix("BearerToken") == f"bearer {TOKEN}"
+
+
+def test_the_token_of_the_pod_is_read_again(
+    api: ReplayServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kubelet replaces it; the package looks once a minute, a refused request at once."""
+    token, authority = tmp_path / "token", tmp_path / "ca.crt"
+    token.write_text(TOKEN)
+    authority.write_text("-----BEGIN CERTIFICATE-----\n")
+    monkeypatch.setattr(incluster_config, "SERVICE_TOKEN_FILENAME", str(token))
+    monkeypatch.setattr(incluster_config, "SERVICE_CERT_FILENAME", str(authority))
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
+    loader = incluster_config.InClusterConfigLoader
+    real = loader._set_config
+
+    def without_tls(self: Any, configuration: Any) -> None:
+        real(self, configuration)
+        configuration.host, configuration.ssl_ca_cert = api.url, None
+
+    monkeypatch.setattr(loader, "_set_config", without_tls)
+    client = connect.in_cluster()
+    assert client.get(KUBE_SYSTEM)["kind"] == "Namespace"
+
+    api.token = "renewed"
+    token.write_text("renewed")
+    assert client.get(KUBE_SYSTEM)["kind"] == "Namespace"
 
 
 def test_not_within_a_pod(monkeypatch: pytest.MonkeyPatch) -> None:

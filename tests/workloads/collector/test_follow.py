@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,18 +19,29 @@ from tests.apiserver import (
     FORBIDDEN,
     KUBE_SYSTEM,
     LISTS,
+    METRICS,
     PODS,
+    REPLICASETS,
     STATEFULSETS,
     UNAVAILABLE,
+    Fault,
     ReplayServer,
     event,
     lines,
 )
+from tests.waiting import wait_until
 from tests.workloads.collector.conftest import no_progress
 from tests.workloads.records import REPORTER, apply, as_said, record, report, stored
-from workloads.collector import connect, sync
+from workloads.collection import FailureReason
+from workloads.collector import connect, reflectors, sync, telling
+from workloads.collector.backoff import Backoff
+from workloads.collector.client import ClusterClient
+from workloads.collector.listing import WORKLOADS
 from workloads.collector.mirror import Mirror
+from workloads.collector.reflectors import Reflector
 from workloads.collector.sync import Collector, Synced
+from workloads.collector.troubles import Trouble
+from workloads.kubernetes.facts import WorkloadKind
 from workloads.models import Cluster
 from workloads.report_errors import ClusterUidMismatch, StaleReport
 from workloads.reports import Applied, Place
@@ -90,7 +102,7 @@ def test_replaying_the_watch_ends_in_the_rows_of_a_fresh_list(
 ) -> None:
     final = api.lists[DEPLOYMENTS]
     api.lists[DEPLOYMENTS] = []
-    api.watches[DEPLOYMENTS].append(lines(HISTORY))
+    api.watches.scripts[DEPLOYMENTS].append(lines(HISTORY))
 
     # The last of the recorded events.
     follow(knows(cluster, "dep-new"))
@@ -102,18 +114,25 @@ def test_replaying_the_watch_ends_in_the_rows_of_a_fresh_list(
 
 
 def test_bookmarks_and_a_deletion(follow: Follow, api: ReplayServer, cluster: Cluster) -> None:
-    api.watches[DEPLOYMENTS].append(lines("watch-bookmarks.jsonl"))
+    api.watches.scripts[DEPLOYMENTS].append(lines("watch-bookmarks.jsonl"))
     # The rest is still being listed when the deletion comes, or it is not: both end the same.
     reports = follow(lambda _: Place("prod", "api", "Deployment") not in stored(cluster))
 
     assert sum(r.applied.created - r.applied.deleted for r in reports) == 53
 
 
-def test_a_watch_goes_on_where_it_ended(follow: Follow, api: ReplayServer) -> None:
-    api.hold = False
-    api.watches[DEPLOYMENTS].append(lines("watch-bookmarks.jsonl"))
-
-    follow(lambda _: sum("watch" in query for query in api.asked(DEPLOYMENTS)) > 1)
+def test_a_watch_goes_on_where_it_ended(
+    api: ReplayServer, client: ClusterClient, stop: threading.Event, pauses: list[float]
+) -> None:
+    api.watches.hold = False
+    api.watches.scripts[DEPLOYMENTS].append(lines("watch-bookmarks.jsonl"))
+    deployments = WORKLOADS[WorkloadKind.DEPLOYMENT]
+    reflector = Reflector(client, deployments, Mirror(), stop, no_progress)
+    reflector.start()
+    wait_until(lambda: sum("watch" in query for query in api.asked(DEPLOYMENTS)) > 1)
+    stop.set()
+    client.close()
+    reflector.join(20)
 
     versions = [q["resourceVersion"] for q in api.asked(DEPLOYMENTS) if "watch" in q]
     assert versions[:2] == ["1500", "1512"]
@@ -135,7 +154,7 @@ def test_a_watch_that_is_too_old_is_listed_again(
             api.before_answer = lambda *_: None
 
     api.before_answer = change_the_list
-    api.watches[DEPLOYMENTS].append(lines("watch-410-too-old.jsonl"))
+    api.watches.scripts[DEPLOYMENTS].append(lines("watch-410-too-old.jsonl"))
 
     def enough(reports: list[Synced]) -> bool:
         reported.set()
@@ -178,8 +197,7 @@ def test_changes_between_snapshots(follow: Follow, api: ReplayServer, cluster: C
 
     def after_the_first(reports: list[Synced]) -> bool:
         if len(reports) == 1:
-            api.watches[STATEFULSETS].append([event("DELETED", gone), event("ADDED", new)])
-            api.hang_up.set()  # the watches end, and are opened again
+            api.watches.send(STATEFULSETS, event("DELETED", gone), event("ADDED", new))
         return (
             sum(r.applied.created for r in reports) == 55
             and sum(r.applied.deleted for r in reports) == 1
@@ -254,8 +272,7 @@ def test_a_report_that_failed_is_made_good_by_a_snapshot(
 
     def after_the_first(reports: list[Synced]) -> bool:
         if len(reports) == 1:
-            api.watches[STATEFULSETS].append([event("DELETED", gone)])
-            api.hang_up.set()
+            api.watches.send(STATEFULSETS, event("DELETED", gone))
         return sum(r.applied.deleted for r in reports) == 1
 
     reports = follow(after_the_first)
@@ -275,42 +292,140 @@ def test_another_cluster_ends_it(
     assert stop.is_set()
 
 
-def test_a_namespace_that_appears_meanwhile_is_measured(
-    follow: Follow, fresh: Collector, api: ReplayServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its pods' usage was not read, and must not be taken for none."""
-    real, calls = Mirror.namespaces, []
-
-    def namespaces(mirror: Mirror) -> set[str]:
-        calls.append(mirror)
-        return real(mirror) - ({"demo"} if len(calls) == 1 else set())
-
-    monkeypatch.setattr(Mirror, "namespaces", namespaces)
-
-    follow(one)
-
-    assert len(calls) == 2
-    assert fresh.once(threading.Event()).applied == Applied(0, 0, 0, unchanged=54)
-
-
-def test_a_change_in_a_new_namespace_brings_a_snapshot(
+def test_a_namespace_that_appears_needs_no_snapshot(
     follow: Follow, fresh: Collector, api: ReplayServer
 ) -> None:
+    """Usage is that of the whole cluster, of one moment."""
     final = api.lists[DEPLOYMENTS]
     moved = [raw for raw in final if raw["metadata"]["namespace"] == "prod"]
     api.lists[DEPLOYMENTS] = [raw for raw in final if raw not in moved]
 
     def after_the_first(reports: list[Synced]) -> bool:
         if len(reports) == 1:
-            api.watches[DEPLOYMENTS].append([event("ADDED", raw) for raw in moved])
-            api.hang_up.set()
+            api.watches.send(DEPLOYMENTS, *(event("ADDED", raw) for raw in moved))
         return sum(r.applied.created for r in reports) == 54
 
     reports = follow(after_the_first)
 
-    assert [report.complete for report in reports] == [True, True]
+    assert [report.complete for report in reports] == [True, *[False] * (len(reports) - 1)]
+    assert len(api.asked(METRICS)) == 1
     api.lists[DEPLOYMENTS] = final
     assert fresh.once(threading.Event()).applied.unchanged == 54
+
+
+def test_a_metrics_api_that_hangs_keeps_no_report(
+    follow: Follow, api: ReplayServer, cluster: Cluster
+) -> None:
+    """It costs the first report a few seconds, and the others nothing."""
+    hang(api, METRICS)
+    gone = api.lists[STATEFULSETS][0]
+    moments: list[float] = []
+
+    def enough(reports: list[Synced]) -> bool:
+        moments.append(time.monotonic())
+        if len(reports) == 1:
+            api.watches.send(STATEFULSETS, event("DELETED", gone))
+        return sum(r.applied.deleted for r in reports) == 1
+
+    follow(enough)
+
+    assert moments[-1] - moments[0] < 15
+    assert {row.cpu_used_millicores for row in stored(cluster).values()} == {None}
+
+
+def hang(api: ReplayServer, hung: str) -> None:
+    """Let the server not answer for a path until the end."""
+    api.before_answer = lambda path, _query: (  # type: ignore[misc]
+        api.watches.hang_up.wait(60) if path == hung else None
+    )
+
+
+def test_a_watch_that_hangs_up_at_once_is_not_believed(
+    collector: Collector, api: ReplayServer, cluster: Cluster, stop: threading.Event
+) -> None:
+    """As the watch of ReplicaSets did on every real server: 200, and the end, without an event."""
+    for _ in range(1000):
+        api.faults[f"{REPLICASETS}?watch"].append(Fault(200, b""))
+    # The first report waits for the uid: until then, the lists alone could be believed.
+    api.before_answer = lambda path, _query: (
+        wait_until(lambda: collector.troubles) if path == KUBE_SYSTEM else None
+    )
+    told: list[list[Trouble]] = []
+    timer = threading.Timer(3, stop.set)
+    timer.start()
+
+    collector.follow(stop, lambda _: None, told.append)
+
+    assert not stored(cluster)
+    ((trouble,),) = told
+    assert (trouble.resource, trouble.reason) == ("replicasets", FailureReason.WATCH_LOST)
+    assert trouble.failures >= 3
+    assert "without an event" in trouble.error
+    cluster.refresh_from_db()
+    assert cluster.collection_error_reason == "WATCH_LOST"
+    assert cluster.collection_error_resource == "replicasets"
+
+
+def test_a_watch_that_works_again_is_believed_again(
+    follow: Follow, api: ReplayServer, monkeypatch: pytest.MonkeyPatch, cluster: Cluster
+) -> None:
+    monkeypatch.setattr(reflectors, "_PROOF_SECONDS", 0.2)
+    for _ in range(4):
+        api.faults[f"{REPLICASETS}?watch"].append(Fault(200, b""))
+
+    follow(one)
+
+    assert len(stored(cluster)) == 54
+
+
+def test_a_fault_of_ours_does_not_freeze_the_mirror(
+    follow: Follow, api: ReplayServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thread that dies would leave its part of the mirror as it was, and believed."""
+    real, calls = Mirror.change, []
+
+    def change(mirror: Mirror, *arguments: Any) -> None:
+        calls.append(arguments)
+        if len(calls) == 1:
+            raise RuntimeError("a fault of ours")
+        real(mirror, *arguments)
+
+    monkeypatch.setattr(Mirror, "change", change)
+    gone = api.lists[STATEFULSETS][0]
+
+    def enough(reports: list[Synced]) -> bool:
+        if len(reports) == 1:
+            api.lists[STATEFULSETS].remove(gone)
+            api.watches.send(STATEFULSETS, event("DELETED", gone))
+        return sum(r.applied.deleted for r in reports) == 1
+
+    follow(enough)
+
+    lists = [q for q in api.asked(STATEFULSETS) if "watch" not in q]
+    assert len(lists) == 2
+
+
+def test_a_410_begins_with_the_shortest_pause(
+    api: ReplayServer, client: ClusterClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The list that follows it is what helps; a second one in a row waits longer all the same."""
+    asked: list[str] = []
+    monkeypatch.setattr(Backoff, "next_pause", lambda *_: asked.append("pause") or 0.0)
+    monkeypatch.setattr(Backoff, "reset", lambda *_: asked.append("reset"))
+    stop = threading.Event()
+    api.faults[DEPLOYMENTS] += [UNAVAILABLE, UNAVAILABLE]
+    for _ in range(2):
+        api.watches.scripts[DEPLOYMENTS].append(lines("watch-410-too-old.jsonl"))
+    reflector = Reflector(client, WORKLOADS[WorkloadKind.DEPLOYMENT], Mirror(), stop, no_progress)
+    reflector.start()
+    try:
+        wait_until(lambda: len(api.asked(DEPLOYMENTS)) == 8)
+    finally:
+        stop.set()
+        client.close()
+        reflector.join(20)
+
+    assert asked[:5] == ["pause", "pause", "reset", "pause", "pause"]
 
 
 @pytest.mark.parametrize("in_transaction", [True, False])
@@ -322,6 +437,6 @@ def test_a_connection_that_failed_is_not_used_again(
     monkeypatch.setattr(wrapper, "in_atomic_block", in_transaction)
     monkeypatch.setattr(wrapper, "close", lambda: calls.append("close"))
 
-    sync._drop_connection()
+    telling.drop_connection()
 
     assert calls == ([] if in_transaction else ["close"])

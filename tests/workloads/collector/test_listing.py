@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 
@@ -20,11 +21,10 @@ from tests.apiserver import (
 from tests.workloads.collector.conftest import no_progress
 from tests.workloads.kubernetes.test_recorded import RECORDED, snapshot, usage
 from workloads.collector import client as client_module
+from workloads.collector import usage as usage_module
 from workloads.collector.client import ClusterClient
 from workloads.collector.errors import RefusedError
 from workloads.collector.listing import cluster_uid, read_cluster
-from workloads.collector.metrics import PodUsage
-from workloads.kubernetes.facts import PodKey
 from workloads.kubernetes.records import WorkloadRecord
 
 
@@ -50,39 +50,38 @@ def test_without_metrics_usage_is_unknown(
 
     assert read(client) == snapshot(None, None)
     # It is asked for once.
-    assert sum(path.startswith(METRICS) for path, _query in api.requests) == 1
+    assert len(api.asked(METRICS)) == 1
 
 
-def test_metrics_that_fail_half_way_are_worth_nothing(
-    client: ClusterClient, api: ReplayServer
-) -> None:
-    def fail_later(path: str, _query: dict[str, str]) -> None:
-        if path.startswith(METRICS):
-            asked = sum(p.startswith(METRICS) for p, _query in api.requests)
-            api.metrics_fault = DEAD_METRICS if asked > 1 else None
-
-    api.before_answer = fail_later
-
-    assert read(client) == snapshot(None, None)
-
-
-def test_metrics_are_read_by_namespace(client: ClusterClient, api: ReplayServer) -> None:
+def test_usage_is_one_list_for_each_snapshot(client: ClusterClient, api: ReplayServer) -> None:
     read(client)
 
-    asked = [path for path, _query in api.requests if path.startswith(METRICS)]
-    namespaces = {raw["metadata"]["namespace"] for raw in api.lists[PODS]}
-    assert len(asked) == len(set(asked)) <= len(namespaces)
+    assert [path for path, _query in api.requests if "metrics" in path] == [METRICS]
 
 
-def test_few_namespaces_are_kept(client: ClusterClient, api: ReplayServer) -> None:
-    source = PodUsage(client)
-    for namespace in ("demo", "prod", "quota", "demo"):
-        source.get(PodKey(namespace, "x"))
+def test_a_metrics_api_that_hangs_costs_usage_and_nothing_else(
+    client: ClusterClient, api: ReplayServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half an answer, too: what trickles in is cut off like what never begins."""
+    monkeypatch.setattr(usage_module, "WITHIN", 1.0)
+    for fault in (None, Fault(200, b'{"items": []}', cut=5, hold=True)):
+        api.metrics_fault = fault
+        api.before_answer = lambda path, _query, hangs=fault is None: (  # type: ignore[misc]
+            api.watches.hang_up.wait(30) if path == METRICS and hangs else None
+        )
+        started = time.monotonic()
 
-    assert [path.split("/")[-2] for path, _query in api.requests] == [
-        "demo", "prod", "quota", "demo"
-    ]  # fmt: skip
-    assert source.read_all(["demo", "prod"]) == usage()
+        assert read(client) == snapshot(None, None)
+        assert time.monotonic() - started < 20
+
+
+def test_some_namespaces_alone(client: ClusterClient, api: ReplayServer) -> None:
+    records = read_cluster(client, RECORDED, no_progress, ["demo", "quota"])
+
+    whole = [r for r in snapshot(None, usage()) if r.namespace in ("demo", "quota")]
+    assert sorted(records, key=lambda record: (record.kind, record.uid)) == whole
+    assert whole
+    assert all("/namespaces/" in path for path, _query in api.requests)
 
 
 def test_progress(client: ClusterClient, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -109,7 +109,6 @@ def test_a_list_takes_the_place_of_what_was_known() -> None:
         mirror.fill(RESOURCES[path], items)
     everything = by_place(mirror.snapshot(RECORDED, usage()))
     assert len(everything) == 54
-    assert mirror.namespaces() == {p.namespace for p in everything}
 
     mirror.fill(RESOURCES[DAEMONSETS], lists[DAEMONSETS][:1])
 
@@ -154,3 +153,23 @@ def test_bookmarks_and_what_cannot_be_placed() -> None:
         mirror.change(resource, "DELETED", {"metadata": {"uid": "odd"}})
 
     assert mirror.delta(RECORDED, None) == ([], frozenset())
+
+
+def test_namespaces_side_by_side_are_one_cluster() -> None:
+    lists = recorded_lists()
+    whole, parts = Mirror(), Mirror()
+    namespaces = sorted({raw["metadata"]["namespace"] for raw in lists[PODS]})
+    for path, items in lists.items():
+        whole.fill(RESOURCES[path], items)
+        for namespace, resource in zip(namespaces, RESOURCES[path].scoped(namespaces), strict=True):
+            parts.fill(resource, [r for r in items if r["metadata"]["namespace"] == namespace])
+
+    expected = by_place(whole.snapshot(RECORDED, usage()))
+    expected = {place: r for place, r in expected.items() if place.namespace in namespaces}
+    assert by_place(parts.snapshot(RECORDED, usage())) == expected
+
+    gone = lists[PODS][0]
+    (resource,) = RESOURCES[PODS].scoped([gone["metadata"]["namespace"]])
+    whole.change(RESOURCES[PODS], "DELETED", gone)
+    parts.change(resource, "DELETED", gone)
+    assert parts.delta(RECORDED, usage()) == whole.delta(RECORDED, usage())

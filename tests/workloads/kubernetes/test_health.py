@@ -18,6 +18,9 @@ DEADLINE = {"Progressing": Condition("False", "ProgressDeadlineExceeded")}
 REFUSED = {"ReplicaFailure": Condition("True", "FailedCreate")}
 UNAVAILABLE = {"Available": Condition("False", "MinimumReplicasUnavailable")}
 
+AVAILABLE = {"Available": Condition("True", "MinimumReplicasAvailable")}
+HELD = Counter(DisruptionTarget=2, SchedulingGated=1)
+
 
 def ago(seconds: float) -> datetime:
     return AS_OF - timedelta(seconds=seconds)
@@ -53,6 +56,18 @@ CASES: list[tuple[int, WorkloadFacts, PodTally, HealthStatus, str]] = [
         *(3, workload(generation=2, observed_generation=1, desired=0), PodTally()),
         *(DEGRADED, "GenerationNotObserved"),
     ),
+    (
+        *(3, down(generation=2, observed_generation=1, created_at=ago(300)), PodTally()),
+        *(DEGRADED, "GenerationNotObserved"),
+    ),
+    (
+        *(3, down(generation=2, observed_generation=1, created_at=ago(300.001)), PodTally()),
+        *(ERROR, "GenerationNotObserved"),
+    ),
+    (
+        *(3, down(generation=2, observed_generation=1, desired=0), PodTally()),
+        *(DEGRADED, "GenerationNotObserved"),
+    ),
     (18, workload(generation=2, observed_generation=2), PodTally(), HEALTHY, ""),
     (18, workload(generation=2, observed_generation=3), PodTally(), HEALTHY, ""),
     # 4: nothing wanted, whatever the conditions still say.
@@ -68,7 +83,11 @@ CASES: list[tuple[int, WorkloadFacts, PodTally, HealthStatus, str]] = [
     ),
     (
         *(5, down(conditions=DEADLINE), PodTally(unschedulable=2)),
-        *(ERROR, "ProgressDeadlineExceeded"),
+        *(ERROR, "ProgressDeadlineExceeded: Unschedulable"),
+    ),
+    (
+        *(5, down(conditions=DEADLINE), PodTally(unschedulable=2, failing=CRASH)),
+        *(ERROR, "ProgressDeadlineExceeded: CrashLoopBackOff"),
     ),
     (9, down(STATEFUL_SET, conditions=DEADLINE), PodTally(), ERROR, "NoReadyReplicas"),
     (5, down(conditions=DEADLINE | REFUSED), PodTally(), ERROR, "ProgressDeadlineExceeded"),
@@ -97,6 +116,15 @@ CASES: list[tuple[int, WorkloadFacts, PodTally, HealthStatus, str]] = [
         *(9, down(conditions={"Available": Condition("False", "Other")}), PodTally()),
         *(ERROR, "NoReadyReplicas"),
     ),
+    (9, down(), PodTally(held=Counter(SchedulingGated=1)), ERROR, "SchedulingGated"),
+    (
+        *(9, down(conditions=UNAVAILABLE), PodTally(held=Counter(ReadinessGatesNotReady=2))),
+        *(ERROR, "ReadinessGatesNotReady"),
+    ),
+    (
+        *(9, down(created_at=ago(1)), PodTally(held=Counter(SchedulingGated=1))),
+        *(DEGRADED, "SchedulingGated"),
+    ),
     # 10: the counts still say ready, but every container fails.
     (10, workload(), PodTally(live=3, broken=3, failing=CRASH), ERROR, "CrashLoopBackOff"),
     (10, workload(ready=1), PodTally(live=3, broken=3, failing=CRASH), ERROR, "CrashLoopBackOff"),
@@ -115,6 +143,18 @@ CASES: list[tuple[int, WorkloadFacts, PodTally, HealthStatus, str]] = [
     (
         *(11, workload(available=0, conditions=UNAVAILABLE), PodTally()),
         *(DEGRADED, "MinimumReplicasUnavailable"),
+    ),
+    (
+        *(11, workload(ready=1, conditions=AVAILABLE), PodTally()),
+        *(DEGRADED, "ReplicasNotReady"),
+    ),
+    (
+        *(11, workload(ready=1, conditions=UNAVAILABLE), PodTally(held=HELD)),
+        *(DEGRADED, "DisruptionTarget"),
+    ),
+    (
+        *(11, workload(ready=1), PodTally(held=HELD, unschedulable=1)),
+        *(DEGRADED, "Unschedulable"),
     ),
     (
         *(11, workload(ready=2, conditions=REFUSED), PodTally()),

@@ -37,6 +37,7 @@ digits = st.text("0123456789", min_size=1, max_size=12)
 numbers = st.one_of(
     digits,
     st.builds("{}.{}".format, digits, digits),
+    st.builds("{}.".format, digits),
     st.builds(".{}".format, digits),
 )
 exponents = st.builds(
@@ -50,7 +51,7 @@ def exact(sign: str, number: str, suffix: str) -> Fraction:
         scale = SUFFIXES[suffix] if suffix == "Ei" else Fraction(10) ** int(suffix[1:])
     else:
         scale = SUFFIXES[suffix]
-    value = Fraction(number if number[0] != "." else "0" + number) * scale
+    value = Fraction(f"0{number}" if number[0] == "." else number.removesuffix(".")) * scale
     return -value if sign == "-" else value
 
 
@@ -68,7 +69,7 @@ def test_agrees_with_fractions(sign: str, number: str, suffix: str) -> None:
 @given(st.text("0123456789.eEinumkKMGTP+-_aNf ", max_size=8))
 def test_takes_nothing_but_the_form(text: str) -> None:
     form = re.fullmatch(
-        r"[+-]?(\d+|\d+\.\d+|\.\d+)(n|u|m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|[eE][+-]?0*\d{1,3})?", text
+        r"[+-]?(\d+|\d+\.\d*|\.\d+)(n|u|m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|[eE][+-]?0*\d{1,3})?", text
     )
     if form:
         parse_quantity(text)
@@ -81,7 +82,22 @@ def test_takes_nothing_but_the_form(text: str) -> None:
     "text",
     [
         *("", " ", "1K", "1ki", "1 Ki", " 1", "1\n", "NaN", "inf", "Infinity", "1_000", "0x10"),
-        *("1.", ".", "+", "-", "--1", "1e", "1e+", "1e1.5", "1e1000", "1Kim", "1mm", "m", "Ki"),
+        *(
+            ".",
+            ".Gi",
+            "+.",
+            "+",
+            "-",
+            "--1",
+            "1e",
+            "1e+",
+            "1e1.5",
+            "1e1000",
+            "1Kim",
+            "1mm",
+            "m",
+            "Ki",
+        ),
         *("\uff11", "\u0663", "1" * 65, "1e99999999999999999999", "1,5", "1.2.3"),
     ],
 )
@@ -98,6 +114,10 @@ def test_refuses(text: str) -> None:
         ("250m", 250_000_000),
         ("0.5", 500_000_000),
         (".5", 500_000_000),
+        # API servers store these as they are.
+        ("5.", 5 * NANOS),
+        ("5.Gi", 5 * 2**30 * NANOS),
+        ("-5.e1", -50 * NANOS),
         ("+1", NANOS),
         ("-1", -NANOS),
         ("315735516n", 315_735_516),

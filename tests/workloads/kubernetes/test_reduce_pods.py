@@ -85,6 +85,37 @@ def test_phases(phase: str, deleted: str | None, active: bool, live: bool) -> No
 
 
 @pytest.mark.parametrize(
+    ("conditions", "held"),
+    [
+        ([{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}], True),
+        ([{"type": "PodScheduled", "status": "True", "reason": "SchedulingGated"}], False),
+        ([{"type": "Ready", "status": "False", "reason": "ReadinessGatesNotReady"}], True),
+        ([{"type": "Ready", "status": "True", "reason": "ReadinessGatesNotReady"}], False),
+        ([{"type": "Ready", "status": "False", "reason": "ContainersNotReady"}], False),
+        ([{"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}], True),
+        ([{"type": "DisruptionTarget", "status": "False"}], False),
+        ([], False),
+    ],
+)
+def test_what_holds_a_pod(conditions: list[dict[str, str]], *, held: bool) -> None:
+    expected = ""
+    if held:
+        (condition,) = conditions
+        kind, reason = condition["type"], condition.get("reason", "")
+        expected = kind if kind == "DisruptionTarget" else reason
+    assert the_pod(raw_pod(conditions=conditions)).held == expected
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_of_two_holds_one_is_told_whatever_their_order(order: int) -> None:
+    conditions = [
+        {"type": "Ready", "status": "False", "reason": "ReadinessGatesNotReady"},
+        {"type": "DisruptionTarget", "status": "True"},
+    ]
+    assert the_pod(raw_pod(conditions=conditions[::order])).held == "DisruptionTarget"
+
+
+@pytest.mark.parametrize(
     ("condition", "unschedulable"),
     [
         ({"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}, True),

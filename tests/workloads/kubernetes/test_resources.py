@@ -1,6 +1,8 @@
 """The scheduler's formula; cores in the cases are whole, so that they read easily."""
 
+import json
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workloads.kubernetes.facts import PodResources
-from workloads.kubernetes.quantities import NANOS
+from workloads.kubernetes.quantities import NANOS, to_bytes, to_millicores
 from workloads.kubernetes.resources import pod_resources
 
 
@@ -28,7 +30,7 @@ def sidecar(requests: int | None = None, limits: int | None = None) -> dict[str,
 
 
 def cpu(**spec: Any) -> tuple[int, int]:
-    amounts = pod_resources(spec)
+    amounts = pod_resources(spec, {})
     assert (amounts.memory_requests, amounts.memory_limits) == (0, 0)
     return amounts.cpu_requests // NANOS, amounts.cpu_limits // NANOS
 
@@ -94,7 +96,7 @@ def test_each_resource_is_taken_by_itself() -> None:
             {"resources": {"limits": {"cpu": "2"}, "requests": {"cpu": "2", "memory": "32Mi"}}}
         ],
     }
-    assert pod_resources(spec) == PodResources(
+    assert pod_resources(spec, {}) == PodResources(
         cpu_requests=2 * NANOS,
         memory_requests=167_108_864 * NANOS,
         cpu_limits=2 * NANOS,
@@ -121,4 +123,22 @@ def test_is_the_dearest_moment_of_a_pods_life(
             sidecar(amount) if stays else container(amount) for stays, amount in inits
         ],
     }
-    assert Fraction(pod_resources(spec).cpu_requests, NANOS) == max(moments)
+    assert Fraction(pod_resources(spec, {}).cpu_requests, NANOS) == max(moments)
+
+
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "kubernetes-1.36"
+SUMS = json.loads((FIXTURES / "pod-resources.json").read_text())["pods"]
+
+
+@pytest.mark.parametrize("number", range(len(SUMS)))
+def test_the_sums_of_kubernetes_own_code(number: int) -> None:
+    """Also while pods are resized: what Go computed of the same pods, as the scheduler does."""
+    pod = SUMS[number]
+    for status, expected in (({}, pod["by_spec"]), (pod["status"], pod["by_status"])):
+        amounts = pod_resources(pod["spec"], status)
+        assert [
+            to_millicores(amounts.cpu_requests),
+            to_bytes(amounts.memory_requests),
+            to_millicores(amounts.cpu_limits),
+            to_bytes(amounts.memory_limits),
+        ] == expected

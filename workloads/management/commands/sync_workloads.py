@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
+import dataclasses
 import signal
 import threading
 from typing import TYPE_CHECKING, Any
 
+import structlog
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 
@@ -14,6 +15,7 @@ from apikeys.audit import Actor
 from workloads.collector import connect
 from workloads.collector.connect import ConnectionSetupError
 from workloads.collector.errors import KubernetesError
+from workloads.collector.messages import report_line, trouble_lines
 from workloads.collector.sync import Collector
 from workloads.models import MAX_REPORT_INTERVAL, Cluster
 from workloads.report_errors import ClockAhead, ClusterBusy, ClusterUidMismatch, StaleReport
@@ -23,10 +25,22 @@ if TYPE_CHECKING:
 
     from workloads.collector.client import ClusterClient
     from workloads.collector.sync import Synced
+    from workloads.collector.troubles import Trouble
+
+log = structlog.get_logger("workloads.collector")
 
 _FAILURES = (
     KubernetesError, ClusterUidMismatch, ClockAhead, StaleReport, ClusterBusy, Cluster.DoesNotExist,
 )  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class _Target:
+    """A cluster to collect; each has an end of its own."""
+
+    cluster: Cluster
+    client: ClusterClient
+    stop: threading.Event = dataclasses.field(default_factory=threading.Event)
 
 
 class Command(BaseCommand):
@@ -58,6 +72,13 @@ class Command(BaseCommand):
         where.add_argument(
             "--in-cluster", action="store_true", help="the service account of this pod"
         )
+        parser.add_argument(
+            "--namespace",
+            action="append",
+            default=[],
+            metavar="N",
+            help="read this namespace only; may be repeated",
+        )
         parser.add_argument("--context", help="of the kubeconfig; else NAME, else the current one")
         parser.add_argument("--json", action="store_true", help="a line of JSON for each report")
 
@@ -67,73 +88,90 @@ class Command(BaseCommand):
         Raises:
             CommandError: a cluster is not registered, not reachable or not the same any more.
         """
-        self._as_json, self._stop = options["json"], threading.Event()
+        self._as_json = options["json"]
+        self._namespaces: list[str] = list(dict.fromkeys(options["namespace"]))
         self._failures: list[str] = []
         interval = options["interval"]
         if interval is not None and not 1 <= interval <= MAX_REPORT_INTERVAL:
             raise CommandError(f"--interval is from 1 to {MAX_REPORT_INTERVAL} seconds")
         try:
-            clients = self._clients(options)
+            targets = self._targets(options)
         except ConnectionSetupError as error:
             raise CommandError(str(error)) from error
+        stopped = threading.Event()
 
         def end(*_: Any) -> None:
             # Not here: this interrupts the main thread, which may hold a lock that it takes.
-            threading.Thread(target=self._end, args=(clients,)).start()
+            stopped.set()
+            threading.Thread(target=_end, args=(targets,)).start()
 
         handlers = {
             number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)
         }
         try:
-            self._run(clients, watch=options["watch"], interval=interval)
+            if options["watch"]:
+                if not targets and not self._failures:
+                    raise CommandError("there is no cluster to follow")
+                self._watch(targets, interval)
+            else:
+                for target in targets:
+                    self._collect(target, watch=False, interval=interval)
         finally:
             for number, handler in handlers.items():
                 signal.signal(number, handler)
+        # Of those that were followed, some went on until they were told to end.
+        if options["watch"] and stopped.is_set():
+            return
         if self._failures:
             raise CommandError("; ".join(self._failures))
 
-    def _clients(self, options: dict[str, Any]) -> list[tuple[Cluster, ClusterClient]]:
+    def _targets(self, options: dict[str, Any]) -> list[_Target]:
         if options["all"] and (options["in_cluster"] or options["context"]):
             raise CommandError("--all needs a kubeconfig with a context for each cluster")
+        if options["all"] and options["namespace"]:
+            raise CommandError("--namespace is of one cluster")
         if options["all"]:
             return self._all(options["kubeconfig"])
         cluster = Cluster.objects.filter(name=options["cluster"]).first()
         if cluster is None:
             raise CommandError(f"no cluster is registered as {options['cluster']!r}")
         if options["in_cluster"]:
-            return [(cluster, connect.in_cluster())]
+            return [_Target(cluster, connect.in_cluster())]
         context = options["context"]
         if not context:
             names, current = connect.contexts(options["kubeconfig"])
             context = cluster.name if cluster.name in names else current
-        return [(cluster, connect.from_kubeconfig(options["kubeconfig"], context))]
+        return [_Target(cluster, connect.from_kubeconfig(options["kubeconfig"], context))]
 
-    def _all(self, kubeconfig: str | None) -> list[tuple[Cluster, ClusterClient]]:
+    def _all(self, kubeconfig: str | None) -> list[_Target]:
         names, _current = connect.contexts(kubeconfig)
         clusters = Cluster.objects.order_by("name")
         for cluster in clusters.exclude(name__in=names):
             self.stderr.write(
                 f"{cluster.name}: skipped, the kubeconfig has no context of this name"
             )
-        return [
-            (cluster, connect.from_kubeconfig(kubeconfig, cluster.name))
-            for cluster in clusters.filter(name__in=names)
-        ]
+        targets = []
+        for cluster in clusters.filter(name__in=names):
+            try:
+                client = connect.from_kubeconfig(kubeconfig, cluster.name)
+            except ConnectionSetupError as error:
+                self._fail(cluster, error)
+            else:
+                targets.append(_Target(cluster, client))
+        return targets
 
-    def _run(
-        self, clients: list[tuple[Cluster, ClusterClient]], *, watch: bool, interval: int | None
-    ) -> None:
-        if not watch:
-            for cluster, client in clients:
-                self._collect(cluster, client, watch=False, interval=interval)
-            return
+    def _watch(self, targets: list[_Target], interval: int | None) -> None:
+        """Follow each cluster until it ends; one that does leaves the others alone."""
         threads = [
             threading.Thread(
                 target=self._collect,
-                args=(cluster, client),
-                kwargs={"watch": True, "interval": interval or cluster.report_interval_seconds},
+                args=(target,),
+                kwargs={
+                    "watch": True,
+                    "interval": interval or target.cluster.report_interval_seconds,
+                },
             )
-            for cluster, client in clients
+            for target in targets
         ]
         for thread in threads:
             thread.start()
@@ -142,58 +180,60 @@ class Command(BaseCommand):
             while thread.is_alive():
                 thread.join(0.2)
 
-    def _collect(
-        self, cluster: Cluster, client: ClusterClient, *, watch: bool, interval: int | None
-    ) -> None:
+    def _collect(self, target: _Target, *, watch: bool, interval: int | None) -> None:
+        cluster = target.cluster
+
         def progress(resource: str, done: int, left: int | None) -> None:
             if self.stderr.isatty():
                 total = "" if left is None else f" of {done + left}"
                 self.stderr.write(f"\r\033[K{cluster.name}: {resource} {done}{total}", ending="")
 
         def reported(synced: Synced) -> None:
-            self._report(cluster, synced)
+            self._write(report_line(cluster.name, synced, as_json=self._as_json))
+
+        def troubled(troubles: list[Trouble]) -> None:
+            for line in trouble_lines(cluster.name, troubles, as_json=self._as_json):
+                self._write(line)
 
         collector = Collector(
-            client,
+            target.client,
             cluster.pk,
             actor=Actor.of_command("sync_workloads"),
             progress=progress,
             interval=interval,
+            namespaces=self._namespaces,
         )
         try:
             if watch:
-                collector.follow(self._stop, reported)
+                collector.follow(target.stop, reported, troubled)
             else:
-                reported(collector.once(self._stop))
+                reported(collector.once(target.stop))
         except _FAILURES as error:
-            self._failures.append(f"{cluster.name}: {error}")
+            self._fail(cluster, error)
+        except Exception as error:
+            # In a thread nobody else would notice; the others go on.
+            log.exception("collection_failed", cluster=cluster.name)
+            self._fail(cluster, error)
         finally:
-            client.close()
+            target.client.close()
             if watch:  # a thread has a connection of its own
                 connection.close()
 
-    def _report(self, cluster: Cluster, synced: Synced) -> None:
-        applied = synced.applied
-        counts = {
-            "created": applied.created,
-            "updated": applied.updated,
-            "deleted": applied.deleted,
-            "unchanged": applied.unchanged,
-        }
+    def _fail(self, cluster: Cluster, error: Exception) -> None:
+        """Keep why the collection of a cluster has ended, and say it now: others may go on."""
+        said = f"{cluster.name}: {str(error) or type(error).__name__}"
+        self._failures.append(said)
+        log.error("collection_ended", cluster=cluster.name, error=str(error))
+
+    def _write(self, line: str) -> None:
         if self.stderr.isatty():
             self.stderr.write("\r\033[K", ending="")
-        if self._as_json:
-            kind = "snapshot" if synced.complete else "delta"
-            seconds = round(synced.seconds, 3)
-            line = {"cluster": cluster.name, "report": kind, **counts, "seconds": seconds}
-            self.stdout.write(json.dumps(line))
-        else:
-            said = ", ".join(f"{number} {word}" for word, number in counts.items())
-            self.stdout.write(f"{cluster.name}: {said} ({synced.seconds:.1f} s)")
+        self.stdout.write(line)
         self.stdout.flush()
 
-    def _end(self, clients: list[tuple[Cluster, ClusterClient]]) -> None:
-        """Let a report that is being applied be finished, and wait for nothing else."""
-        self._stop.set()
-        for _cluster, client in clients:
-            client.close()
+
+def _end(targets: list[_Target]) -> None:
+    """Let a report that is being applied be finished, and wait for nothing else."""
+    for target in targets:
+        target.stop.set()
+        target.client.close()

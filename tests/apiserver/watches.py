@@ -1,0 +1,93 @@
+"""The watches of the replayed API server."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections import defaultdict, deque
+from collections.abc import Iterator
+
+from tests.apiserver import negotiation
+from tests.apiserver.recording import Object, lines
+
+
+class Watches:
+    """What each watch sends: first the next script of its path, then what `send` gives it.
+
+    It ends after its timeoutSeconds, with `hang_up`, or at once when nothing is held (`hold`).
+    """
+
+    def __init__(self) -> None:
+        self.scripts: dict[str, deque[list[bytes]]] = defaultdict(deque)
+        self.hold = True
+        self.hang_up = threading.Event()
+        #: Older versions than this are too old to be watched from.
+        self.oldest = 0
+        self._sent: dict[str, deque[bytes]] = defaultdict(deque)
+        self._changed = threading.Condition()
+
+    def send(self, path: str, *events: bytes) -> None:
+        """Give events to the watch of this path that is open, or that is opened next."""
+        with self._changed:
+            self._sent[path].extend(events)
+            self._changed.notify_all()
+
+    def end_all(self) -> None:
+        with self._changed:
+            self.hang_up.set()
+            self._changed.notify_all()
+
+    def lines(self, path: str, query: dict[str, str], form: str) -> Iterator[bytes]:
+        """Yield what a watch is told, in the form that was negotiated."""
+        if 0 < int(query.get("resourceVersion") or 0) < self.oldest:
+            yield from lines("watch-410-too-old.jsonl")
+            return
+        ends = time.monotonic() + int(query.get("timeoutSeconds", 1800))
+        for line in self._script(path):
+            if form == negotiation.METADATA_LIST:
+                return  # as the real one: the first event cannot be put into this form
+            yield _formed(line, form)
+        if not self.hold:
+            return
+        while (sent := self._next(path, ends)) is not None:
+            if form == negotiation.METADATA_LIST:
+                return
+            yield _formed(sent, form)
+
+    def _script(self, path: str) -> list[bytes]:
+        with self._changed:
+            return self.scripts[path].popleft() if self.scripts[path] else []
+
+    def _next(self, path: str, ends: float) -> bytes | None:
+        with self._changed:
+            while not self._sent[path]:
+                left = ends - time.monotonic()
+                if self.hang_up.is_set() or left <= 0:
+                    return None
+                self._changed.wait(min(left, 0.5))
+            return self._sent[path].popleft()
+
+
+def _formed(line: bytes, form: str) -> bytes:
+    if form != negotiation.METADATA:
+        return line
+    try:
+        event: Object = json.loads(line)
+    except ValueError:
+        return line
+    raw = event.get("object", {})
+    if event.get("type") == "ERROR" or "metadata" not in raw:
+        return line
+    event["object"] = partial(raw)
+    return json.dumps(event).encode()
+
+
+def partial(raw: Object) -> Object:
+    """Return an object's metadata alone, as the real one gives it."""
+    version = "meta.k8s.io/v1"
+    return {
+        "kind": negotiation.METADATA,
+        "apiVersion": version,
+        "metadata": raw["metadata"],
+    }

@@ -1,0 +1,1 @@
+"""A real Kubernetes control plane, and the collector run against it."""

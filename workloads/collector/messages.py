@@ -1,0 +1,39 @@
+"""What `sync_workloads` prints: sentences for people, or a line of JSON each."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from workloads.collector.sync import Synced
+    from workloads.collector.troubles import Trouble
+
+
+def report_line(cluster: str, synced: Synced, *, as_json: bool) -> str:
+    """Say what a report has changed."""
+    counts = dataclasses.asdict(synced.applied)
+    if as_json:
+        kind = "snapshot" if synced.complete else "delta"
+        seconds = round(synced.seconds, 3)
+        return json.dumps({"cluster": cluster, "report": kind, **counts, "seconds": seconds})
+    said = ", ".join(f"{number} {word}" for word, number in counts.items())
+    return f"{cluster}: {said} ({synced.seconds:.1f} s)"
+
+
+def trouble_lines(cluster: str, troubles: Sequence[Trouble], *, as_json: bool) -> list[str]:
+    """Say why a cluster is not reported; without a trouble, that it is followed again."""
+    if as_json:
+        said = [
+            {**dataclasses.asdict(trouble), "since": trouble.since.isoformat(timespec="seconds")}
+            for trouble in troubles
+        ]
+        return [json.dumps({"cluster": cluster, "troubles": said})]
+    return [
+        f"{cluster}: not reported, {trouble.resource} failed {trouble.failures} times since "
+        f"{trouble.since:%H:%M:%S} UTC: {trouble.error}"
+        for trouble in troubles
+    ] or [f"{cluster}: followed again"]

@@ -1,0 +1,103 @@
+"""What keeps a cluster from being followed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Final
+
+import structlog
+from django.utils import timezone
+
+from workloads.collection import CollectionFailure, FailureReason
+from workloads.collector.errors import (
+    EndedEarlyError,
+    ExpiredError,
+    InvalidAnswerError,
+    RefusedError,
+    UnreachableError,
+)
+from workloads.report_errors import ClockAhead, ClusterUidMismatch, StaleReport
+
+if TYPE_CHECKING:
+    import datetime as dt
+
+log = structlog.get_logger("workloads.collector")
+
+#: So many failures in a row are no hiccup.
+TROUBLE: Final = 3
+
+
+# The first that an error is of.
+_REASONS: Final[tuple[tuple[type[Exception], FailureReason], ...]] = (
+    (EndedEarlyError, FailureReason.WATCH_LOST),
+    (ExpiredError, FailureReason.WATCH_LOST),
+    (InvalidAnswerError, FailureReason.INVALID_ANSWER),
+    (UnreachableError, FailureReason.UNREACHABLE),
+    (StaleReport, FailureReason.REPORT_REFUSED),
+    (ClockAhead, FailureReason.REPORT_REFUSED),
+    (ClusterUidMismatch, FailureReason.REPORT_REFUSED),
+)
+_STATUSES: Final = {
+    HTTPStatus.UNAUTHORIZED: FailureReason.UNAUTHENTICATED,
+    HTTPStatus.FORBIDDEN: FailureReason.FORBIDDEN,
+    HTTPStatus.REQUEST_TIMEOUT: FailureReason.UNAVAILABLE,
+    HTTPStatus.TOO_MANY_REQUESTS: FailureReason.UNAVAILABLE,
+}
+
+
+def failure_reason(error: Exception) -> FailureReason:
+    """Return what a failure is called in the API."""
+    for kind, reason in _REASONS:
+        if isinstance(error, kind):
+            return reason
+    status = error.status if isinstance(error, RefusedError) else 0
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        return FailureReason.UNAVAILABLE
+    return _STATUSES.get(status, FailureReason.OTHER)  # type: ignore[call-overload, no-any-return]
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """What fails, why, since when (aware), and how often in a row."""
+
+    resource: str
+    reason: FailureReason
+    error: str
+    since: dt.datetime
+    failures: int
+
+    def as_failure(self) -> CollectionFailure:
+        """Return it as the cluster's collection shows it."""
+        return CollectionFailure(reason=self.reason, message=self.error, resource=self.resource)
+
+
+class FailuresInARow:
+    """The failures of one resource since it last went well."""
+
+    def __init__(self, resource: str) -> None:
+        self._resource = resource
+        self.last: Trouble | None = None
+
+    @property
+    def trouble(self) -> Trouble | None:
+        """The last failure, when it was not among the first few."""
+        return self.last if self.last is not None and self.last.failures >= TROUBLE else None
+
+    def add(self, event: str, error: Exception) -> None:
+        """Count and log a failure."""
+        before = self.last
+        self.last = Trouble(
+            resource=self._resource,
+            reason=failure_reason(error),
+            error=str(error) or type(error).__name__,
+            since=before.since if before else timezone.now(),
+            failures=before.failures + 1 if before else 1,
+        )
+        log.warning(
+            event, resource=self._resource, error=self.last.error, failures=self.last.failures
+        )
+
+    def clear(self) -> None:
+        """Begin again: it went well."""
+        self.last = None

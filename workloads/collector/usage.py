@@ -1,0 +1,97 @@
+"""What pods use, from the metrics API, which may be missing, dead, slow or forbidden."""
+
+from __future__ import annotations
+
+import threading
+import time
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Final
+
+import structlog
+
+from workloads.collection import MISSED_REPORTS
+from workloads.collector.client import Resource
+from workloads.collector.errors import ClosedError, KubernetesError, RefusedError
+from workloads.kubernetes.reduce import reduce_pod_metrics
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from workloads.collector.client import ClusterClient
+    from workloads.kubernetes.facts import PodKey, Usage
+
+log = structlog.get_logger("workloads.collector")
+
+METRICS: Final = Resource("/apis/metrics.k8s.io/v1beta1/pods")
+#: Seconds in which the metrics API must have answered; it has no pages.
+WITHIN: Final = 30.0
+# There is no metrics API, or no right to read it: what was measured before says nothing any more.
+_NONE: Final = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND}
+
+
+class UsageReader(threading.Thread):
+    """Reads the usage of all pods each `interval` seconds, or once; nothing waits for it.
+
+    A reading that fails, or a part of which does, is none: a part would be a wrong sum. The last
+    one is good for as many intervals as a cluster may be silent.
+    """
+
+    def __init__(
+        self,
+        client: ClusterClient,
+        namespaces: Sequence[str],
+        interval: float | None,
+        stop: threading.Event,
+    ) -> None:
+        super().__init__(name="usage", daemon=True)
+        self._client = client
+        self._resources = METRICS.scoped(namespaces)
+        self._interval, self._stop_asked = interval, stop
+        self._answered = threading.Event()
+        self._measured: tuple[float, Mapping[PodKey, Usage]] | None = None
+
+    def run(self) -> None:
+        """Read until the stop event."""
+        while True:
+            started = time.monotonic()
+            self._read()
+            self._answered.set()
+            if self._interval is None:
+                return
+            # A clock's tick at least, however long the reading took.
+            if self._stop_asked.wait(max(started + self._interval - time.monotonic(), 1.0)):
+                return
+
+    def latest(self, wait: float = 0.0) -> Mapping[PodKey, Usage] | None:
+        """Return the last reading, after at most `wait` seconds; None when it is unknown."""
+        self._answered.wait(wait)
+        measured = self._measured
+        if measured is None:
+            return None
+        at, usage = measured
+        if self._interval is not None:
+            patience = MISSED_REPORTS * max(self._interval, WITHIN)
+            if time.monotonic() - at > patience:
+                return None
+        return usage
+
+    def _read(self) -> None:
+        usage: dict[PodKey, Usage] = {}
+        started = time.monotonic()
+        try:
+            for resource in self._resources:
+                left = max(started + WITHIN - time.monotonic(), 1.0)
+                page = self._client.whole(resource, within=left)
+                usage.update(filter(None, map(reduce_pod_metrics, page.objects())))
+        except ClosedError:
+            return
+        except KubernetesError as error:
+            status = error.status if isinstance(error, RefusedError) else None
+            if status in _NONE:
+                self._measured = None
+            log.warning("metrics_unavailable", status=status, error=str(error))
+        except Exception:
+            # A thread that ended would leave usage as it is for as long as health is reported.
+            log.exception("metrics_unreadable")
+        else:
+            self._measured = started, usage
