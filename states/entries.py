@@ -4,27 +4,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from django.apps import apps
 from django.db import models
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 from django.utils import timezone
 from uuid_utils.compat import uuid7
 
-if TYPE_CHECKING:
-    import uuid
-    from collections.abc import Collection
+from apikeys.grants import EVERYWHERE
 
-    from apikeys.grants import Binding
+if TYPE_CHECKING:
+    from apikeys.grants import Binding, Ids
 
 
 class CatalogueQuerySet(models.QuerySet[Any]):
     """Rules over many entries of one kind."""
 
     def inside(self, binding: Binding) -> CatalogueQuerySet:
-        """Those that a token with this binding sees."""
+        """Those that a token with this binding sees: what it names, or has a state inside."""
         if binding.cluster_id is not None:
             return self.none()
-        ids = getattr(binding, self.model.bound_by)
-        return self.all() if ids is None else self.filter(self.model.among(ids))
+        if binding == EVERYWHERE:
+            return self.all()
+        return self.filter(self.model.seen_by(binding))
 
     def named(self, beginning: str) -> CatalogueQuerySet:
         """Those whose name begins so, in the order of their names; the index on names serves it.
@@ -40,8 +41,11 @@ class CatalogueEntry(models.Model):
 
     #: Columns in the order of bytes, in which what begins with a text is a range.
     byte_ordered = frozenset({"name"})
-    #: The part of a token's binding that says which of these it sees.
-    bound_by: ClassVar[str]
+    #: The parts of a token's binding that reach beyond an entry, so that it cannot change one:
+    #: something may belong to the entry that is outside of them.
+    shared_beyond: ClassVar[tuple[str, ...]]
+    #: The part that names entries of this kind, if one does: a new entry is none of them.
+    named_by: ClassVar[str]
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     name = models.CharField(max_length=200, blank=True)
@@ -58,37 +62,54 @@ class CatalogueEntry(models.Model):
         return self.name or str(self.id)
 
     @classmethod
-    def among(cls, ids: Collection[uuid.UUID]) -> Q:
-        """Return the condition for what a token that is bound to these ids sees."""
-        return Q(pk__in=ids)
+    def seen_by(cls, binding: Binding) -> Q:
+        """Return the condition for what a token that is bound to components or environments sees.
+
+        It is looked up in an index for each entry of a page, or of all states of the binding,
+        whichever the database takes for less.
+        """
+        named: Ids = getattr(binding, cls.named_by)
+        if named is not None:
+            return Q(pk__in=named)
+        # States know entries by the name of their kind.
+        states = apps.get_model("states", "State")._default_manager
+        kind = str(cls._meta.model_name)
+        return Q(Exists(states.visible().inside(binding).filter((kind, OuterRef("pk")))))
 
     @classmethod
-    def is_reached(cls, binding: Binding, *, exists: bool) -> bool:
-        """Whether a token may change an entry that it sees, or create one (``exists=False``)."""
-        free = getattr(binding, cls.bound_by) is None
-        return binding.cluster_id is None and (free or exists)
+    def is_changed_by(cls, binding: Binding) -> bool:
+        """Whether all that may belong to an entry is inside, so that it is the token's alone."""
+        return binding.cluster_id is None and all(
+            getattr(binding, name) is None for name in cls.shared_beyond
+        )
+
+    @classmethod
+    def is_created_by(cls, binding: Binding) -> bool:
+        """Whether a token may create an entry; one that is bound to others may not."""
+        return binding.cluster_id is None and getattr(binding, cls.named_by) is None
 
 
 class Application(CatalogueEntry):
     """A group of components."""
 
-    bound_by = "component_ids"
+    named_by = "component_ids"
+    shared_beyond = ("component_ids", "environment_ids")
 
     @classmethod
-    def among(cls, ids: Collection[uuid.UUID]) -> Q:
-        """Return the condition for the applications of these components."""
-        return Q(pk__in=Component.objects.filter(pk__in=ids).values("application_id"))
-
-    @classmethod
-    def is_reached(cls, binding: Binding, *, exists: bool) -> bool:  # noqa: ARG003 - the same for both
-        """Whether it may: not when it is bound to some components, since others share it."""
-        return super().is_reached(binding, exists=False)
+    def seen_by(cls, binding: Binding) -> Q:
+        """Return the condition for the applications of the token's components or states."""
+        if binding.environment_ids is None:
+            own = Component.objects.filter(pk__in=binding.component_ids or ())
+            return Q(pk__in=own.values("application_id"))
+        states = apps.get_model("states", "State")._default_manager.visible().inside(binding)
+        return Q(Exists(states.filter(application=OuterRef("pk"))))
 
 
 class Component(CatalogueEntry):
     """A piece of infrastructure that has one state in each environment."""
 
-    bound_by = "component_ids"
+    named_by = "component_ids"
+    shared_beyond = ("environment_ids",)
 
     application = models.ForeignKey(
         Application,
@@ -109,4 +130,5 @@ class Component(CatalogueEntry):
 class Environment(CatalogueEntry):
     """Where a component is deployed: production, staging and the like."""
 
-    bound_by = "environment_ids"
+    named_by = "environment_ids"
+    shared_beyond = ("component_ids",)

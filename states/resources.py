@@ -80,7 +80,8 @@ class CatalogueViewSet(ResourceViewSet[Any]):
 
     def create(self, request: Request) -> Response:
         """Create an entry."""
-        self.demand_reach(exists=False)
+        if not self.model.is_created_by(caller_of(request).binding):
+            raise BindingInsufficient
         actor = Actor.of(request)
         entry = catalogue.create(model=self.model, fields=self.read_new(), actor=actor)
         return self.answer(entry, status=201)
@@ -88,7 +89,8 @@ class CatalogueViewSet(ResourceViewSet[Any]):
     def partial_update(self, request: Request, **_path: str) -> Response:
         """Change an entry."""
         entry = self.get_object()
-        self.demand_reach(exists=True)
+        if not self.model.is_changed_by(caller_of(request).binding):
+            raise BindingInsufficient
         catalogue.change(
             model=self.model,
             entry_id=entry.pk,
@@ -96,16 +98,6 @@ class CatalogueViewSet(ResourceViewSet[Any]):
             actor=Actor.of(request),
         )
         return self.answer(self.get_object())
-
-    def demand_reach(self, *, exists: bool) -> None:
-        """Refuse a bound token what reaches beyond its binding: a new entry, or a shared one.
-
-        Raises:
-            BindingInsufficient: it does.
-        """
-        binding = caller_of(self.request).binding
-        if not self.model.is_reached(binding, exists=exists):
-            raise BindingInsufficient
 
 
 @applications_schema

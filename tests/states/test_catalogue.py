@@ -166,53 +166,6 @@ def seen(client: ApiClient, kind: str) -> list[str]:
     return [entry["name"] for entry in client.items(path(kind), f"{kind}s")]
 
 
-def test_bound_tokens(client_with: ClientWith) -> None:
-    shop, bank = (Application.objects.create(name=name) for name in ("shop", "bank"))
-    mine = Component.objects.create(name="mine", application=shop)
-    other = Component.objects.create(name="other", application=bank)
-    staging, production = (Environment.objects.create(name=n) for n in ("staging", "production"))
-    scopes = ("state:read", "state:write", "state:admin")
-    of_component = client_with(*scopes, bound_component_ids=[str(mine.pk)])
-    of_environment = client_with(*scopes, bound_environment_ids=[str(staging.pk)])
-    of_cluster = client_with(*scopes, bound_cluster_id=uuid.uuid4())
-
-    assert [seen(of_component, kind) for kind in KINDS] == [
-        ["shop"],
-        ["mine"],
-        ["staging", "production"],
-    ]
-    assert [seen(of_environment, kind) for kind in KINDS] == [
-        ["shop", "bank"],
-        ["mine", "other"],
-        ["staging"],
-    ]
-    assert [seen(of_cluster, kind) for kind in KINDS] == [[], [], []]
-
-    for client, method, entry, kind, status in [
-        (of_component, "PATCH", mine, "component", 200),
-        (of_component, "PATCH", other, "component", 404),
-        (of_component, "POST", None, "component", 403),
-        (of_component, "PATCH", shop, "application", 403),
-        (of_component, "PATCH", bank, "application", 404),
-        (of_component, "POST", None, "application", 403),
-        (of_component, "POST", None, "environment", 201),
-        (of_environment, "PATCH", staging, "environment", 200),
-        (of_environment, "PATCH", production, "environment", 404),
-        (of_environment, "POST", None, "environment", 403),
-        (of_environment, "POST", None, "component", 201),
-        (of_cluster, "POST", None, "application", 403),
-        (of_cluster, "GET", shop, "application", 404),
-    ]:
-        answer = client.send(method, path(kind, entry), {kind: {"name": "new"}})
-        assert answer.status_code == status, (method, kind)
-        if status == 403:
-            assert error_reason(answer) == "BINDING_INSUFFICIENT"
-
-    to_bank = {"component": {"application_id": str(bank.pk)}}
-    answer = of_component.send("PATCH", path("component", mine), to_bank)
-    assert (answer.status_code, error_reason(answer)) == (400, "INVALID_FIELDS")
-
-
 @pytest.fixture
 def moving(db: None) -> tuple[Component, Application, Application]:
     old, new = Application.objects.create(name="old"), Application.objects.create(name="new")

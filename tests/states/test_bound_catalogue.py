@@ -1,0 +1,208 @@
+"""What a bound token sees of the catalogue, and what of it is its alone to change."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from apikeys.audit import Actor
+from states import actions
+from states.models import Application, Component, Environment, State
+from tests.conftest import ApiClient, ClientWith, error_reason
+from tests.plans import analyze, plans_of
+
+SCOPES = ("state:read", "state:write", "state:admin")
+KINDS = {"application": Application, "component": Component, "environment": Environment}
+
+
+class World:
+    """shop/web in dev and prod, shop/db in prod, bank/ledger in prod; and what has no state."""
+
+    def __init__(self) -> None:
+        self.entries: dict[str, Any] = {
+            name: KINDS[kind]._default_manager.create(name=name)
+            for kind, names in {
+                "application": ("shop", "bank", "empty"),
+                "component": ("web", "db", "ledger", "idle"),
+                "environment": ("dev", "prod", "unused"),
+            }.items()
+            for name in names
+        }
+        for component, application in (("web", "shop"), ("db", "shop"), ("ledger", "bank")):
+            found = Component.objects.filter(name=component)
+            found.update(application=self.entries[application])
+        for component, environment in (
+            ("web", "dev"), ("web", "prod"), ("db", "prod"), ("ledger", "prod"),
+        ):  # fmt: skip
+            actions.find_or_register(
+                component_id=self[component], environment_id=self[environment],
+                actor=Actor(name="test"),
+            )  # fmt: skip
+
+    def __getitem__(self, name: str) -> Any:
+        return self.entries[name].pk
+
+    def path(self, name: str) -> str:
+        return f"/api/v1/{self.entries[name]._meta.model_name}s/{self[name]}"
+
+
+@pytest.fixture
+def world(db: None) -> World:
+    return World()
+
+
+BOUND: dict[str, tuple[list[str], list[str]]] = {
+    "nothing": ([], []),
+    "dev": ([], ["dev"]),
+    "prod": ([], ["prod"]),
+    "both environments": ([], ["dev", "unused"]),
+    "web": (["web"], []),
+    "web and idle": (["web", "idle"], []),
+    "db": (["db"], []),
+    "web in dev": (["web"], ["dev"]),
+    "db in dev": (["db"], ["dev"]),
+}
+# What each sees, and what of that it may change.
+SEES: dict[str, tuple[str, str]] = {
+    "nothing": (
+        "bank db dev empty idle ledger prod shop unused web",
+        "bank db dev empty idle ledger prod shop unused web",
+    ),
+    "dev": ("dev shop web", "dev"),
+    "prod": ("bank db ledger prod shop web", "prod"),
+    "both environments": ("dev shop unused web", "dev unused"),
+    "web": ("dev prod shop web", "web"),
+    "web and idle": ("dev idle prod shop web", "idle web"),
+    "db": ("db prod shop", "db"),
+    "web in dev": ("dev shop web", ""),
+    "db in dev": ("db dev", ""),
+}
+
+
+def bound(client_with: ClientWith, world: World, name: str) -> ApiClient:
+    components, environments = BOUND[name]
+    binding = {
+        "bound_component_ids": [str(world[c]) for c in components] or None,
+        "bound_environment_ids": [str(world[e]) for e in environments] or None,
+    }
+    return client_with(*SCOPES, **binding)
+
+
+@pytest.mark.parametrize("name", BOUND)
+def test_what_it_sees_and_changes(client_with: ClientWith, world: World, name: str) -> None:
+    client = bound(client_with, world, name)
+    seen, changed = (set(names.split()) for names in SEES[name])
+
+    listed = [e["name"] for kind in KINDS for e in client.items(f"/api/v1/{kind}s", f"{kind}s")]
+    assert sorted(listed) == sorted(seen)
+    for entry in world.entries:
+        path = world.path(entry)
+        assert client.get(path).status_code == (200 if entry in seen else 404), entry
+        answer = client.send("PATCH", path, {"name": f"{entry} renamed"})
+        expected = 200 if entry in changed else 403 if entry in seen else 404
+        assert answer.status_code == expected, entry
+        if expected == 403:
+            assert error_reason(answer) == "BINDING_INSUFFICIENT"
+    for entry in world.entries.values():
+        entry.refresh_from_db()
+    renamed = {name for name, entry in world.entries.items() if entry.name != name}
+    assert renamed == changed
+
+
+@pytest.mark.parametrize("name", ["dev", "prod", "web in dev", "db in dev"])
+def test_no_state_is_moved_from_outside(client_with: ClientWith, world: World, name: str) -> None:
+    client = bound(client_with, world, name)
+    for component in ("web", "db", "ledger"):
+        for application in ("shop", "bank"):
+            body = {"application_id": str(world[application])}
+            answer = client.send("PATCH", world.path(component), body)
+            assert answer.status_code in (403, 404)
+    belongs = dict(State.objects.values_list("component__name", "application__name"))
+    assert belongs == {"web": "shop", "db": "shop", "ledger": "bank"}
+
+
+def test_a_bound_component_moves_among_what_it_sees(client_with: ClientWith, world: World) -> None:
+    client = bound(client_with, world, "web")
+    to_bank = {"application_id": str(world["bank"])}
+    answer = client.send("PATCH", world.path("web"), to_bank)
+    assert (answer.status_code, error_reason(answer)) == (400, "INVALID_FIELDS")
+    assert client.send("PATCH", world.path("web"), {"application_id": None}).status_code == 200
+
+
+def test_what_is_deleted_is_not_seen(client_with: ClientWith, world: World) -> None:
+    client = bound(client_with, world, "dev")
+    State.objects.filter(environment=world["dev"]).update(deleted_at=timezone.now())
+
+    assert client.items("/api/v1/components", "components") == []
+    assert client.items("/api/v1/applications", "applications") == []
+    assert client.get(world.path("dev")).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("name", "statuses"),
+    [
+        ("nothing", (201, 201, 201)),
+        ("dev", (201, 201, 403)),
+        ("web", (403, 403, 201)),
+        ("web in dev", (403, 403, 403)),
+    ],
+)
+def test_what_it_creates(
+    client_with: ClientWith, world: World, name: str, statuses: tuple[int, ...]
+) -> None:
+    client = bound(client_with, world, name)
+    for kind, status in zip(KINDS, statuses, strict=True):
+        answer = client.send("POST", f"/api/v1/{kind}s", {"name": "new"})
+        assert answer.status_code == status, kind
+        if status == 403:
+            assert error_reason(answer) == "BINDING_INSUFFICIENT"
+
+
+def test_a_token_of_a_cluster(client_with: ClientWith, world: World) -> None:
+    client = client_with(*SCOPES, bound_cluster_id=uuid4())
+    for kind in KINDS:
+        assert client.items(f"/api/v1/{kind}s", f"{kind}s") == []
+        assert client.send("POST", f"/api/v1/{kind}s", {"name": "x"}).status_code == 403
+    for entry in world.entries:
+        assert client.get(world.path(entry)).status_code == 404
+        assert client.send("PATCH", world.path(entry), {"name": "x"}).status_code == 404
+
+
+def test_the_filter_by_application_shows_only_what_is_inside(
+    client_with: ClientWith, world: World
+) -> None:
+    client = bound(client_with, world, "dev")
+    for application, count in (("shop", 1), ("bank", 0)):
+        text = f"field['application_id'] = '{world[application]}'"
+        assert len(client.items("/api/v1/states", "states", filter=text)) == count
+    text = f"field['application_id'] = '{world['shop']}'"
+    (component,) = client.items("/api/v1/components", "components", filter=text)
+    assert component["name"] == "web"
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="about PostgreSQL's planner")
+def test_a_page_reads_no_more_than_it_shows_or_the_token_has(client_with: ClientWith) -> None:
+    components = Component.objects.bulk_create([Component(name=str(n)) for n in range(5000)])
+    often, seldom, once = (
+        Environment.objects.create(name=name) for name in ("often", "seldom", "once")
+    )
+    State.objects.bulk_create([State(component=c, environment=often) for c in components])
+    State.objects.bulk_create([State(component=c, environment=seldom) for c in components[::100]])
+    State.objects.create(component=components[-1], environment=once)
+    analyze(Component, Environment, State)
+    # The page, or what the token has; or where neither is few, each component once.
+    for environment, most in ((often, 300), (seldom, 5100), (once, 20)):
+        client = client_with("state:read", bound_environment_ids=[str(environment.pk)])
+        with plans_of("states_component", analyze=True) as plans:
+            answer = client.get("/api/v1/components", {"page_size": "50"})
+        assert answer.status_code == 200
+        (plan,) = plans
+        assert plan.rows_read <= most, (environment.name, plan.rows_read, plan.types)
+    client = client_with("state:read", bound_component_ids=[str(c.pk) for c in components[:50]])
+    with plans_of("states_environment", analyze=True) as plans:
+        assert len(client.get("/api/v1/environments").json()["environments"]) == 2
+    assert plans[0].rows_read <= 300, (plans[0].rows_read, plans[0].types)
