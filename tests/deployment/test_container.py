@@ -168,7 +168,8 @@ def test_it_starts_answers_and_writes_only_where_it_may(app: Path, tmp_path: Pat
         shell, flag, line = COMPOSE["services"]["migrate"]["command"]
         assert (shell, flag) == ("sh", "-c")
         image.create_database()
-        image.run_as_typed(line)
+        # Only PostgreSQL has roles; tests/deployment/test_roles.py makes them.
+        image.run_as_typed(line.removesuffix(" && python manage.py grant_service_role infra"))
         image.start()
         _head, check = arguments("HEALTHCHECK")[0].split(" CMD ")
         program, flag, code = json.loads(check)
@@ -209,6 +210,25 @@ def test_compose_runs_the_images_command_after_the_migrations() -> None:
     assert all(port.startswith("127.0.0.1:") for port in service["ports"])
 
 
+def test_what_serves_is_neither_superuser_nor_owner() -> None:
+    roles = {
+        name: COMPOSE["services"][name]["environment"]["DATABASE_URL"].split(":")[1]
+        for name in OURS
+    }
+    database = COMPOSE["services"]["database"]
+
+    assert roles == {"migrate": "//infra_owner", "service": "//infra"}
+    assert "POSTGRES_USER" not in database["environment"]
+    _shell, _flag, line = COMPOSE["services"]["migrate"]["command"]
+    assert line.endswith("grant_service_role infra")
+    source, target, mode = database["volumes"][1].split(":")
+    assert (ROOT / source).is_file()
+    assert (target, mode) == ("/docker-entrypoint-initdb.d/create-roles.sql", "ro")
+    secret = COMPOSE["services"]["service"]["environment"]
+    assert "OWNER_PASSWORD" not in str(secret)
+    assert "POSTGRES_PASSWORD" not in str(secret)
+
+
 def test_compose_sets_what_there_is_and_asks_for_the_secrets() -> None:
     text = (ROOT / "compose.yaml").read_text()
     source = Path(settings.__file__).read_text()
@@ -219,7 +239,10 @@ def test_compose_sets_what_there_is_and_asks_for_the_secrets() -> None:
     offered = dict(re.findall(r"^(\w+)=(.*)$", example, re.MULTILINE))
 
     assert COMPOSE["services"]["service"]["environment"].keys() <= known
-    assert asked == {"POSTGRES_PASSWORD", "SECRET_KEY", "STATE_ENCRYPTION_KEYS"}
+    assert asked == {
+        "POSTGRES_PASSWORD", "OWNER_PASSWORD", "SERVICE_PASSWORD",
+        "SECRET_KEY", "STATE_ENCRYPTION_KEYS",
+    }  # fmt: skip
     assert used == offered.keys()
     assert {name for name in asked if offered[name]} == set()
 

@@ -5,6 +5,7 @@ import re
 from tests.server import ROOT
 
 UNIT = (ROOT / "docs" / "how-to" / "infra-service@.service").read_text()
+MIGRATE = (ROOT / "docs" / "how-to" / "infra-migrate.service").read_text()
 PAGE = (ROOT / "docs" / "how-to" / "deploy.md").read_text()
 
 
@@ -33,7 +34,12 @@ def test_it_migrates_and_then_runs_our_server() -> None:
     (start,) = values("ExecStart")
 
     manage = f"{directory}/.venv/bin/python manage.py"
-    assert values("ExecStartPre") == [f"{manage} migrate", f"{manage} setup_groups"]
+    assert values("Requires") == ["infra-migrate.service"]
+    assert "infra-migrate.service" in values("After")[0]
+    migrations = re.findall(r"^ExecStart=(.*)$", MIGRATE, re.MULTILINE)
+    assert migrations == [
+        f"{manage} migrate", f"{manage} setup_groups", f"{manage} grant_service_role infra",
+    ]  # fmt: skip
     command = "gunicorn -c python:infra_service.gunicorn infra_service.wsgi"
     assert start == f"{directory}/.venv/bin/{command}"
     # A reload would run new code in a process that has a part of the old.
@@ -49,6 +55,15 @@ def test_it_waits_longer_for_its_end_than_requests_may_take() -> None:
 
 def test_the_secrets_are_in_a_file_of_their_own() -> None:
     (file,) = values("EnvironmentFile")
+    ours, owners = re.findall(r"^EnvironmentFile=(.*)$", MIGRATE, re.MULTILINE)
 
-    assert f"install -m 600 /dev/null {file}" in PAGE
-    assert not re.search("SECRET_KEY=|KEYS=|DATABASE_URL=", UNIT)
+    assert ours == file
+    for path in (file, owners):
+        assert f"install -m 600 /dev/null {path}" in PAGE
+    assert not re.search("SECRET_KEY=|KEYS=|DATABASE_URL=", UNIT + MIGRATE)
+
+
+def test_the_owners_password_is_not_the_services() -> None:
+    """Who runs as the service's user reads what its other processes have in their environment."""
+    assert "DynamicUser=true" in MIGRATE
+    assert "infra-owner" not in UNIT

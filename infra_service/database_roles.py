@@ -1,0 +1,87 @@
+"""What the service's role may do in PostgreSQL: its work, and to the audit trail only append."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from django.db import connection, transaction
+from django.db.migrations.recorder import MigrationRecorder
+from psycopg import sql
+
+from apikeys.models import AuditArchive, AuditEvent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_WORK: Final = "SELECT, INSERT, UPDATE, DELETE"
+#: Of these tables the role has less.
+_LESS: Final = {
+    AuditEvent._meta.db_table: "SELECT, INSERT",
+    AuditArchive._meta.db_table: "SELECT",
+    MigrationRecorder.Migration._meta.db_table: "SELECT",
+}
+
+
+class TooMuchHeldError(Exception):
+    """The role holds more than it can be given, and could change the trail."""
+
+
+@transaction.atomic
+def grant(role: str) -> None:
+    """Give the role what the service needs, and take what else it has on our tables.
+
+    Raises:
+        TooMuchHeldError: it is a superuser, the owner, or another role's member, or anybody may
+            change the trail.
+        DatabaseError: there is no such role, or whoever asks is not the owner.
+    """
+    with connection.cursor() as cursor:
+        for statement in _statements(role):
+            cursor.execute(statement.as_string(cursor.cursor.connection))
+        if held := _held_too_much(role):
+            raise TooMuchHeldError(f"{role} {held}")
+
+
+def _statements(role: str) -> Iterator[sql.Composed]:
+    to = sql.Identifier(role)
+    yield sql.SQL("GRANT USAGE ON SCHEMA {} TO {}").format(_schema(), to)
+    for name in sorted({*connection.introspection.django_table_names(), *_LESS}):
+        table, rights = sql.Identifier(name), sql.SQL(_LESS.get(name, _WORK))
+        yield sql.SQL("REVOKE ALL ON {} FROM {}, PUBLIC").format(table, to)
+        yield sql.SQL("GRANT {} ON {} TO {}").format(rights, table, to)
+    yield sql.SQL("GRANT SELECT, USAGE ON ALL SEQUENCES IN SCHEMA {} TO {}").format(_schema(), to)
+
+
+def _schema() -> sql.Identifier:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT current_schema()")
+        return sql.Identifier(cursor.fetchone()[0])
+
+
+def _held_too_much(role: str) -> str:
+    """Return by what the role could change the trail all the same; empty if by nothing."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            SELECT rolsuper OR rolcreaterole OR rolreplication OR rolbypassrls,
+                   EXISTS (SELECT 1 FROM pg_auth_members WHERE member = pg_roles.oid),
+                   EXISTS (SELECT 1 FROM unnest(%s::text[]) AS name, unnest(%s::text[]) AS verb
+                           WHERE has_table_privilege(rolname, name, verb))
+                       OR EXISTS (SELECT 1 FROM pg_class WHERE relowner = pg_roles.oid),
+                   has_schema_privilege(rolname, current_schema(), 'CREATE')
+            FROM pg_roles WHERE rolname = %s
+            """,
+            [
+                [AuditEvent._meta.db_table, AuditArchive._meta.db_table],
+                ["UPDATE", "DELETE", "TRUNCATE", "TRIGGER"],
+                role,
+            ],
+        )
+        is_mighty, is_member, changes_the_trail, creates = cursor.fetchone()
+    if is_mighty:
+        return "may do more than a role of a service"
+    if is_member:
+        return "is a member of another role"
+    if changes_the_trail:
+        return "may change the trail, or owns a table"
+    return "may create tables" if creates else ""

@@ -1,0 +1,40 @@
+"""Let a role of PostgreSQL do the service's work, and no more."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.db import DatabaseError, connection
+
+from infra_service import database_roles
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+
+
+class Command(BaseCommand):
+    """Grant, as the owner of the tables, and see that the role cannot change the audit trail."""
+
+    help = (
+        "Give a role of PostgreSQL what the running service needs, to the audit trail only to "
+        "append; run it as the owner after each migrate. It fails if the role holds more."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Declare the options."""
+        parser.add_argument("role", help="the role in the service's DATABASE_URL")
+
+    def handle(self, *_args: Any, **options: Any) -> None:
+        """Grant.
+
+        Raises:
+            CommandError: it is not PostgreSQL, or the role is none that can be held to this.
+        """
+        if connection.vendor != "postgresql":
+            raise CommandError("only PostgreSQL has roles")
+        try:
+            database_roles.grant(options["role"])
+        except (DatabaseError, database_roles.TooMuchHeldError) as error:
+            raise CommandError(str(error).strip()) from error
+        self.stdout.write(f"{options['role']} may do the service's work")
