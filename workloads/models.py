@@ -81,6 +81,8 @@ class Cluster(models.Model):
     workloads_error = models.IntegerField(default=0)
     # The newest report that is being applied, when an older one came in between: those are late.
     announced_report_at = models.DateTimeField(null=True)
+    # When the usage of very many workloads was last written for its own sake.
+    usage_stored_at = models.DateTimeField(null=True)
     # Why the collector could not report, when it last said so. It fails while that is newer than
     # `last_received_at`; otherwise `collection_failing_since` is of an earlier failure.
     collection_error_at = models.DateTimeField(null=True)

@@ -19,7 +19,7 @@ from django.db.models.functions import Now
 
 from apikeys import audit
 from apikeys.retries import retrying
-from workloads.differences import Differences, compare
+from workloads.differences import USAGE_PACE, Differences, compare
 from workloads.kubernetes.health import HealthStatus
 from workloads.models import Cluster, Workload
 from workloads.places import Place
@@ -96,10 +96,12 @@ def apply_report(*, cluster_id: uuid.UUID, report: Report, actor: Actor) -> Appl
             _announce(cluster_id, report)
         cluster = _judge(cluster_id, report)
         changes = compare(cluster_id, report, cluster.read_at)
+        if changes.measures_many and not _is_usage_due(cluster):
+            changes.leave_usage()
         if _store(cluster, report, changes, actor):
             return Applied(
                 created=len(changes.new) - changes.replaced,
-                updated=len(changes.changed) + changes.replaced,
+                updated=changes.updated + changes.replaced,
                 deleted=len(changes.gone) - changes.replaced,
                 unchanged=changes.unchanged,
             )
@@ -129,6 +131,11 @@ def _is_from_future(cluster: Cluster, reported_at: dt.datetime | None) -> bool:
     return reported_at is not None and reported_at > cluster.read_at + MAX_CLOCK_LEAD
 
 
+def _is_usage_due(cluster: Cluster) -> bool:
+    last = cluster.usage_stored_at
+    return last is None or cluster.read_at - last >= USAGE_PACE
+
+
 def _announce(cluster_id: uuid.UUID, report: Report) -> None:
     """Let reports that are older than this one be refused from now on, while it is compared.
 
@@ -144,7 +151,7 @@ def _announce(cluster_id: uuid.UUID, report: Report) -> None:
 def _store(cluster: Cluster, report: Report, changes: Differences, actor: Actor) -> bool:
     """Write the report; return False when another one was applied, or the caller has changed."""
     with short_transaction(ClusterBusy):
-        if not _claim(cluster, report, actor):
+        if not _claim(cluster, report, changes, actor):
             return False
         if report.cluster_uid and cluster.uid is None:
             audit.record(actor, "cluster.identify", cluster.pk, uid=report.cluster_uid)
@@ -157,7 +164,7 @@ def _store(cluster: Cluster, report: Report, changes: Differences, actor: Actor)
     return True
 
 
-def _claim(cluster: Cluster, report: Report, actor: Actor) -> bool:
+def _claim(cluster: Cluster, report: Report, changes: Differences, actor: Actor) -> bool:
     """Swap the time of the last report, which also locks the cluster's row.
 
     The cluster's revision is left: it guards what people change, and reports come each minute.
@@ -168,6 +175,8 @@ def _claim(cluster: Cluster, report: Report, actor: Actor) -> bool:
         values["last_snapshot_at"] = observed_at
     elif cluster.last_snapshot_at is not None:
         values["last_snapshot_at"] = min(cluster.last_snapshot_at, observed_at)
+    if changes.measures_many:
+        values["usage_stored_at"] = Now()
     if report.cluster_uid:
         values["uid"] = report.cluster_uid
     if report.interval_seconds is not None:
