@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import os
 import signal
 import sys
@@ -78,6 +80,23 @@ def child_exit(server: Any, worker: Any) -> None:
 def when_ready(server: Any) -> None:  # noqa: ARG001 - gunicorn's signature
     """Make Ctrl-C as gentle as SIGTERM: requests in flight are answered."""
     signal.signal(signal.SIGINT, lambda *_: os.kill(os.getpid(), signal.SIGTERM))
+
+
+def post_fork(server: Any, worker: Any) -> None:  # noqa: ARG001 - gunicorn's signature
+    """Let glibc give large blocks back to the system as soon as they are free.
+
+    By default it keeps blocks of up to 32 MiB, for each of many threads: documents that are gone
+    would stay in memory beside those that the budget counts.
+    """
+    with contextlib.suppress(AttributeError, OSError):  # another libc
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(_M_MMAP_THRESHOLD, 1024 * 1024)
+        mallopt(_M_ARENA_MAX, 2)
+
+
+# glibc's malloc.h
+_M_MMAP_THRESHOLD = -3
+_M_ARENA_MAX = -8
 
 
 def post_worker_init(worker: Any) -> None:  # noqa: ARG001 - gunicorn's signature

@@ -62,6 +62,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "infra_service.middleware.RequestContextMiddleware",
+    "infra_service.api.memory.MemoryMiddleware",
     "apikeys.middleware.TokenExpiryMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -176,6 +177,9 @@ RATE_LIMIT_FILE = env.str("RATE_LIMIT_FILE", default=str(VAR_DIR / "rate-limits"
 
 # The largest state document, in bytes; larger ones are refused before they are read.
 STATE_MAX_BYTES = env.int("STATE_MAX_BYTES", default=64 * 1024 * 1024)
+# What the requests of one worker process hold together, in bytes: documents that arrive, are looked
+# into or are sent. Five times STATE_MAX_BYTES at least, which restoring the largest takes.
+MEMORY_BUDGET_BYTES = env.int("MEMORY_BUDGET_BYTES", default=512 * 1024 * 1024)
 # How long a deleted state's history is kept.
 STATE_RETENTION_DAYS = env.int("STATE_RETENTION_DAYS", default=90)
 # prune_states keeps this many of the newest versions of a state, and all that are younger than

@@ -11,6 +11,7 @@ import threading
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from infra_service.api import memory
 from states import changes, difference, documents, marks, masking, terraform
 from states.effort import Effort
 from states.errors import StateFormatUnsupported
@@ -24,10 +25,11 @@ if TYPE_CHECKING:
     from states.secret_values import Secrets
     from states.terraform import Document, Instance, Output, Resource
 
-#: Bytes of documents. Two of 64 MiB in each of 32 threads would take gigabytes, however few bytes
-#: they are when gzip'd; and threads do not make Python faster.
-_LARGE: Final = 8 * 1024 * 1024
+#: Bytes of documents. Threads do not make Python faster, and keep small requests waiting for it.
+_LARGE: Final = 1024 * 1024
 _turn: Final = threading.Lock()
+#: Who reads a large document, and who waits to; others are refused, for threads are few.
+_seats: Final = threading.BoundedSemaphore(4)
 
 
 class Page(NamedTuple):
@@ -52,14 +54,30 @@ def _reading(*gzipped: bytes) -> Iterator[Effort]:
     """Read large documents one at a time.
 
     Raises:
+        MemoryUnavailable: too many wait already, or others hold the memory.
         StateFormatUnsupported: also for a value that is nested too deeply to be looked at.
     """
     size = sum(map(documents.size_of, gzipped))
     try:
-        with _turn if size > _LARGE else contextlib.nullcontext():
+        with _turn_of(size), memory.taken_back():
+            memory.take(size)
             yield Effort(size)
     except RecursionError as error:
         raise StateFormatUnsupported("a value in it is nested too deeply") from error
+
+
+@contextlib.contextmanager
+def _turn_of(size: int) -> Iterator[None]:
+    if size <= _LARGE:
+        yield
+        return
+    if not _seats.acquire(blocking=False):
+        raise memory.MemoryUnavailable
+    try:
+        with _turn:
+            yield
+    finally:
+        _seats.release()
 
 
 def _parse(gzipped: bytes, effort: Effort) -> Document:

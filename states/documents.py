@@ -147,4 +147,4 @@ def size_of(gzipped: bytes) -> int:
 
 def decompress(gzipped: bytes) -> bytes:
     """Return the document, byte for byte as it was pushed."""
-    return bytes(isal_zlib.decompress(gzipped, wbits=_GZIP))
+    return bytes(isal_zlib.decompress(gzipped, wbits=_GZIP, bufsize=max(1, size_of(gzipped))))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from infra_service.api import memory
 from states.errors import StateTooComplex
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class Effort:
     def __init__(self, size_bytes: int) -> None:
         self._steps = _LEAST_STEPS + size_bytes // _BYTES_A_STEP
         self._most_bytes = _LEAST_BYTES + _FACTOR * size_bytes
+        self._heaviest = 0
 
     def spend(self, steps: int) -> None:
         """Count steps.
@@ -65,6 +67,9 @@ class Effort:
         weight += _ITEM * _count(text, b",")
         self.spend(1 + weight // _DECODED_A_STEP)
         self._demand(weight)
+        if weight > self._heaviest:  # two are there at one time, or one and a copy of it
+            memory.take(2 * (weight - self._heaviest))
+            self._heaviest = weight
 
     def admit_document(self, document: bytes) -> None:
         """Weigh a document of which only resources, instances and outputs are built.
@@ -72,7 +77,9 @@ class Effort:
         Raises:
             StateTooComplex: it has too many of them for its size.
         """
-        self._demand(_STRUCT * _count(document, b"{"))
+        weight = _STRUCT * _count(document, b"{")
+        self._demand(weight)
+        memory.take(weight)
 
     def _demand(self, weight: int) -> None:
         if weight > self._most_bytes:

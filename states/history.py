@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from apikeys import audit
 from apikeys.retries import retrying
+from infra_service.api import memory
 from states import actions, documents, heads, reading, rules, terraform
 from states.errors import StateNotFound, VersionNotFound, WriteConflict
 from states.models import State
@@ -46,6 +47,8 @@ def restore(
     stored, gzipped = reading.find_version(state_id=state_id, number=number)
     if stored is None:
         raise VersionNotFound
+    # The old document, the new one, and what a push of it takes.
+    memory.take(5 * documents.size_of(gzipped))
     old = documents.decompress(gzipped)
     terraform.refuse_encrypted(old)
     for _ in range(actions.ATTEMPTS):

@@ -35,7 +35,7 @@ from states.errors import (
     VersionNotFound,
     WriteConflict,
 )
-from states.schema import DOCUMENT, LOCKED, UNREADABLE
+from states.schema import DOCUMENT, LOCKED, OF_MEMORY, UNREADABLE
 from states.serializers import (
     ForceUnlockSerializer,
     RestoreSerializer,
@@ -55,7 +55,9 @@ _NUMBER: Final = OpenApiParameter(
 _AGAINST: Final = OpenApiParameter(
     "against", _A_NUMBER, description="The version to compare with; unless said, the one before."
 )
-_OF_DOCUMENT: Final = (StateNotFound, VersionNotFound, *UNREADABLE, StorageUnavailable)
+_OF_DOCUMENT: Final = (
+    StateNotFound, VersionNotFound, *UNREADABLE, StorageUnavailable, *OF_MEMORY,
+)  # fmt: skip
 _OF_CONTENTS: Final = (*_OF_DOCUMENT, StateEncrypted, StateFormatUnsupported, StateTooComplex)
 
 _ANY: Final[dict[str, Any]] = {}

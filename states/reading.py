@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from django.db.models import PositiveIntegerField, UUIDField
+from django.db.models import BigIntegerField, Case, F, PositiveIntegerField, UUIDField, When
+from django.db.models.functions import Coalesce, Length
+from django.db.models.lookups import LessThanOrEqual
 from structlog.contextvars import bind_contextvars
 
 from apikeys import audit
 from apikeys.compiled import CompiledQuery, Parameter
+from infra_service.api import memory
 from states import documents, storage
 from states.documents import Sealed
 from states.errors import DocumentDamaged, StateNotFound, VersionNotFound
@@ -38,20 +41,37 @@ class Stored(NamedTuple):
 _COLUMNS: Final = ("id", "number", "document", "encryption_key", "object_name")
 
 
+def _found(versions: QuerySet[Any, Any], state_id: str, prefix: str = "") -> QuerySet[Any, Any]:
+    """Return what ``Stored`` has, but of a large document only how long it is.
+
+    Memory for it is taken before it is read, and no small one is asked for twice.
+    """
+    length = Length(f"{prefix}document")
+    is_small = When(LessThanOrEqual(length, memory.FREE), then=f"{prefix}document")
+    return versions.values_list(
+        state_id,
+        *(Case(is_small) if name == "document" else F(f"{prefix}{name}") for name in _COLUMNS),
+        Coalesce(length, F(f"{prefix}size_bytes"), output_field=BigIntegerField()),
+    )
+
+
 def _current() -> QuerySet[State, Any]:
     key = (Parameter("component_id", UUIDField()), Parameter("environment_id", UUIDField()))
     pushed = State.objects.of(*key).visible().filter(current_version__isnull=False)
-    return pushed.values_list("id", *(f"current_version__{name}" for name in _COLUMNS))
+    return _found(pushed, "id", "current_version__")
 
 
 def _version() -> QuerySet[StateVersion, Any]:
     state_id = Parameter("state_id", UUIDField())
     number = Parameter("number", PositiveIntegerField())
-    found = StateVersion.objects.filter(state_id=state_id, number=number)
-    return found.values_list("state_id", *_COLUMNS)
+    return _found(StateVersion.objects.filter(state_id=state_id, number=number), "state_id")
 
 
 def _by_id() -> QuerySet[StateVersion, Any]:
+    return _found(StateVersion.objects.filter(pk=Parameter("pk", UUIDField())), "state_id")
+
+
+def _whole() -> QuerySet[StateVersion, Any]:
     found = StateVersion.objects.filter(pk=Parameter("pk", UUIDField()))
     return found.values_list("state_id", *_COLUMNS)
 
@@ -59,6 +79,9 @@ def _by_id() -> QuerySet[StateVersion, Any]:
 _CURRENT: Final = CompiledQuery(_current, is_binary=True)
 _VERSION: Final = CompiledQuery(_version, is_binary=True)
 _BY_ID: Final = CompiledQuery(_by_id, is_binary=True)
+_WHOLE: Final = CompiledQuery(_whole, is_binary=True)
+#: Bytes that reading holds beside each of the document: as the database sent it, and encrypted.
+_BESIDE: Final = 2
 
 
 def read_current(*, component_id: uuid.UUID, environment_id: uuid.UUID, actor: Actor) -> bytes:
@@ -124,20 +147,29 @@ def _unsealed(find: Callable[[], Sequence[Any] | None]) -> tuple[Stored | None, 
     """
     faults = StorageFaults()
     while row := find():
-        stored = Stored(*row)
+        *values, length = row
+        stored = Stored(*values)
         bind_contextvars(state_id=str(stored.state_id))
         documents.check_key(stored.encryption_key)
-        if not stored.object_name:
-            return stored, _unseal(stored, stored.document or b"")
+        memory.take((1 + _BESIDE) * length)
         try:
+            if stored.document is None and not stored.object_name:
+                whole = _WHOLE.row(pk=stored.version_id)
+                if whole is None:
+                    continue  # pruned meanwhile
+                stored = Stored(*whole)
+            if not stored.object_name:
+                return stored, _unseal(stored, stored.document or b"")
             fetched = storage.fetch(stored.object_name)
+            try:
+                return stored, _unseal(stored, fetched.content)
+            except DocumentDamaged:
+                faults.object_does_not_open(stored.object_name, fetched)
         except storage.ObjectMissingError:
             faults.object_missing(stored.object_name)
-            continue
-        try:
-            return stored, _unseal(stored, fetched.content)
-        except DocumentDamaged:
-            faults.object_does_not_open(stored.object_name, fetched)
+        finally:
+            memory.give_back(_BESIDE * length)
+        memory.give_back(length)
     return None, b""
 
 

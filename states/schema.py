@@ -21,6 +21,7 @@ from apikeys.described import (
     resource_schema,
 )
 from apikeys.errors import BindingInsufficient, InvalidParameter
+from infra_service.api.memory import MemoryInsufficient, MemoryUnavailable
 from states import samples
 from states.errors import (
     ContentMd5Mismatch,
@@ -91,6 +92,7 @@ _KEY: Final = [
 ]
 _OF_KEY: Final = (InvalidParameter, StateNotFound)
 _OF_BODY: Final = (BodyIncomplete, BodyTooLarge, RequestTimeout)
+OF_MEMORY: Final = (MemoryUnavailable, MemoryInsufficient)
 _METHODS: Final = (
     "Terraform's LOCK and UNLOCK are methods of this path too, which OpenAPI has no words for; "
     "`…/lock` does the same with POST and DELETE."
@@ -104,7 +106,7 @@ state_schema = extend_schema_view(
         parameters=[*_KEY, NO_STORE],
         responses={
             200: OpenApiResponse(DOCUMENT, "The document."),
-            **refusals(*_OF_KEY, *UNREADABLE, StorageUnavailable),
+            **refusals(*_OF_KEY, *UNREADABLE, StorageUnavailable, *OF_MEMORY),
         },
         examples=[answered(samples.DOCUMENT)],
     ),
@@ -129,7 +131,7 @@ state_schema = extend_schema_view(
         responses={
             200: EMPTY,
             **refusals(
-                *_OF_KEY, *_OF_BODY, InvalidDocument, ContentMd5Mismatch,
+                *_OF_KEY, *_OF_BODY, *OF_MEMORY, InvalidDocument, ContentMd5Mismatch,
                 SerialConflict, LineageMismatch, LockNotHeld, WriteConflict, StorageUnavailable,
             ),
             **LOCKED,

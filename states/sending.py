@@ -8,6 +8,7 @@ from django.http import HttpResponse
 from django.utils.cache import patch_vary_headers
 from rest_framework.views import APIView
 
+from infra_service.api import memory
 from states import documents, metrics
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ def document_response(request: Request | HttpRequest, gzipped: bytes) -> HttpRes
         headers["Content-Encoding"] = "gzip"
         response = HttpResponse(gzipped, "application/json", headers=headers)
     else:
+        memory.take(documents.size_of(gzipped))
         content = documents.decompress(gzipped)
         response = HttpResponse(content, "application/json", headers=headers)
     if request.method != "HEAD":

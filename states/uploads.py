@@ -6,11 +6,12 @@ import base64
 import codecs
 import hashlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from django.conf import settings
 
 from apikeys.bodies import blocks
+from infra_service.api import memory
 from states import documents, metrics
 from states.errors import ContentMd5Mismatch, InvalidDocument
 
@@ -18,6 +19,11 @@ if TYPE_CHECKING:
     from django.http import HttpRequest
 
     from states.documents import Head
+
+
+#: Bytes that a push holds for each of the document: as it came, gzip'd, encrypted, and on its way
+#: to the database.
+_FACTOR: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +46,14 @@ def read_document(request: HttpRequest) -> Upload:
     digest = hashlib.md5(usedforsecurity=False)
     # RFC 8259 §8.1 demands UTF-8, which msgspec does not check in what it skips.
     utf8 = codecs.getincrementaldecoder("utf-8")()
+    # What is announced must fit, but is taken only as it arrives: many who announce and do not send
+    # would else keep everybody out.
+    announced = int(request.META.get("CONTENT_LENGTH") or 0)
+    if announced <= settings.STATE_MAX_BYTES:
+        memory.demand(_FACTOR * announced)
     try:
         for block in blocks(request, settings.STATE_MAX_BYTES):  # while the next one travels
+            memory.take(_FACTOR * len(block))
             body += block
             digest.update(block)
             utf8.decode(block)
@@ -53,7 +65,9 @@ def read_document(request: HttpRequest) -> Upload:
         raise ContentMd5Mismatch
     metrics.PUSHED_BYTES.inc(len(body))
     head = documents.read_head(body)
-    return Upload(head, digest.hexdigest(), len(body), documents.compress(body))
+    gzipped = documents.compress(body)
+    memory.give_back(_FACTOR * (len(body) - len(gzipped)))
+    return Upload(head, digest.hexdigest(), len(body), gzipped)
 
 
 def _base64(text: str) -> bytes | None:

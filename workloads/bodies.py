@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from isal import igzip_lib, isal_zlib
 
 from apikeys.bodies import BodyTooLarge, blocks
+from infra_service.api import memory
 from workloads.report_errors import ContentEncodingUnsupported, InvalidGzip
 
 if TYPE_CHECKING:
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 _GZIP: Final = 31  # zlib's window bits for "gzip, and nothing else"
 _STEP: Final = 1024 * 1024
+#: Bytes that a report holds for each of its own, once it is decoded.
+_FACTOR: Final = 8
 #: Each takes memory and time of its own, however empty it is. bgzip makes one for each 64 KiB.
 _MOST_MEMBERS: Final = 1000
 
@@ -33,6 +36,7 @@ def read_body(request: HttpRequest, limit: int) -> bytearray:
     sent = blocks(request, limit)
     body = bytearray()
     for block in _unfolded(sent) if encoding.endswith("gzip") else sent:
+        memory.take(_FACTOR * len(block))
         body += block
         if len(body) > limit:
             raise BodyTooLarge(limit)

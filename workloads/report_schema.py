@@ -12,6 +12,7 @@ from rest_framework.exceptions import UnsupportedMediaType
 
 from apikeys.bodies import BodyIncomplete, BodyTooLarge, RequestTimeout
 from apikeys.described import EMPTY, Named, answered, asked, list_of, object_of, refusals, wrapped
+from infra_service.api.memory import MemoryInsufficient, MemoryUnavailable
 from workloads import samples
 from workloads.errors import ClusterNotFound
 from workloads.kubernetes.facts import WorkloadKind
@@ -120,6 +121,7 @@ def _report(operation_id: str, form: Named, example: Any) -> dict[str, Any]:
     errors = (
         BodyIncomplete, RequestTimeout, InvalidJson, InvalidGzip, InvalidReport, ClusterNotFound,
         ClockAhead, StaleReport, ClusterUidMismatch, BodyTooLarge, ClusterBusy, TooManyReports,
+        MemoryUnavailable, MemoryInsufficient,
         UnsupportedMediaType, ContentEncodingUnsupported,
     )  # fmt: skip
     return {

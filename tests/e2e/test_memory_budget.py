@@ -1,0 +1,52 @@
+"""What large documents hold together is bounded, and small requests go on meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e.backend import Backend
+from tests.e2e.crowd import MIB, Crowd, large, memory_of
+from tests.e2e.wire import Wire
+from tests.server import LiveServer, live_server
+
+BUDGET = 96 * MIB
+SIZE = 8 * MIB
+
+
+@pytest.fixture(scope="module")
+def narrow() -> Iterator[LiveServer]:
+    with live_server(MEMORY_BUDGET_BYTES=str(BUDGET), STATE_MAX_BYTES=str(16 * MIB)) as server:
+        yield server
+
+
+def test_a_crowd(narrow: LiveServer) -> None:
+    workers = narrow.workers()
+    crowd = Crowd(narrow, clients=24, size=SIZE)
+    before = memory_of(narrow)
+
+    crowd.run(seconds=8)
+
+    assert narrow.workers() == workers
+    statuses = {(status, reason) for _, status, reason in crowd.answers if status}
+    assert statuses <= {(200, ""), (503, "MEMORY_UNAVAILABLE")}
+    assert (200, "") in statuses
+    # Both workers' budgets, and as much again for what is free, freed and not yet given back.
+    assert crowd.peak - before < 4 * BUDGET
+    assert crowd.small
+    assert crowd.stored.push(large(SIZE, 3)).status == 200  # nothing is held for ever
+
+
+def test_who_announces_and_does_not_send_holds_nothing(narrow: LiveServer) -> None:
+    backend = Backend(narrow, narrow.token("state:read", "state:write"))
+    wires = [Wire(backend) for _ in range(40)]
+    try:
+        for wire in wires:
+            wire.head("POST", Content_Length=SIZE)
+        for serial in (1, 2, 3):
+            assert backend.push(large(SIZE, serial)).status == 200
+            assert backend.get().status == 200
+    finally:
+        for wire in wires:
+            wire.socket.close()

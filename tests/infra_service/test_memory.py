@@ -1,0 +1,96 @@
+"""The budget of memory that requests share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.http import HttpResponse
+
+from infra_service.api import memory
+
+MIB = 1024 * 1024
+
+
+@pytest.fixture(autouse=True)
+def budget(settings: Any) -> None:
+    assert memory.BUDGET.held == 0
+    settings.MEMORY_BUDGET_BYTES = 10 * MIB
+
+
+def answered(view: Callable[[], HttpResponse]) -> HttpResponse:
+    return memory.MemoryMiddleware(lambda _request: view())(None)  # type: ignore[arg-type]
+
+
+def test_the_first_megabyte_is_free() -> None:
+    def view() -> HttpResponse:
+        memory.take(MIB)
+        assert memory.BUDGET.held == 0
+        memory.take(10)
+        assert memory.BUDGET.held == 10
+        return HttpResponse()
+
+    answered(view)
+
+    assert memory.BUDGET.held == 0
+
+
+@pytest.mark.django_db
+def test_who_finds_no_room_is_refused() -> None:
+    def other() -> HttpResponse:
+        memory.take(2 * MIB)
+        return HttpResponse(b"x" * (2 * MIB))
+
+    def view() -> HttpResponse:
+        memory.take(10 * MIB)
+        with pytest.raises(memory.MemoryUnavailable) as caught:
+            memory.take(MIB)
+        assert caught.value.wait
+        assert memory.BUDGET.held == 10 * MIB
+        return HttpResponse()
+
+    slow = answered(other)
+    assert memory.BUDGET.held == MIB  # the answer is not sent yet
+    answered(view)
+    slow.close()
+
+    assert memory.BUDGET.held == 0
+
+
+def test_what_never_fits_says_so() -> None:
+    def view() -> HttpResponse:
+        with pytest.raises(memory.MemoryInsufficient):
+            memory.take(12 * MIB)
+        return HttpResponse()
+
+    answered(view)
+
+
+def test_an_error_gives_all_back() -> None:
+    def view() -> HttpResponse:
+        memory.take(5 * MIB)
+        raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        answered(view)
+
+    assert memory.BUDGET.held == 0
+
+
+def test_a_block_gives_back_what_it_took() -> None:
+    def view() -> HttpResponse:
+        memory.take(2 * MIB)
+        with memory.taken_back():
+            memory.take(3 * MIB)
+        assert memory.BUDGET.held == MIB
+        return HttpResponse()
+
+    answered(view)
+
+
+def test_outside_of_requests_nothing_is_counted() -> None:
+    memory.take(100 * MIB)
+    memory.give_back(1)
+
+    assert memory.BUDGET.held == 0
