@@ -1,12 +1,13 @@
 """``make chaos``: what stands around the service in production fails, with real parts.
 
 ``python -m tests.chaos [NAME…]`` runs the named scenarios, or all. It ends with 0 when every
-promise held and nothing was answered with 500.
+promise held and nothing was answered with 500. ``CHAOS_LOGS=DIRECTORY`` keeps all logs.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -48,13 +49,25 @@ def _run(names: list[str]) -> int:
         print(f"--- {name}", flush=True)
         with tempfile.TemporaryDirectory(prefix=f"chaos-{name}-") as directory:
             Path(directory).chmod(0o755)
-            outcomes += SCENARIOS[name](Path(directory))
+            try:
+                outcomes += SCENARIOS[name](Path(directory))
+            finally:
+                _keep_logs(name, Path(directory))
         print(f"    {time.monotonic() - started:.0f} s", flush=True)
     print(table(outcomes))
     for outcome in outcomes:
         for problem in outcome.broken[:20]:
             print(f"BROKEN {outcome.name}: {problem}")
     return int(any(outcome.has_failed for outcome in outcomes))
+
+
+def _keep_logs(name: str, directory: Path) -> None:
+    """Copy the logs of all parts to where ``CHAOS_LOGS`` says, if it does."""
+    if kept := os.environ.get("CHAOS_LOGS"):
+        for log in [*directory.rglob("*.log"), *directory.rglob("log")]:
+            target = Path(kept, name, log.relative_to(directory))
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(log, target)
 
 
 if __name__ == "__main__":
