@@ -114,6 +114,7 @@ _database = DATABASES["default"]
 if _database["ENGINE"] == "django.db.backends.postgresql":
     # It owns a connection of the pool only while a statement or a transaction runs.
     _database["ENGINE"] = "infra_service.database.postgresql"
+    _threshold = env.int("DATABASE_PREPARE_THRESHOLD", default=None)
     _database["OPTIONS"] = {
         **with_defaults(_database.get("OPTIONS", {})),
         # Opened by each worker after the fork; a request that finds none in time answers 503.
@@ -128,7 +129,9 @@ if _database["ENGINE"] == "django.db.backends.postgresql":
         # Only together do these two spare the server's parser and planner. Prepared from the third
         # use on: migrations send several commands at once, once, which cannot be prepared.
         "server_side_binding": True,
-        "prepare_threshold": env.int("DATABASE_PREPARE_THRESHOLD", default=2),
+        # Through a pooler none is prepared, unless we are told that it can stand that.
+        "prepare_threshold": 2 if _threshold is None else _threshold,
+        "prepares_through_pooler": _threshold is not None,
     }
 elif _database["ENGINE"] == "django.db.backends.sqlite3":
     _database["CONN_MAX_AGE"] = None

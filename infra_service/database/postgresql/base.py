@@ -15,7 +15,7 @@ from django.db.backends.postgresql import base
 from django.db.backends.utils import CursorWrapper
 from psycopg import Binary
 
-from infra_service.database.postgresql import liveness
+from infra_service.database.postgresql import liveness, pooler
 
 if TYPE_CHECKING:
     from psycopg_pool import ConnectionPool
@@ -92,6 +92,24 @@ class DatabaseWrapper(base.DatabaseWrapper):
         if not self.connection.autocommit:  # it was returned in a transaction
             self.connection.autocommit = True
         self.autocommit = True
+
+    @property
+    def prepares_through_pooler(self) -> bool:
+        """Whether statements are prepared whatever stands between us and the server."""
+        return bool(self.settings_dict["OPTIONS"].get("prepares_through_pooler"))
+
+    def get_connection_params(self) -> dict[str, Any]:
+        """Return what a connection is opened with."""
+        parameters: dict[str, Any] = super().get_connection_params()
+        parameters.pop("prepares_through_pooler", None)
+        return parameters
+
+    def _configure_connection(self, connection: Any) -> bool:
+        """Set up a connection that was just opened."""
+        super()._configure_connection(connection)  # type: ignore[misc]  # its stub does not know it
+        if not self.prepares_through_pooler and pooler.is_between(connection):
+            connection.prepare_threshold = None
+        return True  # statements were run: without autocommit their transaction is to be ended
 
     def get_autocommit(self) -> bool:
         """Whether there is no transaction. Django would take a connection to find out."""

@@ -1,0 +1,44 @@
+"""Start-up checks that ask the database: ``migrate`` and ``check --database default`` run them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+from django.core.checks import CheckMessage, Error, Tags, register
+from django.db import connections
+
+from infra_service.database.postgresql import pooler
+from infra_service.database.postgresql.base import DatabaseWrapper
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+@register(Tags.database)
+def statements_may_be_prepared(
+    databases: Sequence[str] | None = None, **_kwargs: Any
+) -> list[CheckMessage]:
+    """Report a pooler that mixes up the statements that we were told to prepare."""
+    wrappers = [connections[alias] for alias in databases or ()]
+    return [
+        Error(
+            "DATABASE_PREPARE_THRESHOLD is set, and what stands between the service and PostgreSQL "
+            "mixes up prepared statements.",
+            hint="Leave it unset, or let the pooler know of prepared statements (pgbouncer from "
+            "1.21 on: max_prepared_statements).",
+            id="infra_service.E002",
+        )
+        for wrapper in wrappers
+        if isinstance(wrapper, DatabaseWrapper) and _mixes_up(wrapper)
+    ]
+
+
+def _mixes_up(wrapper: DatabaseWrapper) -> bool:
+    if not wrapper.prepares_through_pooler:
+        return False
+    parameters = wrapper.get_connection_params()
+    try:
+        return pooler.breaks_prepared_statements(parameters)
+    except psycopg.OperationalError:
+        return False  # whoever needs the database will say so
