@@ -31,7 +31,7 @@ class Pooler:
     """One pgbouncer in front of a server."""
 
     def __init__(self, program: str, directory: Path, database: Postgres, more: str = "") -> None:
-        self.program_name, self.port = program, free_port()
+        self.port = free_port()
         directory.mkdir()
         configuration = directory / "pgbouncer.ini"
         host = ADDRESSES[database.host]
@@ -42,13 +42,13 @@ class Pooler:
         self.program = Program(*words, log=directory / "pgbouncer.log")
         self.url = f"postgres://postgres@127.0.0.1:{self.port}/postgres"
 
-    def version(self) -> tuple[int, ...]:
-        """Return its version."""
-        words = [self.program_name, "--version"]
-        told = subprocess.run(words, capture_output=True, text=True, check=True).stdout
-        found = re.search(r"(\d+)\.(\d+)", told)
-        assert found is not None
-        return tuple(map(int, found.groups()))
+
+def version_of(program: str) -> tuple[int, ...]:
+    """Return the version of a pgbouncer."""
+    told = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
+    found = re.search(r"(\d+)\.(\d+)", told)
+    assert found is not None
+    return tuple(map(int, found.groups()))
 
 
 def programs() -> list[str]:

@@ -6,12 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.chaos.report import Outcome
-from tests.chaos.scenarios import administrator, partition, patroni
+from tests.chaos.scenarios import administrator, partition, patroni, pgbouncer
 
 Scenario = Callable[[Path], list[Outcome]]
 
 SCENARIOS: dict[str, Scenario] = {
     "partition": partition.network_partition,
     "patroni": patroni.changes_of_primary,
+    "pgbouncer": pgbouncer.in_transaction_mode,
     "administrator": administrator.administrators_deeds,
 }
