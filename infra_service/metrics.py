@@ -23,6 +23,7 @@ from rest_framework.views import APIView
 
 from infra_service import metric_files
 from infra_service.api.addresses import parse_address
+from infra_service.housekeeping.metrics import HousekeepingCollector
 from states.metrics import LockCollector
 from workloads.metrics import ClusterCollector
 
@@ -93,7 +94,7 @@ class DatabaseCollector(Collector):
         """Return the figures of the apps, and whether the database answered."""
         found: list[Metric] = []
         try:
-            for collector in (LockCollector(), ClusterCollector()):
+            for collector in (LockCollector(), ClusterCollector(), HousekeepingCollector()):
                 found += collector.collect()
         except DatabaseFailure:
             found = []

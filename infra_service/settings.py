@@ -189,6 +189,11 @@ STATE_RETENTION_DAYS = env.int("STATE_RETENTION_DAYS", default=90)
 # this.
 STATE_VERSIONS_KEPT = env.int("STATE_VERSIONS_KEPT", default=100)
 STATE_VERSIONS_DAYS = env.int("STATE_VERSIONS_DAYS", default=30)
+# Access tokens that ended so many days ago are removed by housekeeping.
+ACCESS_TOKENS_KEPT_DAYS = env.int("ACCESS_TOKENS_KEPT_DAYS", default=30)
+# Where housekeeping archives audit events that are older than this; empty: the trail is left alone.
+AUDIT_ARCHIVE_DIR = env.str("AUDIT_ARCHIVE_DIR", default="")
+AUDIT_EVENTS_KEPT_DAYS = env.int("AUDIT_EVENTS_KEPT_DAYS", default=400)
 # s3://bucket/prefix?endpoint_url=…&region_name=…: documents go there instead of the database.
 STATE_STORAGE_URL = env.str("STATE_STORAGE_URL", default="")
 # False while documents are moved back into the database: new ones stay there already.

@@ -50,7 +50,7 @@ class Pruned:
 
 
 def prune(*, actor: Actor, dry_run: bool = False) -> Iterator[Pruned]:
-    """Remove what need not be kept, and yield what each batch removed.
+    """Remove what need not be kept, and yield what each batch removed; of many states nothing.
 
     It can be stopped at any moment and run again.
     """
@@ -77,6 +77,7 @@ def _prune_versions(now: dt.datetime, actor: Actor, *, dry_run: bool) -> Iterato
                     actor, "state.prune", state.pk, versions=[version.number for version in batch]
                 )
             yield _gone(batch)
+        yield Pruned(0, 0, 0)
 
 
 def _forgotten(now: dt.datetime) -> QuerySet[State]:

@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-def sweep(*, older_than: dt.timedelta, dry_run: bool) -> Iterator[str]:
+def sweep(*, older_than: dt.timedelta, dry_run: bool) -> Iterator[str | None]:
     """Delete the objects that no row points at, and yield the name of each.
+
+    After each state it yields None, so that the caller may stop there.
 
     Names are listed before the rows are read, so a row that was written meanwhile is seen; and an
     object is pointed at within the request that wrote it, or never, so an old one never will be.
@@ -40,6 +42,7 @@ def sweep(*, older_than: dt.timedelta, dry_run: bool) -> Iterator[str]:
                 if not dry_run:
                     storage.discard(name)
                 yield name
+        yield None
 
 
 def _is_older(name: str, age: dt.timedelta) -> bool:

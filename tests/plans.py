@@ -38,6 +38,11 @@ class Plan:
         return [node["Index Name"] for node in self.nodes() if "Index Name" in node]
 
     @property
+    def reads_a_table(self) -> bool:
+        """Whether it reads one that it need not: to count 5,000 rows a small one is read whole."""
+        return "Seq Scan" in self.types and '"counted"' not in self.sql
+
+    @property
     def rows_read(self) -> int:
         """How many rows were looked at, those that a filter then removed included."""
         return sum(

@@ -48,7 +48,8 @@ def issue_access_token(
     """
     token = AccessToken(kind=kind.name, created_by=user, name=name, expires_at=expires_at)
     secret = _hand_out(token, scopes, binding, actor)
-    audit.record(actor, "access_token.issue", token.pk, **described(token))
+    owner = user.get_username()
+    audit.record(actor, "access_token.issue", token.pk, owner=owner, **described(token))
     return token, secret
 
 

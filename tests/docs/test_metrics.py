@@ -33,7 +33,7 @@ def counted() -> Described:
 def asked() -> Described:
     """Return what is asked of the database."""
     return {
-        metric.name: (metric.type, set(metric._labelnames))
+        exposed(metric): (metric.type, set(metric._labelnames))
         for metric in DatabaseCollector().collect()
     }
 

@@ -51,7 +51,7 @@ class Command(BaseCommand):
         swept = 0
         try:
             found = sweeping.sweep(older_than=dt.timedelta(hours=hours), dry_run=options["dry_run"])
-            for name in found:
+            for name in filter(None, found):
                 swept += 1
                 self.stderr.write(name)
         except StorageUnavailable as error:

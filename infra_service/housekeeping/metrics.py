@@ -1,0 +1,38 @@
+"""How housekeeping went, for Prometheus: a few rows, read at each scrape."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from infra_service.models import HousekeepingPart
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from prometheus_client import Metric
+
+
+class HousekeepingCollector(Collector):
+    """Each part's last success, the length of its last run, and what it has removed in all."""
+
+    def collect(self) -> Iterator[Metric]:
+        """Return the figures of the parts."""
+        success = GaugeMetricFamily(
+            "infra_housekeeping_last_success_timestamp_seconds",
+            "When the part was last done to its end; before that, when it was set up.",
+            labels=["part"],
+        )
+        seconds = GaugeMetricFamily(
+            "infra_housekeeping_duration_seconds", "How long its last run took.", labels=["part"]
+        )
+        removed = CounterMetricFamily(
+            "infra_housekeeping_removed", "What it has removed in all.", labels=["part"]
+        )
+        for part in HousekeepingPart.objects.order_by("name"):
+            success.add_metric([part.name], part.succeeded_at.timestamp())
+            seconds.add_metric([part.name], part.seconds)
+            removed.add_metric([part.name], part.removed)
+        yield from (success, seconds, removed)

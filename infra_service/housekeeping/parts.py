@@ -1,0 +1,69 @@
+"""The parts: each yields, after each small piece of work, how much it removed."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from django.conf import settings
+from django.contrib.sessions.models import Session
+from django.utils import timezone
+
+from apikeys.actions.ended import remove_ended_tokens
+from apikeys.archiving import archive_next
+from apikeys.audit import Actor
+from states import pruning, storage, sweeping
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+#: As ``sweep_documents`` has it.
+_ORPHANS_AFTER: Final = dt.timedelta(hours=24)
+_SESSIONS: Final = 500
+
+
+def _actor() -> Actor:
+    return Actor.of_command("housekeeping")
+
+
+def _versions() -> Iterator[int]:
+    """``prune_states``: versions, and states that were deleted."""
+    for pruned in pruning.prune(actor=_actor()):
+        yield pruned.versions + pruned.states
+
+
+def _objects() -> Iterator[int]:
+    """``sweep_documents``, where there is an object store."""
+    if storage.is_configured():
+        for name in sweeping.sweep(older_than=_ORPHANS_AFTER, dry_run=False):
+            yield 0 if name is None else 1
+
+
+def _tokens() -> Iterator[int]:
+    return remove_ended_tokens(actor=_actor())
+
+
+def _events() -> Iterator[int]:
+    """``archive_audit_events``, where it is said into which directory."""
+    if settings.AUDIT_ARCHIVE_DIR:
+        before = timezone.now() - dt.timedelta(days=settings.AUDIT_EVENTS_KEPT_DAYS)
+        directory = Path(settings.AUDIT_ARCHIVE_DIR)
+        while archive := archive_next(before=before, directory=directory, actor=_actor()):
+            yield archive.events
+
+
+def _sessions() -> Iterator[int]:
+    """``clearsessions``, in small transactions."""
+    expired = Session.objects.filter(expire_date__lt=timezone.now()).order_by("expire_date")
+    while keys := list(expired.values_list("pk", flat=True)[:_SESSIONS]):
+        yield Session.objects.filter(pk__in=keys).delete()[0]
+
+
+PARTS: Final[Mapping[str, Callable[[], Iterator[int]]]] = {
+    "versions": _versions,
+    "objects": _objects,
+    "tokens": _tokens,
+    "events": _events,
+    "sessions": _sessions,
+}

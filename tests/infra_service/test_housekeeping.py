@@ -1,0 +1,310 @@
+"""Housekeeping: parts that fail alone, one process at a time, and what was ended long ago goes."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import signal
+import subprocess
+import sys
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.sessions.models import Session
+from django.core.management import CommandError, call_command
+from django.utils import timezone
+
+from apikeys.actions import ended
+from apikeys.models import AccessToken, ApiKey, AuditEvent, User
+from infra_service.housekeeping import PARTS, metrics, parts, running
+from infra_service.housekeeping.running import Status, run_part
+from infra_service.models import LEASE, HousekeepingPart
+from tests.server import ROOT, LiveServer
+
+DAY = dt.timedelta(days=1)
+
+
+def housekeeping(*options: str) -> dict[str, Any]:
+    out = StringIO()
+    call_command("housekeeping", "--json", *options, stdout=out)
+    outcomes: dict[str, Any] = json.loads(out.getvalue())
+    return outcomes
+
+
+def failing(*options: str) -> tuple[dict[str, Any], str]:
+    out = StringIO()
+    with pytest.raises(CommandError) as raised:
+        call_command("housekeeping", "--json", *options, stdout=out)
+    return json.loads(out.getvalue()), str(raised.value)
+
+
+@pytest.fixture
+def replace(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, Callable[[], Iterator[int]]], None]:
+    def put(name: str, part: Callable[[], Iterator[int]]) -> None:
+        monkeypatch.setattr(running, "PARTS", {**running.PARTS, name: part})
+
+    return put
+
+
+def token(owner: User, name: str, ends: dt.datetime | None, **fields: Any) -> AccessToken:
+    return AccessToken.objects.create(
+        created_by=owner,
+        name=name,
+        kind="SERVICE",
+        scopes=["state:read"],
+        digest=uuid.uuid4().bytes * 2,
+        created_at=timezone.now() - 400 * DAY,
+        expires_at=ends,
+        **fields,
+    )
+
+
+def test_ended_tokens(operator: User, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ended, "BATCH", 3)
+    settings.ACCESS_TOKENS_KEPT_DAYS = 10
+    now = timezone.now()
+    key = ApiKey.objects.create(
+        created_by=operator, name="key", scopes=["state:read"], digest=b"k" * 32,
+        created_at=now - 400 * DAY, expires_at=now - 100 * DAY,
+    )  # fmt: skip
+    for number in range(8):
+        token(operator, "long ago", now - 11 * DAY, api_key=key if number % 2 else None)
+    for _ in range(4):
+        token(operator, "revoked long ago", None, revoked_at=now - 11 * DAY)
+    token(operator, "both", now + DAY, revoked_at=now - 11 * DAY)
+    for name, ends, fields in (
+        ("never", None, {}),
+        ("valid", now + DAY, {}),
+        ("ended lately", now - 9 * DAY, {}),
+        ("revoked lately", now - 9 * DAY, {"revoked_at": now - 9 * DAY}),
+    ):
+        token(operator, name, ends, **fields)
+
+    outcome = housekeeping("--only", "tokens")
+
+    assert outcome["tokens"]["removed"] == 13
+    assert set(AccessToken.objects.values_list("name", flat=True)) == {
+        "never", "valid", "ended lately", "revoked lately",
+    }  # fmt: skip
+    # Keys stay, and the trail has how many went, in small transactions.
+    assert ApiKey.objects.get() == key
+    removed = AuditEvent.objects.filter(action="access_token.remove").order_by("id")
+    assert [event.details["tokens"] for event in removed] == [3, 3, 2, 3, 2]
+    assert {event.actor_name for event in removed} == {"command housekeeping"}
+    assert housekeeping("--only", "tokens")["tokens"]["removed"] == 0
+
+
+def test_the_trail_names_what_went(operator: User) -> None:
+    """What a token was is told by value: its id, its name, its kind and its owner."""
+    out = StringIO()
+    call_command(
+        "issue_token", "--user", "operator", "--name", "ci", "--scopes", "state:read",
+        "--kind", "service", "--json", stdout=out,
+    )  # fmt: skip
+    issued = json.loads(out.getvalue())["id"]
+    AccessToken.objects.filter(pk=issued).update(revoked_at=timezone.now() - 100 * DAY)
+    assert housekeeping("--only", "tokens")["tokens"]["removed"] == 1
+
+    event = AuditEvent.objects.get(resource_id=issued)
+    told = {name: event.details[name] for name in ("name", "kind", "owner")}
+    assert told == {"name": "ci", "kind": "SERVICE", "owner": "operator"}
+
+
+def test_expired_sessions(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "_SESSIONS", 2)
+    for number, days in enumerate((-3, -2, -1, 1)):
+        Session.objects.create(
+            session_key=str(number), session_data="", expire_date=timezone.now() + days * DAY
+        )
+
+    assert housekeeping("--only", "sessions")["sessions"]["removed"] == 3
+    assert [session.session_key for session in Session.objects.all()] == ["3"]
+
+
+def test_old_events_leave_only_when_it_is_said_where(
+    db: None, settings: Any, tmp_path: Path
+) -> None:
+    AuditEvent.objects.create(
+        action="test.done", resource_id="old", occurred_at=timezone.now() - 401 * DAY
+    )
+    assert housekeeping("--only", "events")["events"]["removed"] == 0
+
+    settings.AUDIT_ARCHIVE_DIR = str(tmp_path)
+    assert housekeeping("--only", "events")["events"]["removed"] == 1
+    assert not AuditEvent.objects.filter(resource_id="old").exists()
+
+
+def test_all_parts_are_done(db: None) -> None:
+    outcomes = housekeeping()
+
+    assert list(outcomes) == list(PARTS)
+    assert {outcome["status"] for outcome in outcomes.values()} == {"done"}
+    assert set(HousekeepingPart.objects.values_list("name", flat=True)) == set(PARTS)
+
+
+def test_a_failure_stops_no_other_part(db: None, replace: Any) -> None:
+    def broken() -> Iterator[int]:
+        yield 2
+        raise OSError("the disk is full")
+
+    replace("objects", broken)
+    before = {part.name: part.succeeded_at for part in HousekeepingPart.objects.all()}
+
+    outcomes, message = failing()
+
+    assert message == "failed: objects"
+    assert outcomes["objects"]["error"] == "OSError: the disk is full"
+    assert [o["status"] for n, o in outcomes.items() if n != "objects"] == ["done"] * 4
+    after = {part.name: part for part in HousekeepingPart.objects.all()}
+    assert after["objects"].succeeded_at == before["objects"]
+    assert after["sessions"].succeeded_at > before["sessions"]
+    # What it removed before counts, and nobody holds it.
+    assert (after["objects"].removed, after["objects"].holder) == (2, None)
+
+
+def test_one_process_at_a_time(db: None) -> None:
+    holder = HousekeepingPart.objects.take("tokens")
+    assert holder is not None
+    assert HousekeepingPart.objects.take("tokens") is None
+    outcomes = housekeeping()
+    assert outcomes["tokens"]["status"] == "held"
+    assert outcomes["sessions"]["status"] == "done"
+
+    # Who held it was killed, and the lease has ended.
+    HousekeepingPart.objects.filter(name="tokens").update(
+        leased_until=timezone.now() - dt.timedelta(seconds=1)
+    )
+    assert housekeeping("--only", "tokens")["tokens"]["status"] == "done"
+    # The former holder can neither go on nor take it from others.
+    assert not HousekeepingPart.objects.keep("tokens", holder, 1)
+
+
+def test_who_has_lost_the_lease_stops(db: None, replace: Any) -> None:
+    def slow() -> Iterator[int]:
+        yield 1
+        HousekeepingPart.objects.filter(name="tokens").update(holder=uuid.uuid4())
+        yield 1
+        raise AssertionError("another process does this now")
+
+    replace("tokens", slow)
+    outcome = run_part("tokens", most_seconds=100, stop=threading.Event())
+
+    assert (outcome.status, outcome.removed) == (Status.HELD, 2)
+
+
+def test_a_part_is_bounded_in_time(db: None, replace: Any) -> None:
+    stop = threading.Event()
+
+    def endless() -> Iterator[int]:
+        while True:
+            yield 1
+
+    replace("tokens", endless)
+    before = HousekeepingPart.objects.get(name="tokens").succeeded_at
+    assert run_part("tokens", most_seconds=0, stop=stop).status is Status.STOPPED
+    stop.set()
+    outcome = run_part("tokens", most_seconds=1000, stop=stop)
+
+    assert (outcome.status, outcome.removed) == (Status.STOPPED, 1)
+    # Not done to its end: the alert goes on to count.
+    assert HousekeepingPart.objects.get(name="tokens").succeeded_at == before
+
+
+def test_metrics(db: None) -> None:
+    HousekeepingPart.objects.filter(name="tokens").update(removed=7, seconds=1.5)
+
+    found = {metric.name: metric for metric in metrics.HousekeepingCollector().collect()}
+
+    assert {name: len(metric.samples) for name, metric in found.items()} == {
+        "infra_housekeeping_last_success_timestamp_seconds": 5,
+        "infra_housekeeping_duration_seconds": 5,
+        "infra_housekeeping_removed": 5,
+    }
+    of_tokens = [
+        sample.value
+        for metric in found.values()
+        for sample in metric.samples
+        if sample.labels == {"part": "tokens"}
+    ]
+    assert abs(of_tokens[0] - timezone.now().timestamp()) < 10 * DAY.total_seconds()
+    assert of_tokens[1:] == [1.5, 7.0]
+
+
+@pytest.mark.parametrize("options", [("--interval", "0"), ("--max-seconds", "0")])
+def test_bad_options(options: tuple[str, str]) -> None:
+    with pytest.raises(CommandError):
+        call_command("housekeeping", *options)
+
+
+_FILL = """
+import os, datetime as dt, django; django.setup()
+from django.utils import timezone
+from apikeys.models import AccessToken, User
+owner, now = User.objects.create(username="owner"), timezone.now()
+AccessToken.objects.bulk_create([
+    AccessToken(created_by=owner, name="old", kind="SERVICE", scopes=["state:read"],
+        digest=os.urandom(32), created_at=now - dt.timedelta(days=400),
+        expires_at=now - dt.timedelta(days=399, seconds=number))
+    for number in range(20_000)])
+"""
+_LEFT = """
+import django; django.setup()
+from apikeys.models import AccessToken
+print(AccessToken.objects.filter(name="old").count())
+"""
+_FREE = """
+import django; django.setup()
+from infra_service.models import HousekeepingPart
+HousekeepingPart.objects.update(leased_until=None)
+"""
+
+
+def test_a_killed_run_is_continued_and_a_watch_ends(tmp_path: Path) -> None:
+    server = LiveServer(tmp_path)
+    command = [sys.executable, "manage.py", "housekeeping", "--only", "tokens", "--json"]
+    run: dict[str, Any] = {"cwd": ROOT, "env": server.environment}
+
+    def left() -> int:
+        return int(python(_LEFT))
+
+    def python(code: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-c", code], check=True, stdout=subprocess.PIPE, text=True, **run
+        )
+        return done.stdout
+
+    try:
+        server.prepare()
+        python(_FILL)
+        before = left()
+        assert before == 20_000
+        # 1. Killed in the middle of it.
+        killed = subprocess.Popen(command, **run)
+        while killed.poll() is None and left() == before:
+            pass
+        killed.kill()
+        killed.wait()
+        # 2. Whoever comes next leaves the part alone until the lease has ended.
+        held = subprocess.run(command, check=True, stdout=subprocess.PIPE, **run)
+        status = json.loads(held.stdout)["tokens"]["status"]
+        assert status == ("held" if killed.returncode else "done")
+        python(_FREE)
+        # 3. A watch does the rest, and ends when it is told to.
+        watch = subprocess.Popen([*command, "--watch"], stdout=subprocess.PIPE, **run)
+        assert watch.stdout is not None
+        outcome = json.loads(watch.stdout.readline())["tokens"]
+        assert (outcome["status"], left()) == ("done", 0)
+        watch.send_signal(signal.SIGTERM)
+        assert watch.wait(60) == 0
+        watch.stdout.close()
+    finally:
+        server.close()
+
+
+def test_the_lease_is_longer_than_its_notes() -> None:
+    assert LEASE.total_seconds() > 5 * running._NOTE_SECONDS
