@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 
 from django.db import OperationalError, connection
 
+from infra_service.database.failures import is_repeatable
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# serialization_failure and deadlock_detected: the transaction had no effect and may be repeated.
-_REPEATABLE: Final = {"40001", "40P01"}
 _PAUSES: Final = (0.01, 0.03, 0.1, 0.3)
 
 
@@ -32,8 +32,7 @@ def retrying(action: Callable[P, R]) -> Callable[P, R]:
             try:
                 return action(*args, **kwargs)
             except OperationalError as error:
-                sqlstate = getattr(error.__cause__, "sqlstate", None)
-                if sqlstate not in _REPEATABLE or connection.in_atomic_block:
+                if not is_repeatable(error) or connection.in_atomic_block:
                     raise
                 time.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311 - jitter, not a secret
         return action(*args, **kwargs)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework.exceptions import APIException
@@ -12,9 +11,11 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from apikeys.described import Named, answered, object_of, refusals
-from infra_service.api.errors import DatabaseUnavailable
+from infra_service.database.failures import DatabaseUnavailable
+from infra_service.database.probing import connection_of_its_own
 
 if TYPE_CHECKING:
+    from django.db.backends.base.base import BaseDatabaseWrapper
     from rest_framework.request import Request
 
 
@@ -62,14 +63,15 @@ class ReadyView(HealthView):
     )
     def get(self, _request: Request) -> Response:
         """Say whether requests can be served: the database answers and is migrated."""
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT 1")
-        if not _is_migrated():
-            raise MigrationsPending
+        with connection_of_its_own() as connection:
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT 1")
+            if not _is_migrated(connection):
+                raise MigrationsPending
         return Response(_OK)
 
 
-def _is_migrated() -> bool:
+def _is_migrated(connection: BaseDatabaseWrapper) -> bool:
     """Whether nothing is pending. A yes is remembered, because a database never goes back."""
     global _seen_migrated  # noqa: PLW0603 - one fact of the process
     if not _seen_migrated:

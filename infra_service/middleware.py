@@ -72,10 +72,6 @@ class RequestContextMiddleware:
             structlog.contextvars.clear_contextvars()
         return response
 
-    def process_exception(self, _request: HttpRequest, exception: Exception) -> None:
-        """Log an exception that no handler knew; Django answers it with handler500."""
-        log.error("unhandled_exception", exc_info=exception)
-
     def _refusal(self, request: HttpRequest) -> HttpResponse | None:
         """Refuse what Django would redirect or answer in HTML, and what is not for this host.
 

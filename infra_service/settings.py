@@ -126,6 +126,14 @@ if _database["ENGINE"] == "django.db.backends.postgresql":
             # whose database was away for long stays away as long again. Requests start anew.
             "reconnect_timeout": 3,
         },
+        # Seconds; of requests, and not of commands (infra_service.wsgi). 0 is no limit.
+        "request_timeouts": {
+            "statement_timeout": env.float("DATABASE_STATEMENT_TIMEOUT", default=30),
+            "lock_timeout": env.float("DATABASE_LOCK_TIMEOUT", default=10),
+            "idle_in_transaction_session_timeout": env.float(
+                "DATABASE_IDLE_TRANSACTION_TIMEOUT", default=60
+            ),
+        },
         # Only together do these two spare the server's parser and planner. Prepared from the third
         # use on: migrations send several commands at once, once, which cannot be prepared.
         "server_side_binding": True,

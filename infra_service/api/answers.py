@@ -9,8 +9,9 @@ from drf_spectacular.plumbing import ResolvedComponent
 
 from apikeys.described import Named, list_of, object_of
 from infra_service.api.components import component, lift
-from infra_service.api.errors import error_body
+from infra_service.api.errors import error_body, reason_of
 from infra_service.api.refusals import told
+from infra_service.database.failures import FAILURES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -93,8 +94,8 @@ _HEADERS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     _WAIT: (
         "RetryAfter",
         {
-            "description": "Seconds after which the same request may be sent again.",
-            "required": True,
+            "description": "Seconds after which the same request may be sent again; absent where "
+            "repeating cannot help.",
             "schema": {"type": "integer", "minimum": 1},
         },
     ),
@@ -113,7 +114,7 @@ _SHARED: Final = {
     frozenset({"UNSUPPORTED_MEDIA_TYPE"}): "UnsupportedMediaType",
     frozenset({"RATE_LIMITED"}): "RateLimited",
     frozenset({"INTERNAL"}): "Internal",
-    frozenset({"DATABASE_UNAVAILABLE"}): "Unavailable",
+    frozenset(map(reason_of, FAILURES)): "Unavailable",
 }
 
 

@@ -7,23 +7,28 @@ the exception: ``default_code`` (the reason), and where they are set ``rpc_statu
 
 from __future__ import annotations
 
+import sys
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 from django.conf import settings
 from django.core.exceptions import PermissionDenied, RequestDataTooBig
-from django.db import InterfaceError, OperationalError
-from django.http import Http404, HttpRequest, JsonResponse
+from django.db import Error as DatabaseError
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.template.loader import render_to_string
 from rest_framework import exceptions
 from rest_framework.renderers import JSONRenderer
 from rest_framework.response import Response
 
 from apikeys.bodies import BodyTooLarge
 from infra_service.api.throttling import RateLimited, count_failure
+from infra_service.database.failures import failure_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from infra_service.database.failures import DatabaseFailure
 
 log = structlog.get_logger("infra_service.errors")
 
@@ -60,15 +65,6 @@ _REASONS: Final = {
     "THROTTLED": "RATE_LIMITED",
     "ERROR": "INTERNAL",
 }
-
-
-class DatabaseUnavailable(exceptions.APIException):
-    """The database did not answer; the request may be sent again as it is."""
-
-    status_code = HTTPStatus.SERVICE_UNAVAILABLE
-    default_code = "DATABASE_UNAVAILABLE"
-    default_detail = "The database is not available now; try again."
-    wait = 2
 
 
 def error_body(
@@ -147,10 +143,16 @@ def _as_api_exception(exc: Exception) -> exceptions.APIException | None:
             return exceptions.PermissionDenied()
         case RequestDataTooBig():
             return _too_large()
-        case OperationalError() | InterfaceError():
-            log.warning("database_unavailable", error=type(exc).__name__, exc_info=exc)
-            return DatabaseUnavailable()
+        case DatabaseError():
+            return _database_failure(exc)
     return None
+
+
+def _database_failure(exc: BaseException | None) -> DatabaseFailure | None:
+    failure = failure_of(exc)
+    if failure is not None:
+        log.warning("database_failure", reason=failure.default_code, exc_info=exc)
+    return failure
 
 
 def _too_large() -> BodyTooLarge:
@@ -217,10 +219,29 @@ def not_found(request: HttpRequest, exception: Exception) -> JsonResponse:  # no
     return _plain(request, HTTPStatus.NOT_FOUND, "NOT_FOUND", "There is nothing at this path.")
 
 
-def server_error(request: HttpRequest) -> JsonResponse:
-    """Django's handler500."""
+def server_error(request: HttpRequest) -> HttpResponse:
+    """Django's handler500, for whatever no view's own handler has answered."""
+    exception = sys.exception()
+    if failure := _database_failure(exception):
+        return _unavailable(request, failure)
+    log.error("unhandled_exception", exc_info=exception)
     message = "An internal error; the log has it under this request id."
     return _plain(request, HTTPStatus.INTERNAL_SERVER_ERROR, "INTERNAL", message)
+
+
+def _unavailable(request: HttpRequest, failure: DatabaseFailure) -> HttpResponse:
+    """Tell a person in the admin, without asking the database who it is, or a program."""
+    response: HttpResponse
+    if request.path.startswith("/admin/"):
+        page = render_to_string("admin/unavailable.html", {"title": str(failure.detail)})
+        response = HttpResponse(page, status=failure.status_code)
+        request.error_reason = reason_of(failure)  # type: ignore[attr-defined]
+    else:
+        reason, message = reason_of(failure), str(failure.detail)
+        response = _plain(request, failure.status_code, reason, message)
+    if failure.wait is not None:
+        response["Retry-After"] = str(failure.wait)
+    return response
 
 
 def insecure_transport(request: HttpRequest) -> JsonResponse:

@@ -17,8 +17,9 @@ from apikeys.errors import (
 )
 from apikeys.resources import LengthRequired
 from filterlang.backend import InvalidFilter
-from infra_service.api.errors import DatabaseUnavailable, reason_of
+from infra_service.api.errors import reason_of
 from infra_service.api.pagination import InvalidPageToken
+from infra_service.database.failures import FAILURES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,7 +52,7 @@ _TOO_LONG: Final = Told(414, "URI_TOO_LONG", "The request line is over 8190 byte
 _AUTHENTICATED: Final = (
     CredentialsMissing, CredentialsInvalid, TokenExpired,
     ScopeInsufficient, TokenKindUnsupported, CallerChanged,
-    exceptions.Throttled, DatabaseUnavailable,
+    exceptions.Throttled, *FAILURES,
 )  # fmt: skip
 _OF_JSON_BODY: Final = (
     exceptions.ParseError, exceptions.ValidationError,

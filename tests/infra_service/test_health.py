@@ -42,7 +42,10 @@ def test_not_ready_before_the_migrations(
 
 
 def test_not_ready_without_the_database(client: Client, db: None) -> None:
-    with database_is_gone():
+    with pytest.MonkeyPatch.context() as patch, database_is_gone():
+        # On PostgreSQL it has a connection of its own.
+        patch.setitem(connection.settings_dict, "HOST", "127.0.0.1")
+        patch.setitem(connection.settings_dict, "PORT", "1")
         response = client.get("/readyz")
 
     assert (response.status_code, error_reason(response)) == (503, "DATABASE_UNAVAILABLE")

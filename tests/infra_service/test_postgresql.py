@@ -177,3 +177,17 @@ def test_large_values_end_a_connection(size: int, way: str, is_kept: bool) -> No
     for _ in range(30):
         pids.add(backend_pid())
     assert (pid in pids) is is_kept
+
+
+def test_requests_are_limited_in_time_and_commands_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    def limit() -> str:
+        connection.close()
+        connection.close_pool()  # type: ignore[attr-defined]
+        with connection.cursor() as cursor:
+            cursor.execute("SHOW statement_timeout")
+            return str(cursor.fetchone()[0])
+
+    assert limit() == "0"
+    wrapper = type(connection._connections[connection._alias])  # type: ignore[attr-defined]
+    monkeypatch.setattr(wrapper, "serves_requests", True)
+    assert limit() == "30s"

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 from django.db import DatabaseError
 from django.db.backends.postgresql import base
 from django.db.backends.utils import CursorWrapper
-from psycopg import Binary
+from psycopg import Binary, OperationalError
+from psycopg_pool import PoolTimeout
 
 from infra_service.database.postgresql import liveness, pooler
 
@@ -64,6 +65,9 @@ class _ReturningDebugCursor(_ReturningCursor, base.CursorDebugWrapper):
 class DatabaseWrapper(base.DatabaseWrapper):
     """One thread's access to the database."""
 
+    #: Whether this process answers requests, to which OPTIONS["request_timeouts"] apply.
+    serves_requests = False
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._cursors: set[CursorWrapper] = set()
@@ -88,7 +92,11 @@ class DatabaseWrapper(base.DatabaseWrapper):
         self.in_atomic_block = self.needs_rollback = False
         self.closed_in_transaction = self.errors_occurred = False
         self.savepoint_ids, self.atomic_blocks, self.run_on_commit = [], [], []
-        self.connection = liveness.take(pool)
+        try:
+            self.connection = liveness.take(pool)
+        except PoolTimeout as error:
+            _tell_why_none(pool, error)
+            raise
         if not self.connection.autocommit:  # it was returned in a transaction
             self.connection.autocommit = True
         self.autocommit = True
@@ -101,15 +109,34 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def get_connection_params(self) -> dict[str, Any]:
         """Return what a connection is opened with."""
         parameters: dict[str, Any] = super().get_connection_params()
-        parameters.pop("prepares_through_pooler", None)
+        for ours in ("prepares_through_pooler", "request_timeouts"):
+            parameters.pop(ours, None)
         return parameters
 
     def _configure_connection(self, connection: Any) -> bool:
         """Set up a connection that was just opened."""
         super()._configure_connection(connection)  # type: ignore[misc]  # its stub does not know it
-        if not self.prepares_through_pooler and pooler.is_between(connection):
+        if not pooler.is_between(connection):
+            self._limit(connection)
+        elif not self.prepares_through_pooler:
             connection.prepare_threshold = None
         return True  # statements were run: without autocommit their transaction is to be ended
+
+    def _limit(self, connection: Any) -> None:
+        """Limit what requests ask in time; a pooler's session would be somebody else's, too."""
+        timeouts = self.settings_dict["OPTIONS"].get("request_timeouts", {})
+        if self.serves_requests and timeouts:
+            calls = ", ".join(["set_config(%s, %s, false)"] * len(timeouts))
+            values = [text for name, s in timeouts.items() for text in (name, str(int(s * 1000)))]
+            connection.execute(f"SELECT {calls}", values)  # once for each connection
+
+    def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
+        """Open the pool and take a connection, or open one without a pool."""
+        try:
+            return super().get_new_connection(conn_params)
+        except PoolTimeout as error:
+            _tell_why_none(self.pool, error)
+            raise
 
     def get_autocommit(self) -> bool:
         """Whether there is no transaction. Django would take a connection to find out."""
@@ -168,6 +195,13 @@ class DatabaseWrapper(base.DatabaseWrapper):
             connection.close()
         self._is_discarded = self._is_lost = False
         connection._pool.putconn(connection)  # the pool that it came from; tests exchange it
+
+
+def _tell_why_none(pool: ConnectionPool[Any], error: PoolTimeout) -> None:
+    """Tell a pool that cannot open connections from one whose connections are all in use."""
+    figures = pool.get_stats()
+    if figures["pool_size"] < figures["pool_max"]:
+        raise OperationalError("no connection to the database could be opened") from error
 
 
 def _is_large(value: Any) -> bool:

@@ -1,0 +1,165 @@
+"""What an exception of the database means: again, later with a reason, or a mistake of ours.
+
+This is the one place that decides. PostgreSQL says it by SQLSTATE, SQLite by its result code. What
+is not named here is a mistake of ours, and a 500. ``wait`` is when a client may send the same
+request again; without one repeating cannot help, until an operator has done something.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from http import HTTPStatus
+from typing import Any, Final
+
+from django.db import Error, OperationalError
+from psycopg_pool import PoolTimeout, TooManyRequests
+from rest_framework.exceptions import APIException
+
+
+class DatabaseFailure(APIException):
+    """The database could not do what was asked, for no fault of the request."""
+
+    status_code = HTTPStatus.SERVICE_UNAVAILABLE
+    wait: int | None = None
+
+
+class DatabaseUnavailable(DatabaseFailure):
+    """The database cannot be reached, or the connection to it was lost."""
+
+    default_code = "DATABASE_UNAVAILABLE"
+    default_detail = "The database is not available now; try again."
+    wait = 2
+
+
+class DatabaseBusy(DatabaseFailure):
+    """Every connection to the database is in use, or with SQLite another one writes for long."""
+
+    default_code = "DATABASE_BUSY"
+    default_detail = "The database has too much to do now; try again."
+    wait = 2
+
+
+class DatabaseConflict(DatabaseFailure):
+    """Other writers were faster, again and again."""
+
+    default_code = "WRITE_CONFLICT"
+    default_detail = "Too many writers at once; send the request again."
+    wait = 1
+
+
+class DatabaseLockTimeout(DatabaseFailure):
+    """Another transaction holds the same row for too long."""
+
+    default_code = "DATABASE_LOCK_TIMEOUT"
+    default_detail = "Another change of the same thing takes too long; try again."
+    wait = 5
+
+
+class DatabaseStatementTimeout(DatabaseFailure):
+    """A statement was cancelled because it took too long; it may be too much to ask."""
+
+    default_code = "DATABASE_STATEMENT_TIMEOUT"
+    default_detail = "The database took too long for this; ask for less, or later."
+    wait = 30
+
+
+class DatabaseTransactionTimeout(DatabaseFailure):
+    """A transaction was ended because the service did not go on with it in time."""
+
+    default_code = "DATABASE_TRANSACTION_TIMEOUT"
+    default_detail = "The service was too slow for this transaction; try again."
+    wait = 5
+
+
+class DatabaseReadOnly(DatabaseFailure):
+    """The database takes no writes: it is a standby, or was set so."""
+
+    default_code = "DATABASE_READ_ONLY"
+    default_detail = "The database takes no writes now."
+    wait = 5
+
+
+class DatabaseOutOfMemory(DatabaseFailure):
+    """The database has not enough memory for this."""
+
+    default_code = "DATABASE_OUT_OF_MEMORY"
+    default_detail = "The database has not enough memory for this now."
+    wait = 30
+
+
+class DatabaseFull(DatabaseFailure):
+    """The database's disk is full; an operator must make room."""
+
+    default_code = "DATABASE_FULL"
+    default_detail = "The database's disk is full. Repeating does not help; tell an operator."
+
+
+class DatabaseDiskError(DatabaseFailure):
+    """The database cannot read or write its files; an operator must look at it."""
+
+    default_code = "DATABASE_DISK_ERROR"
+    default_detail = "The database cannot use its disk. Repeating does not help; tell an operator."
+
+
+#: Each failure, for those who describe what can happen.
+FAILURES: Final[tuple[type[DatabaseFailure], ...]] = (
+    DatabaseUnavailable, DatabaseBusy, DatabaseConflict, DatabaseLockTimeout,
+    DatabaseStatementTimeout, DatabaseTransactionTimeout, DatabaseReadOnly, DatabaseOutOfMemory,
+    DatabaseFull, DatabaseDiskError,
+)  # fmt: skip
+
+# Whole codes before classes, which are their first two characters.
+_BY_SQLSTATE: Final[dict[str, type[DatabaseFailure]]] = {
+    "08": DatabaseUnavailable,  # connection exceptions
+    "25006": DatabaseReadOnly,  # read_only_sql_transaction
+    "25P03": DatabaseTransactionTimeout,  # idle_in_transaction_session_timeout
+    "25P04": DatabaseTransactionTimeout,  # transaction_timeout
+    "40001": DatabaseConflict,  # serialization_failure
+    "40P01": DatabaseConflict,  # deadlock_detected
+    "53100": DatabaseFull,  # disk_full
+    "53200": DatabaseOutOfMemory,  # out_of_memory
+    "53": DatabaseBusy,  # insufficient resources: too_many_connections
+    "55P03": DatabaseLockTimeout,  # lock_not_available
+    "57014": DatabaseStatementTimeout,  # query_canceled
+    "57P": DatabaseUnavailable,  # admin_shutdown, crash_shutdown, cannot_connect_now, …
+    "58": DatabaseDiskError,  # system errors: io_error
+}
+# The primary result code is the last byte of an extended one.
+_BY_SQLITE: Final[dict[int, type[DatabaseFailure]]] = {
+    sqlite3.SQLITE_BUSY: DatabaseBusy,
+    sqlite3.SQLITE_LOCKED: DatabaseBusy,
+    sqlite3.SQLITE_PROTOCOL: DatabaseBusy,
+    sqlite3.SQLITE_READONLY: DatabaseReadOnly,
+    sqlite3.SQLITE_FULL: DatabaseFull,
+    sqlite3.SQLITE_IOERR: DatabaseDiskError,
+    sqlite3.SQLITE_CANTOPEN: DatabaseUnavailable,
+    sqlite3.SQLITE_NOMEM: DatabaseOutOfMemory,
+}
+# The transaction had no effect, and may be run again from its beginning.
+_REPEATABLE: Final = DatabaseConflict
+
+
+def failure_of(error: BaseException | None) -> DatabaseFailure | None:
+    """Return what an exception says of the database, or None if it is a mistake of ours."""
+    kind = _kind_of(error) if isinstance(error, Error) else None
+    return None if kind is None else kind()
+
+
+def is_repeatable(error: Error) -> bool:
+    """Whether the database rolled the transaction back in favour of another one."""
+    return _kind_of(error) is _REPEATABLE
+
+
+def _kind_of(error: Error) -> type[DatabaseFailure] | None:
+    cause: Any = error.__cause__
+    if isinstance(cause, (PoolTimeout, TooManyRequests)):
+        return DatabaseBusy
+    if sqlstate := getattr(cause, "sqlstate", None):
+        return next(
+            (_BY_SQLSTATE[c] for c in (sqlstate, sqlstate[:3], sqlstate[:2]) if c in _BY_SQLSTATE),
+            None,
+        )
+    if (code := getattr(cause, "sqlite_errorcode", None)) is not None:
+        return _BY_SQLITE.get(code & 0xFF)
+    # The driver itself: it found no server, or lost it, and has no code from it.
+    return DatabaseUnavailable if isinstance(error, OperationalError) else None

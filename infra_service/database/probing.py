@@ -1,0 +1,36 @@
+"""Asking the database whether it answers, within a bound, while everything else is stuck."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from django.db import connection
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from django.db.backends.base.base import BaseDatabaseWrapper
+
+#: Seconds to connect, for each host, and for each statement.
+_BOUND: Final = 2
+
+
+@contextlib.contextmanager
+def connection_of_its_own() -> Iterator[BaseDatabaseWrapper]:
+    """Open a connection beside the pool, which others may have emptied, and close it again.
+
+    SQLite has no server that could be stuck, and its readers wait for nobody.
+    """
+    wrapper = cast("Any", connection)
+    if wrapper.vendor != "postgresql":
+        yield wrapper
+        return
+    own = wrapper.copy()
+    own.settings_dict["OPTIONS"] |= {
+        "pool": None,
+        "connect_timeout": _BOUND,
+        "request_timeouts": {"statement_timeout": _BOUND},
+    }
+    with contextlib.closing(own):
+        yield own

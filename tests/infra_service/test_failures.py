@@ -1,0 +1,249 @@
+"""What an exception of the database means, each raised by a real database where it can be."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from django.db import DatabaseError, IntegrityError, connection, transaction
+from django.test import Client
+from psycopg_pool import PoolTimeout, TooManyRequests
+
+from infra_service.api.errors import reason_of
+from infra_service.database.failures import FAILURES, failure_of, is_repeatable
+from infra_service.health import ReadyView
+from tests.conftest import error_reason
+
+postgresql = pytest.mark.skipif(connection.vendor != "postgresql", reason="PostgreSQL's own")
+
+
+def reason(error: BaseException) -> str | None:
+    failure = failure_of(error)
+    return None if failure is None else reason_of(failure)
+
+
+def raised(act: Callable[[], Any]) -> Exception:
+    with pytest.raises(DatabaseError) as caught:
+        act()
+    return caught.value
+
+
+def execute(sql: str) -> None:
+    with transaction.atomic(), connection.cursor() as cursor:
+        for statement in sql.split(";"):
+            cursor.execute(statement)
+
+
+@postgresql
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("SET LOCAL statement_timeout = 50; SELECT pg_sleep(30)", "DATABASE_STATEMENT_TIMEOUT"),
+        ("SET LOCAL transaction_read_only = on; DELETE FROM django_session", "DATABASE_READ_ONLY"),
+        ("SELECT nothing", None),
+        ("SELECT 1 / 0", None),
+    ],
+)
+def test_postgresql_says_it(db: None, sql: str, expected: str | None) -> None:
+    assert reason(raised(lambda: execute(sql))) == expected
+
+
+@postgresql
+@pytest.mark.parametrize(
+    ("sqlstate", "expected"),
+    [
+        ("08006", "DATABASE_UNAVAILABLE"), ("57P01", "DATABASE_UNAVAILABLE"),
+        ("57P03", "DATABASE_UNAVAILABLE"), ("53300", "DATABASE_BUSY"), ("53100", "DATABASE_FULL"),
+        ("53200", "DATABASE_OUT_OF_MEMORY"), ("53400", "DATABASE_BUSY"),
+        ("25006", "DATABASE_READ_ONLY"), ("25P03", "DATABASE_TRANSACTION_TIMEOUT"),
+        ("40001", "WRITE_CONFLICT"), ("40P01", "WRITE_CONFLICT"),
+        ("55P03", "DATABASE_LOCK_TIMEOUT"), ("57014", "DATABASE_STATEMENT_TIMEOUT"),
+        ("58030", "DATABASE_DISK_ERROR"),
+        ("23505", None), ("22P02", None), ("XX000", None), ("25P02", None), ("55000", None),
+    ],
+)  # fmt: skip
+def test_by_sqlstate(db: None, sqlstate: str, expected: str | None) -> None:
+    raising = f"DO $$ BEGIN RAISE EXCEPTION 'x' USING ERRCODE = '{sqlstate}'! END $$"
+    error = raised(lambda: execute_one(raising.replace("!", ";")))
+
+    assert reason(error) == expected
+    assert is_repeatable(error) is (expected == "WRITE_CONFLICT")
+
+
+def execute_one(sql: str) -> None:
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(sql)
+
+
+@postgresql
+def test_a_row_that_another_holds(db: None) -> None:
+    table = "django_session"
+    with psycopg.connect(**_address(), autocommit=False) as other:
+        other.execute(f"LOCK TABLE {table}")
+        wait = f"SET LOCAL lock_timeout = 50; DELETE FROM {table}"
+        assert reason(raised(lambda: execute(wait))) == "DATABASE_LOCK_TIMEOUT"
+
+
+@postgresql
+@pytest.mark.parametrize(
+    ("end", "expected"),
+    [
+        ("SELECT pg_terminate_backend({pid})", "DATABASE_UNAVAILABLE"),
+        ("", "DATABASE_TRANSACTION_TIMEOUT"),  # it is ended by itself
+    ],
+)
+def test_a_connection_that_is_ended(db: None, end: str, expected: str) -> None:
+    own = connection.copy()  # type: ignore[attr-defined]
+    own.settings_dict["OPTIONS"]["pool"] = None
+    try:
+        own.set_autocommit(False)
+        with own.cursor() as cursor:
+            cursor.execute("SET idle_in_transaction_session_timeout = 100")
+            cursor.execute("SELECT pg_backend_pid()")
+            (pid,) = cursor.fetchone()
+        if end:
+            execute(end.format(pid=pid))
+        time.sleep(1)
+        with pytest.raises(DatabaseError) as caught, own.cursor() as cursor:
+            cursor.execute("SELECT 1")
+        assert reason(caught.value) == expected
+    finally:
+        own.close()
+
+
+@postgresql
+def test_a_server_that_is_not_there(db: None) -> None:
+    own = connection.copy()  # type: ignore[attr-defined]
+    own.settings_dict |= {"PORT": "1", "HOST": "127.0.0.1"}
+    own.settings_dict["OPTIONS"]["pool"] = None
+    assert reason(raised(own.ensure_connection)) == "DATABASE_UNAVAILABLE"
+
+
+def _address() -> dict[str, Any]:
+    settings = connection.settings_dict
+    names = {"host": "HOST", "port": "PORT", "user": "USER", "dbname": "NAME"}
+    given = {name: settings[key] for name, key in names.items() if settings[key]}
+    return {**given, **({"password": settings["PASSWORD"]} if settings["PASSWORD"] else {})}
+
+
+@pytest.mark.parametrize("error", [PoolTimeout("none"), TooManyRequests("too many")])
+def test_a_pool_without_connections(error: Exception) -> None:
+    assert reason(_caused(error)) == "DATABASE_BUSY"
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[sqlite3.Connection]:
+    file = sqlite3.connect(tmp_path / "x.sqlite3", timeout=0.05, isolation_level=None)
+    file.execute("CREATE TABLE t (x)")
+    yield file
+    file.close()
+
+
+def from_sqlite(database: sqlite3.Connection, sql: str) -> str | None:
+    with pytest.raises(sqlite3.Error) as caught:
+        database.execute(sql)
+    return reason(_caused(caught.value))
+
+
+def _caused(cause: BaseException) -> Exception:
+    from django.db import OperationalError  # noqa: PLC0415 - as Django wraps it
+
+    error = OperationalError(*cause.args)
+    error.__cause__ = cause
+    return error
+
+
+def test_sqlite_is_busy(database: sqlite3.Connection, tmp_path: Path) -> None:
+    other = sqlite3.connect(tmp_path / "x.sqlite3", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    assert from_sqlite(database, "INSERT INTO t VALUES (1)") == "DATABASE_BUSY"
+    other.close()
+
+
+def test_sqlite_is_full(database: sqlite3.Connection) -> None:
+    database.execute("PRAGMA max_page_count = 2")
+    assert from_sqlite(database, "INSERT INTO t VALUES (zeroblob(100000))") == "DATABASE_FULL"
+
+
+def test_sqlite_is_read_only(database: sqlite3.Connection) -> None:
+    database.execute("PRAGMA query_only = 1")
+    assert from_sqlite(database, "INSERT INTO t VALUES (1)") == "DATABASE_READ_ONLY"
+
+
+def test_sqlite_cannot_read_its_file(database: sqlite3.Connection) -> None:
+    error = sqlite3.OperationalError("disk I/O error")
+    error.sqlite_errorcode = sqlite3.SQLITE_IOERR_READ
+    assert reason(_caused(error)) == "DATABASE_DISK_ERROR"
+
+
+def test_sqlite_finds_no_table(database: sqlite3.Connection) -> None:
+    assert from_sqlite(database, "SELECT * FROM nothing") is None
+
+
+@pytest.mark.parametrize("error", [IntegrityError("x"), RuntimeError("x"), None])
+def test_a_mistake_of_ours(error: Exception | None) -> None:
+    assert failure_of(error) is None
+
+
+@pytest.fixture
+def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Exception]:
+    """Let the session's table, which every page of the admin asks for, fail with an SQLSTATE."""
+
+    def fail(sqlstate: str) -> Exception:
+        from django.contrib.sessions.backends.db import SessionStore  # noqa: PLC0415
+
+        error = _caused(psycopg.errors.lookup(sqlstate)())
+
+        def refuse(*_: Any) -> None:
+            raise error
+
+        monkeypatch.setattr(SessionStore, "load", refuse)
+        monkeypatch.setattr(ReadyView, "get", refuse)
+        return error
+
+    return fail
+
+
+@pytest.mark.parametrize(
+    ("sqlstate", "status", "wait", "text"),
+    [
+        ("57P01", 503, "2", "The database is not available now"),
+        ("53100", 503, None, "Repeating does not help"),
+        ("57014", 503, "30", "took too long"),
+        ("42P01", 500, None, "INTERNAL"),
+    ],
+)
+def test_the_admin_says_it_too(
+    failing: Callable[[str], Exception],
+    sqlstate: str,
+    status: int,
+    wait: str | None,
+    text: str,
+) -> None:
+    failing(sqlstate)
+    browser = Client(raise_request_exception=False)
+    browser.cookies["sessionid"] = "invented"
+
+    for path in ("/admin/", "/admin/login/", "/admin/states/state/"):
+        answer = browser.get(path)
+        assert (answer.status_code, answer.get("Retry-After")) == (status, wait)
+        assert text in answer.content.decode()
+        assert answer["Content-Type"].startswith("text/html" if status == 503 else "application/")
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+def test_the_api_says_it(
+    failing: Callable[[str], Exception], failure: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing("57P01")
+    monkeypatch.setattr("infra_service.api.errors.failure_of", lambda _error: failure())
+
+    answer = Client().get("/readyz")
+
+    assert (answer.status_code, error_reason(answer)) == (503, reason_of(failure))
+    assert answer.get("Retry-After") == (None if failure.wait is None else str(failure.wait))
