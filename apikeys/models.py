@@ -1,13 +1,14 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+import datetime as dt
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from django.contrib.auth.models import AbstractUser
 from django.contrib.auth.models import UserManager as DjangoUserManager
 from django.db import models, transaction
-from django.db.models import F, Q
+from django.db.models import F, Func, Q
 from django.db.models.functions import Length
-from django.db.models.lookups import Exact
+from django.db.models.lookups import Exact, GreaterThanOrEqual, LessThanOrEqual
 from django.utils import timezone
 from uuid_utils.compat import uuid7
 
@@ -34,6 +35,12 @@ class UserManager(DjangoUserManager["User"]):
             made = {"name": user.username, "is_superuser": True}
             audit.record(audit.current_actor(), "user.create", user.pk, **made)
         return user
+
+
+#: How many components, and how many environments, a key or token can be bound to.
+MAX_BOUND_IDS: Final = 1000
+#: How long a secret works after the rotation that has replaced it.
+MAX_GRACE_PERIOD: Final = dt.timedelta(days=7)
 
 
 class User(AbstractUser):
@@ -67,6 +74,24 @@ class User(AbstractUser):
     @property
     def _epoch(self) -> str:
         return "" if self.sessions_end is None else self.sessions_end.isoformat()
+
+
+class JsonArrayLength(Func):
+    """How many items a column's JSON list has."""
+
+    function = "JSONB_ARRAY_LENGTH"
+    output_field = models.IntegerField()
+
+    def as_sqlite(self, compiler: Any, connection: Any, **extra: Any) -> tuple[str, Any]:
+        """Return the same for SQLite, which calls it otherwise."""
+        return self.as_sql(compiler, connection, function="JSON_ARRAY_LENGTH", **extra)
+
+
+def _so_many(column: str) -> Q:
+    length = JsonArrayLength(column)
+    return Q((f"{column}__isnull", True)) | (
+        Q(GreaterThanOrEqual(length, 1)) & Q(LessThanOrEqual(length, MAX_BOUND_IDS))
+    )
 
 
 class Credential(models.Model):
@@ -103,6 +128,11 @@ class Credential(models.Model):
                 name="%(class)s_bound_one_way",
                 condition=Q(bound_cluster_id=None)
                 | Q(bound_component_ids__isnull=True, bound_environment_ids__isnull=True),
+            ),
+            # Each request looks through them.
+            models.CheckConstraint(
+                name="%(class)s_bound_to_so_many",
+                condition=_so_many("bound_component_ids") & _so_many("bound_environment_ids"),
             ),
         ]
         indexes = [
@@ -151,6 +181,8 @@ class ApiKey(Credential):
     # The secret before the last rotation, which works until its grace period ends.
     previous_digest = models.BinaryField(max_length=32, unique=True, null=True)
     previous_digest_expires_at = models.DateTimeField(null=True)
+    # Null before the first rotation, or where it was in a release that kept no time.
+    rotated_at = models.DateTimeField(null=True)
 
     objects = ApiKeyQuerySet.as_manager()
 
@@ -165,6 +197,12 @@ class ApiKey(Credential):
                 name="apikey_previous_digest_has_an_end",
                 condition=Q(previous_digest=None, previous_digest_expires_at=None)
                 | Q(previous_digest__isnull=False, previous_digest_expires_at__isnull=False),
+            ),
+            models.CheckConstraint(
+                name="apikey_grace_is_short",
+                condition=Q(rotated_at=None)
+                | Q(previous_digest_expires_at=None)
+                | Q(previous_digest_expires_at__lte=F("rotated_at") + MAX_GRACE_PERIOD),
             ),
             models.CheckConstraint(
                 name="apikey_maker_token_has_its_key",

@@ -17,11 +17,9 @@ from apikeys.fields import (
     WordsField,
 )
 from apikeys.grants import EVERYWHERE, Binding
-from apikeys.models import AccessToken, AuditEvent
+from apikeys.models import MAX_BOUND_IDS, MAX_GRACE_PERIOD, AccessToken, AuditEvent
 from apikeys.querysets import AccessTokenStatus, ApiKeyStatus
 from apikeys.scopes import Scope
-
-_MAX_IDS = 1000
 
 
 class OwnerSerializer(serializers.Serializer[Any]):
@@ -41,14 +39,14 @@ class BindingSerializer(StrictSerializer):
         required=False,
         allow_null=True,
         allow_empty=False,
-        max_length=_MAX_IDS,
+        max_length=MAX_BOUND_IDS,
     )
     environment_ids = serializers.ListField(
         child=IdField(),
         required=False,
         allow_null=True,
         allow_empty=False,
-        max_length=_MAX_IDS,
+        max_length=MAX_BOUND_IDS,
     )
 
     def get_attribute(self, instance: Any) -> Binding | None:
@@ -144,7 +142,7 @@ class RotationSerializer(StrictSerializer):
 
     grace_period = SecondsField(
         minimum=dt.timedelta(0),
-        maximum=actions.MAX_GRACE_PERIOD,
+        maximum=MAX_GRACE_PERIOD,
         required=False,
         allow_null=True,
         help_text="How long the old secret still works, such as '3600s' or 3600; 0 unless said.",

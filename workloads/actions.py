@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from django.db import IntegrityError, transaction
@@ -10,6 +11,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from apikeys import audit
+from apikeys.constraints import breaks
 from workloads.collection import MAX_MESSAGE, MAX_RESOURCE, safe_text
 from workloads.errors import ClusterExists, ClusterNotFound
 from workloads.models import MAX_COLLECTOR_VERSION, Cluster, Workload
@@ -18,7 +20,7 @@ from workloads.short_transactions import short_transaction
 
 if TYPE_CHECKING:
     import uuid
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from apikeys.audit import Actor
     from workloads.collection import CollectionFailure
@@ -31,12 +33,9 @@ def create_cluster(*, fields: Mapping[str, Any], actor: Actor) -> Cluster:
         ClusterExists: another one has the name.
     """
     cluster = Cluster(**fields)
-    try:
-        with transaction.atomic():
-            cluster.save(force_insert=True)
-            audit.record(actor, "cluster.create", cluster.pk, **fields)
-    except IntegrityError as error:
-        raise ClusterExists from error
+    with _unique_name(), transaction.atomic():
+        cluster.save(force_insert=True)
+        audit.record(actor, "cluster.create", cluster.pk, **fields)
     return cluster
 
 
@@ -47,16 +46,24 @@ def change_cluster(*, cluster_id: uuid.UUID, changes: Mapping[str, Any], actor: 
         ClusterNotFound: somebody deleted it this moment.
         ClusterExists: another one has the name.
     """
+    with _unique_name(), transaction.atomic():
+        cluster = _locked(cluster_id)
+        changed = {n: value for n, value in changes.items() if value != getattr(cluster, n)}
+        if changed:
+            Cluster.objects.filter(pk=cluster_id).update(**changed, updated_at=timezone.now())
+            details = {n: {"from": getattr(cluster, n), "to": changed[n]} for n in changed}
+            audit.record(actor, "cluster.update", cluster_id, **details)
+
+
+@contextmanager
+def _unique_name() -> Iterator[None]:
+    """Tell that another cluster has the name; what else breaks a rule is a fault of ours."""
     try:
-        with transaction.atomic():
-            cluster = _locked(cluster_id)
-            changed = {n: value for n, value in changes.items() if value != getattr(cluster, n)}
-            if changed:
-                Cluster.objects.filter(pk=cluster_id).change(**changed, updated_at=timezone.now())
-                details = {n: {"from": getattr(cluster, n), "to": changed[n]} for n in changed}
-                audit.record(actor, "cluster.update", cluster_id, **details)
+        yield
     except IntegrityError as error:
-        raise ClusterExists from error
+        if breaks(error, Cluster, "cluster_name_unique"):
+            raise ClusterExists from error
+        raise
 
 
 @transaction.atomic

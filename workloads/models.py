@@ -35,7 +35,7 @@ HEALTH_STATUSES = [(status.value, status.value) for status in HealthStatus]
 
 
 class ClusterQuerySet(models.QuerySet["Cluster"]):
-    """Rules over many clusters, and the conditional writes that decide races."""
+    """Rules over many clusters."""
 
     def inside(self, binding: Binding) -> ClusterQuerySet:
         """Those that a token with this binding sees."""
@@ -46,14 +46,6 @@ class ClusterQuerySet(models.QuerySet["Cluster"]):
     def timed(self) -> ClusterQuerySet:
         """Return each with ``read_at``, the database's time, from which ages are reckoned."""
         return self.annotate(read_at=Now())  # type: ignore[no-redef]  # its type is declared below
-
-    def as_seen(self, cluster: Cluster) -> ClusterQuerySet:
-        """Return the cluster if nobody changed it since it was read."""
-        return self.filter(pk=cluster.pk, revision=cluster.revision)
-
-    def change(self, **values: Any) -> int:
-        """Update, and let those who have read the rows before find out."""
-        return self.update(revision=F("revision") + 1, **values)
 
 
 class Cluster(models.Model):
@@ -94,8 +86,6 @@ class Cluster(models.Model):
     collection_error_message = models.CharField(max_length=MAX_MESSAGE, blank=True, **_EMPTY)
     # What the collector calls itself, with its version.
     collector_version = models.CharField(max_length=MAX_COLLECTOR_VERSION, blank=True, **_EMPTY)
-    # Counts the changes: a writer that has seen an older one has lost the race.
-    revision = models.PositiveIntegerField(default=0)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     updated_at = models.DateTimeField(default=timezone.now)
 

@@ -165,10 +165,7 @@ def _store(cluster: Cluster, report: Report, changes: Differences, actor: Actor)
 
 
 def _claim(cluster: Cluster, report: Report, changes: Differences, actor: Actor) -> bool:
-    """Swap the time of the last report, which also locks the cluster's row.
-
-    The cluster's revision is left: it guards what people change, and reports come each minute.
-    """
+    """Swap the time of the last report, which also locks the cluster's row."""
     observed_at = min(report.reported_at, cluster.read_at)
     values: dict[str, Any] = {"last_report_at": report.reported_at, "last_received_at": Now()}
     if report.complete:

@@ -6,7 +6,6 @@ judged again.
 
 from __future__ import annotations
 
-import datetime as dt
 from typing import TYPE_CHECKING, Any, Final
 
 from django.db import transaction
@@ -28,14 +27,13 @@ from apikeys.retries import retrying
 from apikeys.tokens import TokenKind
 
 if TYPE_CHECKING:
+    import datetime as dt
     import uuid
     from collections.abc import Iterable, Mapping
 
     from apikeys.audit import Actor
     from apikeys.callers import Caller
     from apikeys.querysets import ApiKeyQuerySet
-
-MAX_GRACE_PERIOD: Final = dt.timedelta(days=7)
 
 # Each attempt is lost only to another writer's success.
 _ATTEMPTS: Final = 20
@@ -165,11 +163,12 @@ def rotate_api_key(
             raise ConcurrentChange
         actor.grant.check(key.grant)
         seen, secret = bytes(key.digest), tokens.generate(TokenKind.API_KEY)
-        values: dict[str, Any] = {"digest": tokens.digest(secret)}
+        now = timezone.now()
+        values: dict[str, Any] = {"digest": tokens.digest(secret), "rotated_at": now}
         values |= {"previous_digest": None, "previous_digest_expires_at": None}
         if grace_period:
             values["previous_digest"] = seen
-            values["previous_digest_expires_at"] = timezone.now() + grace_period
+            values["previous_digest_expires_at"] = now + grace_period
         as_seen = ApiKey.objects.as_seen(key)
         with transaction.atomic():
             seconds = int(grace_period.total_seconds())

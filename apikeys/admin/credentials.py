@@ -15,6 +15,7 @@ from apikeys.admin.filters import StatusFilter
 from apikeys.admin.issuing import AccessTokenForm, CredentialForm
 from apikeys.admin_base import ReadOnlyAdmin, object_tool
 from apikeys.audit import Actor
+from apikeys.errors import InvalidParameter
 from apikeys.grants import EVERYWHERE
 from apikeys.models import AccessToken, ApiKey, User
 from apikeys.tokens import TokenKind
@@ -90,13 +91,22 @@ class CredentialAdmin(ReadOnlyAdmin):
             "form": form,
             "media": self.media,
         }
-        if form.is_valid():
-            credential, secret = self.issue(Actor.of_person(request), **form.cleaned_data)
+        if form.is_valid() and (issued := self._issued(request, form)):
+            credential, secret = issued
             context |= {"title": "Copy the secret now", "credential": credential, "secret": secret}
             response = TemplateResponse(request, "admin_base/secret.html", context)
             response["Cache-Control"] = "no-store"
             return response
         return TemplateResponse(request, "admin_base/issue.html", context)
+
+    def _issued(self, request: HttpRequest, form: CredentialForm) -> tuple[Any, str] | None:
+        """Issue one and return it with its secret, or tell the form why it is refused."""
+        try:
+            return self.issue(Actor.of_person(request), **form.cleaned_data)
+        except InvalidParameter as error:
+            for fault in error.field_violations:
+                form.add_error(fault["field"], fault["description"])
+            return None
 
     def issue(self, actor: Actor, **fields: Any) -> tuple[Any, str]:
         """Issue one with the fields of the form; return it with its secret."""

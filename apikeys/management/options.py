@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import CommandError
+from rest_framework.exceptions import APIException
 
 from apikeys.grants import EVERYWHERE
 from apikeys.models import User
@@ -12,6 +14,7 @@ from apikeys.serializers import CredentialSerializer
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
+    from collections.abc import Iterator
 
 
 def add_credential_options(parser: ArgumentParser, *, required: bool) -> None:
@@ -56,6 +59,19 @@ def check_credential(given: dict[str, Any]) -> dict[str, Any]:
     if not serializer.is_valid():
         raise CommandError("; ".join(_faults(serializer.errors, "")))
     return {"expires_at": None, "binding": EVERYWHERE, **serializer.validated_data}
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """Tell what an action refuses as commands do.
+
+    Raises:
+        CommandError: says what is wrong.
+    """
+    try:
+        yield
+    except APIException as error:
+        raise CommandError(str(error.detail)) from error
 
 
 def find_user(username: str) -> User:

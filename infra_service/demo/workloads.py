@@ -87,7 +87,7 @@ def _count(clusters: Iterable[uuid.UUID]) -> None:
     reported = dict.fromkeys(("last_report_at", "last_received_at", "last_snapshot_at"), now)
     for row in counts:
         by_status = {name: count for name, count in row.items() if name != "cluster"}
-        Cluster.objects.filter(pk=row["cluster"]).change(**reported, **by_status)
+        Cluster.objects.filter(pk=row["cluster"]).update(**reported, **by_status)
 
 
 @functools.cache

@@ -4,11 +4,12 @@ import datetime as dt
 from typing import Any
 
 import pytest
+from django.core.management import CommandError, call_command
 
 from apikeys import actions
 from apikeys.actions import access_tokens, api_keys
 from apikeys.audit import Actor
-from apikeys.models import AccessToken, ApiKey
+from apikeys.models import AccessToken, ApiKey, User
 from apikeys.tokens import TokenKind
 from tests.apikeys.conftest import NOW, KeyClient, KeyOwner, KeyWith, violations, wire
 from tests.conftest import error_reason
@@ -178,3 +179,40 @@ def test_an_end_that_is_near(owner: KeyOwner, path: str, microseconds: int) -> N
         answer = owner.send("POST", path, {**body, "expires_at": wire(end)})
         if answer.status_code != 201:
             assert violations(answer)[0][1] == "PAST"
+
+
+def test_an_end_that_comes_before_the_key_of_a_command(
+    operator: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = access_tokens.refuse_ended
+
+    def later(credential: Any) -> None:
+        credential.created_at = credential.expires_at
+        real(credential)
+
+    monkeypatch.setattr(access_tokens, "refuse_ended", later)
+    with pytest.raises(CommandError, match="expires_at: Not in the future"):
+        call_command(
+            "issue_token", "--user", operator.username, "--name", "x", "--scopes", "state:read",
+            "--expires-at", wire(NOW() + HOUR),
+        )  # fmt: skip
+
+
+def test_an_end_that_comes_before_the_key_of_the_admin(
+    monkeypatch: pytest.MonkeyPatch, client: Any, db: None
+) -> None:
+    real = api_keys.refuse_ended
+
+    def later(credential: Any) -> None:
+        credential.created_at = credential.expires_at
+        real(credential)
+
+    monkeypatch.setattr(api_keys, "refuse_ended", later)
+    client.force_login(User.objects.create_superuser("root"))
+    end = (NOW() + HOUR).strftime("%Y-%m-%dT%H:%M")
+    fields = {"owner": "root", "name": "x", "scopes": ["state:read"], "expires_at": end}
+    page = client.post("/admin/apikeys/apikey/add/", fields)
+
+    assert page.status_code == 200
+    assert "Not in the future." in page.content.decode()
+    assert not ApiKey.objects.exists()

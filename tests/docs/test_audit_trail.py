@@ -9,6 +9,7 @@ from apikeys.serializers import AuditEventSerializer
 from states.entries import CatalogueEntry
 from tests.conftest import ApiClient, ClientWith
 from tests.docs.test_references import code, reference
+from tests.docs.walk import ROOT
 from tests.e2e.backend import document, lock_info
 
 PAGE = reference("audit-trail")
@@ -94,3 +95,9 @@ def test_details(client_with: ClientWith) -> None:
             if event.action in {"state.unlock", "state.force_unlock"}:
                 told += ROWS["state.lock"]
             assert [name for name in seen if f"`{name}`" not in told] == []
+
+
+def test_commands_are_named_in_one_way() -> None:
+    """The reference promises `command` and the command's name: Actor.of_command gives both."""
+    for path in ROOT.glob("*/management/commands/*.py"):
+        assert "Actor(" not in path.read_text(), path

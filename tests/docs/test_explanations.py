@@ -8,8 +8,8 @@ import pytest
 from django.conf import settings
 from django.urls import get_resolver
 
-from apikeys import revalidation, serializers
-from apikeys.actions import access_tokens, api_keys
+from apikeys import models, revalidation
+from apikeys.actions import access_tokens
 from apikeys.pages import reading
 from filterlang import grammar
 from infra_service.api import pagination
@@ -118,13 +118,13 @@ def test_sizes() -> None:
             f"{reading.MOST_ROWS:,}; {reading._LEAST_ROWS:,} when a filter searches texts often"
         ),
         "a request line": f"{line} bytes",
-        "components, or environments, that a token is bound to": f"{serializers._MAX_IDS}",
+        "components, or environments, that a token is bound to": f"{models.MAX_BOUND_IDS}",
         "a serial": f"{MAX_SERIAL}",
         "a lineage": f"{documents._MAX_LINEAGE} characters",
         "a name": f"{CatalogueEntry._meta.get_field('name').max_length} characters",
         "a minted token's life": f"{access_tokens.MAX_MINTED_LIFETIME.seconds // 3600} hours",
         "keys of one owner that work": f"{revalidation.MAX_WORKING_KEYS}, where a key makes them",
-        "a rotation's grace period": f"{api_keys.MAX_GRACE_PERIOD.days} days",
+        "a rotation's grace period": f"{models.MAX_GRACE_PERIOD.days} days",
     }
 
 

@@ -5,11 +5,12 @@ from typing import Any
 from unittest.mock import ANY
 
 import pytest
-from django.db import connection
+from django.db import IntegrityError, connection, transaction
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from apikeys.audit import Actor
+from apikeys.constraints import breaks
 from apikeys.models import AuditEvent
 from tests.conftest import LONG_AGO, ApiClient, ClientWith, error_reason
 from tests.workloads.conftest import NewWorkload
@@ -134,7 +135,6 @@ def test_change(admin: ApiClient, cluster: Cluster) -> None:
     assert (answer.status_code, answer.json()) == (200, {"cluster": shown(cluster)})
     assert (cluster.name, cluster.report_interval_seconds) == ("prod-eu-1", 120)
     assert cluster.updated_at > LONG_AGO
-    assert cluster.revision == 1
     event = AuditEvent.objects.get(resource_id=str(cluster.pk))
     assert event.action == "cluster.update"
     assert event.details == {"report_interval_seconds": {"from": 60, "to": 120}}
@@ -233,3 +233,23 @@ def test_queries_do_not_grow_with_the_rows(admin: ApiClient, cluster: Cluster) -
     assert queries() == 2
     Cluster.objects.bulk_create([Cluster(name=str(number)) for number in range(9)])
     assert queries() == 2
+
+
+def test_what_else_breaks_a_rule_is_not_told_as_a_name(cluster: Cluster) -> None:
+    with pytest.raises(IntegrityError, match="cluster_report_interval_in_range"):
+        actions.create_cluster(fields={"name": "x", "report_interval_seconds": 0}, actor=ACTOR)
+    changes = {"report_interval_seconds": 0}
+    with pytest.raises(IntegrityError, match="cluster_report_interval_in_range"):
+        actions.change_cluster(cluster_id=cluster.pk, changes=changes, actor=ACTOR)
+
+
+def test_a_constraint_is_told_by_its_name(cluster: Cluster) -> None:
+    for fields, name in (
+        ({"name": cluster.name}, "cluster_name_unique"),
+        ({"name": ""}, "cluster_name_present"),
+        ({"name": "x", "uid": ""}, "cluster_uid_present"),
+    ):
+        with pytest.raises(IntegrityError) as caught, transaction.atomic():
+            Cluster.objects.create(**fields)
+        names = [constraint.name for constraint in Cluster._meta.constraints]
+        assert [n for n in names if breaks(caught.value, Cluster, n)] == [name]

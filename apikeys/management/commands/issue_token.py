@@ -13,6 +13,7 @@ from apikeys.management.options import (
     add_credential_options,
     find_user,
     read_credential_options,
+    told,
 )
 from apikeys.tokens import TokenKind
 
@@ -40,12 +41,13 @@ class Command(BaseCommand):
             CommandError: unknown user or scope, no name, a time that is past or has no offset.
         """
         user = find_user(options["user"])
-        token, secret = actions.issue_access_token(
-            kind=_KINDS[options["kind"]],
-            user=user,
-            actor=Actor.of_command("issue_token"),
-            **read_credential_options(options),
-        )
+        with told():
+            token, secret = actions.issue_access_token(
+                kind=_KINDS[options["kind"]],
+                user=user,
+                actor=Actor.of_command("issue_token"),
+                **read_credential_options(options),
+            )
         if options["json"]:
             self.stdout.write(json.dumps({"id": token.pk, "secret": secret}))
         else:

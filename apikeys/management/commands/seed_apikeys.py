@@ -19,6 +19,7 @@ from apikeys.management.options import (
     check_credential,
     find_user,
     read_credential_options,
+    told,
 )
 from apikeys.models import ApiKey, User
 
@@ -107,7 +108,8 @@ def _seed(*, user: str, fields: dict[str, Any], create_user: bool) -> dict[str, 
     key = ApiKey.objects.filter(created_by=owner, name=fields["name"], revoked_at=None).first()
     secret = None
     if key is None:
-        key, secret = actions.create_api_key(user_id=owner.pk, actor=_ACTOR, **fields)
+        with told():
+            key, secret = actions.create_api_key(user_id=owner.pk, actor=_ACTOR, **fields)
     return {
         "user": user,
         "name": key.name,
