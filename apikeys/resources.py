@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from django.core.exceptions import ObjectDoesNotExist
-from django.core.exceptions import ValidationError as InvalidValue
-from django.db.models import Model
+from django.db.models import Model, UUIDField
 from rest_framework.exceptions import APIException, ErrorDetail, NotFound, ValidationError
 from rest_framework.mixins import ListModelMixin
 from rest_framework.response import Response
@@ -21,8 +20,10 @@ from rest_framework.viewsets import GenericViewSet
 
 from apikeys import masks
 from apikeys.fields import did_you_mean
+from apikeys.identifiers import parse_uuid
 
 if TYPE_CHECKING:
+    from django.db.models import QuerySet
     from rest_framework.request import Request
     from rest_framework.serializers import BaseSerializer, Serializer
 
@@ -90,8 +91,8 @@ class ResourceViewSet(ListModelMixin, GenericViewSet[M]):
             NotFound: ``not_found``, also for an id of the wrong form.
         """
         try:
-            return self.get_queryset().get(pk=self.kwargs[self.lookup_field])
-        except (ObjectDoesNotExist, InvalidValue) as error:
+            return by_id(self.get_queryset(), self.kwargs[self.lookup_field])
+        except ObjectDoesNotExist as error:
             raise self.not_found from error
 
     def answer(
@@ -122,6 +123,18 @@ class ResourceViewSet(ListModelMixin, GenericViewSet[M]):
     def read_options(self, serializer: type[Serializer[Any]]) -> dict[str, Any]:
         """Return the validated body of a method such as ``:rotate``, which is never wrapped."""
         return _validated(serializer(data=_body(self.request)), "")
+
+
+def by_id(queryset: QuerySet[M], text: str) -> M:
+    """Return the row of the id in a path; a UUID has one form, as everywhere.
+
+    Raises:
+        ObjectDoesNotExist: there is none, or the text is no id.
+    """
+    key = parse_uuid(text) if isinstance(queryset.model._meta.pk, UUIDField) else text
+    if key is None:
+        raise ObjectDoesNotExist
+    return queryset.get(pk=key)
 
 
 def _body(request: Request) -> dict[str, Any]:

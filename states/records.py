@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from django.core.exceptions import ValidationError
+from django.core.exceptions import ObjectDoesNotExist
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
 from apikeys.audit import Actor
 from apikeys.authentication import caller_of
 from apikeys.permissions import ACCESS_TOKENS
-from apikeys.resources import ResourceViewSet
+from apikeys.resources import ResourceViewSet, by_id
 from apikeys.scopes import Scope
 from apikeys.serializers import NothingSerializer
 from states import history, locks, reading
@@ -94,8 +94,8 @@ class OfStateViewSet(SendsDocuments, ResourceViewSet[StateVersion]):
         """
         visible = State.objects.visible().inside(caller_of(self.request).binding)
         try:
-            return visible.get(pk=self.kwargs["state_id"])
-        except (State.DoesNotExist, ValidationError) as error:
+            return by_id(visible, self.kwargs["state_id"])
+        except ObjectDoesNotExist as error:
             raise StateNotFound from error
 
     @property

@@ -22,11 +22,29 @@ urlpatterns = [
     re_path(_KEY + r"/?$", StateBackendView.as_view(), name="state-backend"),
     re_path(_KEY + r"/lock/?$", StateLockView.as_view(), name="state-lock"),
     path("", include(router.urls)),
-    re_path(_OF_STATE + r"/versions/?$", VersionViewSet.as_view({"get": "list"})),
-    re_path(_VERSION + r"/?$", VersionViewSet.as_view({"get": "retrieve"})),
-    re_path(_VERSION + r"/document/?$", VersionViewSet.as_view({"get": "document"})),
-    re_path(_VERSION + r"/diff/?$", VersionViewSet.as_view({"get": "diff"})),
-    re_path(_VERSION + r":restore/?$", VersionViewSet.as_view({"post": "restore"})),
-    re_path(_OF_STATE + r"/outputs/?$", ContentsViewSet.as_view({"get": "outputs"})),
-    re_path(_OF_STATE + r"/resources/?$", ContentsViewSet.as_view({"get": "resources"})),
+    re_path(
+        _OF_STATE + r"/versions/?$", VersionViewSet.as_view({"get": "list"}), name="version-list"
+    ),
+    re_path(_VERSION + r"/?$", VersionViewSet.as_view({"get": "retrieve"}), name="version"),
+    re_path(
+        _VERSION + r"/document/?$",
+        VersionViewSet.as_view({"get": "document"}),
+        name="version-document",
+    ),
+    re_path(_VERSION + r"/diff/?$", VersionViewSet.as_view({"get": "diff"}), name="version-diff"),
+    re_path(
+        _VERSION + r":restore/?$",
+        VersionViewSet.as_view({"post": "restore"}),
+        name="version-restore",
+    ),
+    re_path(
+        _OF_STATE + r"/outputs/?$",
+        ContentsViewSet.as_view({"get": "outputs"}),
+        name="state-outputs",
+    ),
+    re_path(
+        _OF_STATE + r"/resources/?$",
+        ContentsViewSet.as_view({"get": "resources"}),
+        name="state-resources",
+    ),
 ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from django.core.exceptions import ValidationError as InvalidValue
 from django.db.models import DateTimeField, Value
 from django.db.models.functions import Coalesce, Greatest
 from rest_framework.response import Response
@@ -13,6 +12,7 @@ from apikeys.audit import Actor
 from apikeys.authentication import caller_of
 from apikeys.errors import BindingInsufficient
 from apikeys.grants import EVERYWHERE
+from apikeys.identifiers import parse_uuid
 from apikeys.permissions import ACCESS_TOKENS
 from apikeys.resources import ResourceViewSet
 from apikeys.scopes import Scope
@@ -99,11 +99,12 @@ class WorkloadViewSet(ResourceViewSet[Workload]):
             ClusterNotFound: there is none, or the token does not reach it.
         """
         clusters = Cluster.objects.inside(caller_of(self.request).binding)
+        found = parse_uuid(self.kwargs["cluster_id"])
+        if found is None:
+            raise ClusterNotFound
         try:
-            cluster_id, snapshot = clusters.values_list("id", "last_snapshot_at").get(
-                pk=self.kwargs["cluster_id"]
-            )
-        except (Cluster.DoesNotExist, InvalidValue) as error:
+            cluster_id, snapshot = clusters.values_list("id", "last_snapshot_at").get(pk=found)
+        except Cluster.DoesNotExist as error:
             raise ClusterNotFound from error
         # What a snapshot leaves as it was is not written, and yet as fresh as the snapshot.
         heard = Coalesce(Value(snapshot, DateTimeField()), "observed_at")

@@ -1,17 +1,18 @@
 from __future__ import annotations
 
-import uuid
 from typing import TYPE_CHECKING, Any, Final
 
 from django.contrib.admin import SimpleListFilter
 from django.db.models.functions import Now
 
+from apikeys.identifiers import parse_uuid
 from workloads.admin.figures import word
 from workloads.cluster_health import ClusterHealth, is_in_health
 from workloads.kubernetes.health import HealthStatus
 from workloads.models import Cluster, Workload
 
 if TYPE_CHECKING:
+    import uuid
     from collections.abc import Iterator
 
     from django.contrib.admin.views.main import ChangeList
@@ -118,7 +119,4 @@ class NamespaceFilter(SimpleListFilter):
 
 def cluster_id_of(text: str | None) -> uuid.UUID | None:
     """Return the id that the text is, or None."""
-    try:
-        return uuid.UUID(text) if text else None
-    except ValueError:
-        return None
+    return parse_uuid(text) if text else None
