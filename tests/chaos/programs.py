@@ -65,6 +65,10 @@ class Program:
                 start_new_session=True,
             )
 
+    def has_ended(self) -> bool:
+        """Whether it ended by itself."""
+        return self._process is not None and self._process.poll() is not None
+
     def stop(self, number: signal.Signals = signal.SIGTERM, seconds: float = 20) -> None:
         """End it, by force if it takes longer than this."""
         if self._process is None:

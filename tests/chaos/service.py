@@ -112,6 +112,20 @@ def serving(directory: Path, **environment: str) -> Iterator[Front]:
 
 
 @contextlib.contextmanager
+def serving_alone(directory: Path, var: Path, **environment: str) -> Iterator[Front]:
+    """Run one instance with the embedded database in ``var`` for as long as the block."""
+    front = Front(directory, **environment, VAR_DIR=str(var))
+    instance = LiveServer(directory / "instance-1", **front.environment)
+    instance.environment["BIND"] = f"127.0.0.1:{instance.port}"
+    front.instances, front.port = [instance], instance.port
+    (directory / "db.sqlite3").symlink_to(var / "db.sqlite3")
+    front.migrate()
+    with contextlib.closing(instance):
+        instance.start()
+        yield front
+
+
+@contextlib.contextmanager
 def _nginx(front: Front) -> Iterator[None]:
     front.port = free_port()
     servers = " ".join(f"server 127.0.0.1:{one.port};" for one in front.instances)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.chaos.report import Outcome
-from tests.chaos.scenarios import administrator, partition, patroni, pgbouncer
+from tests.chaos.scenarios import administrator, disks, embedded, partition, patroni, pgbouncer
 
 Scenario = Callable[[Path], list[Outcome]]
 
@@ -14,5 +14,7 @@ SCENARIOS: dict[str, Scenario] = {
     "partition": partition.network_partition,
     "patroni": patroni.changes_of_primary,
     "pgbouncer": pgbouncer.in_transaction_mode,
+    "disk": disks.full_disk_of_postgresql,
+    "sqlite": embedded.full_disk_and_lock,
     "administrator": administrator.administrators_deeds,
 }
