@@ -5,13 +5,15 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tests.chaos import revocation
 from tests.chaos.client import ChaosTraffic
 from tests.chaos.report import Outcome
-from tests.chaos.service import Front
+from tests.chaos.service import Front, reason_of
+from tests.e2e.traffic import md5
 from tests.waiting import wait_until
 
 _SCOPES = ("state:read", "state:write", "state:admin")
@@ -38,6 +40,38 @@ class Course:
             self.traffic.wait_until_each_has(more, seconds)
         except AssertionError:
             self.outcome.broken.append(f"not each state had {more} more pushes in {seconds:.0f} s")
+
+    def slowest_whoami(self, seconds: float) -> str:
+        """Ask who one is again and again for so long, and return how long the slowest took."""
+        slowest, deadline = 0.0, time.monotonic() + seconds
+        token = self.traffic.plan[0][1].backend.token
+        while (started := time.monotonic()) < deadline:
+            if (status := self.front.request("GET", "/v1/whoami", token=token).status) != 200:
+                self.outcome.broken.append(f"whoami was answered with {status}")
+            slowest = max(slowest, time.monotonic() - started)
+            time.sleep(0.02)
+        return f"{slowest * 1000:.0f} ms"
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[None]:
+        """Read a state again and again for as long as the block; it must be one that was pushed."""
+        end = threading.Event()
+        reader = threading.Thread(target=self._read, args=(end,))
+        reader.start()
+        try:
+            yield
+        finally:
+            end.set()
+            reader.join()
+
+    def _read(self, end: threading.Event) -> None:
+        ledger, seen = self.traffic.ledgers[0], Counter[str]()
+        while not end.wait(0.05):
+            answer = ledger.backend.get()
+            seen[f"{answer.status}{' ' + reason_of(answer) if answer.status != 200 else ''}"] += 1
+            if answer.status == 200 and md5(answer.body) not in ledger.sent:
+                self.outcome.broken.append("bytes were read that nobody sent")
+        self.outcome.figures["reads"] = dict(seen)
 
     def probe(self) -> None:
         """Ask each second whether every instance is alive."""

@@ -6,7 +6,18 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.chaos.report import Outcome
-from tests.chaos.scenarios import administrator, disks, embedded, partition, patroni, pgbouncer
+from tests.chaos.scenarios import (
+    administrator,
+    disks,
+    embedded,
+    instances,
+    many,
+    objects,
+    partition,
+    patroni,
+    pgbouncer,
+    redis,
+)
 
 Scenario = Callable[[Path], list[Outcome]]
 
@@ -16,5 +27,9 @@ SCENARIOS: dict[str, Scenario] = {
     "pgbouncer": pgbouncer.in_transaction_mode,
     "disk": disks.full_disk_of_postgresql,
     "sqlite": embedded.full_disk_and_lock,
+    "objects": objects.store_misbehaves,
+    "redis": redis.redis_fails,
+    "instances": instances.killed_and_restarted,
+    "many": many.many_clients,
     "administrator": administrator.administrators_deeds,
 }
