@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import http.client
 import threading
 import time
 from collections import Counter
@@ -97,8 +98,12 @@ def course(name: str, front: Front, *, probing: bool = True) -> Iterator[Course]
         traffic.stop()
         if probing:
             prober.join()
-    _compare(this)
     outcome = this.outcome
+    outcome.statuses, outcome.reasons = traffic.seen, traffic.history.reasons
+    try:
+        _compare(this)
+    except (AssertionError, OSError, http.client.HTTPException) as error:
+        outcome.broken.append(f"the service did not come back: {error!r}")
     outcome.statuses[500] = 0
     outcome.broken += front.exceptions_in_logs()
     for (path, status, _), n in (front.answers_in_logs() - before).items():
@@ -112,9 +117,8 @@ def course(name: str, front: Front, *, probing: bool = True) -> Iterator[Course]
 
 def _compare(this: Course) -> None:
     outcome, traffic = this.outcome, this.traffic
-    wait_until(lambda: this.front.request("GET", "/readyz").status == 200, 60)
-    outcome.statuses, outcome.reasons = traffic.seen, traffic.history.reasons
     outcome.acknowledged = traffic.acknowledged()
+    wait_until(lambda: this.front.request("GET", "/readyz").status == 200, 60)
     outcome.figures["slowest"] = f"{traffic.history.slowest:.1f} s"
     if this.back:
         outcome.back_after = traffic.history.first_push_after(this.back)
