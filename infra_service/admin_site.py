@@ -27,6 +27,10 @@ class ServiceAdminSite(AdminSite):
     site_url = None
     empty_value_display = "–"  # noqa: RUF001 - a dash
 
+    def get_urls(self) -> list[Any]:
+        """Return Django's without ``r/``: nothing here has a page elsewhere to be sent to."""
+        return [u for u in super().get_urls() if getattr(u, "name", "") != "view_on_site"]
+
     def index(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> TemplateResponse:

@@ -7,6 +7,7 @@ rows costs what page 1 costs.
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 from django.contrib.admin.options import IncorrectLookupParameters
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 AFTER: Final = "after"
 BEFORE: Final = "before"
+# NUL, and halves of a surrogate pair: no database takes them.
+_NO_TEXT: Final = re.compile("[\0\ud800-\udfff]")
 
 
 class KeysetChangeList(ChangeList):
@@ -99,13 +102,13 @@ class KeysetChangeList(ChangeList):
 def _read_position(text: str, length: int) -> list[int | str]:
     try:
         position = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise IncorrectLookupParameters from error
     if (
         not isinstance(position, list)
         or len(position) != length
         or not all(isinstance(value, int | str) for value in position)
-        or "\0" in "".join(map(str, position))
+        or _NO_TEXT.search("".join(map(str, position)))
     ):
         raise IncorrectLookupParameters
     return position

@@ -1,5 +1,6 @@
 """Log lines never hold a token."""
 
+import base64
 import json
 import logging
 import sys
@@ -53,3 +54,30 @@ def test_the_standard_librarys_events() -> None:
 
 def test_redact_leaves_the_rest() -> None:
     assert logs.redact(f"a {SECRET}, isp_short") == "a [token], isp_short"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"before\n{SECRET}", f"x\t{SECRET}\n", f"'{SECRET}'", f'"{SECRET}"', f"\u00e4{SECRET}",
+        f"my_{SECRET}", f"{SECRET}_old", f"{SECRET}{SECRET}", f"?token={SECRET}&x=1",
+        f"https://ci:{SECRET}@infra.example/", SECRET.replace("_", "%5F"),
+        SECRET.replace("_", "%5f"), f"\x1b[1m{SECRET}\x1b[0m",
+    ],
+)  # fmt: skip
+def test_wherever_it_stands(text: str, capfd: pytest.CaptureFixture[str]) -> None:
+    structlog.get_logger("test").warning(text)
+
+    assert SECRET.partition("_")[2] not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("form", ["Basic {}", "basic  {}", "Basic%20{}", "{{'A': 'Basic {}'}}"])
+@pytest.mark.parametrize("name", ["", "u", "us", "ci"])
+def test_basic_credentials(form: str, name: str, capfd: pytest.CaptureFixture[str]) -> None:
+    encoded = base64.b64encode(f"{name}:{SECRET}".encode()).decode()
+
+    structlog.get_logger("test").warning(form.format(encoded))
+
+    line = capfd.readouterr().err
+    assert encoded[10:40] not in line
+    assert "[credentials]" in line

@@ -1,0 +1,115 @@
+"""Whatever an address of the admin is given, it is no 500."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from django.contrib import admin
+from django.test import Client
+
+from apikeys.models import User
+from states.models import State
+from tests.apikeys.admin.conftest import make_key, make_token
+from tests.people import person
+from workloads.models import Cluster, Workload
+
+VALUES = {
+    "nul": "a\0b",
+    "surrogate": b"\xed\xa0\x80",
+    "deep": "[" * 4000,
+    "huge": "9" * 4400,
+    "list of huge": "[" + "9" * 4400 + "]",
+    "list of surrogates": '["\\ud800"]',
+    "list of nothing": "[null]",
+    "list of a list": "[[[]]]",
+    "another form of a uuid": "{" + uuid.UUID(int=0).hex + "}",
+}
+OF_LISTS = (
+    "q",
+    "o",
+    "p",
+    "e",
+    "after",
+    "before",
+    "_changelist_filters",
+    "_popup",
+    "id__in",
+    "x__y",
+)
+TAILS = ("change/", "history/", "delete/", "password/", "revoke/", "force-unlock/", "compare/")
+
+
+@pytest.fixture
+def root(db: None) -> Client:
+    client = person(username="root", is_superuser=True)
+    client.raise_request_exception = False
+    return client
+
+
+@pytest.fixture
+def pages(root: Client, operator: User) -> list[str]:
+    """Every list, every form for a new object, and one object of those that are easily made."""
+    cluster = Cluster.objects.create(name="c")
+    made: list[Any] = [operator, make_key(operator), make_token(operator), cluster]
+    made += [*State.objects.all()[:1], *Workload.objects.all()[:1]]
+    found = [
+        "/admin/",
+        "/admin/login/",
+        "/admin/password_change/",
+        "/admin/jsi18n/",
+        "/admin/autocomplete/",
+    ]
+    for model in admin.site._registry:
+        where = f"/admin/{model._meta.app_label}/{model._meta.model_name}/"
+        found += [where, f"{where}add/"]
+        found += [
+            f"{where}{obj.pk}/{tail}" for obj in made if isinstance(obj, model) for tail in TAILS
+        ]
+    return found
+
+
+def parameters_of(page: str) -> list[str]:
+    """Return what a page reads from its address: of a list also its filters."""
+    for model, shown in admin.site._registry.items():
+        if page == f"/admin/{model._meta.app_label}/{model._meta.model_name}/":
+            return [*OF_LISTS, *map(name_of_filter, shown.list_filter)]
+    return []
+
+
+def name_of_filter(given: Any) -> str:
+    name: str = getattr(given, "parameter_name", None) or (
+        given[0] if isinstance(given, tuple) else given
+    )
+    return name
+
+
+HOSTILE = ("nul", "deep", "list of surrogates", "list of nothing", "list of huge", "list of a list")
+
+
+def test_parameters(root: Client, pages: list[str]) -> None:
+    wrong = [
+        f"{page}?{name}={value}"
+        for page in pages
+        for name in parameters_of(page)
+        for value in HOSTILE
+        if root.get(f"{page}?{name}={quote(VALUES[value])}").status_code >= 500
+    ]
+
+    assert wrong == []
+
+
+def test_ids(root: Client) -> None:
+    paths = ["r/1/1/", *(f"r/1/{quote(given)}/" for given in VALUES.values())]
+    for model in admin.site._registry:
+        where = f"{model._meta.app_label}/{model._meta.model_name}/"
+        # Also as Django writes an id into an address, and half of that.
+        ids = (*map(quote, VALUES.values()), "_00", "_ZZ", "_5F", "_ED_A0_80")
+        paths += [f"{where}{pk}/{tail}" for pk in ids for tail in TAILS]
+
+    wrong = [path[:90] for path in paths if root.get(f"/admin/{path}").status_code >= 500]
+
+    assert wrong == []
+    assert root.get("/admin/r/1/1/").status_code == 404
