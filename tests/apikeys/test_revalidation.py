@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.db import connection
@@ -42,7 +43,9 @@ CHANGES: dict[str, tuple[Callable[[KeyOwner], object], int, str]] = {
         lambda _owner: ApiKey.objects.change(scopes=["apikey:write"]), 503, "CALLER_CHANGED",
     ),
     "it is bound": (
-        lambda _owner: ApiKey.objects.change(bound_component_ids=[]), 503, "CALLER_CHANGED",
+        lambda _owner: ApiKey.objects.change(bound_component_ids=[str(uuid4())]),
+        503,
+        "CALLER_CHANGED",
     ),
     "it is rotated": (
         lambda _owner: ApiKey.objects.change(digest=b"1" * 32), 401, "CREDENTIALS_INVALID",
