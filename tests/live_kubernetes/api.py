@@ -11,7 +11,6 @@ from typing import Any
 import urllib3
 
 MERGE = "application/merge-patch+json"
-STRATEGIC = "application/strategic-merge-patch+json"
 
 
 class RefusedError(OSError):
@@ -47,8 +46,8 @@ class Api:
     def put(self, path: str, value: object) -> Any:
         return self._object(*self._send("PUT", path, value))
 
-    def patch(self, path: str, value: object, kind: str = MERGE) -> Any:
-        return self._object(*self._send("PATCH", path, value, {"Content-Type": kind}))
+    def patch(self, path: str, value: object) -> Any:
+        return self._object(*self._send("PATCH", path, value, {"Content-Type": MERGE}))
 
     def delete(self, path: str, **options: object) -> None:
         """Delete; it is no error when it is gone already."""

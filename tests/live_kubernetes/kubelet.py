@@ -10,7 +10,7 @@ import datetime as dt
 import threading
 from typing import Any
 
-from tests.live_kubernetes.api import STRATEGIC, Api
+from tests.live_kubernetes.api import Api
 
 NODES = ("node-a", "node-b", "node-c")
 BEHAVIOUR = "live/behaviour"
@@ -84,10 +84,8 @@ class Kubelets(threading.Thread):
         if pod.get("status", {}).get("message") == behaviour:
             return False
         said = {**status, "message": behaviour}
-        for name in ("conditions", "containerStatuses"):
-            if name in said:  # in the place of what was said before
-                said[name] = [*said[name], {"$patch": "replace"}]
-        self._api.patch(f"{path}/status", {"status": said}, STRATEGIC)
+        # A merge patch puts whole lists in the place of what was said before.
+        self._api.patch(f"{path}/status", {"status": said})
         return True
 
 
