@@ -10,8 +10,9 @@ from tests.apiserver.recording import Fault
 WHOLE = "whole"
 METADATA = "PartialObjectMetadata"
 METADATA_LIST = "PartialObjectMetadataList"
+TABLE = "Table"
 
-_FORMS = {METADATA, METADATA_LIST, "Table"}
+_FORMS = {METADATA, METADATA_LIST, TABLE}
 _TYPES = {"", "*/*", "application/*", "application/json"}
 _NOT_ACCEPTABLE = (
     "only the following media types are accepted: "
@@ -37,7 +38,7 @@ def form(accept: str, kind: str, *, is_list: bool, is_watch: bool) -> str | Faul
         ours = parameters.get("g") == "meta.k8s.io" and parameters.get("v") in ("v1", "v1beta1")
         if not (ours and wanted in _FORMS):
             continue
-        if is_watch or wanted == (METADATA_LIST if is_list else METADATA):
+        if is_watch or wanted in (TABLE, METADATA_LIST if is_list else METADATA):
             return wanted
         thing = f"a list (*apps.{kind}List)" if is_list else f"not a list (*core.{kind})"
         message = f"you requested {wanted}, but the requested object is {thing}"

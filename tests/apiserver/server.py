@@ -26,9 +26,15 @@ from tests.apiserver.recording import (
     recorded,
     recorded_lists,
 )
+from tests.apiserver.requests import answered, signature
 from tests.apiserver.watches import Watches, partial
 
-_NOT_FOUND = Fault(404, b"404 page not found\n", "text/plain")
+COLLECTOR = "infra-service"
+_NO_GROUP = Fault(404, b"404 page not found\n", "text/plain")
+_NOT_FOUND = Fault.refused(404, "NotFound", "the server could not find the requested resource")
+_NOT_RECORDED = "no real server has been asked this; see tests/apiserver/requests.py"
+_ANSWERED = answered()
+_GROUPS = ("/api/v1/", "/apis/apps/v1/", "/apis/metrics.k8s.io/v1beta1/")
 
 
 class ReplayServer:
@@ -47,6 +53,8 @@ class ReplayServer:
         self.token = TOKEN
         self.requests: list[tuple[str, dict[str, str]]] = []
         self.headers: list[dict[str, str]] = []
+        # What the collector asked and no real server was asked.
+        self.unknown: set[str] = set()
         self.before_answer: Callable[[str, dict[str, str]], None] = _nothing
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._http.daemon_threads = True
@@ -65,6 +73,7 @@ class ReplayServer:
         self._http.shutdown()
         self._http.server_close()
         self._thread.join()
+        assert not self.unknown, self.unknown
 
     def kubeconfig(self, directory: Path, *contexts: str, token: str = TOKEN) -> Path:
         """Write a kubeconfig; all its contexts lead here."""
@@ -113,9 +122,9 @@ class ReplayServer:
         return Handler
 
     def answer(self, handler: BaseHTTPRequestHandler, path: str, query: dict[str, str]) -> None:
-        scheme, _, token = handler.headers.get("Authorization", "").partition(" ")
-        if scheme.lower() != "bearer" or token != self.token:
-            return send(handler, UNAUTHORIZED)
+        refused = self._stranger(handler, path, query)
+        if refused is not None:
+            return send(handler, refused)
         fault = self._fault(path, query)
         if fault is not None:
             send(handler, fault)
@@ -127,10 +136,24 @@ class ReplayServer:
         if isinstance(form, Fault):
             return send(handler, form)
         if path == KUBE_SYSTEM:
-            return send_json(handler, recorded("namespace-kube-system.json"))
+            raw = recorded("namespace-kube-system.json")
+            return send_json(handler, raw if form == negotiation.WHOLE else {**raw, "kind": form})
         if "watch" in query:
             return self._watch(handler, path, query, form)
         return self._list(handler, path, query, form)
+
+    def _stranger(
+        self, handler: BaseHTTPRequestHandler, path: str, query: dict[str, str]
+    ) -> Fault | None:
+        """Refuse who has no token, and what the collector never asked a real server."""
+        scheme, _, token = handler.headers.get("Authorization", "").partition(" ")
+        if scheme.lower() != "bearer" or token != self.token:
+            return UNAUTHORIZED
+        asked = signature(path, query, dict(handler.headers))
+        if handler.headers.get("User-Agent") == COLLECTOR and asked not in _ANSWERED:
+            self.unknown.add(asked)
+            return Fault.refused(501, "", _NOT_RECORDED)
+        return None
 
     def _form(
         self, handler: BaseHTTPRequestHandler, path: str, query: dict[str, str]
@@ -138,7 +161,7 @@ class ReplayServer:
         """Return the form of the answer, or the refusal."""
         of_all, _namespace = _found(path)
         if of_all not in KINDS and path != KUBE_SYSTEM:
-            return _NOT_FOUND
+            return _NOT_FOUND if path.startswith(_GROUPS) else _NO_GROUP
         form = negotiation.form(
             handler.headers.get("Accept", ""),
             KINDS.get(of_all, "Namespace"),
@@ -183,6 +206,8 @@ class ReplayServer:
         kind = f"{KINDS[path]}List"
         if form == negotiation.METADATA_LIST:
             kind, page = form, [partial(raw) for raw in page]
+        elif form == negotiation.TABLE:
+            kind, page = form, []
         return send_json(handler, {"kind": kind, "metadata": metadata, "items": page})
 
     def _watch(

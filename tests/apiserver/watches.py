@@ -70,7 +70,7 @@ class Watches:
 
 
 def _formed(line: bytes, form: str) -> bytes:
-    if form != negotiation.METADATA:
+    if form == negotiation.WHOLE:
         return line
     try:
         event: Object = json.loads(line)
@@ -79,7 +79,7 @@ def _formed(line: bytes, form: str) -> bytes:
     raw = event.get("object", {})
     if event.get("type") == "ERROR" or "metadata" not in raw:
         return line
-    event["object"] = partial(raw)
+    event["object"] = partial(raw) if form == negotiation.METADATA else {"kind": form}
     return json.dumps(event).encode()
 
 

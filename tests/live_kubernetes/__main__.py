@@ -22,6 +22,7 @@ from tests.live_kubernetes.kubelet import Kubelets
 from tests.live_kubernetes.life import Life
 from tests.live_kubernetes.metrics_api import MetricsApi
 from tests.live_kubernetes.plane import ControlPlane, control_plane, write_kubeconfig
+from tests.live_kubernetes.probes import probe
 from tests.live_kubernetes.relay import Relay
 from tests.live_kubernetes.service import INTERVAL, Collected, end, wait_for
 from tests.server import LiveServer, live_server
@@ -190,11 +191,13 @@ def record(scene: Scene, directory: Path) -> None:
         end(watching)
     relay.close()
     found: dict[str, dict[str, Exchange]] = answered() if TABLE.exists() else {}
+    # Debian's build has no version of its own: "v0.0.0-master+…".
     version = "1.20.2"
     for request, exchange in relay.seen.items():
         found.setdefault(request, {})[version] = exchange
     TABLE.write_text(json.dumps(found, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
-    print(f"{len(relay.seen)} kinds of request written to {TABLE.name}")
+    probes = probe(scene.admin, version)
+    print(f"{len(relay.seen)} kinds of request and {probes} probes written to {TABLE.parent.name}")
 
 
 if __name__ == "__main__":

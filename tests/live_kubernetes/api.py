@@ -36,6 +36,11 @@ class Api:
             return status, body
         return self._object(status, body)
 
+    def answer(self, path: str, accept: str) -> tuple[int, str, bytes]:
+        """Return the status, the content type and the body of a GET."""
+        answer = self._ask("GET", path, None, {"Accept": accept})
+        return answer.status, answer.headers.get("Content-Type", ""), answer.data
+
     def items(self, path: str) -> list[Any]:
         found: list[Any] = self.get(path)["items"] or []
         return found
@@ -73,12 +78,18 @@ class Api:
     def _send(
         self, method: str, path: str, value: object = None, headers: dict[str, str] | None = None
     ) -> tuple[int, bytes]:
+        answer = self._ask(method, path, value, headers)
+        return answer.status, answer.data
+
+    def _ask(
+        self, method: str, path: str, value: object, headers: dict[str, str] | None
+    ) -> urllib3.BaseHTTPResponse:
         if self._pool is None:
             # The server makes its certificate when it starts.
             context = ssl.create_default_context(cafile=str(self._certificate))
             self._pool = urllib3.PoolManager(ssl_context=context, maxsize=8, retries=False)
         try:
-            answer = self._pool.request(
+            return self._pool.request(
                 method,
                 f"{self.url}{path}",
                 body=None if value is None else json.dumps(value),
@@ -91,7 +102,6 @@ class Api:
             )
         except urllib3.exceptions.HTTPError as error:
             raise OSError(str(error)) from error
-        return answer.status, answer.data
 
     @staticmethod
     def _object(status: int, body: bytes) -> Any:
