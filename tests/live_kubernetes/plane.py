@@ -38,7 +38,7 @@ class ControlPlane:
         self._write_files()
 
     def start(self, *, controllers: bool = True) -> None:
-        """Start what is not running, and wait until the API server is ready (20 s)."""
+        """Start what is not running, and wait until the API server is ready (10 s)."""
         self._start(
             "etcd",
             self.binaries.etcd,
@@ -91,7 +91,8 @@ class ControlPlane:
             "--max-mutating-requests-inflight=1000",
         )
         api = self.api()
-        for _ in range(240):
+        # With a large cluster it reads for minutes before it is ready.
+        for _ in range(1200):
             with contextlib.suppress(OSError):
                 if api.get("/readyz", raw=True)[0] == 200:
                     return

@@ -75,7 +75,8 @@ class Relay:
         headers = {name: handler.headers[name] for name in _HEADERS if handler.headers[name]}
         answer = self._pool.request(
             "GET",
-            f"{self._url}{handler.path}",
+            # Small pages, so that there are some to be continued.
+            f"{self._url}{handler.path}".replace("limit=500", "limit=5"),
             headers=headers,
             preload_content=False,
             timeout=urllib3.Timeout(10, 300),
@@ -86,6 +87,7 @@ class Relay:
                 handler.send_header(name, answer.headers[name])
         handler.send_header("Transfer-Encoding", "chunked")
         handler.end_headers()
+        self._record(handler.path, headers, answer, b"")
         start = b""
         for block in answer.stream(65536, decode_content=False):
             if generation != self._generation:
@@ -93,10 +95,10 @@ class Relay:
                 return
             if len(start) < 200_000:
                 start += block
+                self._record(handler.path, headers, answer, start)
             handler.wfile.write(b"%x\r\n%s\r\n" % (len(block), block))
             handler.wfile.flush()
         handler.wfile.write(b"0\r\n\r\n")
-        self._record(handler.path, headers, answer, start)
 
     def _record(self, path: str, headers: dict[str, str], answer: Any, start: bytes) -> None:
         url = urlsplit(path)

@@ -1,0 +1,106 @@
+"""``sync_workloads --all --watch``: each cluster has an end of its own."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.apiserver import STATEFULSETS, ReplayServer, event
+from tests.server import ROOT, LiveServer
+from tests.waiting import wait_until
+
+JSON = {"Content-Type": "application/json"}
+
+
+class Clusters:
+    """Two registered clusters, which one kubeconfig leads to."""
+
+    def __init__(self, service: LiveServer, directory: Path, api: ReplayServer) -> None:
+        self.service, self.api = service, api
+        self.token = service.token("cluster:read", "cluster:write")
+        self.ids = {f"{word}-{secrets.token_hex(3)}": "" for word in ("first", "second")}
+        for name in self.ids:
+            body = json.dumps({"cluster": {"name": name}}).encode()
+            self.ids[name] = self.request("POST", "", body)["cluster"]["id"]
+        self.kubeconfig = api.kubeconfig(directory, *self.ids)
+
+    def request(self, method: str, path: str, body: bytes | None = None) -> Any:
+        answer = self.service.request(
+            method, f"/api/v1/clusters{path}", body, token=self.token, headers=JSON
+        )
+        assert answer.status < 300, answer.body
+        return answer.json() if answer.body else None
+
+    def unregister(self, name: str) -> None:
+        self.request("DELETE", f"/{self.ids[name]}")
+
+    def count(self, name: str) -> int:
+        cluster = self.request("GET", f"/{self.ids[name]}")["cluster"]
+        total: int = cluster["workload_counts"]["total"]
+        return total
+
+    def follow(self, interval: int = 3600) -> subprocess.Popen[bytes]:
+        options = ("--all", "--watch", "--interval", str(interval))
+        return subprocess.Popen(
+            [
+                *(sys.executable, "manage.py", "sync_workloads", *options),
+                *("--kubeconfig", str(self.kubeconfig)),
+            ],
+            cwd=ROOT,
+            env=self.service.environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
+
+
+@pytest.fixture
+def clusters(live: LiveServer, tmp_path: Path) -> Iterator[Clusters]:
+    with ReplayServer() as api:
+        yield Clusters(live, tmp_path, api)
+
+
+def test_one_that_ends_leaves_the_others_alone(clusters: Clusters) -> None:
+    first, second = clusters.ids
+    following = clusters.follow(interval=2)
+    try:
+        wait_until(lambda: clusters.count(first) == clusters.count(second) == 54, 60)
+        clusters.unregister(first)
+        assert following.stderr is not None
+        said = b""
+        while b"collection_ended" not in said:
+            said = following.stderr.readline()
+        assert json.loads(said)["cluster"] == first
+
+        gone = clusters.api.lists[STATEFULSETS].pop(0)
+        for _ in range(2):  # whichever watch is the second one's
+            clusters.api.watches.send(STATEFULSETS, event("DELETED", gone))
+        wait_until(lambda: clusters.count(second) == 53, 60)
+        assert following.poll() is None
+    finally:
+        following.send_signal(signal.SIGTERM)
+        following.communicate(timeout=30)
+    # It was told to end, and one was still followed.
+    assert following.returncode == 0
+
+
+def test_it_ends_with_1_when_none_is_left_and_says_which(clusters: Clusters) -> None:
+    names = list(clusters.ids)
+    following = clusters.follow(interval=1)
+    try:
+        wait_until(lambda: all(clusters.count(name) == 54 for name in names), 60)
+        for name in names:
+            clusters.unregister(name)
+        _out, err = following.communicate(timeout=60)
+    finally:
+        following.kill()
+    assert following.returncode == 1
+    said = err.decode().splitlines()[-1]
+    assert all(name in said for name in names)
