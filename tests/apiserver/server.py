@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import binascii
+import contextlib
 import json
 import threading
 from collections import defaultdict, deque
@@ -115,6 +116,10 @@ class ReplayServer:
                     server.answer(self, url.path, query)
                 except (BrokenPipeError, ConnectionResetError):
                     self.close_connection = True
+
+            def finish(self) -> None:
+                with contextlib.suppress(OSError):  # the client has gone
+                    super().finish()
 
             def log_message(self, *_: object) -> None:
                 pass

@@ -80,9 +80,13 @@ def test_one_that_ends_leaves_the_others_alone(clusters: Clusters) -> None:
         assert json.loads(said)["cluster"] == first
 
         gone = clusters.api.lists[STATEFULSETS].pop(0)
-        for _ in range(2):  # whichever watch is the second one's
+
+        def is_told() -> bool:
+            """Whichever of the open watches is the second one's."""
             clusters.api.watches.send(STATEFULSETS, event("DELETED", gone))
-        wait_until(lambda: clusters.count(second) == 53, 60)
+            return clusters.count(second) == 53
+
+        wait_until(is_told, 60)
         assert following.poll() is None
     finally:
         following.send_signal(signal.SIGTERM)
