@@ -35,7 +35,7 @@ fuzz: .venv/dev  ## Thousands of generated requests; every answer must be as doc
 chaos: .venv/dev  ## What stands around the service fails, with real parts; as root
 	$(BIN)/python -m tests.chaos $(SCENARIOS)
 
-live-kubernetes: .venv/dev  ## The collector against a real control plane, before each release: 25 minutes, Debian only
+live-kubernetes: .venv/dev  ## The collector against a real control plane, before each release; 40 minutes, on Debian
 	$(BIN)/python -m tests.postgres $(BIN)/python -m tests.live_kubernetes $(OPTIONS)
 
 lock: .venv/dev  ## Pin the newest allowed versions, with hashes
