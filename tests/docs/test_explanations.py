@@ -101,7 +101,8 @@ def test_force_overrides(client_with: ClientWith) -> None:
 
 
 def test_sizes() -> None:
-    told = dict(re.findall(r"^\| (.+?) \| (.+?) \| .*\|$", LIMITS, re.MULTILINE))
+    sizes = LIMITS.split("\n## Sizes\n")[1].split("\n## ")[0]
+    told = dict(re.findall(r"^\| (.+?) \| (.+?) \| .*\|$", sizes, re.MULTILINE))
     mebibyte = 1024**2
     # Read, not imported: gunicorn's settings prepare the process that imports them.
     (line,) = re.findall(r"^limit_request_line = (\d+)$", GUNICORN.read_text(), re.MULTILINE)
