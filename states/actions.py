@@ -146,7 +146,7 @@ def append_version(
         created_by=actor.name,
         token_id=actor.token_id,
     )
-    sealed = documents.seal(upload.gzipped, state.pk, version.pk)
+    sealed = documents.seal(upload.gzipped, documents.Place(state.pk, version.pk, version.number))
     version.encryption_key = sealed.key_name
     version.document, version.object_name = storage.place(sealed.payload, state.pk, version.pk)
     if _make_current(state, version, actor, action, details):

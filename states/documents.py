@@ -12,7 +12,7 @@ import functools
 import hashlib
 import secrets
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 from cryptography.exceptions import InvalidTag
@@ -94,18 +94,32 @@ def keyring() -> dict[str, AESGCM]:
     return _keyring(tuple(settings.STATE_ENCRYPTION_KEYS))
 
 
-def _context(state_id: uuid.UUID, version_id: uuid.UUID) -> bytes:
-    return state_id.bytes + version_id.bytes
+class Place(NamedTuple):
+    """Where a document belongs: of which state, which version, and under which number."""
+
+    state_id: uuid.UUID
+    version_id: uuid.UUID
+    number: int
+
+    @property
+    def context(self) -> bytes:
+        """The associated data, without which the document does not decrypt."""
+        return self.unnumbered_context + self.number.to_bytes(8, "big")
+
+    @property
+    def unnumbered_context(self) -> bytes:
+        """What it was before numbers were a part of it."""
+        return self.state_id.bytes + self.version_id.bytes
 
 
-def seal(gzipped: bytes, state_id: uuid.UUID, version_id: uuid.UUID) -> Sealed:
+def seal(gzipped: bytes, place: Place) -> Sealed:
     """Encrypt a gzip'd document for its place, with the first key."""
     name, cipher = next(iter(keyring().items()))
     # One buffer, filled in place: a document may have tens of megabytes.
     payload = bytearray(_NONCE_BYTES + len(gzipped) + _TAG_BYTES)
     payload[:_NONCE_BYTES] = nonce = secrets.token_bytes(_NONCE_BYTES)
     target = memoryview(payload)[_NONCE_BYTES:]
-    cipher.encrypt_into(nonce, gzipped, _context(state_id, version_id), target)
+    cipher.encrypt_into(nonce, gzipped, place.context, target)
     return Sealed(payload=payload, key_name=name)
 
 
@@ -119,7 +133,7 @@ def check_key(name: str) -> None:
         raise DocumentDamaged
 
 
-def unseal(sealed: Sealed, state_id: uuid.UUID, version_id: uuid.UUID) -> bytes:
+def unseal(sealed: Sealed, place: Place) -> bytes:
     """Return the gzip'd document.
 
     Raises:
@@ -128,9 +142,12 @@ def unseal(sealed: Sealed, state_id: uuid.UUID, version_id: uuid.UUID) -> bytes:
     check_key(sealed.key_name)
     cipher = keyring()[sealed.key_name]
     payload = memoryview(sealed.payload)
-    context = _context(state_id, version_id)
+    nonce, ciphertext = payload[:_NONCE_BYTES], payload[_NONCE_BYTES:]
     try:
-        return cipher.decrypt(payload[:_NONCE_BYTES], payload[_NONCE_BYTES:], context)
+        try:
+            return cipher.decrypt(nonce, ciphertext, place.context)
+        except InvalidTag:
+            return cipher.decrypt(nonce, ciphertext, place.unnumbered_context)
     except (InvalidTag, ValueError) as error:  # ValueError: cut off within the nonce
         raise DocumentDamaged from error
 

@@ -13,7 +13,7 @@ from apikeys import audit
 from apikeys.compiled import CompiledQuery, Parameter
 from infra_service.api import memory
 from states import documents, storage
-from states.documents import Sealed
+from states.documents import Place, Sealed
 from states.errors import DocumentDamaged, StateNotFound, VersionNotFound
 from states.faults import StorageFaults
 from states.models import State, StateVersion
@@ -36,6 +36,11 @@ class Stored(NamedTuple):
     document: bytes | None
     encryption_key: str
     object_name: str
+
+    @property
+    def place(self) -> Place:
+        """What the document is bound to."""
+        return Place(self.state_id, self.version_id, self.number)
 
 
 _COLUMNS: Final = ("id", "number", "document", "encryption_key", "object_name")
@@ -175,4 +180,4 @@ def _unsealed(find: Callable[[], Sequence[Any] | None]) -> tuple[Stored | None, 
 
 def _unseal(stored: Stored, payload: bytes) -> bytes:
     sealed = Sealed(payload, stored.encryption_key)
-    return documents.unseal(sealed, stored.state_id, stored.version_id)
+    return documents.unseal(sealed, stored.place)

@@ -34,14 +34,18 @@ def elsewhere(*, than_store: bool) -> QuerySet[StateVersion]:
     return StateVersion.objects.exclude(object_name="")
 
 
-def rotate_keys() -> Iterator[StateVersion]:
+def rotate_keys(*, everything: bool = False) -> Iterator[StateVersion]:
     """Re-encrypt the documents with the first key, and yield the version of each.
+
+    ``everything`` is also what that key encrypts already: documents of before are then bound to
+    their numbers.
 
     Raises:
         DocumentUnreadable: a document cannot be had; those before it are done.
         StorageUnavailable: the object store does not answer; those before it are done.
     """
-    for version in in_batches(outdated()):
+    versions = StateVersion.objects.all() if everything else outdated()
+    for version in in_batches(versions):
         if _rewrite(version.pk):
             yield version
 
@@ -75,7 +79,7 @@ def _rewrite(version_id: uuid.UUID, *, in_store: bool | None = None) -> bool:
     stored, gzipped = reading.load(version_id)
     if stored is None:
         return False  # pruned meanwhile
-    sealed = documents.seal(gzipped, stored.state_id, version_id)
+    sealed = documents.seal(gzipped, stored.place)
     if bool(stored.object_name) if in_store is None else in_store:
         document, name = None, storage.put(sealed.payload, stored.state_id, version_id)
     else:

@@ -1,4 +1,8 @@
-"""Whether every stored document is what was pushed: readable, and of the same digest and size."""
+"""Whether every stored document is what was pushed, where it was put, and the last one current.
+
+A document does not decrypt but under its state, its version and its number. What no check within
+the database can find is that all of it was set back to what it once was.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ from typing import TYPE_CHECKING
 from states import documents, reading
 from states.batches import in_batches
 from states.errors import DocumentUnreadable
-from states.models import StateVersion
+from states.models import State, StateVersion
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +33,7 @@ def verify() -> Iterator[Checked]:
     Raises:
         StorageUnavailable: the object store does not answer, so nothing can be said of it.
     """
-    for version in in_batches(StateVersion.objects.all()):
+    for version in in_batches(StateVersion.objects.select_related("state")):
         try:
             stored, gzipped = reading.load(version.pk)
             if stored is not None:  # not pruned meanwhile
@@ -43,4 +47,24 @@ def _problem(version: StateVersion, gzipped: bytes) -> str | None:
     digest = hashlib.md5(document, usedforsecurity=False).hexdigest()
     if (digest, len(document)) != (version.md5, version.size_bytes):
         return "The document is not the one whose digest and size were recorded."
+    state = version.state
+    is_current = version.pk == state.current_version_id
+    same = (version.number, version.serial, version.lineage, version.md5, version.size_bytes) == (
+        state.version_number, state.serial, state.lineage, state.md5, state.size_bytes,
+    )  # fmt: skip
+    if (is_current and not same) or (not is_current and version.number >= state.version_number):
+        return _moved(version)
     return None
+
+
+def _moved(version: StateVersion) -> str | None:
+    """Return what is wrong with the version's state, unless a push has just changed it."""
+    state = State.objects.get(pk=version.state_id)
+    newest = StateVersion.objects.filter(state=state).latest("number")
+    figures = [
+        (found.serial, found.lineage, found.md5, found.size_bytes) for found in (state, newest)
+    ]
+    is_newest = (state.current_version_id, state.version_number) == (newest.pk, newest.number)
+    if is_newest and figures[0] == figures[1]:
+        return None
+    return "The state does not point at its newest version, or tells other figures of it."

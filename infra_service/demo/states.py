@@ -158,7 +158,8 @@ def _state(number: int) -> tuple[State, StateVersion]:
         created_at=state.updated_at,
         created_by="seed_demo",
     )
-    sealed = documents.seal(documents.compress(document), state.pk, version.pk)
+    place = documents.Place(state.pk, version.pk, version.number)
+    sealed = documents.seal(documents.compress(document), place)
     version.document, version.encryption_key = sealed.payload, sealed.key_name
     state.current_version_id = version.pk
     state.md5, state.size_bytes = version.md5, version.size_bytes

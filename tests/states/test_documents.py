@@ -13,6 +13,7 @@ from states.documents import Sealed
 from states.errors import DocumentDamaged
 
 STATE, VERSION = uuid.UUID(int=1), uuid.UUID(int=2)
+PLACE = documents.Place(STATE, VERSION, 1)
 
 
 def new_key() -> str:
@@ -22,47 +23,47 @@ def new_key() -> str:
 def test_there_and_back() -> None:
     document = b'{"serial": 1}' * 1000
 
-    sealed = documents.seal(documents.compress(document), STATE, VERSION)
+    sealed = documents.seal(documents.compress(document), PLACE)
 
-    assert documents.decompress(documents.unseal(sealed, STATE, VERSION)) == document
+    assert documents.decompress(documents.unseal(sealed, PLACE)) == document
 
 
 def test_the_same_document_never_looks_the_same() -> None:
-    first, second = (documents.seal(b"same", STATE, VERSION).payload for _ in range(2))
+    first, second = (documents.seal(b"same", PLACE).payload for _ in range(2))
 
     assert first != second
 
 
-@pytest.mark.parametrize("place", [(VERSION, VERSION), (STATE, STATE)])
-def test_it_is_bound_to_its_place(place: tuple[uuid.UUID, uuid.UUID]) -> None:
-    sealed = documents.seal(b"document", STATE, VERSION)
+@pytest.mark.parametrize("place", [(VERSION, VERSION, 1), (STATE, STATE, 1), (STATE, VERSION, 2)])
+def test_it_is_bound_to_its_place(place: tuple[uuid.UUID, uuid.UUID, int]) -> None:
+    sealed = documents.seal(b"document", PLACE)
 
     with pytest.raises(DocumentDamaged):
-        documents.unseal(sealed, *place)
+        documents.unseal(sealed, documents.Place(*place))
 
 
 def test_every_byte_is_guarded() -> None:
-    sealed = documents.seal(b"document", STATE, VERSION)
+    sealed = documents.seal(b"document", PLACE)
 
     for position in range(len(sealed.payload)):
         changed = bytearray(sealed.payload)
         changed[position] ^= 1
         with pytest.raises(DocumentDamaged):
-            documents.unseal(Sealed(changed, sealed.key_name), STATE, VERSION)
+            documents.unseal(Sealed(changed, sealed.key_name), PLACE)
 
 
 def test_the_first_key_encrypts_and_all_decrypt(settings: Any) -> None:
     old, new = new_key(), new_key()
     settings.STATE_ENCRYPTION_KEYS = [old]
-    sealed = documents.seal(b"document", STATE, VERSION)
+    sealed = documents.seal(b"document", PLACE)
 
     settings.STATE_ENCRYPTION_KEYS = [new, old]
-    assert documents.unseal(sealed, STATE, VERSION) == b"document"
-    assert documents.seal(b"document", STATE, VERSION).key_name != sealed.key_name
+    assert documents.unseal(sealed, PLACE) == b"document"
+    assert documents.seal(b"document", PLACE).key_name != sealed.key_name
 
     settings.STATE_ENCRYPTION_KEYS = [new]
     with pytest.raises(DocumentDamaged):
-        documents.unseal(sealed, STATE, VERSION)
+        documents.unseal(sealed, PLACE)
 
 
 @pytest.mark.parametrize(

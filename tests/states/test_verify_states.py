@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from states import reading
+from states import documents, reading
 from states.management.commands import verify_states
-from states.models import StateVersion
+from states.models import State, StateVersion
 from tests.states.conftest import Backend, UnsteadyStorage, document
 
 
@@ -87,3 +87,54 @@ def test_progress(both: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert err.getvalue() == "2 documents\n"
     assert out.getvalue() == "2 documents checked, 0 problems\n"
+
+
+MOVED = "The state does not point at its newest version, or tells other figures of it."
+
+
+def test_a_pointer_that_was_moved_back(both: Backend) -> None:
+    old = StateVersion.objects.get(number=1)
+    State.objects.filter(pk=both.record.pk).update(
+        current_version=old, serial=old.serial, md5=old.md5, size_bytes=old.size_bytes
+    )
+
+    assert [(p["version"], p["problem"]) for p in verify()["problems"]] == [(1, MOVED), (2, MOVED)]
+
+    State.objects.filter(pk=both.record.pk).update(version_number=1)
+    assert verify()["problems"][0]["problem"] == MOVED
+
+
+def test_figures_of_another_version(both: Backend) -> None:
+    State.objects.filter(pk=both.record.pk).update(serial=1)
+
+    assert [p["problem"] for p in verify()["problems"]] == [MOVED]
+
+
+def test_numbers_that_were_exchanged(both: Backend) -> None:
+    both.push(document(3))
+    for number, other in ((1, 9), (2, 1), (9, 2)):
+        StateVersion.objects.filter(number=number).update(number=other)
+
+    problems = verify()["problems"]
+
+    assert sorted(p["version"] for p in problems) == [1, 2]
+    assert both.get().status_code == 200
+
+
+def test_documents_of_before_numbers_were_a_part_are_read(both: Backend) -> None:
+    version = StateVersion.objects.get(number=2)
+    gzipped = documents.compress(document(2))
+    key_name, cipher = next(iter(documents.keyring().items()))
+    nonce = b"n" * 12
+    context = version.state_id.bytes + version.pk.bytes
+    StateVersion.objects.filter(pk=version.pk).update(
+        document=nonce + cipher.encrypt(nonce, gzipped, context), encryption_key=key_name
+    )
+    assert both.get().content == document(2)
+    assert verify()["problems"] == []
+
+    call_command("rotate_state_keys", "--all", stdout=io.StringIO(), stderr=io.StringIO())
+
+    assert both.get().content == document(2)
+    StateVersion.objects.filter(pk=version.pk).update(number=7)
+    assert [p["version"] for p in verify()["problems"]] == [7]
