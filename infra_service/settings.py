@@ -212,6 +212,7 @@ if STATE_STORAGE_URL:
 WORKLOADS_MAX_BYTES = env.int("WORKLOADS_MAX_BYTES", default=32 * 1024 * 1024)
 # Bodies of ordinary resources; documents have their own limit and are read by the state backend.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
+FILE_UPLOAD_HANDLERS = ["infra_service.api.uploads.RefusingUploadHandler"]
 
 # --- Transport ------------------------------------------------------------------------------------
 

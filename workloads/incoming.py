@@ -78,7 +78,7 @@ class _Faults:
         reason = next((reason for text, reason in _REASONS if text in sentence), "INVALID")
         description = sentence[: where.start()] if where else sentence
         if pattern := _PATTERN.search(description):
-            description = _PATTERN_WORDS[pattern[1]]
+            description = _PATTERN_WORDS.get(pattern[1], description)
         self.add(
             ".".join(filter(None, parts))[:_WORDS] or "body", f"{description[:_WORDS]}.", reason
         )

@@ -23,6 +23,7 @@ from rest_framework.response import Response
 
 from apikeys.bodies import BodyTooLarge
 from infra_service.api.throttling import RateLimited, count_failure
+from infra_service.api.uploads import FileRefused
 from infra_service.database.failures import failure_of
 
 if TYPE_CHECKING:
@@ -206,6 +207,8 @@ def bad_request(request: HttpRequest, exception: Exception) -> JsonResponse:
         return _plain(
             request, error.status_code, reason_of(error), _message(error, []), error.metadata
         )
+    if isinstance(exception, FileRefused):
+        return _plain(request, HTTPStatus.BAD_REQUEST, "FILE_REFUSED", "No form takes a file.")
     return _plain(request, HTTPStatus.BAD_REQUEST, "BAD_REQUEST", "The request is malformed.")
 
 

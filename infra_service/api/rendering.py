@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import msgspec
 from django.core.exceptions import FieldDoesNotExist
 from django.db import connection, models
+from django.utils.functional import Promise
 from rest_framework import serializers
 from rest_framework.renderers import BaseRenderer
 
@@ -25,6 +26,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from rest_framework.serializers import BaseSerializer
+
+
+def _as_text(value: Any) -> str:
+    """Return a sentence that Django translates late as text; nothing else is text by accident.
+
+    Raises:
+        TypeError: no rule says how the value is written.
+    """
+    if isinstance(value, str | Promise):  # DRF's errors are a kind of text
+        return str(value)
+    raise TypeError(f"No rule says how {type(value).__name__} is written.")
 
 
 class JsonRenderer(BaseRenderer):
@@ -41,7 +53,7 @@ class JsonRenderer(BaseRenderer):
         renderer_context: Mapping[str, Any] | None = None,  # noqa: ARG002 - DRF's signature
     ) -> bytes:
         """Return the body; none is empty."""
-        return b"" if data is None else msgspec.json.encode(data, enc_hook=str)
+        return b"" if data is None else msgspec.json.encode(data, enc_hook=_as_text)
 
 
 class Form(NamedTuple):

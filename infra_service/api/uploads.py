@@ -1,0 +1,50 @@
+"""No form of this service takes a file, and so none is ever written anywhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
+from django.core.files.uploadhandler import FileUploadHandler
+
+
+class FileRefused(SuspiciousOperation):
+    """A form with a file."""
+
+
+class RefusingUploadHandler(FileUploadHandler):
+    """Refuses files before a byte of them is read, and forms that are too large by their length.
+
+    Django limits the fields of a multipart form, but not its files.
+    """
+
+    def handle_raw_input(
+        self,
+        input_data: Any,  # noqa: ARG002
+        META: Any,  # noqa: ARG002, N803
+        content_length: int,
+        boundary: Any,  # noqa: ARG002
+        encoding: Any = None,  # noqa: ARG002
+    ) -> None:
+        """Look at the whole form.
+
+        Raises:
+            RequestDataTooBig: it is larger than any form of ours.
+        """
+        if content_length > settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
+            raise RequestDataTooBig("The form is too large.")
+
+    def new_file(self, *_args: Any, **_named: Any) -> None:
+        """Refuse a file.
+
+        Raises:
+            FileRefused: always.
+        """
+        raise FileRefused("No form takes a file.")
+
+    def receive_data_chunk(self, raw_data: bytes, start: int) -> None:
+        """Do nothing: there is no file."""
+
+    def file_complete(self, file_size: int) -> None:
+        """Do nothing: there is no file."""
