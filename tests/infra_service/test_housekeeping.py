@@ -250,7 +250,7 @@ AccessToken.objects.bulk_create([
     AccessToken(created_by=owner, name="old", kind="SERVICE", scopes=["state:read"],
         digest=os.urandom(32), created_at=now - dt.timedelta(days=400),
         expires_at=now - dt.timedelta(days=399, seconds=number))
-    for number in range(20_000)])
+    for number in range(20_000)], batch_size=1000)
 """
 _LEFT = """
 import django; django.setup()
