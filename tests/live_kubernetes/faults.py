@@ -44,7 +44,7 @@ class Scene:
 
     def is_failing(self, reason: str) -> bool:
         found = self.collection()
-        return bool(found["status"] == "FAILING" and found["reason"] == reason)
+        return bool(found["status"] == "FAILING" and found["last_error_reason"] == reason)
 
 
 def api_server_stopped(scene: Scene) -> str:
