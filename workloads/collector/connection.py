@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from http import HTTPStatus
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
@@ -67,13 +68,14 @@ class Connection:
         Raises:
             RefusedError, UnreachableError: there was another answer, or none, or it broke off.
         """
-        response = None
+        response = timer = None
         cut = threading.Event()
-        timer = threading.Timer(request.within or 0.0, self._cut_off, [request, cut])
+        started = time.monotonic()
         try:
             response = self._ask(request)
             if request.within is not None:
-                timer.args = (response, cut)
+                left = max(started + request.within - time.monotonic(), 0.0)
+                timer = threading.Timer(left, self._cut_off, [response, cut])
                 timer.start()
             if response.status != HTTPStatus.OK:
                 raise self._refused(response)
@@ -86,7 +88,8 @@ class Connection:
                 reason = f"took longer than {request.within:.0f} s"
             raise UnreachableError(f"{request.path}: {reason}") from error
         finally:
-            timer.cancel()
+            if timer is not None:
+                timer.cancel()
             if response is not None:
                 self._forget(response)
 

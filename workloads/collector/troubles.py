@@ -38,7 +38,7 @@ _REASONS: Final[tuple[tuple[type[Exception], FailureReason], ...]] = (
     (ClockAhead, FailureReason.REPORT_REFUSED),
     (ClusterUidMismatch, FailureReason.REPORT_REFUSED),
 )
-_STATUSES: Final = {
+_STATUSES: Final[dict[int, FailureReason]] = {
     HTTPStatus.UNAUTHORIZED: FailureReason.UNAUTHENTICATED,
     HTTPStatus.FORBIDDEN: FailureReason.FORBIDDEN,
     HTTPStatus.REQUEST_TIMEOUT: FailureReason.UNAVAILABLE,
@@ -54,7 +54,7 @@ def failure_reason(error: Exception) -> FailureReason:
     status = error.status if isinstance(error, RefusedError) else 0
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return FailureReason.UNAVAILABLE
-    return _STATUSES.get(status, FailureReason.OTHER)  # type: ignore[call-overload, no-any-return]
+    return _STATUSES.get(status, FailureReason.OTHER)
 
 
 @dataclass(frozen=True, slots=True)
