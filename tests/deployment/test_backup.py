@@ -43,6 +43,13 @@ def run(commands: list[str], directory: Path, environment: dict[str, str]) -> st
     ).stdout
 
 
+def _section(name: str, url: str) -> str:
+    parameters = psycopg.conninfo.conninfo_to_dict(url)
+    return "\n".join(
+        [f"[{name}]", *(f"{key}={value}" for key, value in parameters.items()), "", ""]
+    )
+
+
 class Place:
     """Where it is restored to: another directory, or another database on the same server."""
 
@@ -57,9 +64,16 @@ class Place:
             programs = postgres.binaries(scratch)
             self.environment |= {
                 "PATH": f"{programs}:{os.environ['PATH']}",
-                "SERVER_URL": os.environ["DATABASE_URL"],
                 "RESTORED_URL": f"{url.rpartition('/')[0]}/restored",
+                "PGSERVICEFILE": str(scratch / "pg_service.conf"),
             }
+            sections = {
+                "infra": url,
+                "server": os.environ["DATABASE_URL"],
+                "restored": self.environment["RESTORED_URL"],
+            }
+            text = "".join(_section(name, url) for name, url in sections.items())
+            (scratch / "pg_service.conf").write_text(text)
 
     def server(self) -> LiveServer:
         """Return a server on what was restored, with the keys that were kept apart."""
