@@ -8,6 +8,7 @@ from pathlib import Path
 from tests.chaos.report import Outcome
 from tests.chaos.scenarios import (
     administrator,
+    asynchronous,
     disks,
     embedded,
     instances,
@@ -23,6 +24,7 @@ Scenario = Callable[[Path], list[Outcome]]
 
 SCENARIOS: dict[str, Scenario] = {
     "partition": partition.network_partition,
+    "asynchronous": asynchronous.lost_lock,
     "patroni": patroni.changes_of_primary,
     "pgbouncer": pgbouncer.in_transaction_mode,
     "disk": disks.full_disk_of_postgresql,
