@@ -50,7 +50,9 @@ def _run(names: list[str]) -> int:
         with tempfile.TemporaryDirectory(prefix=f"chaos-{name}-") as directory:
             Path(directory).chmod(0o755)
             try:
-                outcomes += SCENARIOS[name](Path(directory))
+                found = SCENARIOS[name](Path(directory))
+                print(table(found), flush=True)
+                outcomes += found
             finally:
                 _keep_logs(name, Path(directory))
         print(f"    {time.monotonic() - started:.0f} s", flush=True)
