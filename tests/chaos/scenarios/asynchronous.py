@@ -53,7 +53,10 @@ def _lose(front: Front, primary: Postgres, standby: Postgres) -> Outcome:
         if seen != expected:
             outcome.broken.append(f"{what}: {seen} instead of {expected}")
 
+    # Processes that have not noticed yet answer 503 once, which a client repeats.
+    wait_until(lambda: backend.push(document(3), lock).status != 503, 60)
     note("its holder pushes", backend.push(document(3), lock), (409, "LOCK_NOT_HELD"))
+    wait_until(lambda: backend.lock(str(other)).status != 503, 60)
     note("another one locks", backend.lock(str(other)), (200, ""))
     note("its holder pushes then", backend.push(document(3), lock), (423, "STATE_LOCKED"))
     if backend.get().body != document(1):
