@@ -105,8 +105,8 @@ def serving(directory: Path, **environment: str) -> Iterator[Front]:
         front.migrate()
         for instance in front.instances:
             instance.environment["DJANGO_SUPERUSER_PASSWORD"] = "unused"
-            instance.start()
             stack.callback(instance.close)
+            instance.start()
         stack.enter_context(_nginx(front))
         yield front
 
