@@ -26,14 +26,16 @@ http {{
         client_max_body_size 65m;
         proxy_request_buffering on;
         keepalive_timeout 75s;
-        location / {{
+        proxy_http_version 1.1;
+        proxy_set_header Connection "";
+        proxy_set_header Host $host;
+        proxy_set_header X-Forwarded-Proto $scheme;
+        proxy_set_header X-Forwarded-For $remote_addr;
+        proxy_read_timeout 120s;
+        location / {{ proxy_pass http://infra_service; }}
+        location /api/v1/state/ {{
             proxy_pass http://infra_service;
-            proxy_http_version 1.1;
-            proxy_set_header Connection "";
-            proxy_set_header Host $host;
-            proxy_set_header X-Forwarded-Proto $scheme;
-            proxy_set_header X-Forwarded-For $remote_addr;
-            proxy_read_timeout 120s;
+            proxy_next_upstream error non_idempotent;
         }}
     }}
 }}

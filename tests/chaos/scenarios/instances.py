@@ -11,8 +11,8 @@ from tests.chaos.report import Outcome
 from tests.chaos.scenario import Course, course
 from tests.chaos.service import serving
 
-_KILLS = 6
-_ROUNDS = 2
+_KILLS = 4
+_ROUNDS = 1
 
 
 def killed_and_restarted(directory: Path) -> list[Outcome]:
@@ -23,12 +23,12 @@ def killed_and_restarted(directory: Path) -> list[Outcome]:
         database.create()
         database.start()
         with serving(directory, DATABASE_URL=database.url) as front:
-            with course("instances killed at random, 6 times", front, probing=False) as this:
+            with course("instances killed at random, 4 times", front, probing=False) as this:
                 _kill(this)
                 this.is_back()
                 this.wait_for_pushes()
             outcomes.append(this.outcome)
-            with course("rolling restart, twice", front, probing=False) as this:
+            with course("rolling restart of both", front, probing=False) as this:
                 _restart(this)
                 this.is_back()
                 this.wait_for_pushes()

@@ -14,11 +14,11 @@ from tests.chaos.service import serving
 from tests.e2e import object_store
 from tests.e2e.object_store import Line
 
-_FAULTS = ("missing", "altered", "before", "during", "after", "silence")
+_FAULTS = ("missing", "altered", "after", "silence")
 
 
 def store_misbehaves(directory: Path) -> list[Outcome]:
-    """Each fault for a moment, six times, and then for six seconds; clients push and read."""
+    """Each fault for a moment, four times, and then for four seconds; clients push and read."""
     database = Postgres(directory, "a")
     outcomes = []
     try:
@@ -30,7 +30,7 @@ def store_misbehaves(directory: Path) -> list[Outcome]:
                 for fault in _FAULTS:
                     with course(f"object store: {fault}", front) as this:
                         with this.reading():
-                            for seconds in (*[0.3] * 6, 6):
+                            for seconds in (*[0.3] * 4, 4):
                                 line.fault = fault
                                 time.sleep(seconds)
                                 line.fault = ""
