@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import psycopg
+from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from tests.e2e.backend import Backend
@@ -169,10 +170,14 @@ def _of_document(version: Row, keys: list[str]) -> list[str]:
     if version["document"] is None:
         return []  # it is in the object store, where verify_states looks at it
     sealed = bytes(version["document"])
-    context = version["state_id"].bytes + version["id"].bytes
+    place = version["state_id"].bytes + version["id"].bytes
+    context = place + version["number"].to_bytes(8, "big")
     for key in map(base64.b64decode, keys):
         if hashlib.sha256(key).hexdigest()[:16] == version["encryption_key"]:
-            plain = gzip.decompress(AESGCM(key).decrypt(sealed[:12], sealed[12:], context))
+            try:
+                plain = gzip.decompress(AESGCM(key).decrypt(sealed[:12], sealed[12:], context))
+            except InvalidTag:
+                return [f"version {version['id']}: the document is not of this place"]
             digest = hashlib.md5(plain, usedforsecurity=False).hexdigest()
             head = json.loads(plain)
             right = (version["md5"], version["size_bytes"], version["serial"])
