@@ -75,8 +75,8 @@ class Relay:
         headers = {name: handler.headers[name] for name in _HEADERS if handler.headers[name]}
         answer = self._pool.request(
             "GET",
-            # Small pages, so that there are some to be continued.
-            f"{self._url}{handler.path}".replace("limit=500", "limit=5"),
+            # Pages of one, so that every list has some to be continued.
+            f"{self._url}{handler.path}".replace("limit=500", "limit=1"),
             headers=headers,
             preload_content=False,
             timeout=urllib3.Timeout(10, 300),
