@@ -1,4 +1,4 @@
-"""Counting requests, over all worker processes: in Redis, or in memory that they share.
+"""Counting requests: in Redis for all worker processes, or in the memory of each for itself.
 
 A counter counts within one window of a minute. Reading and raising it is one atomic step. When the
 counters cannot be reached, requests go on uncounted, and one log line a few seconds says so.
@@ -6,15 +6,10 @@ counters cannot be reached, requests go on uncounted, and one log line a few sec
 
 from __future__ import annotations
 
-import fcntl
 import functools
-import hashlib
-import mmap
-import os
-import struct
 import threading
 import time
-from pathlib import Path
+from collections import OrderedDict
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import redis
@@ -24,7 +19,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
 log = structlog.get_logger("infra_service.limits")
 
@@ -44,7 +39,7 @@ class Counters(Protocol):
 
 
 class RedisCounters:
-    """Counts of several machines."""
+    """Counts of all worker processes, on one machine or several."""
 
     def __init__(self, url: str) -> None:
         self._redis = redis.Redis.from_url(
@@ -66,52 +61,33 @@ class RedisCounters:
             return [int(count) for count in pipeline.execute()[1::2]]
 
 
-class FileCounters:
-    """Counts of one machine: a file of fixed size that its processes map into their memory.
+class MemoryCounters:
+    """Counts of one worker process, in the current window.
 
-    A name has its place among the few slots of its set, found by its hash. When all of them are
-    taken the smallest count of them gives way, so a flood of names can only make others count less.
+    There is room for so many names. A new one takes the place of the one that was counted longest
+    ago, so a flood of names can only make others count less.
     """
 
-    _SLOT: Final = struct.Struct("<QII")  # the name's hash, its window, its count
-    _WAYS: Final = 4
-    _SETS: Final = 1 << 14
-    SIZE: Final = _SLOT.size * _WAYS * _SETS
+    NAMES: Final = 1 << 16
 
-    def __init__(self, path: Path) -> None:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        os.ftruncate(descriptor, self.SIZE)  # the same size each time, and never shorter
-        # Never closed: that would end this process's locks on the file.
-        self._file = descriptor
-        self._memory = mmap.mmap(descriptor, self.SIZE)
-        self._thread = threading.Lock()
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._window = 0
+        self._counts: OrderedDict[str, int] = OrderedDict()
 
     def hit(self, names: Sequence[str], window: int) -> list[int]:
-        """Count one more of each; a few microseconds each."""
-        return [self._hit(name, window) for name in names]
+        """Count one more of each; a few microseconds for all of them."""
+        with self._lock:
+            if window != self._window:
+                self._window = window
+                self._counts.clear()
+            return [self._raise(name) for name in names]
 
-    def _hit(self, name: str, window: int) -> int:
-        digest = hashlib.blake2b(name.encode(), digest_size=8).digest()
-        own = int.from_bytes(digest, "little") or 1
-        start = own % self._SETS * self._WAYS * self._SLOT.size
-        places = range(start, start + self._WAYS * self._SLOT.size, self._SLOT.size)
-        with self._thread:
-            # Between processes, and of this file only; the system ends it with its process.
-            fcntl.lockf(self._file, fcntl.LOCK_EX)
-            try:
-                return self._raise(places, own, window)
-            finally:
-                fcntl.lockf(self._file, fcntl.LOCK_UN)
-
-    def _raise(self, places: range, own: int, window: int) -> int:
-        slots = [(place, *self._SLOT.unpack_from(self._memory, place)) for place in places]
-        for place, name, in_window, count in slots:
-            if name == own and in_window == window:
-                self._SLOT.pack_into(self._memory, place, own, window, count + 1)
-                return int(count) + 1
-        stale_first = min(slots, key=lambda slot: (slot[2] == window and slot[1] != own, slot[3]))
-        self._SLOT.pack_into(self._memory, stale_first[0], own, window, 1)
-        return 1
+    def _raise(self, name: str) -> int:
+        count = self._counts[name] = self._counts.pop(name, 0) + 1
+        if len(self._counts) > self.NAMES:
+            self._counts.popitem(last=False)
+        return count
 
 
 class Limit(NamedTuple):
@@ -132,9 +108,8 @@ class Exceeded(NamedTuple):
 class Limiter:
     """Says who has had enough, and goes on without counting when the counters are away."""
 
-    def __init__(self, connect: Callable[[], Counters]) -> None:
-        self._connect = connect
-        self._counters: Counters | None = None
+    def __init__(self, counters: Counters) -> None:
+        self._counters = counters
         self._paused_until = 0.0
 
     def hit(self, *limits: Limit) -> Exceeded | None:
@@ -145,8 +120,6 @@ class Limiter:
         now = time.time()
         window = int(now // WINDOW)
         try:
-            if self._counters is None:
-                self._counters = self._connect()
             counts = self._counters.hit([f"{kind}:{name}" for kind, name, _ in limits], window)
         except (redis.RedisError, OSError) as error:
             if time.monotonic() < self._paused_until:  # another thread has said so
@@ -160,13 +133,9 @@ class Limiter:
         return None
 
 
-def _connect() -> Counters:
-    if settings.CACHE_URL:
-        return RedisCounters(settings.CACHE_URL)
-    return FileCounters(Path(settings.RATE_LIMIT_FILE))
-
-
 @functools.cache
 def limiter() -> Limiter:
     """Return the limiter of this process."""
-    return Limiter(_connect)
+    if settings.CACHE_URL:
+        return Limiter(RedisCounters(settings.CACHE_URL))
+    return Limiter(MemoryCounters())

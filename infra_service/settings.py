@@ -181,10 +181,8 @@ RATE_LIMIT_OWNER = env.int("RATE_LIMIT_OWNER", default=120_000)
 RATE_LIMIT_FAILURES = env.int("RATE_LIMIT_FAILURES", default=600)
 # Tries a minute of one address to log in to the admin; few, because a password can be guessed.
 RATE_LIMIT_LOGINS = env.int("RATE_LIMIT_LOGINS", default=20)
-# Where they are counted: redis://…, which several machines need; else a file that the processes of
-# this machine share in memory.
+# Where they are counted: redis://…, for all worker processes together; else in the memory of each.
 CACHE_URL = env.str("CACHE_URL", default="")
-RATE_LIMIT_FILE = env.str("RATE_LIMIT_FILE", default=str(VAR_DIR / "rate-limits"))
 
 # The largest state document, in bytes; larger ones are refused before they are read.
 STATE_MAX_BYTES = env.int("STATE_MAX_BYTES", default=64 * 1024 * 1024)

@@ -48,7 +48,6 @@ def configure() -> str:
     settings.ROOT_URLCONF = __name__
     settings.INSTALLED_APPS += ["rest_framework_api_key", "knox"]
     settings.RATE_LIMIT_TOKEN = 1_000_000_000
-    settings.RATE_LIMIT_FILE = f"/tmp/{name}"
     django.setup()
     from django.core.management import call_command
 

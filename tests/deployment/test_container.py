@@ -184,7 +184,7 @@ def test_it_starts_answers_and_writes_only_where_it_may(app: Path, tmp_path: Pat
 
     assert listing(app) == before
     assert {path.name for path in var.iterdir()} - {"server.log"} <= {
-        "metrics", "rate-limits", "db.sqlite3", "db.sqlite3-wal", "db.sqlite3-shm",
+        "metrics", "db.sqlite3", "db.sqlite3-wal", "db.sqlite3-shm",
     }  # fmt: skip
 
 

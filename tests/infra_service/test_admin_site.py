@@ -1,6 +1,5 @@
 """The admin's site: its log-in, its policy, what it says when something is refused."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,7 +7,7 @@ from django.test import Client
 
 from apikeys.models import User
 from infra_service import limits
-from infra_service.limits import FileCounters, Limiter
+from infra_service.limits import Limiter, MemoryCounters
 from tests.people import person
 
 PASSWORD = "correct horse battery staple"
@@ -21,9 +20,9 @@ def visitor(db: None) -> User:
 
 
 @pytest.fixture
-def three_tries(settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def three_tries(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.RATE_LIMIT_LOGINS = 3
-    limiter = Limiter(lambda: FileCounters(tmp_path / "counters"))
+    limiter = Limiter(MemoryCounters())
     monkeypatch.setattr(limits.time, "time", lambda: 1_000_000.0)  # within one window
     monkeypatch.setattr("infra_service.api.throttling.limiter", lambda: limiter)
 

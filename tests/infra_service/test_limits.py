@@ -1,78 +1,47 @@
-"""Counting, over processes, in Redis, and when the counters are away."""
+"""Counting, in memory, in Redis, and when the counters are away."""
 
-import multiprocessing
 import socket
-import threading
 import time
 from collections.abc import Sequence
-from pathlib import Path
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 import redis
 
 from infra_service import limits
-from infra_service.limits import Exceeded, FileCounters, Limit, Limiter, RedisCounters
+from infra_service.limits import Exceeded, Limit, Limiter, MemoryCounters, RedisCounters
 from tests.infra_service.redis_server import redis_server
 
 X = Limit("token", "x", 1)
 
 
-def test_counts_by_name_and_window(tmp_path: Path) -> None:
-    counters = FileCounters(tmp_path / "counts")
+def test_counts_by_name_and_window() -> None:
+    counters = MemoryCounters()
 
     assert [counters.hit(["a"], 1) for _ in range(3)] == [[1], [2], [3]]
     assert counters.hit(["b", "a"], 1) == [1, 4]
     assert counters.hit(["a"], 2) == [1]
-    assert (tmp_path / "counts").stat().st_mode & 0o777 == 0o600
-    assert (tmp_path / "counts").stat().st_size == FileCounters.SIZE
+    assert list(counters._counts) == ["a"]  # nothing of an older window is kept
 
 
-def test_an_old_window_gives_way_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(FileCounters, "_SETS", 1)
-    counters = FileCounters(tmp_path / "counts")
-    for name in "abc":
-        for _ in range(5):
-            counters.hit([name], 2)
-    for _ in range(9):
-        counters.hit(["old"], 1)
+def test_a_flood_of_names_takes_no_more_memory_and_frees_nobody_who_goes_on() -> None:
+    counters = MemoryCounters()
+    for number in range(MemoryCounters.NAMES * 2):
+        if number % 10_000 == 0:
+            assert counters.hit(["busy"], 1) == [number // 10_000 + 1]
+        counters.hit([f"flood{number}"], 1)
 
-    assert counters.hit(["d"], 2) == [1]
-    assert counters.hit("abcd", 2) == [6, 6, 6, 2]
-    # Now all are of this window, and the smallest count gives way.
-    assert counters.hit(["e"], 2) == [1]
-    assert counters.hit(["a"], 2) == [7]
+    assert len(counters._counts) == MemoryCounters.NAMES
+    assert counters.hit(["busy"], 1) > [1]
 
 
-def _count(path: str, times: int) -> None:
-    counters = FileCounters(Path(path))
-    threads = [
-        threading.Thread(target=lambda: [counters.hit(["x"], 1) for _ in range(times)])
-        for _ in range(3)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+def test_threads_count_together() -> None:
+    counters = MemoryCounters()
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda _: [counters.hit(["x", "y"], 1) for _ in range(500)], range(8)))
 
-
-def test_processes_and_threads_count_together(tmp_path: Path) -> None:
-    path = tmp_path / "counts"
-    context = multiprocessing.get_context("fork")
-    processes = [context.Process(target=_count, args=(str(path), 500)) for _ in range(3)]
-    for process in processes:
-        process.start()
-    for process in processes:
-        process.join()
-
-    assert FileCounters(path).hit(["x"], 1) == [3 * 3 * 500 + 1]
-
-
-def test_a_link_is_not_followed(tmp_path: Path) -> None:
-    (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
-
-    with pytest.raises(OSError, match="link"):
-        FileCounters(tmp_path / "link")
+    assert counters.hit(["x", "y"], 1) == [8 * 500 + 1] * 2
 
 
 def test_redis_counts_all_in_one_round_trip() -> None:
@@ -105,14 +74,14 @@ class Away:
         raise self.error
 
 
-@pytest.mark.parametrize("error", [redis.ConnectionError("down"), OSError("full")])
+@pytest.mark.parametrize("error", [redis.ConnectionError("down"), OSError("unreachable")])
 def test_without_counters_requests_go_on(
     error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     away, logged, now = Away(error), [], [1000.0]
     monkeypatch.setattr(limits.log, "warning", lambda event, **more: logged.append((event, more)))
     monkeypatch.setattr(limits.time, "monotonic", lambda: now[0])
-    limiter = Limiter(lambda: away)
+    limiter = Limiter(away)
 
     assert [limiter.hit(X) for _ in range(3)] == [None, None, None]
     assert away.asked == 1  # and not again for a while
@@ -126,13 +95,13 @@ def test_without_counters_requests_go_on(
 def test_threads_that_fail_together_say_it_once(monkeypatch: pytest.MonkeyPatch) -> None:
     logged: list[str] = []
     monkeypatch.setattr(limits.log, "warning", lambda event, **_more: logged.append(event))
-    limiter = Limiter(lambda: Away(OSError("down")))
 
-    def away_and_another_was_first() -> Any:
-        limiter._paused_until = time.monotonic() + 5
-        raise OSError("down")
+    class AwayAndAnotherWasFirst(Away):
+        def hit(self, names: Sequence[str], window: int) -> list[int]:
+            limiter._paused_until = time.monotonic() + 5
+            return super().hit(names, window)
 
-    limiter._connect = away_and_another_was_first
+    limiter = Limiter(AwayAndAnotherWasFirst(OSError("down")))
 
     assert limiter.hit(X) is None
     assert logged == []
@@ -140,12 +109,12 @@ def test_threads_that_fail_together_say_it_once(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_redis_that_does_not_answer_is_not_waited_for_long() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        limiter = Limiter(lambda: RedisCounters(f"redis://127.0.0.1:{silent.getsockname()[1]}"))
+        limiter = Limiter(RedisCounters(f"redis://127.0.0.1:{silent.getsockname()[1]}"))
         assert limiter.hit(X) is None
 
 
-def test_over_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    limiter = Limiter(lambda: FileCounters(tmp_path / "counts"))
+def test_over_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    limiter = Limiter(MemoryCounters())
     monkeypatch.setattr(limits.time, "time", lambda: 120.0 + 15)
     two = Limit("token", "x", 2)
 
@@ -156,8 +125,8 @@ def test_over_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert limiter.hit(two) is None
 
 
-def test_each_limit_is_counted_and_the_first_exceeded_is_told(tmp_path: Path) -> None:
-    limiter = Limiter(lambda: FileCounters(tmp_path / "counts"))
+def test_each_limit_is_counted_and_the_first_exceeded_is_told() -> None:
+    limiter = Limiter(MemoryCounters())
     token, other = Limit("token", "a", 2), Limit("token", "b", 2)
     owner = Limit("owner", "a", 3)
 
@@ -168,9 +137,10 @@ def test_each_limit_is_counted_and_the_first_exceeded_is_told(tmp_path: Path) ->
     assert exceeded.limit == owner
 
 
-def test_the_settings_say_where(tmp_path: Path, settings: Any) -> None:
-    settings.RATE_LIMIT_FILE = str(tmp_path / "counts")
-    assert isinstance(limits._connect(), FileCounters)
+def test_the_settings_say_where(settings: Any) -> None:
+    say = limits.limiter.__wrapped__
+    settings.CACHE_URL = ""
+    assert isinstance(say()._counters, MemoryCounters)
 
     settings.CACHE_URL = "redis://127.0.0.1:1/0"
-    assert isinstance(limits._connect(), RedisCounters)
+    assert isinstance(say()._counters, RedisCounters)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +13,7 @@ from django.test import Client
 
 from apikeys.models import AuditEvent, User
 from infra_service import limits, logins
-from infra_service.limits import FileCounters, Limiter
+from infra_service.limits import Limiter, MemoryCounters
 from tests.people import person
 
 LOGIN = "/admin/login/"
@@ -23,8 +22,8 @@ OTHER = "staple battery horse correct"
 
 
 @pytest.fixture(autouse=True)
-def counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    limiter = Limiter(lambda: FileCounters(tmp_path / "counts"))
+def counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    limiter = Limiter(MemoryCounters())
     monkeypatch.setattr(logins, "limiter", lambda: limiter)
     monkeypatch.setattr(limits.time, "time", lambda: 1_800_000_000.0)
 

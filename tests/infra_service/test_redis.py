@@ -2,58 +2,32 @@
 
 from __future__ import annotations
 
-import contextlib
-import shutil
 import signal
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import redis
 
 from infra_service import limits
 from infra_service.limits import Limit, Limiter, RedisCounters
-from tests.postgres import free_port
-from tests.waiting import wait_until
+from tests.infra_service.real_redis import Redis, needs_redis, real_redis
 
-pytestmark = pytest.mark.skipif(
-    shutil.which("redis-server") is None, reason="redis-server is not installed"
-)
+pytestmark = needs_redis
 ONE = Limit("token", "x", 1)
-
-
-class Redis:
-    def __init__(self, directory: Path) -> None:
-        self.port = free_port()
-        self.url = f"redis://127.0.0.1:{self.port}/0"
-        words = ("--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--dir", directory)
-        self.process = subprocess.Popen(["redis-server", *words], stdout=subprocess.DEVNULL)
-        self.administrator = redis.Redis.from_url(self.url)
-
-    def answers(self) -> bool:
-        with contextlib.suppress(redis.ConnectionError):
-            return bool(self.administrator.ping())
-        return False
 
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Redis]:
-    server = Redis(tmp_path)
-    wait_until(server.answers)
-    yield server
-    server.process.send_signal(signal.SIGCONT)
-    server.process.terminate()
-    server.process.wait()
-    server.administrator.close()
+    with real_redis(tmp_path) as server:
+        yield server
 
 
 @pytest.fixture
 def limiter(server: Redis, monkeypatch: pytest.MonkeyPatch) -> Limiter:
     """One that counts, whatever else this machine does."""
     monkeypatch.setattr(limits, "_PATIENCE", 10)
-    limiter = Limiter(lambda: RedisCounters(server.url))
+    limiter = Limiter(RedisCounters(server.url))
     window = limits.WINDOW
     if time.time() % window > window - 5:  # both hits are to be in one window
         time.sleep(window - time.time() % window)
@@ -70,7 +44,7 @@ def test_patience() -> None:
 def test_one_that_stands_still(server: Redis) -> None:
     """The kernel goes on to take connections for it."""
     server.process.send_signal(signal.SIGSTOP)
-    limiter = Limiter(lambda: RedisCounters(server.url))
+    limiter = Limiter(RedisCounters(server.url))
     started = time.monotonic()
 
     assert [limiter.hit(ONE) for _ in range(1000)] == [None] * 1000

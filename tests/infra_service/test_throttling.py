@@ -1,6 +1,5 @@
 """Rate limits: per token, key and owner, and per address for failed authentications."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +11,7 @@ from apikeys.models import ApiKey
 from apikeys.tokens import TokenKind
 from infra_service import limits
 from infra_service.api import throttling
-from infra_service.limits import FileCounters, Limiter
+from infra_service.limits import Limiter, MemoryCounters, RedisCounters
 from tests.apikeys.conftest import KeyClient, KeyOwner, KeyWith
 from tests.conftest import error_reason
 
@@ -21,10 +20,10 @@ NOW = 1_800_000_015.5  # 44.5 seconds before the next window
 
 
 @pytest.fixture(autouse=True)
-def limited(tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def limited(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.RATE_LIMIT_TOKEN, settings.RATE_LIMIT_FAILURES = 3, 2
     settings.RATE_LIMIT_KEY = settings.RATE_LIMIT_OWNER = 0
-    limiter = Limiter(lambda: FileCounters(tmp_path / "counts"))
+    limiter = Limiter(MemoryCounters())
     monkeypatch.setattr(throttling, "limiter", lambda: limiter)
     monkeypatch.setattr(limits.time, "time", lambda: NOW)
 
@@ -155,11 +154,9 @@ def test_an_unauthenticated_request_is_not_counted_for_a_token(settings: Any) ->
     assert {wrong().status_code for _ in range(9)} == {401}
 
 
-def test_without_counters_requests_go_on(
-    owner: KeyOwner, settings: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settings.RATE_LIMIT_FILE = "/nonexistent/counts"
-    monkeypatch.setattr(throttling, "limiter", limits.limiter)
+def test_without_counters_requests_go_on(owner: KeyOwner, monkeypatch: pytest.MonkeyPatch) -> None:
+    limiter = Limiter(RedisCounters("redis://127.0.0.1:1/0"))
+    monkeypatch.setattr(throttling, "limiter", lambda: limiter)
 
     assert {owner.get(WHOAMI).status_code for _ in range(9)} == {200}
     assert {KeyClient("x").get(WHOAMI).status_code for _ in range(9)} == {401}
