@@ -62,6 +62,9 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "infra_service.middleware.RequestContextMiddleware",
+    # Outside of all that can fail, so that also the page that tells of it has their headers.
+    "infra_service.middleware.PagePolicyMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "infra_service.api.memory.MemoryMiddleware",
     "apikeys.middleware.TokenExpiryMiddleware",
     "django.middleware.security.SecurityMiddleware",
@@ -71,8 +74,6 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "apikeys.middleware.ActingMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
-    "infra_service.middleware.PagePolicyMiddleware",
-    "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
 
 TEMPLATES = [

@@ -78,28 +78,31 @@ _INACTIVE: Final = (
     "Who is inactive is logged out, and none of their keys and tokens works. What was not revoked "
     "meanwhile works again when they are active again."
 )
-_REVIVES: Final = (
-    "When this user is made active, {} would work again, and what was minted from them, for "
-    "whoever has the secrets."
-)
 # More are not counted.
 _COUNTED: Final = 1000
 
 
-def _described(user: User) -> str:
-    """Return how many keys and tokens would work if their owner were active; empty if none."""
-    counts = [
-        (len(found.values_list("pk")[: _COUNTED + 1]), name)
-        for found, name in (
-            (user.api_keys.active(), "API key"),
-            (user.access_tokens.issued().active(), "access token"),
-        )
-    ]
-    return " and ".join(
-        f"{f'over {_COUNTED}' if n > _COUNTED else n} {name}{'' if n == 1 else 's'}"
-        for n, name in counts
-        if n
+def _revives(user: User) -> str:
+    """Tell how many keys and tokens would work if their owner were active; empty if none would."""
+    keys, tokens = (
+        len(found.values_list("pk")[: _COUNTED + 1])
+        for found in (user.api_keys.active(), user.access_tokens.issued().active())
     )
+    if not keys and not tokens:
+        return ""
+    counted = ((keys, "API key"), (tokens, "access token"))
+    what = " and ".join(f"{_number(n)} {_plural(n, name)}" for n, name in counted if n)
+    minted = f" and what was minted from the {_plural(keys, 'key')}," if keys else ""
+    sentence = f"When this user is made active, {what} would work again,{minted} for whoever has"
+    return f"{sentence} the {_plural(keys + tokens, 'secret')}."
+
+
+def _number(n: int) -> str:
+    return f"over {_COUNTED}" if n > _COUNTED else str(n)
+
+
+def _plural(n: int, name: str) -> str:
+    return name if n == 1 else f"{name}s"
 
 
 class UserForm(UserChangeFormOfOurs):
@@ -117,8 +120,8 @@ class UserForm(UserChangeFormOfOurs):
 
         if "is_active" in self.fields:
             self.fields["is_active"].help_text = _INACTIVE
-        if not self.instance.is_active and (revives := _described(self.instance)):
-            self.fields["revoke_credentials"].help_text = _REVIVES.format(revives)
+        if not self.instance.is_active and (revives := _revives(self.instance)):
+            self.fields["revoke_credentials"].help_text = revives
         else:
             self.fields.pop("revoke_credentials", None)
 
@@ -187,7 +190,7 @@ class UserAdmin(AuditedAdmin, UserAdminOfOurs):
         fieldsets = super().get_fieldsets(request, obj)
         if obj is None or obj.is_active or not self.has_change_permission(request, obj):
             return fieldsets
-        if not _described(obj):
+        if not _revives(obj):
             return fieldsets
         (*first, (name, permissions), times) = fieldsets
         is_active, *others = permissions["fields"]

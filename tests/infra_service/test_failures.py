@@ -10,10 +10,12 @@ from typing import Any
 
 import psycopg
 import pytest
+from django.contrib.sessions.backends.db import SessionStore
 from django.db import DatabaseError, IntegrityError, connection, transaction
 from django.test import Client
 from psycopg_pool import PoolTimeout, TooManyRequests
 
+from apikeys.models import User
 from infra_service.api.errors import reason_of
 from infra_service.database.failures import FAILURES, failure_of, is_repeatable
 from infra_service.health import ReadyView
@@ -195,8 +197,6 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Exception]:
     """Let the session's table, which every page of the admin asks for, fail with an SQLSTATE."""
 
     def fail(sqlstate: str) -> Exception:
-        from django.contrib.sessions.backends.db import SessionStore  # noqa: PLC0415
-
         error = _caused(psycopg.errors.lookup(sqlstate)())
 
         def refuse(*_: Any) -> None:
@@ -234,6 +234,28 @@ def test_the_admin_says_it_too(
         assert (answer.status_code, answer.get("Retry-After")) == (status, wait)
         assert text in answer.content.decode()
         assert answer["Content-Type"].startswith("text/html" if status == 503 else "application/")
+
+
+def test_a_page_of_a_failed_session_has_its_policy(
+    db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    User.objects.create_user("person", password="correct horse", is_staff=True)
+    error, save = _caused(psycopg.errors.lookup("57P01")()), SessionStore.save
+
+    def refuse(store: SessionStore, must_create: bool = False) -> None:
+        if not must_create:
+            raise error
+        save(store, must_create)
+
+    monkeypatch.setattr(SessionStore, "save", refuse)
+
+    # The view makes the session, and the session's middleware saves it, outside of the view.
+    given = {"username": "person", "password": "correct horse"}
+    answer = Client(raise_request_exception=False).post("/admin/login/", given)
+
+    assert answer.status_code == 503
+    assert "frame-ancestors 'none'" in answer["Content-Security-Policy"]
+    assert answer["X-Frame-Options"] == "DENY"
 
 
 @pytest.mark.parametrize("failure", FAILURES)

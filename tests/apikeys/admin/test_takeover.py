@@ -7,7 +7,7 @@ from django.contrib import admin
 from django.contrib.auth.models import Group, Permission
 from django.test import Client, RequestFactory
 
-from apikeys.models import AccessToken, ApiKey, User
+from apikeys.models import AccessToken, ApiKey, AuditEvent, User
 from tests.apikeys.admin.conftest import GROUPS, USERS, make_key, make_token
 from tests.people import log_in, person, text_of
 
@@ -157,6 +157,46 @@ def test_the_form_says_what_would_work_again(inactive: User) -> None:
     assert "checked" in str(box)
     # Who may not change it sees no question.
     assert "work again" not in text_of(person("viewer").get(f"{USERS}{inactive.pk}/change/"))
+
+
+@pytest.mark.parametrize(
+    ("keys", "tokens", "what", "whose"),
+    [
+        (1, 0, "1 API key", "and what was minted from the key, for whoever has the secret."),
+        (2, 0, "2 API keys", "and what was minted from the keys, for whoever has the secrets."),
+        (0, 1, "1 access token", "for whoever has the secret."),
+        (0, 2, "2 access tokens", "for whoever has the secrets."),
+    ],
+)
+def test_the_form_counts(keys: int, tokens: int, what: str, whose: str, operator: User) -> None:
+    for make, times in ((make_key, keys), (make_token, tokens)):
+        for _ in range(times):
+            make(operator)
+    User.objects.filter(pk=operator.pk).update(is_active=False)
+
+    page = person("administrator").get(f"{USERS}{operator.pk}/change/")
+
+    assert f"active, {what} would work again, {whose}" in text_of(page)
+
+
+def test_revoking_takes_along_what_they_have_made(inactive: User) -> None:
+    maker = ApiKey.objects.active().first()
+    token = AccessToken.objects.active().get()
+    assert maker is not None
+    for child in (make_key(inactive), make_key(inactive)):
+        ApiKey.objects.filter(pk=child.pk).update(maker=maker)
+    # By whom it was made, not whose it is, says that it goes along.
+    elsewhere = make_key(User.objects.create(username="another"))
+    ApiKey.objects.filter(pk=elsewhere.pk).update(maker=maker)
+    working = {*ApiKey.objects.active().values_list("pk", flat=True), token.pk}
+
+    given = {"username": "operator", "is_active": "on", "revoke_credentials": "on"}
+    person("administrator").post(f"{USERS}{inactive.pk}/change/", given)
+
+    events = AuditEvent.objects.filter(action__in=("api_key.revoke", "access_token.revoke"))
+    told = list(events.values_list("resource_id", "actor_name"))
+    assert sorted(told) == sorted((pk, "administrator-person") for pk in working)
+    assert not ApiKey.objects.active().exists()
 
 
 @pytest.mark.parametrize(("ticked", "left"), [({"revoke_credentials": "on"}, 0), ({}, 3)])
