@@ -82,6 +82,8 @@ def read_page(
         ValidationError: a value of the position is none of its column's.
     """
     queryset = queryset.all()
+    if queryset.query.is_empty():
+        return Page([], None)
     conditions = conditions_of(queryset.query)
     path = walk(queryset.model, conditions, key)
     asked = _Request(queryset, conditions, path, key, position, size, shown)

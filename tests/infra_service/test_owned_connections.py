@@ -24,7 +24,7 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from infra_service.api.rendering import JsonRenderer
-from states import documents, terraform
+from states import contents, documents, terraform
 from tests.apikeys.conftest import KeyClient
 from tests.committed import db  # noqa: F401 - a fixture
 from tests.conftest import ApiClient, ClientWith
@@ -86,7 +86,7 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
     points: list[tuple[Any, str]] = [
         (JsonRenderer, "render"), (Template, "render"), (hashers, "check_password"),
         (documents, "read_head"), (documents, "compress"), (documents, "decompress"),
-        (terraform, "parse"), (terraform, "encode"), (report_views, "read_report"),
+        (terraform, "parse"), (contents, "encode"), (report_views, "read_report"),
     ]  # fmt: skip
     for place, name in points:
         monkeypatch.setattr(place, name, watch.around(name, getattr(place, name)))

@@ -44,18 +44,13 @@ def test_the_name_of_a_cluster_is_its_own(cluster: Cluster) -> None:
 )
 def test_a_cluster(cluster: Cluster, constraint: str, fields: dict[str, Any]) -> None:
     with refused(constraint), transaction.atomic():
-        Cluster.objects.change(**fields)
+        Cluster.objects.update(**fields)
 
 
 def test_a_cluster_that_has_reported(cluster: Cluster) -> None:
-    Cluster.objects.change(
+    Cluster.objects.update(
         last_report_at=LATER, last_received_at=LONG_AGO, last_snapshot_at=LATER, uid="a"
     )
-
-
-def test_a_change_is_noticed(cluster: Cluster) -> None:
-    assert Cluster.objects.as_seen(cluster).change(name="first") == 1
-    assert Cluster.objects.as_seen(cluster).change(name="second") == 0
 
 
 @pytest.mark.parametrize("other", ["namespace", "name", "kind", "cluster"])
