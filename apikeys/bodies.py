@@ -34,6 +34,14 @@ class RequestTimeout(APIException):
     default_detail = "The body did not arrive in time."
 
 
+class LengthRequired(APIException):
+    """A chunked body, which Django would take for an empty one."""
+
+    status_code = 411
+    default_code = "LENGTH_REQUIRED"
+    default_detail = "Send the body with a Content-Length."
+
+
 class BodyTooLarge(APIException):
     """The body is over the limit."""
 

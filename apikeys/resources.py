@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from django.core.exceptions import ObjectDoesNotExist
 from django.db.models import Model, UUIDField
-from rest_framework.exceptions import APIException, ErrorDetail, NotFound, ValidationError
+from rest_framework.exceptions import ErrorDetail, NotFound, ValidationError
 from rest_framework.mixins import ListModelMixin
 from rest_framework.response import Response
 from rest_framework.routers import DynamicRoute, Route, SimpleRouter
@@ -28,14 +28,6 @@ if TYPE_CHECKING:
     from rest_framework.serializers import BaseSerializer, Serializer
 
 M = TypeVar("M", bound=Model)
-
-
-class LengthRequired(APIException):
-    """A chunked body, which Django would take for an empty one."""
-
-    status_code = 411
-    default_code = "LENGTH_REQUIRED"
-    default_detail = "Send the body with a Content-Length."
 
 
 class ResourceRouter(SimpleRouter):
@@ -138,8 +130,6 @@ def by_id(queryset: QuerySet[M], text: str) -> M:
 
 
 def _body(request: Request) -> dict[str, Any]:
-    if "HTTP_TRANSFER_ENCODING" in request.META:
-        raise LengthRequired
     body = request.data
     if not isinstance(body, Mapping):
         raise _not_an_object("")

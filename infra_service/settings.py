@@ -65,6 +65,7 @@ MIDDLEWARE = [
     # Outside of all that can fail, so that also the page that tells of it has their headers.
     "infra_service.middleware.PagePolicyMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "infra_service.api.lengths.BodyLengthMiddleware",
     "infra_service.api.memory.MemoryMiddleware",
     "apikeys.middleware.TokenExpiryMiddleware",
     "django.middleware.security.SecurityMiddleware",

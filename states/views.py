@@ -72,6 +72,7 @@ class StateBackendView(BackendView):
     """The state of a component in an environment, as Terraform's http backend wants it."""
 
     http_method_names = ["get", "head", "post", "delete", "lock", "unlock"]
+    reads_bodies_of = frozenset({"POST", "LOCK", "UNLOCK"})
     required_scopes = {
         "GET": Scope.STATE_READ,
         "POST": Scope.STATE_WRITE,
@@ -118,6 +119,7 @@ class StateLockView(BackendView):
     """LOCK and UNLOCK as POST and DELETE, for proxies that refuse unknown methods."""
 
     http_method_names = ["post", "delete"]
+    reads_bodies_of = frozenset({"POST", "DELETE"})
     required_scopes = {"POST": Scope.STATE_WRITE, "DELETE": Scope.STATE_WRITE}
 
     def post(self, request: Request, **_path: str) -> Response:

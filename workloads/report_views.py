@@ -44,6 +44,7 @@ class ReportedWorkloadViewSet(WorkloadViewSet):
     """The workloads of one cluster, and the reports that make them."""
 
     not_found = WorkloadNotFound
+    reads_bodies_of = frozenset({"PUT", "PATCH"})
     required_scopes = {
         "list": Scope.CLUSTER_READ,
         "retrieve": Scope.CLUSTER_READ,

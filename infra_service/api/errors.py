@@ -200,13 +200,16 @@ def _plain(
     return JsonResponse(body, status=status)
 
 
+def refused(request: HttpRequest, error: exceptions.APIException) -> JsonResponse:
+    """Answer an error before any view is chosen."""
+    metadata = getattr(error, "metadata", None)
+    return _plain(request, error.status_code, reason_of(error), str(error.detail), metadata)
+
+
 def bad_request(request: HttpRequest, exception: Exception) -> JsonResponse:
     """Django's handler400: a wrong Host header and the like, before any view."""
     if isinstance(exception, RequestDataTooBig):
-        error = _too_large()
-        return _plain(
-            request, error.status_code, reason_of(error), _message(error, []), error.metadata
-        )
+        return refused(request, _too_large())
     if isinstance(exception, FileRefused):
         return _plain(request, HTTPStatus.BAD_REQUEST, "FILE_REFUSED", "No form takes a file.")
     return _plain(request, HTTPStatus.BAD_REQUEST, "BAD_REQUEST", "The request is malformed.")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rest_framework import exceptions
 
-from apikeys.bodies import BodyTooLarge, RequestTimeout
+from apikeys.bodies import BodyTooLarge, LengthRequired, RequestTimeout
 from apikeys.errors import (
     CallerChanged,
     CredentialsInvalid,
@@ -15,7 +15,6 @@ from apikeys.errors import (
     TokenExpired,
     TokenKindUnsupported,
 )
-from apikeys.resources import LengthRequired
 from filterlang.backend import InvalidFilter
 from infra_service.api.errors import reason_of
 from infra_service.api.pagination import InvalidPageToken

@@ -1,0 +1,56 @@
+"""No body beyond 1 MiB but where a view has a limit of its own, refused before it is read.
+
+Most views never look at a body, and one that nobody reads would still have to be received.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+from django.urls import Resolver404, resolve
+
+from apikeys.bodies import BodyTooLarge, LengthRequired
+from infra_service.api.errors import refused
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from django.http import HttpRequest, HttpResponse
+    from rest_framework.exceptions import APIException
+
+
+class BodyLengthMiddleware:
+    """Refuses what says that it is too long, and what does not say how long it is (chunked).
+
+    A view names in ``reads_bodies_of`` the methods whose body it reads itself, within a limit
+    of its own.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        """Answer the request."""
+        fault = _fault(request)
+        if fault is not None and request.method not in _read_by_view(request):
+            return refused(request, fault)
+        return self.get_response(request)
+
+
+def _fault(request: HttpRequest) -> APIException | None:
+    if "HTTP_TRANSFER_ENCODING" in request.META:
+        return LengthRequired()
+    limit: int = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+    if int(request.META.get("CONTENT_LENGTH") or 0) > limit:
+        return BodyTooLarge(limit)
+    return None
+
+
+def _read_by_view(request: HttpRequest) -> frozenset[str]:
+    try:
+        view = resolve(request.path_info).func
+    except Resolver404:
+        return frozenset()
+    methods: frozenset[str] = getattr(getattr(view, "cls", None), "reads_bodies_of", frozenset())
+    return methods
