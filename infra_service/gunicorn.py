@@ -83,6 +83,12 @@ def when_ready(server: Any) -> None:  # noqa: ARG001 - gunicorn's signature
 
 
 def post_fork(server: Any, worker: Any) -> None:  # noqa: ARG001 - gunicorn's signature
+    """Make the worker's files, without which it does not start, and keep its memory small."""
+    metric_files.allocate()
+    _return_memory()
+
+
+def _return_memory() -> None:
     """Let glibc give large blocks back to the system as soon as they are free.
 
     By default it keeps blocks of up to 32 MiB, for each of many threads: documents that are gone

@@ -3,6 +3,8 @@
 prometheus_client gives each process a file for each type of metric, mapped into its memory, in the
 directory ``PROMETHEUS_MULTIPROC_DIR``, if that is set when it is imported; so here it is imported
 late, because gunicorn's settings import this before the server sets it.
+
+The blocks of each file are allocated before it is mapped (infra_service.allocated).
 """
 
 from __future__ import annotations
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 VARIABLE: Final = "PROMETHEUS_MULTIPROC_DIR"
 # No process has this id: what those that are gone had counted.
 _OF_THE_DEAD: Final = 0
+# The types of metric that the service has.
+_KINDS: Final = ("counter", "histogram")
 
 
 def create(directory: Path) -> None:
@@ -34,18 +38,31 @@ def bury(pid: int) -> None:
     Its counts must not be lost, or sums would fall; and with a file for every process that ever
     was, each reload would make scrapes slower.
     """
-    from prometheus_client.mmap_dict import MmapedDict  # noqa: PLC0415 - see above
+    from infra_service.allocated import AllocatedDict  # noqa: PLC0415 - see above
 
     directory = Path(os.environ[VARIABLE])
     with _locked(fcntl.LOCK_EX):
         for own in directory.glob(f"*_{pid}.db"):
-            total = MmapedDict(
+            total = AllocatedDict(
                 str(own.with_name(own.name.replace(f"_{pid}.", f"_{_OF_THE_DEAD}.")))
             )
-            for key, value, _time, _place in MmapedDict.read_all_values_from_file(str(own)):
+            for key, value, _time, _place in AllocatedDict.read_all_values_from_file(str(own)):
                 total.write_value(key, total.read_value(key)[0] + value, 0.0)
             total.close()
             own.unlink()
+
+
+def allocate() -> None:
+    """Let this worker's figures be kept in files that are allocated, and make them.
+
+    Raises:
+        OSError: the disk is full.
+    """
+    from infra_service.allocated import AllocatedDict, install  # noqa: PLC0415 - see above
+
+    install()
+    for kind in _KINDS:
+        AllocatedDict(str(Path(os.environ[VARIABLE], f"{kind}_{os.getpid()}.db"))).close()
 
 
 @contextlib.contextmanager

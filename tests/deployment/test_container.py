@@ -195,9 +195,20 @@ def test_compose_gives_it_no_more_than_it_needs(name: str) -> None:
     assert service["read_only"] is True
     assert service["cap_drop"] == ["ALL"]
     assert service["security_opt"] == ["no-new-privileges:true"]
-    assert [mount.split(":")[0] for mount in service["tmpfs"]] == ["/tmp"]
+    assert [mount.split(":")[0] for mount in service["tmpfs"]] == ["/tmp", "/run/infra-service"]
     assert "privileged" not in service
     assert "volumes" not in service
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_what_is_mapped_shares_no_file_system_with_anything_else(name: str) -> None:
+    service = COMPOSE["services"][name]
+    mounts = dict(mount.split(":") for mount in service["tmpfs"])
+    (user,) = arguments("USER")
+
+    assert service["environment"]["VAR_DIR"] in mounts.keys() - {"/tmp"}
+    options = mounts[service["environment"]["VAR_DIR"]].split(",")
+    assert {"mode=0700", f"uid={user}"} <= set(options)
 
 
 def test_compose_runs_the_images_command_after_the_migrations() -> None:

@@ -24,7 +24,10 @@ def test_it_writes_only_to_its_own_directories() -> None:
     directories = {f"/run/{name}" for name in values("RuntimeDirectory")[0].split()}
     environment = dict(pair.split("=", 1) for pair in values("Environment"))
 
+    # Apart from /tmp; and of this user alone.
     assert environment["VAR_DIR"] in directories
+    assert values("RuntimeDirectoryMode") == ["0700"]
+    assert values("PrivateTmp") == ["true"]
     assert environment["PORT"] == "%i"
 
 
