@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 import time
 from typing import TYPE_CHECKING, Final
 
 import structlog
 from django.conf import settings
-from django.core.exceptions import DisallowedHost
+from django.core.exceptions import BadRequest, DisallowedHost
 from django.db import connection
 from uuid_utils.compat import uuid7
 
@@ -32,6 +33,8 @@ _POLICY: Final = (
     "font-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; "
     "frame-ancestors 'none'"
 )
+# Django would read addresses and forms by any codec of Python's, and some make surrogates.
+_CHARSETS: Final = {"utf-8", "ascii"}
 _PROBE: Final = re.compile(r"/(healthz|readyz|metrics)/?")
 
 
@@ -83,6 +86,8 @@ class RequestContextMiddleware:
             request.get_host()
         except DisallowedHost as error:
             return bad_request(request, error)
+        if request.encoding is not None and codecs.lookup(request.encoding).name not in _CHARSETS:
+            return bad_request(request, BadRequest(request.encoding))
         is_insecure = settings.SECURE_SSL_REDIRECT and not request.is_secure()
         path = request.path.lstrip("/")
         if is_insecure and any(exempt.search(path) for exempt in self.exempt_from_redirect):

@@ -26,8 +26,10 @@ if TYPE_CHECKING:
     GroupFormOfOurs = forms.ModelForm[Group]
     UserChangeFormOfOurs = UserChangeForm[User]
     UserAdminOfOurs = DjangoUserAdmin[User]
+    ModelMultipleChoiceFieldOfOurs = forms.ModelMultipleChoiceField[Any]
 else:
     GroupFormOfOurs = forms.ModelForm
+    ModelMultipleChoiceFieldOfOurs = forms.ModelMultipleChoiceField
     UserChangeFormOfOurs, UserAdminOfOurs = UserChangeForm, DjangoUserAdmin
 
 admin.site.unregister(Group)
@@ -38,8 +40,24 @@ def person_of(request: HttpRequest) -> User:
     return cast("User", request.user)
 
 
+class ChoicesOfNumbers(ModelMultipleChoiceFieldOfOurs):
+    """Refuses a number that SQLite cannot hold, as any other that is nothing's."""
+
+    def clean(self, value: Any) -> Any:
+        """Return what was chosen."""
+        try:
+            return super().clean(value)
+        except OverflowError as error:
+            raise forms.ValidationError("Choose of what is offered.") from error
+
+
 class AuditedAdmin(KeysetAdmin):
     """Tells the form who is at work, and the audit trail what Django tells its own log."""
+
+    def formfield_for_manytomany(self, db_field: Any, request: Any = None, **kwargs: Any) -> Any:
+        """Take any number."""
+        given = {"form_class": ChoicesOfNumbers, **kwargs}
+        return super().formfield_for_manytomany(db_field, request, **given)
 
     def get_form(
         self,
@@ -173,7 +191,7 @@ class UserAdmin(AuditedAdmin, UserAdminOfOurs):
         term = search_term.strip()
         return (queryset.filter(username__startswith=term) if term else queryset), False
 
-    def formfield_for_manytomany(self, db_field: Any, request: Any, **kwargs: Any) -> Any:
+    def formfield_for_manytomany(self, db_field: Any, request: Any = None, **kwargs: Any) -> Any:
         """Offer the groups as boxes, which a keyboard can tick."""
         if db_field.name == "groups":
             kwargs["widget"] = forms.CheckboxSelectMultiple()
