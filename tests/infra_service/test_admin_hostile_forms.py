@@ -1,0 +1,115 @@
+"""Whatever a form or a list of the admin is sent, it is no 500."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html import unescape
+from typing import Any
+from urllib.parse import quote, quote_plus
+
+import pytest
+from django.contrib import admin
+from django.contrib.auth.models import Group
+from django.test import Client
+
+from apikeys.admin_base import ReadOnlyAdmin
+from apikeys.models import User
+from states.models import State
+from tests.apikeys.admin.conftest import make_key, make_token
+from tests.people import log_in, person
+from tests.states.conftest import backend, lock_id, locked_state  # noqa: F401 - fixtures
+from workloads.models import Cluster
+
+FORM = "application/x-www-form-urlencoded"
+# As they stand in a body or an address, percent-encoded.
+HOSTILE = {
+    "nul": "a%00b",
+    "invalid utf-8": "%ff%fe",
+    "surrogate": "%ed%a0%80",
+    "deep": quote("[" * 4000),
+    "digits": "9" * 4400,
+    "negative": "-" + "9" * 30,
+    "list": quote('["\\ud800"]'),
+}
+_FIELD = re.compile(r"<(input|select|textarea)\b([^>]*)>")
+_NAME, _VALUE = re.compile(r'\bname="([^"]*)"'), re.compile(r'\bvalue="([^"]*)"')
+
+
+@pytest.fixture
+def root(db: None) -> Client:
+    client = person(username="root", is_superuser=True)
+    client.raise_request_exception = False
+    return client
+
+
+@pytest.fixture
+def objects(root: Client, operator: User, locked_state: State) -> list[Any]:  # noqa: F811
+    group = Group.objects.create(name="some")
+    other = User.objects.create_user("other", password="correct horse")
+    inactive = User.objects.create(username="inactive", is_active=False)
+    make_key(inactive)
+    return [
+        make_key(operator), make_token(operator), group, other, inactive,
+        Cluster.objects.create(name="c"), locked_state, locked_state.component,
+        locked_state.environment, locked_state.application,
+    ]  # fmt: skip
+
+
+def pages_of(objects: list[Any]) -> Iterator[str]:
+    yield from ("/admin/login/", "/admin/password_change/")
+    for model, shown in admin.site._registry.items():
+        where = f"/admin/{model._meta.app_label}/{model._meta.model_name}/"
+        yield from (where, f"{where}add/")
+        tools = shown.tools if isinstance(shown, ReadOnlyAdmin) else ()
+        tails = ("change", "delete", "password", *(name.replace("_", "-") for name in tools))
+        for obj in objects:
+            if type(obj) is model:
+                yield from (f"{where}{obj.pk}/{tail}/" for tail in tails)
+
+
+def fields_of(page: str) -> dict[str, str]:
+    """Return what a browser would send, percent-encoded, by name."""
+    found = {}
+    for kind, attributes in _FIELD.findall(page):
+        name, value = _NAME.search(attributes), _VALUE.search(attributes)
+        if name and name[1] != "csrfmiddlewaretoken":
+            text = unescape(value[1]) if value else ""
+            found[name[1]] = quote_plus(text) if kind == "input" else ""
+    return found
+
+
+def body_of(fields: dict[str, str]) -> str:
+    return "&".join(f"{quote_plus(name)}={value}" for name, value in fields.items())
+
+
+def test_forms(root: Client, objects: list[Any]) -> None:
+    user = User.objects.get(username="root")
+    wrong = []
+    for page in pages_of(objects):
+        log_in(root, user)
+        known = fields_of(root.get(page).content.decode())
+        valid = {**known, "username": "x", "name": "x", "reason": "x", "owner": "root"}
+        names = [*known, "username", "reason", "o", "p", "_popup", "_to_field", "next"]
+        given = [{**valid, name: value} for name in known for value in HOSTILE.values()]
+        given += [dict.fromkeys(names, value) for value in HOSTILE.values()]
+        given += [{n: v for n, v in valid.items() if n != name} for name in known]
+        given += [{}, {value: value for value in HOSTILE.values()}]
+        for fields in given:
+            answer = root.post(page, body_of(fields), content_type=FORM)
+            if answer.status_code >= 500:
+                wrong.append((page, {n: v[:20] for n, v in fields.items() if valid.get(n) != v}))
+            User.objects.filter(pk=user.pk).update(username="root")
+    assert wrong == []
+
+
+def test_addresses_of_forms(root: Client, objects: list[Any]) -> None:
+    wrong = []
+    for page in pages_of(objects):
+        known = [*fields_of(root.get(page).content.decode()), "application", "owner", "next"]
+        for name in (*known, "o", "p", "_popup", "_to_field", "number"):
+            # An address repeated is one parameter with several values.
+            address = "&".join(f"{quote_plus(name)}={value}" for value in HOSTILE.values())
+            if root.get(f"{page}?{address}").status_code >= 500:
+                wrong.append((page, name))
+    assert wrong == []
