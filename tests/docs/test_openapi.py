@@ -165,6 +165,7 @@ def test_every_reason_is_told_somewhere() -> None:
     }
 
     assert documented - told == {
+        ("400", "FILE_REFUSED"),
         ("403", "PERMISSION_DENIED"),
         ("405", "METHOD_NOT_ALLOWED"),
         ("417", "EXPECTATION_UNSUPPORTED"),
