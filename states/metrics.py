@@ -23,6 +23,8 @@ STORAGE_FAULTS: Final = Counter(
     "Answers of the object store that were not as they should be.",
     ["fault"],
 )
+for _fault in ("missing", "altered", "damaged"):
+    STORAGE_FAULTS.labels(_fault)  # told as 0, so that an alert sees the first one
 PUSHED_BYTES: Final = Counter("infra_state_pushed_bytes", "Documents received whole.")
 PULLED_BYTES: Final = Counter("infra_state_pulled_bytes", "Documents sent, as they were sent.")
 
