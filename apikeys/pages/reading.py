@@ -95,12 +95,14 @@ def read_page(
 
 
 def _is_decided(path: Access, conditions: Conditions) -> bool:
+    if path.finds_one:
+        return True
     written = {id(c.lookup) for c in conditions.comparisons if c.node is not None}
     return not conditions.others and written <= path.decides
 
 
 def _of_index(asked: _Request) -> Page:
-    for first in asked.path.equal[:1]:
+    for first in () if asked.path.finds_one else asked.path.equal[:1]:
         first.node.children[first.position] = forced(first)
     return asked.page(asked.beyond(asked.queryset), asked.path.order)
 
