@@ -47,6 +47,12 @@ class KeysetAdmin(ModelAdmin):
         """Return the list that does not count."""
         return KeysetChangeList
 
+    def get_object(
+        self, request: HttpRequest, object_id: str, from_field: str | None = None
+    ) -> Any:
+        """Return the row, or None; PostgreSQL takes no NUL, and no id has one."""
+        return None if "\0" in object_id else super().get_object(request, object_id, from_field)
+
     def lookup_allowed(self, lookup: str, _value: Any, request: Any = None) -> bool:  # noqa: ARG002 - Django's signature
         """Take from the address only what ``list_filter`` names: any column else would answer."""
         return any(

@@ -32,7 +32,9 @@ def test_the_life_of_a_token(page: Page, live: LiveServer) -> None:
     page.get_by_role("link", name="Go on to the access token").click()
     assert secret not in page.content()
     page.get_by_role("link", name="Revoke").click()
-    expect(page.get_by_text("The token stops working at once, and with it every key")).to_be_visible()
+    expect(
+        page.get_by_text("The token stops working at once, and with it every key")
+    ).to_be_visible()
     page.get_by_role("button", name="Revoke").click()
     expect(page.get_by_text("The access token a browser's token is revoked.")).to_be_visible()
     assert live.request("GET", "/api/v1/states", token=secret).status == 401
