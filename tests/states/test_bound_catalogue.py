@@ -194,7 +194,8 @@ def test_a_page_reads_no_more_than_it_shows_or_the_token_has(client_with: Client
     State.objects.bulk_create([State(component=c, environment=seldom) for c in components[::100]])
     State.objects.create(component=components[-1], environment=once)
     analyze(Component, Environment, State)
-    # The page, or what the token has; or where neither is few, each component, and each in the index, once.
+    # The page, or what the token has; or where neither is few, each component, and its place in
+    # the index.
     for environment, most in ((often, 300), (seldom, 10_100), (once, 20)):
         client = client_with("state:read", bound_environment_ids=[str(environment.pk)])
         with plans_of("states_component", analyze=True) as plans:
