@@ -111,6 +111,7 @@ class Limiter:
     def __init__(self, counters: Counters) -> None:
         self._counters = counters
         self._paused_until = 0.0
+        self._pausing = threading.Lock()
 
     def hit(self, *limits: Limit) -> Exceeded | None:
         """Count one more for each; return the first limit that is exceeded, if one is."""
@@ -122,9 +123,10 @@ class Limiter:
         try:
             counts = self._counters.hit([f"{kind}:{name}" for kind, name, _ in limits], window)
         except (redis.RedisError, OSError) as error:
-            if time.monotonic() < self._paused_until:  # another thread has said so
-                return None
-            self._paused_until = time.monotonic() + _PAUSE
+            with self._pausing:
+                if time.monotonic() < self._paused_until:  # another thread has said so
+                    return None
+                self._paused_until = time.monotonic() + _PAUSE
             log.warning("rate_limits_unavailable", error=repr(error), uncounted_seconds=_PAUSE)
             return None
         for limit, count in zip(limits, counts, strict=True):
