@@ -24,6 +24,8 @@ from django.db.models import (
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from infra_service.database.patience import busy_timeout
+
 if TYPE_CHECKING:
     from collections.abc import Collection
     from typing import Self
@@ -167,17 +169,13 @@ class CredentialQuerySet(QuerySet[C]):
 
 def _without_waiting(write: Any) -> bool:
     """Write to SQLite now or not at all; return whether it was written."""
-    patience = int(connection.settings_dict["OPTIONS"].get("timeout", 5) * 1000)
-    with connection.cursor() as cursor:
-        cursor.execute("PRAGMA busy_timeout = 0")
+    with busy_timeout(0):
         try:
             return bool(write())
         except OperationalError as error:
             if getattr(error.__cause__, "sqlite_errorcode", None) != sqlite3.SQLITE_BUSY:
                 raise
             return False
-        finally:
-            cursor.execute(f"PRAGMA busy_timeout = {patience}")
 
 
 class ApiKeyQuerySet(CredentialQuerySet[Any]):

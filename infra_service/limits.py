@@ -135,9 +135,17 @@ class Limiter:
         return None
 
 
-@functools.cache
+_making = threading.Lock()
+
+
 def limiter() -> Limiter:
-    """Return the limiter of this process."""
+    """Return the one limiter of this process."""
+    with _making:  # a cache alone would make one for each thread of the first requests
+        return _limiter()
+
+
+@functools.cache
+def _limiter() -> Limiter:
     if settings.CACHE_URL:
         return Limiter(RedisCounters(settings.CACHE_URL))
     return Limiter(MemoryCounters())

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from django.db import OperationalError, connection, transaction
 
+from infra_service.database.patience import busy_timeout
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -24,9 +26,10 @@ def short_transaction(busy: type[APIException]) -> Iterator[None]:
     On PostgreSQL that is the lock of a row, on SQLite that of the whole database.
     """
     try:
-        with _busy_timeout(LOCK_WAIT_MS), transaction.atomic():
+        with busy_timeout(LOCK_WAIT_MS), transaction.atomic():
             if connection.vendor == "postgresql":
-                _execute(f"SET LOCAL lock_timeout = {LOCK_WAIT_MS}")
+                with connection.cursor() as cursor:
+                    cursor.execute(f"SET LOCAL lock_timeout = {LOCK_WAIT_MS}")
             yield
     except OperationalError as error:
         cause = error.__cause__
@@ -36,22 +39,3 @@ def short_transaction(busy: type[APIException]) -> Iterator[None]:
         ):
             raise busy from error
         raise
-
-
-@contextlib.contextmanager
-def _busy_timeout(milliseconds: int) -> Iterator[None]:
-    """Set how long SQLite waits for its one write lock, at BEGIN."""
-    if connection.vendor != "sqlite":
-        yield
-        return
-    usual = int(1000 * connection.settings_dict["OPTIONS"].get("timeout", 5))
-    _execute(f"PRAGMA busy_timeout = {milliseconds}")
-    try:
-        yield
-    finally:
-        _execute(f"PRAGMA busy_timeout = {usual}")
-
-
-def _execute(sql: str) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute(sql)

@@ -243,8 +243,7 @@ def _unavailable(request: HttpRequest, failure: DatabaseFailure) -> HttpResponse
         response = HttpResponse(page, status=failure.status_code)
         request.error_reason = reason_of(failure)  # type: ignore[attr-defined]
     else:
-        reason, message = reason_of(failure), str(failure.detail)
-        response = _plain(request, failure.status_code, reason, message)
+        response = refused(request, failure)
     if failure.wait is not None:
         response["Retry-After"] = str(failure.wait)
     return response

@@ -135,8 +135,6 @@ _BY_SQLITE: Final[dict[int, type[DatabaseFailure]]] = {
     sqlite3.SQLITE_CANTOPEN: DatabaseUnavailable,
     sqlite3.SQLITE_NOMEM: DatabaseOutOfMemory,
 }
-# The transaction had no effect, and may be run again from its beginning.
-_REPEATABLE: Final = DatabaseConflict
 
 
 def failure_of(error: BaseException | None) -> DatabaseFailure | None:
@@ -146,8 +144,8 @@ def failure_of(error: BaseException | None) -> DatabaseFailure | None:
 
 
 def is_repeatable(error: Error) -> bool:
-    """Whether the database rolled the transaction back in favour of another one."""
-    return _kind_of(error) is _REPEATABLE
+    """Whether the database rolled the whole transaction back in favour of another one."""
+    return _kind_of(error) is DatabaseConflict
 
 
 def _kind_of(error: Error) -> type[DatabaseFailure] | None:

@@ -13,6 +13,7 @@ from django.test.utils import CaptureQueriesContext
 
 from apikeys import querysets
 from apikeys.models import ApiKey, User
+from infra_service.database import patience
 from tests.apikeys.conftest import NOW, KeyOwner
 
 
@@ -84,16 +85,16 @@ def test_sqlites_writer_is_not_waited_for(
     settings_dict = {**settings.DATABASES["default"], "NAME": str(path)}
     other = connections.create_connection("default")
     other.settings_dict = {**connection.settings_dict, **settings_dict}
-    monkeypatch.setattr(querysets, "connection", other)
+    monkeypatch.setattr(patience, "connection", other)
     with other.cursor() as cursor:
         cursor.execute("CREATE TABLE used (at int)")
     holder = sqlite3.connect(path, isolation_level=None)
     holder.execute("BEGIN IMMEDIATE")
 
-    patience = []
+    waits = []
 
     def write() -> int:
-        patience.append(busy_timeout())
+        waits.append(busy_timeout())
         with other.cursor() as cursor:
             return int(cursor.execute("INSERT INTO used VALUES (1)").rowcount)
 
@@ -103,7 +104,7 @@ def test_sqlites_writer_is_not_waited_for(
 
     try:
         assert querysets._without_waiting(write) is False
-        assert patience == [0]
+        assert waits == [0]
         assert busy_timeout() == 20_000
         holder.execute("COMMIT")
         assert querysets._without_waiting(write) is True

@@ -137,8 +137,29 @@ def test_each_limit_is_counted_and_the_first_exceeded_is_told() -> None:
     assert exceeded.limit == owner
 
 
+def test_threads_that_ask_first_share_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Limiter] = []
+
+    class SlowlyMade(Limiter):
+        def __init__(self, counters: limits.Counters) -> None:
+            time.sleep(0.05)
+            super().__init__(counters)
+            made.append(self)
+
+    monkeypatch.setattr(limits, "Limiter", SlowlyMade)
+    limits._limiter.cache_clear()
+    try:
+        with ThreadPoolExecutor(8) as threads:
+            shared = set(threads.map(lambda _: limits.limiter(), range(8)))
+    finally:
+        limits._limiter.cache_clear()
+
+    assert shared == set(made)
+    assert len(made) == 1
+
+
 def test_the_settings_say_where(settings: Any) -> None:
-    say = limits.limiter.__wrapped__
+    say = limits._limiter.__wrapped__
     settings.CACHE_URL = ""
     assert isinstance(say()._counters, MemoryCounters)
 
