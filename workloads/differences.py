@@ -97,11 +97,11 @@ class Differences:
 def compare(cluster_id: uuid.UUID, report: Report, received_at: dt.datetime) -> Differences:
     """Return what the report changes; nothing is shown as observed after `received_at`."""
     found = Differences()
+    observed_at = min(report.reported_at, received_at)
     pending = {Place(r.namespace, r.name, r.kind.value): r for r in report.records}
 
     def new(record: WorkloadRecord) -> Sequence[Any]:
         place = (record.namespace, record.name, record.kind.value)
-        observed_at = min(record.observed_at, received_at)
         return _INSERTS.prepare((uuid7(), cluster_id, *place, *_said(record, ""), observed_at))
 
     for key, namespace, name, kind, *stored in _stored(cluster_id, report, pending):
@@ -115,13 +115,11 @@ def compare(cluster_id: uuid.UUID, report: Report, received_at: dt.datetime) -> 
             found.replaced += 1
         elif (said := _said(record, stored[0])) == (known := _decoded(stored)):
             found.unchanged += 1
+        elif said[:_MEASURED] == known[:_MEASURED] and said[-1] == known[-1]:
+            usage = said[_MEASURED:-1]
+            found.measured.append(_MEASUREMENTS.prepare((key, *usage, observed_at)))
         else:
-            observed_at = min(record.observed_at, received_at)
-            if said[:_MEASURED] == known[:_MEASURED] and said[-1] == known[-1]:
-                usage = said[_MEASURED:-1]
-                found.measured.append(_MEASUREMENTS.prepare((key, *usage, observed_at)))
-            else:
-                found.changed.append(_CHANGES.prepare((key, *said, observed_at)))
+            found.changed.append(_CHANGES.prepare((key, *said, observed_at)))
     found.new += [new(record) for record in pending.values()]
     return found
 

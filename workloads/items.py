@@ -39,7 +39,6 @@ def record_of(item: Item, as_of: dt.datetime) -> WorkloadRecord:
             health_status=item.health_status or HealthStatus.UNSPECIFIED,
             status_reason=item.status_reason,
             containers=_containers(item),
-            observed_at=as_of,
         )
     pods = tally_pods(map(_pod, item.pods or ()))
     derived = workload_record(_facts(item), pods, as_of=as_of, usage_known=False)

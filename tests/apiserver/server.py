@@ -6,6 +6,7 @@ import binascii
 import contextlib
 import json
 import threading
+import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -52,6 +53,8 @@ class ReplayServer:
         self.watches = Watches()
         self.version = VERSION
         self.token = TOKEN
+        # How many seconds its clock, and that of its metrics server, is ahead of ours.
+        self.clock_lead = self.metrics_clock_lead = 0.0
         self.requests: list[tuple[str, dict[str, str]]] = []
         self.headers: list[dict[str, str]] = []
         # What the collector asked and no real server was asked.
@@ -116,6 +119,11 @@ class ReplayServer:
                     server.answer(self, url.path, query)
                 except (BrokenPipeError, ConnectionResetError):
                     self.close_connection = True
+
+            def date_time_string(self, timestamp: float | None = None) -> str:
+                metrics = self.path.startswith("/apis/metrics.k8s.io")
+                lead = server.metrics_clock_lead if metrics else server.clock_lead
+                return super().date_time_string((timestamp or time.time()) + lead)
 
             def finish(self) -> None:
                 with contextlib.suppress(OSError):  # the client has gone

@@ -43,7 +43,6 @@ def record(name: str = "web", **fields: Any) -> WorkloadRecord:
         "memory_limits_bytes": 536870912,
         "memory_used_bytes": 190000000,
         "containers": (ContainerRecord("app", f"registry.example/{name}:1", 0, "running", True),),
-        "observed_at": START,
     }
     return WorkloadRecord(**{**usual, **fields})
 

@@ -18,6 +18,7 @@ from workloads.collector.connection import Connection, Request, refusal
 from workloads.collector.errors import EndedEarlyError, InvalidAnswerError
 
 if TYPE_CHECKING:
+    import datetime as dt
     from collections.abc import Callable, Iterator, Sequence
 
     from kubernetes.client import ApiClient
@@ -62,10 +63,14 @@ class _Event(msgspec.Struct):
 
 
 class Resource(msgspec.Struct, frozen=True):
-    """A list's path; `metadata_only` when nothing else of its objects is needed."""
+    """A list's path; `metadata_only` when nothing else of its objects is needed.
+
+    `aggregated`: it is served by another server behind the API server.
+    """
 
     path: str
     metadata_only: bool = False
+    aggregated: bool = False
 
     @property
     def name(self) -> str:
@@ -76,7 +81,9 @@ class Resource(msgspec.Struct, frozen=True):
         """Return the same of each of these namespaces; of the whole cluster when there are none."""
         group, _, name = self.path.rpartition("/")
         return [
-            Resource(f"{group}/namespaces/{quote(namespace, safe='')}/{name}", self.metadata_only)
+            msgspec.structs.replace(
+                self, path=f"{group}/namespaces/{quote(namespace, safe='')}/{name}"
+            )
             for namespace in namespaces
         ] or [self]
 
@@ -145,13 +152,24 @@ class ClusterClient:
         with self._connection.answer(request) as response:
             yield self._events(response, resource, seconds)
 
+    def server_time(self, moment: dt.datetime) -> dt.datetime:
+        """Return what the API server's clock shows at a moment of ours, as its answers tell."""
+        return self._connection.clock.at(moment)
+
     def close(self) -> None:
         """End all that is under way, in whatever thread, and refuse more."""
         self._connection.close()
 
     def _page(self, resource: Resource, parameters: dict[str, str], within: float | None) -> Page:
         accept = _LIST_METADATA if resource.metadata_only else _WHOLE
-        request = Request(resource.path, parameters, accept, _READ_TIMEOUT, within)
+        request = Request(
+            resource.path,
+            parameters,
+            accept,
+            _READ_TIMEOUT,
+            within,
+            aggregated=resource.aggregated,
+        )
         with self._connection.answer(request) as response:
             page: Page = _decode(response.read(decode_content=True), Page)
             return page

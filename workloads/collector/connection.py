@@ -16,6 +16,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
+from workloads.collector.clock import ServerClock
 from workloads.collector.errors import ClosedError, ExpiredError, RefusedError, UnreachableError
 
 if TYPE_CHECKING:
@@ -32,7 +33,10 @@ _AUTHORIZATION: Final = "authorization"
 
 
 class Request(msgspec.Struct, frozen=True):
-    """One GET. `silence` is how many seconds may pass without a byte, `within` how many in all."""
+    """One GET. `silence` is how many seconds may pass without a byte, `within` how many in all.
+
+    `aggregated`: the API server hands it on to another, whose clock is its own.
+    """
 
     path: str
     parameters: dict[str, str]
@@ -40,6 +44,7 @@ class Request(msgspec.Struct, frozen=True):
     silence: float
     within: float | None = None
     encoding: str = "gzip"
+    aggregated: bool = False
 
 
 class Connection:
@@ -60,6 +65,7 @@ class Connection:
         self._lock = threading.Lock()
         self._renewing = threading.Lock()
         self._closed = False
+        self.clock = ServerClock()
 
     @contextlib.contextmanager
     def answer(self, request: Request) -> Iterator[Any]:
@@ -79,6 +85,8 @@ class Connection:
                 timer.start()
             if response.status != HTTPStatus.OK:
                 raise self._refused(response)
+            if not request.aggregated:
+                self.clock.learn(response.headers, time.monotonic() - started)
             yield response
         except self._failures as error:
             if self._closed:

@@ -43,7 +43,7 @@ def read_cluster(
     progress: Progress,
     namespaces: Sequence[str] = (),
 ) -> list[WorkloadRecord]:
-    """Return every workload as it was at `as_of` (aware), when the lists began.
+    """Return every workload as it was at `as_of` (aware), when the lists began, by our clock.
 
     Usage is read beside the lists; only pods, the last of them, wait for it.
 
@@ -61,7 +61,7 @@ def read_cluster(
     builder.usage = reader.latest(WITHIN)
     for raw in objects(client, PODS.scoped(namespaces), progress):
         builder.add_pod(raw)
-    return list(builder.records(as_of))
+    return list(builder.records(client.server_time(as_of)))
 
 
 def objects(

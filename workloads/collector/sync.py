@@ -69,10 +69,9 @@ class Collector:
         progress: Progress,
         interval: int | None = None,
         namespaces: Sequence[str] = (),
-        now: Callable[[], dt.datetime] = timezone.now,
     ) -> None:
         self._client, self._cluster_id, self._actor = client, cluster_id, actor
-        self._progress, self._interval, self._now = progress, interval, now
+        self._progress, self._interval = progress, interval
         self._namespaces = namespaces
         self._uid = ""
         self._reflectors: list[Reflector] = []
@@ -97,7 +96,7 @@ class Collector:
         attempt = 1
         while True:
             # Before the lists, so that of two collectors the one with the newer lists wins.
-            as_of = self._now()
+            as_of = timezone.now()
             try:
                 self._uid = cluster_uid(self._client)
                 records = read_cluster(self._client, as_of, self._progress, self._namespaces)
@@ -191,12 +190,13 @@ class Collector:
         # Asking took its time, too.
         if not self._is_current():
             return None
-        as_of = self._now()
-        return self._apply(mirror.snapshot(as_of, usage.latest()), as_of, started)
+        as_of = timezone.now()
+        records = mirror.snapshot(self._client.server_time(as_of), usage.latest())
+        return self._apply(records, as_of, started)
 
     def _delta(self, mirror: Mirror, usage: UsageReader) -> Synced | None:
-        started, as_of = time.monotonic(), self._now()
-        records, deleted = mirror.delta(as_of, usage.latest())
+        started, as_of = time.monotonic(), timezone.now()
+        records, deleted = mirror.delta(self._client.server_time(as_of), usage.latest())
         if not records and not deleted:
             return None
         return self._apply(records, as_of, started, deleted)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("workloads.collector")
 
-METRICS: Final = Resource("/apis/metrics.k8s.io/v1beta1/pods")
+METRICS: Final = Resource("/apis/metrics.k8s.io/v1beta1/pods", aggregated=True)
 #: Seconds in which the metrics API must have answered; it has no pages.
 WITHIN: Final = 30.0
 # There is no metrics API, or no right to read it: what was measured before says nothing any more.

@@ -48,7 +48,6 @@ class WorkloadRecord:
     memory_limits_bytes: int
     memory_used_bytes: int | None
     containers: tuple[ContainerRecord, ...]
-    observed_at: datetime
 
 
 def workload_record(
@@ -78,7 +77,6 @@ def workload_record(
         memory_limits_bytes=to_bytes(pods.memory_limits),
         memory_used_bytes=to_bytes(pods.memory_used) if usage_known else None,
         containers=tuple(_container(container, pods) for container in workload.containers),
-        observed_at=as_of,
     )
 
 

@@ -85,7 +85,6 @@ def test_a_deployment_has_the_pods_of_its_replicasets_and_no_others() -> None:
             memory_limits_bytes=0,
             memory_used_bytes=1,
             containers=(ContainerRecord("app", "app:1", 3, "running", True),),
-            observed_at=AS_OF,
         )
     ]
 
