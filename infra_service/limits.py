@@ -10,6 +10,7 @@ import functools
 import threading
 import time
 from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import redis
@@ -26,9 +27,9 @@ log = structlog.get_logger("infra_service.limits")
 WINDOW: Final = 60
 # How long requests go uncounted after the counters could not be reached.
 _PAUSE: Final = 5
-# Redis answers in well under a millisecond, or is as good as down. Once to connect and once for the
-# answer: no request waits longer than a tenth of a second for its being counted.
-_PATIENCE: Final = 0.05
+# Redis answers in well under a millisecond, or is as good as down: no request waits longer than a
+# tenth of a second for its being counted.
+_PATIENCE: Final = 0.1
 
 
 class Counters(Protocol):
@@ -39,9 +40,16 @@ class Counters(Protocol):
 
 
 class RedisCounters:
-    """Counts of all worker processes, on one machine or several."""
+    """Counts of all worker processes, on one machine or several.
+
+    Threads of their own talk to Redis. The time-outs of a socket are for each of its calls, of
+    which connecting alone takes several, and looking up a name has none.
+    """
+
+    _THREADS: Final = 32
 
     def __init__(self, url: str) -> None:
+        self._threads = ThreadPoolExecutor(self._THREADS, thread_name_prefix="limits")
         self._redis = redis.Redis.from_url(
             url,
             protocol=2,
@@ -52,7 +60,18 @@ class RedisCounters:
         )
 
     def hit(self, names: Sequence[str], window: int) -> list[int]:
-        """Count one more of each, in one round trip for all of them."""
+        """Count one more of each, in one round trip for all of them.
+
+        Raises:
+            TimeoutError: it takes too long.
+        """
+        counting = self._threads.submit(self._hit, names, window)
+        try:
+            return counting.result(_PATIENCE)
+        finally:
+            counting.cancel()  # if it has not begun
+
+    def _hit(self, names: Sequence[str], window: int) -> list[int]:
         with self._redis.pipeline() as pipeline:
             for name in names:
                 key = f"infra-service:limit:{name}:{window}"

@@ -1,6 +1,8 @@
 """Counting, in memory, in Redis, and when the counters are away."""
 
+import contextlib
 import socket
+import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -108,9 +110,45 @@ def test_threads_that_fail_together_say_it_once(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_redis_that_does_not_answer_is_not_waited_for_long() -> None:
+    assert limits._PATIENCE <= 0.1
     with socket.create_server(("127.0.0.1", 0)) as silent:
         limiter = Limiter(RedisCounters(f"redis://127.0.0.1:{silent.getsockname()[1]}"))
         assert limiter.hit(X) is None
+
+
+def test_a_redis_that_answers_byte_by_byte_is_not_waited_for() -> None:
+    """Each byte is in time, and the answer never ends."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        enough = threading.Event()
+
+        def drip() -> None:
+            client, _ = server.accept()
+            with client, contextlib.suppress(OSError):
+                while not enough.wait(0.01):
+                    client.sendall(b"+")
+
+        thread = threading.Thread(target=drip)
+        thread.start()
+        limiter = Limiter(RedisCounters(f"redis://127.0.0.1:{server.getsockname()[1]}"))
+        assert limiter.hit(X) is None
+        enough.set()
+        thread.join()
+
+
+def test_a_name_that_is_not_found_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A resolver that is away takes its time; nothing bounds it."""
+    enough = threading.Event()
+
+    def look_up(*_: Any) -> Any:
+        enough.wait()
+        raise OSError("no such name")
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    limiter = Limiter(RedisCounters("redis://redis.example"))
+
+    assert [limiter.hit(X) for _ in range(100)] == [None] * 100
+    assert not enough.is_set()
+    enough.set()
 
 
 def test_over_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,11 +36,6 @@ def limiter(server: Redis, monkeypatch: pytest.MonkeyPatch) -> Limiter:
     return limiter
 
 
-def test_patience() -> None:
-    """Connecting and one answer, in which all counts are."""
-    assert 2 * limits._PATIENCE <= 0.1
-
-
 def test_one_that_stands_still(server: Redis) -> None:
     """The kernel goes on to take connections for it."""
     server.process.send_signal(signal.SIGSTOP)

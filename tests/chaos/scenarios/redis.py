@@ -1,52 +1,130 @@
-"""The Redis that counts requests is away, stands still, or is full."""
+"""The Redis that counts requests is away, slow, or full."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import signal
+import sys
+import threading
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import redis
 
+from infra_service.limits import Limit, Limiter, RedisCounters
+from tests.chaos import network
 from tests.chaos.databases import Postgres
+from tests.chaos.network import ADDRESSES
 from tests.chaos.programs import Program, running, wait_for_port
 from tests.chaos.report import Outcome
-from tests.chaos.scenario import course
+from tests.chaos.scenario import Course, course
 from tests.chaos.service import serving
-from tests.postgres import free_port
+
+_HOST, _LINE, _REDIS = "c", 6379, 6380
+_SECONDS = 7
+#: No request waits longer for its being counted, and what a busy machine may add.
+_MOST, _LATE = 0.1, 0.05
+
+
+class Parts:
+    """Redis on a host of its own, and a line to it that can be slow."""
+
+    def __init__(self, directory: Path) -> None:
+        address = ADDRESSES[_HOST]
+        words = ("--bind", address, "--port", str(_REDIS), "--save", "", "--dir", directory)
+        open_to_all = ("--protected-mode", "no")
+        self.redis = Program(
+            "redis-server", *words, *open_to_all, log=directory / "redis.log", host=_HOST
+        )
+        line = ("-m", "tests.chaos.slow_line", address, str(_LINE), str(_REDIS))
+        self.line = Program(sys.executable, *line, log=directory / "line.log", host=_HOST)
+        self.url = f"redis://{address}:{_LINE}/0"
+        self.administrator = redis.Redis(address, _REDIS)
+
+    def start(self) -> None:
+        """Start Redis again."""
+        self.redis.start()
+        wait_for_port(ADDRESSES[_HOST], _REDIS)
+
+    @contextlib.contextmanager
+    def up(self) -> Iterator[None]:
+        """Run both for as long as the block."""
+        with running(self.redis, self.line), contextlib.closing(self.administrator):
+            for port in (_LINE, _REDIS):
+                wait_for_port(ADDRESSES[_HOST], port)
+            yield
 
 
 def redis_fails(directory: Path) -> list[Outcome]:
-    """Requests go on; how long one waits is in the figures of the quiet part and of the faults."""
-    database, port = Postgres(directory, "a"), free_port()
-    words = ("--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", directory)
-    server = Program("redis-server", *words, log=directory / "redis.log")
+    """Requests go on, and none waits longer than a tenth of a second for its being counted."""
+    database, parts = Postgres(directory, "a"), Parts(directory)
+    outcomes = []
     try:
         database.create()
         database.start()
-        url = f"redis://127.0.0.1:{port}/0"
-        with running(server), serving(directory, DATABASE_URL=database.url, CACHE_URL=url) as front:
-            wait_for_port("127.0.0.1", port)
-            with (
-                course("Redis stands still, is full, is away, 7 s each", front) as this,
-                contextlib.closing(redis.Redis.from_url(url)) as administrator,
-            ):
-                this.outcome.figures["whoami, all well"] = this.slowest_whoami(3)
-                os.killpg(server.pid, signal.SIGSTOP)
-                this.outcome.figures["standing still"] = this.slowest_whoami(7)
-                os.killpg(server.pid, signal.SIGCONT)
-                time.sleep(6)
-                administrator.config_set("maxmemory", 1)
-                this.outcome.figures["full"] = this.slowest_whoami(7)
-                server.stop()
-                this.outcome.figures["away"] = this.slowest_whoami(7)
-                server.start()
-                this.is_back()
-                this.wait_for_pushes()
-            if this.outcome.statuses[503] or this.outcome.statuses[429]:
-                this.outcome.broken.append("a request was refused because of Redis")
+        settings = {"DATABASE_URL": database.url, "CACHE_URL": parts.url}
+        with parts.up(), serving(directory, **settings) as front:
+            for name, (begin, end) in _FAULTS.items():
+                with course(f"Redis {name} for {_SECONDS} s", front) as this:
+                    begin(parts)
+                    _measure(this, parts.url)
+                    end(parts)
+                    this.is_back()
+                    this.wait_for_pushes()
+                if this.outcome.statuses[503] or this.outcome.statuses[429]:
+                    this.outcome.broken.append("a request was refused because of Redis")
+                outcomes.append(this.outcome)
     finally:
+        network.mend(_HOST)
         database.stop()
-    return [this.outcome]
+    return outcomes
+
+
+def _measure(this: Course, url: str) -> None:
+    """Ask the service, and wait for Redis as its requests do, beside one who only sleeps."""
+    limiter, slowest = Limiter(RedisCounters(url)), {"hit": 0.0, "sleep": 0.0}
+    acts: dict[str, Callable[[], object]] = {
+        "hit": lambda: limiter.hit(Limit("token", "chaos", 1 << 30)),
+        "sleep": lambda: time.sleep(_MOST),
+    }
+    end = threading.Event()
+
+    def repeat(name: str) -> None:
+        while not end.wait(0.01):
+            started = time.monotonic()
+            acts[name]()
+            slowest[name] = max(slowest[name], time.monotonic() - started)
+
+    threads = [threading.Thread(target=repeat, args=(name,)) for name in acts]
+    for thread in threads:
+        thread.start()
+    this.outcome.figures["slowest whoami"] = this.slowest_whoami(_SECONDS)
+    end.set()
+    for thread in threads:
+        thread.join()
+    hit, sleep = slowest["hit"], slowest["sleep"]
+    this.outcome.figures["longest wait for Redis"] = f"{hit * 1000:.0f} ms"
+    this.outcome.figures["longest sleep of 100 ms meanwhile"] = f"{sleep * 1000:.0f} ms"
+    if hit > sleep + _LATE:
+        this.outcome.broken.append(f"one waited {hit * 1000:.0f} ms for Redis")
+
+
+_FAULTS: dict[str, tuple[Callable[[Parts], object], Callable[[Parts], object]]] = {
+    "answers": (lambda _: None, lambda _: None),
+    "stands still": (
+        lambda parts: os.killpg(parts.redis.pid, signal.SIGSTOP),
+        lambda parts: os.killpg(parts.redis.pid, signal.SIGCONT),
+    ),
+    "is a black hole": (lambda _: network.cut(_HOST), lambda _: network.mend(_HOST)),
+    "answers after 2 s": (
+        lambda parts: os.killpg(parts.line.pid, signal.SIGUSR1),
+        lambda parts: os.killpg(parts.line.pid, signal.SIGUSR2),
+    ),
+    "is full (noeviction)": (
+        lambda parts: parts.administrator.config_set("maxmemory", 1),
+        lambda parts: parts.administrator.config_set("maxmemory", 0),
+    ),
+    "is away": (lambda parts: parts.redis.stop(), lambda parts: parts.start()),
+}
