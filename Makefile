@@ -4,7 +4,7 @@ PORT ?= 8000
 BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: run test lint test-sqlite test-postgres bench fuzz chaos live-kubernetes lock openapi clean
+.PHONY: run test lint test-sqlite test-postgres bench fuzz chaos soak live-kubernetes lock openapi clean
 
 run: .venv/run  ## Start the service on 127.0.0.1:$(PORT), with its data under var/
 	@exec $(BIN)/python -m infra_service.quickstart --port $(PORT)
@@ -34,6 +34,9 @@ fuzz: .venv/dev  ## Thousands of generated requests; every answer must be as doc
 
 chaos: .venv/dev  ## What stands around the service fails, with real parts; as root
 	$(BIN)/python -m tests.chaos $(SCENARIOS)
+
+soak: .venv/dev  ## An hour of steady traffic on PostgreSQL, and what grows meanwhile
+	$(BIN)/python -m tests.postgres $(BIN)/python -m tests.soak
 
 live-kubernetes: .venv/dev  ## The collector against a real control plane, before each release; 40 minutes, on Debian
 	$(BIN)/python -m tests.postgres $(BIN)/python -m tests.live_kubernetes $(OPTIONS)
