@@ -13,7 +13,7 @@ from typing import Any
 from gunicorn.glogging import Logger
 
 from infra_service import metric_files
-from infra_service.logs import json_formatter
+from infra_service.logs import formatter
 
 # gthread, with errors in our form, which gives a thread to a request that has arrived.
 worker_class = "infra_service.worker.ServiceWorker"
@@ -53,7 +53,7 @@ class JsonLogger(Logger):  # type: ignore[misc,unused-ignore]
         """Set up the log."""
         super().setup(cfg)
         for handler in self.error_log.handlers:
-            handler.setFormatter(json_formatter())
+            handler.setFormatter(formatter())
 
 
 logger_class = JsonLogger

@@ -1,7 +1,8 @@
-"""JSON log lines, on standard error, that never hold a token."""
+"""Log lines on standard error that never hold a token: JSON, or short ones for a terminal."""
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from typing import TYPE_CHECKING, Any, Final
@@ -30,34 +31,65 @@ def _dumps(event: EventDict, **_options: Any) -> str:
     return redact(msgspec.json.encode(event, enc_hook=str).decode())
 
 
-_SHARED: Final[list[Processor]] = [
-    structlog.contextvars.merge_contextvars,
-    structlog.processors.add_log_level,
-    structlog.processors.TimeStamper(fmt="iso", utc=True, key="time"),
-    structlog.processors.format_exc_info,
-]
+def _line(_logger: WrappedLogger, _method: str, event: EventDict) -> str:
+    """Write ``12:04:31 POST /api/v1/state/… 200 9 ms operator``, or what else happened.
+
+    What a client sent can neither move the terminal's cursor nor begin a line: a traceback is
+    indented.
+    """
+    time, level, name = event.pop("time"), event.pop("level"), event.pop("event")
+    trace = event.pop("exception", "")
+    if name == "request":
+        known = (event.get("status"), f"{event.get('duration_ms', 0):.0f} ms")
+        words = [event.get("method"), event.get("path"), *known]
+        words += [event[key] for key in ("user", "reason") if key in event]
+    else:
+        words = [level, name, *(f"{key}={value}" for key, value in event.items())]
+    line = _printable(redact(" ".join(map(str, (time, *words)))))
+    return "\n  ".join([line, *map(_printable, redact(trace).splitlines())])
 
 
-def json_formatter() -> logging.Formatter:
+def _printable(text: str) -> str:
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def _is_for_people() -> bool:
+    """Whether lines are short: as ``LOG_FORMAT`` says, or else on a terminal."""
+    form = os.environ.get("LOG_FORMAT", "")
+    return form == "text" or (form != "json" and sys.stderr.isatty())
+
+
+def _processors() -> tuple[list[Processor], Processor]:
+    """Return what every event goes through, and what writes it."""
+    short = _is_for_people()
+    shared: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper("%H:%M:%S" if short else "iso", utc=not short, key="time"),
+        structlog.processors.format_exc_info,
+    ]
+    return shared, _line if short else structlog.processors.JSONRenderer(serializer=_dumps)
+
+
+def formatter() -> logging.Formatter:
     """Return the formatter that gives records of the standard library our form."""
 
     def add_logger_name(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
         event["logger"] = event["_record"].name
         return event
 
+    shared, write = _processors()
     return structlog.stdlib.ProcessorFormatter(
-        foreign_pre_chain=[*_SHARED, add_logger_name],
-        processors=[
-            structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-            structlog.processors.JSONRenderer(serializer=_dumps),
-        ],
+        foreign_pre_chain=[*shared, add_logger_name],
+        processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, write],
     )
 
 
 def configure(level: str) -> None:
     """Set up structlog for our own events, which go round the standard library for speed."""
+    shared, write = _processors()
     structlog.configure(
-        processors=[*_SHARED, structlog.processors.JSONRenderer(serializer=_dumps)],
+        processors=[*shared, write],
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.WriteLoggerFactory(file=sys.__stderr__),
         cache_logger_on_first_use=True,

@@ -251,8 +251,8 @@ DEFAULT_EXCEPTION_REPORTER_FILTER = "infra_service.reports.TokenlessReportFilter
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"json": {"()": "infra_service.logs.json_formatter"}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "json"}},
+    "formatters": {"line": {"()": "infra_service.logs.formatter"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["stderr"], "level": LOG_LEVEL},
     "loggers": {
         # At INFO it tells of each connection that is taken from the pool and returned to it.

@@ -8,7 +8,10 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 def test_settings_and_reference_agree() -> None:
     settings = (ROOT / "infra_service" / "settings.py").read_text()
-    server = [(ROOT / "infra_service" / name).read_text() for name in ("gunicorn.py", "pace.py")]
+    server = [
+        (ROOT / "infra_service" / name).read_text()
+        for name in ("gunicorn.py", "logs.py", "pace.py")
+    ]
     read = set(re.findall(r'env\.\w+\(\s*"([A-Z_]+)"', settings))
     read |= set(re.findall(r'environ\.get\("([A-Z_]+)"', "".join(server)))
 

@@ -3,7 +3,9 @@
 import base64
 import json
 import logging
+import re
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -36,7 +38,7 @@ def test_tracebacks(capfd: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_standard_librarys_events() -> None:
-    formatter = logs.json_formatter()
+    formatter = logs.formatter()
     try:
         int(SECRET)
     except ValueError:
@@ -80,3 +82,64 @@ def test_basic_credentials(form: str, name: str, capfd: pytest.CaptureFixture[st
     line = capfd.readouterr().err
     assert encoded[10:40] not in line
     assert "[credentials]" in line
+
+
+@pytest.fixture
+def for_people(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("LOG_FORMAT", "text")
+    configured = structlog.get_config()
+    logs.configure("INFO")
+    yield
+    structlog.configure(**configured)
+
+
+@pytest.mark.usefixtures("for_people")
+def test_a_line_for_people(capfd: pytest.CaptureFixture[str]) -> None:
+    log = structlog.get_logger("test")
+    request = {"method": "POST", "path": "/api/v1/states", "status": 200, "duration_ms": 9.4}
+    log.info("request", **request, user="operator", queries=3)
+    log.info("request", **{**request, "status": 423}, reason="STATE_LOCKED")
+    log.warning("rate_limits_unavailable", uncounted_seconds=5)
+
+    lines = [line.split(" ", 1) for line in capfd.readouterr().err.splitlines()]
+    assert all(re.fullmatch(r"\d\d:\d\d:\d\d", time) for time, _line in lines)
+    assert [line for _time, line in lines] == [
+        "POST /api/v1/states 200 9 ms operator",
+        "POST /api/v1/states 423 9 ms STATE_LOCKED",
+        "warning rate_limits_unavailable uncounted_seconds=5",
+    ]
+
+
+@pytest.mark.usefixtures("for_people")
+def test_a_line_for_people_holds_no_secret_and_no_control_character(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    hostile = f"a\x1b[2J\n\r\x9b\u202e{SECRET}"
+    log = structlog.get_logger("test")
+    log.info("request", method="GET", path=f"/{hostile}", status=404, duration_ms=1)
+    log.warning(hostile, **{"a\nb": hostile})
+    try:
+        raise ValueError(hostile)  # noqa: TRY301 - as a fault of ours would
+    except ValueError:
+        log.exception("failed")
+    record = logging.LogRecord("django.test", logging.ERROR, "", 0, "%s", (hostile,), None)
+
+    written = capfd.readouterr().err
+    foreign = logs.formatter().format(record)
+    assert SECRET not in written + foreign
+    assert r"a\x1b[2J\n\r\x9b\u202e[token]" in foreign
+    assert [c for c in written + foreign if not c.isprintable() and c != "\n"] == []
+    assert "\n  Traceback (most recent call last):\n" in written
+    assert all(re.match(r"\d\d:\d\d:\d\d |  ", line) for line in written.splitlines())
+
+
+def test_lines_are_json_where_no_terminal_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    record = logging.LogRecord("django.test", logging.ERROR, "", 0, "said", (), None)
+    monkeypatch.delenv("LOG_FORMAT", raising=False)
+    assert json.loads(logs.formatter().format(record))["event"] == "said"
+
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    assert logs.formatter().format(record).endswith("error said logger=django.test")
+
+    monkeypatch.setenv("LOG_FORMAT", "json")
+    assert json.loads(logs.formatter().format(record))["event"] == "said"
