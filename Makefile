@@ -4,25 +4,28 @@ PORT ?= 8000
 BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: run test lint test-sqlite test-postgres bench fuzz chaos soak live-kubernetes lock openapi clean
+.PHONY: help run test lint test-sqlite test-postgres bench fuzz chaos soak live-kubernetes lock openapi clean
+
+help:  ## Show this
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
 
 run: .venv/run  ## Start the service on 127.0.0.1:$(PORT), with its data under var/
 	@exec $(BIN)/python -m infra_service.quickstart --port $(PORT)
 
 test: lint test-sqlite test-postgres  ## The whole gate
 
-lint: .venv/dev
+lint: .venv/dev  ## Format, lint, types, import contracts, migrations, the OpenAPI document
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m tests.gate
 
-test-sqlite: .venv/dev
+test-sqlite: .venv/dev  ## All tests on SQLite
 	$(BIN)/python -m pytest -n 2
 
 # Documents are walked with SQLite, as their readers begin; coverage is taken where more code runs.
-test-postgres: .venv/dev
+test-postgres: .venv/dev  ## All tests on a PostgreSQL of their own, with coverage
 	$(BIN)/python -m coverage erase
 	$(BIN)/python -m tests.postgres $(BIN)/python -m pytest -n 2 --ignore=tests/docs --cov --cov-report=term --cov-fail-under=98
 
@@ -68,5 +71,5 @@ clean:  ## Remove the environment, never the data under var/
 	@touch $@
 
 .venv/bin/python:
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; set PYTHON=")'
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, and $(PYTHON) is %d.%d: make PYTHON=python3.11 run" % sys.version_info[:2])'
 	$(PYTHON) -m venv .venv

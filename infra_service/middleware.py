@@ -26,7 +26,7 @@ log = structlog.get_logger("infra_service.requests")
 
 _WELL_FORMED_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _ADMIN: Final = "/admin/"
-_DOCS: Final = re.compile(r"/api/docs/?")
+_PAGE: Final = re.compile(r"/|/api/docs/?")
 # Our own files and nothing else: no inline script, no style, nothing from elsewhere.
 _POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -104,6 +104,6 @@ class PagePolicyMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         """Answer the request."""
         response = self.get_response(request)
-        if request.path.startswith(_ADMIN) or _DOCS.fullmatch(request.path):
+        if request.path.startswith(_ADMIN) or _PAGE.fullmatch(request.path):
             response["Content-Security-Policy"] = _POLICY
         return response

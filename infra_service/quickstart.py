@@ -10,18 +10,22 @@ import secrets
 import socket
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from uuid_utils.compat import uuid7
 
+if TYPE_CHECKING:
+    from states.models import State
+
+_PORT = 8000
 _ROOT = Path(__file__).resolve().parent.parent
 
 
 def main() -> None:
     """Prepare secrets, database, operator and token, then become gunicorn."""
     parser = argparse.ArgumentParser(prog="make run", description=__doc__)
-    parser.add_argument("--port", type=int, default=8000)
-    port = parser.parse_args().port
-    _refuse_taken_port(port)
+    parser.add_argument("--port", default=str(_PORT))
+    port = _usable_port(parser.parse_args().port)
     os.umask(0o077)  # secrets and database are the owner's alone
     _write_secrets(Path(os.environ.get("VAR_DIR", _ROOT / "var")))
     os.environ["DJANGO_SETTINGS_MODULE"] = "infra_service.settings"
@@ -33,18 +37,23 @@ def main() -> None:
     os.execv(sys.executable, [sys.executable, "-m", *arguments])  # noqa: S606 - our own server
 
 
-def _refuse_taken_port(port: int) -> None:
-    """Refuse a port where a server listens already.
+def _usable_port(given: str) -> int:
+    """Return the port, if it is one, and no server listens there already.
 
     gunicorn would share it (SO_REUSEPORT), and the kernel would give each service some of the
     connections: a state would be now in the one database and now in the other.
     """
+    if not (given.isascii() and given.isdecimal() and 0 < int(given[:6]) < 2**16):
+        sys.exit(f"PORT={given} is no port: a number from 1 to 65535, as in PORT=8001 make run")
+    port = int(given)
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # TIME_WAIT is no listener
         try:
             probe.bind(("127.0.0.1", port))
         except OSError as error:
-            sys.exit(f"Port {port} cannot be used ({error.strerror}): PORT={port + 1} make run")
+            other = _PORT + 1 if port == _PORT else _PORT
+            sys.exit(f"Port {port} cannot be used ({error.strerror}): PORT={other} make run")
+    return port
 
 
 def _write_secrets(var: Path) -> None:
@@ -76,13 +85,27 @@ def _prepare_database() -> None:
 def _introduce(port: int) -> None:
     """Print what a newcomer needs; the password and the token are shown on the first start only."""
     from apikeys.models import User  # noqa: PLC0415 - after set-up
+    from apikeys.scopes import Scope  # noqa: PLC0415 - after set-up
+    from states.models import State  # noqa: PLC0415 - after set-up
 
     if User.objects.filter(username="operator").exists():
-        secrets_ = _HOW_TO_GET_MORE
+        secrets_ = _HOW_TO_GET_MORE.format(scopes=",".join(Scope))
     else:
         secrets_ = _FIRST_SECRETS.format(port=port, **_create_operator())
-    address = f"http://127.0.0.1:{port}/api/v1/state/{uuid7()}/env/{uuid7()}"
-    sys.stdout.write(_GREETING.format(port=port, secrets=secrets_, address=address))
+    states = State.objects.visible().select_related("component", "environment")
+    latest = states.order_by("-updated_at", "-pk")[:_SHOWN_STATES]
+    shown = [f"  {state}\n    {_address(port, state)}\n" for state in latest]
+    if shown:
+        block = _STATES.format(states="".join(shown))
+    else:
+        new = State(component_id=uuid7(), environment_id=uuid7())
+        block = _BACKEND_BLOCK.format(address=_address(port, new))
+    sys.stdout.write(_GREETING.format(port=port, secrets=secrets_, block=block))
+
+
+def _address(port: int, state: State) -> str:
+    ids = f"{state.component_id}/env/{state.environment_id}"
+    return f"http://127.0.0.1:{port}/api/v1/state/{ids}"
 
 
 def _create_operator() -> dict[str, str]:
@@ -113,6 +136,10 @@ _GREETING = """\
 The service listens on http://127.0.0.1:{port}; Ctrl-C stops it.
 
 {secrets}
+{block}
+"""
+
+_BACKEND_BLOCK = """\
 A backend block for any Terraform configuration. The two ids name a component and an environment;
 the same ids are the same state.
 
@@ -123,8 +150,12 @@ terraform {{
     unlock_address = "{address}"
   }}
 }}
-
 """
+
+_SHOWN_STATES = 5
+_STATES = """\
+States that were written last, and their addresses for a backend block:
+{states}"""
 
 _FIRST_SECRETS = """\
 Shown only now:
@@ -134,7 +165,8 @@ Shown only now:
 
 _HOW_TO_GET_MORE = """\
 The data that is there is kept. For a new token, and a new password:
-  .venv/bin/python manage.py issue_token --user operator --name ci --scopes state:read,state:write
+  .venv/bin/python manage.py issue_token --user operator --name again \\
+    --scopes {scopes}
   .venv/bin/python manage.py changepassword operator
 """
 

@@ -5,6 +5,7 @@ from django.urls import include, path, re_path
 
 from infra_service.api.documents import SchemaView, SwaggerView
 from infra_service.health import HealthView, ReadyView
+from infra_service.home import HomeView
 from infra_service.metrics import MetricsView
 
 handler400 = "infra_service.api.errors.bad_request"
@@ -23,4 +24,5 @@ urlpatterns = [
     re_path(r"^api/schema/?$", SchemaView.as_view(), name="schema"),
     re_path(r"^api/docs/?$", SwaggerView.as_view(), name="docs"),
     path("admin/", admin.site.urls),
+    path("", HomeView.as_view(), name="home"),
 ]

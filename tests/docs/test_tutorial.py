@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.terraform, needs_terraform]
 
 
 def walk_from_nothing(document: Path, place: Path, quickstart: Quickstart) -> int:
-    """Walk a document that begins with the clone and ``make run``."""
+    """Walk a document that begins with ``make run``."""
     words = {"http://127.0.0.1:8000": quickstart.place.url}
 
     def make_run() -> str:
@@ -23,11 +23,7 @@ def walk_from_nothing(document: Path, place: Path, quickstart: Quickstart) -> in
         (place / "main.tf").write_text(f'{block}\nresource "terraform_data" "one" {{}}\n')
         return printed
 
-    by_hand = {
-        "git clone <this repository> infra-service && cd infra-service": lambda: "",
-        "make run": make_run,
-    }
-    walk = Walk(place, readers(place, quickstart.environment), words, by_hand)
+    walk = Walk(place, readers(place, quickstart.environment), words, {"make run": make_run})
     return walk.through(document)
 
 

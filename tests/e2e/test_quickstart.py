@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from infra_service.quickstart import main
 from tests.e2e.terraform import BINARY, Terraform
 from tests.quickstart import Quickstart
 from tests.server import ROOT, LiveServer
@@ -62,6 +63,17 @@ def test_a_port_is_not_shared(quickstart: Quickstart, tmp_path: Path) -> None:
     assert not quickstart.var.exists()
 
 
+@pytest.mark.parametrize("port", ["80000", "0", "-1", "x", "8 0", "", "9" * 5000, "²"])
+def test_a_port_that_is_none(port: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["quickstart", f"--port={port}"])
+
+    with pytest.raises(SystemExit) as refused:
+        main()
+
+    told = f"PORT={port} is no port: a number from 1 to 65535, as in PORT=8001 make run"
+    assert refused.value.code == told
+
+
 @pytest.mark.terraform
 @pytest.mark.skipif(BINARY is None, reason="neither terraform nor tofu is on the PATH")
 def test_from_nothing_to_a_stored_state_and_again(quickstart: Quickstart, tmp_path: Path) -> None:
@@ -85,11 +97,13 @@ def test_from_nothing_to_a_stored_state_and_again(quickstart: Quickstart, tmp_pa
     assert "isp_" not in again
     assert secrets.read_text() == kept
     tf.run("plan", "-detailed-exitcode", code=0)  # the old token, and the state that is there
+    (address,) = re.findall(r'^ *address *= "(.*)"$', first, re.MULTILINE)
+    assert re.findall(r"http://\S*/state/\S*", again) == [address]
 
     # How to get a new token is said in a way that works.
-    command = re.search(r"manage\.py issue_token .*", again)
+    command = re.search(r"manage\.py issue_token .*\\\n.*", again)
     assert command is not None
-    arguments = shlex.split(command[0])
+    arguments = shlex.split(command[0].replace("\\\n", ""))
     environment = {**quickstart.environment, "DJANGO_SETTINGS_MODULE": "infra_service.settings"}
     issued = subprocess.run(
         [sys.executable, *arguments],
