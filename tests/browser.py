@@ -11,10 +11,10 @@ import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.server import LiveServer
+from tests.waiting import PATIENCE
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-PATIENCE = 30_000  # milliseconds: a loaded machine is slow, not wrong
-expect.set_options(timeout=PATIENCE)
+expect.set_options(timeout=1000 * PATIENCE)
 NO_CHROMIUM = "no chromium on the PATH: install your system's package 'chromium'"
 
 #: Nothing of the browser's own business: no updates, no QUIC, no start pages.
@@ -56,7 +56,7 @@ def page_of(browser: Browser, live: LiveServer, **context: Any) -> Iterator[Page
     complaints: list[str] = []
     with contextlib.closing(browser.new_context(base_url=live.url, **context)) as pages:
         page = pages.new_page()
-        page.set_default_timeout(PATIENCE)
+        page.set_default_timeout(1000 * PATIENCE)
         page.on(
             "console",
             lambda said: (

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 
 from tests.postgres import free_port
+from tests.waiting import PATIENCE
 
 BUCKET = "states"
 
@@ -31,9 +32,10 @@ def running() -> Iterator[int]:
     try:
         for _ in range(300):
             with contextlib.suppress(OSError):
-                connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
-                connection.request("PUT", f"/{BUCKET}", headers={"Authorization": _SIGNED})
-                assert connection.getresponse().status == 200
+                connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+                with contextlib.closing(connection):
+                    connection.request("PUT", f"/{BUCKET}", headers={"Authorization": _SIGNED})
+                    assert connection.getresponse().status == 200
                 break
             time.sleep(0.1)
         yield port

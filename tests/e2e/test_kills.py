@@ -77,7 +77,7 @@ def test_database_is_stopped_and_crashes_under_traffic() -> None:
             assert int(down.headers["Retry-After"]) > 0
             assert server.request("GET", "/healthz").status == 200
             database.start()
-            traffic.wait_until_each_has(1, seconds=30)  # again, with nobody's help
+            traffic.wait_until_each_has(1)  # again, with nobody's help
         traffic.stop()
 
         assert traffic.unexpected == []

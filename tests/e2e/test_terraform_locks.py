@@ -40,7 +40,7 @@ def start_slow_apply(tf: Terraform, seconds: int = 60) -> subprocess.Popen[str]:
     """Start an apply, and return while it is in the middle."""
     tf.write(SLOW % seconds)
     process = tf.start("apply", "-auto-approve")
-    wait_until((tf.directory / "running").exists, seconds=20)
+    wait_until((tf.directory / "running").exists)
     return process
 
 
@@ -81,7 +81,7 @@ def test_lock_timeout_waits_for_the_lock(terraform: MakeTerraform, backend: Back
     lock_id = str(uuid.uuid4())
     assert backend.lock(lock_id).status == 200
     process = tf.start("apply", "-auto-approve", "-lock-timeout=30s")
-    wait_until(lambda: refused_locks(backend.server.log, backend.path) > 0, seconds=20)
+    wait_until(lambda: refused_locks(backend.server.log, backend.path) > 0)
     assert process.poll() is None
     assert backend.unlock(lock_id).status == 200
     done = ended(process)

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from tests.e2e.backend import Backend, document
 from tests.e2e.database import Snapshot
 from tests.server import Answer, LiveServer
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 
 def md5(body: bytes) -> str:
@@ -92,7 +92,7 @@ class Traffic:
         """Return how many pushes were acknowledged."""
         return sum(len(ledger.acknowledged) for ledger in self.ledgers)
 
-    def wait_until_each_has(self, more: int, seconds: float = 60) -> None:
+    def wait_until_each_has(self, more: int, seconds: float = PATIENCE) -> None:
         """Wait until so many more pushes to each state were acknowledged."""
         wanted = [(ledger, len(ledger.acknowledged) + more) for ledger in self.ledgers]
         wait_until(lambda: all(len(one.acknowledged) >= n for one, n in wanted), seconds)

@@ -15,7 +15,7 @@ import pytest
 
 from tests.apiserver import STATEFULSETS, ReplayServer, event
 from tests.server import ROOT, LiveServer
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 JSON = {"Content-Type": "application/json"}
 
@@ -71,7 +71,7 @@ def test_one_that_ends_leaves_the_others_alone(clusters: Clusters) -> None:
     first, second = clusters.ids
     following = clusters.follow(interval=2)
     try:
-        wait_until(lambda: clusters.count(first) == clusters.count(second) == 54, 60)
+        wait_until(lambda: clusters.count(first) == clusters.count(second) == 54)
         clusters.unregister(first)
         assert following.stderr is not None
         said = b""
@@ -86,11 +86,11 @@ def test_one_that_ends_leaves_the_others_alone(clusters: Clusters) -> None:
             clusters.api.watches.send(STATEFULSETS, event("DELETED", gone))
             return clusters.count(second) == 53
 
-        wait_until(is_told, 60)
+        wait_until(is_told)
         assert following.poll() is None
     finally:
         following.send_signal(signal.SIGTERM)
-        following.communicate(timeout=30)
+        following.communicate(timeout=PATIENCE)
     # It was told to end, and one was still followed.
     assert following.returncode == 0
 
@@ -99,7 +99,7 @@ def test_it_ends_with_1_when_none_is_left_and_says_which(clusters: Clusters) -> 
     names = list(clusters.ids)
     following = clusters.follow(interval=1)
     try:
-        wait_until(lambda: all(clusters.count(name) == 54 for name in names), 60)
+        wait_until(lambda: all(clusters.count(name) == 54 for name in names))
         for name in names:
             clusters.unregister(name)
         _out, err = following.communicate(timeout=60)

@@ -24,7 +24,7 @@ from kubernetes import config as kubernetes_config
 
 from tests.apiserver import DEPLOYMENTS, METRICS, Fault, ReplayServer, event, lines
 from tests.server import ROOT, LiveServer
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 from tests.workloads.kubernetes.test_recorded import EXPECTED
 
 REAL = os.environ.get("KUBECONFIG_TEST", "")
@@ -207,10 +207,10 @@ def test_a_silent_server_does_not_keep_it(
 
     api.before_answer = hang
     running = target.start(*options)
-    assert asked.wait(30)
+    assert asked.wait(PATIENCE)
     started = time.monotonic()
     running.send_signal(signal.SIGTERM)
-    _out, err = running.communicate(timeout=30)
+    _out, err = running.communicate(timeout=PATIENCE)
 
     assert time.monotonic() - started < 20
     assert (running.returncode, b"Traceback" in err) == (int("--once" in options), False)
@@ -227,7 +227,7 @@ def test_half_an_answer_does_not_keep_it(target: Target) -> None:
     time.sleep(0.5)  # the half has arrived
     started = time.monotonic()
     running.send_signal(signal.SIGTERM)
-    _out, err = running.communicate(timeout=30)
+    _out, err = running.communicate(timeout=PATIENCE)
 
     assert time.monotonic() - started < 20
     assert (running.returncode, b"Traceback" in err) == (1, False)
@@ -245,7 +245,7 @@ def test_a_watch_that_cannot_go_on_says_why(target: Target) -> None:
     target.api.watches.scripts[DEPLOYMENTS].append([event("BOOKMARK", {"metadata": {}})])
 
     watching = target.start("--watch", "--interval", "5")
-    _out, err = watching.communicate(timeout=30)
+    _out, err = watching.communicate(timeout=PATIENCE)
 
     assert watching.returncode == 1
     assert b"has the uid another" in err
