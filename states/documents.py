@@ -1,8 +1,9 @@
 """Documents: their head, and their form at rest.
 
 At rest a document is gzip'd, then encrypted with AES-256-GCM (NIST SP 800-38D): a random 96-bit
-nonce, the ciphertext and the tag. The associated data names the state's and the version's id, so
-that a document that was moved to another row does not decrypt.
+nonce, the ciphertext and the tag. The associated data names the state's and the version's id and
+number, so that a document that was moved to another row does not decrypt. The name of the key tells
+whether the number is a part of it: it was none in documents of before.
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ _TAG_BYTES: Final = 16
 _GZIP: Final = 31  # zlib's name for the gzip format with its largest window
 _KEY_BYTES: Final = 32
 _MAX_LINEAGE: Final = 255
+#: Begins the name of a key where it encrypts with the number; no name of before begins so.
+NUMBERED: Final = "n"
+_NAME_LENGTH: Final = 16
 
 
 class Head(msgspec.Struct, frozen=True):
@@ -81,12 +85,14 @@ def _keyring(configured: tuple[str, ...]) -> dict[str, AESGCM]:
         key = base64.b64decode(text, validate=True)
         if len(key) != _KEY_BYTES:
             raise ValueError(f"a state encryption key has {len(key)} bytes, not {_KEY_BYTES}")
-        ring[hashlib.sha256(key).hexdigest()[:16]] = AESGCM(key)
+        digest = hashlib.sha256(key).hexdigest()
+        for name in (f"{NUMBERED}{digest}", digest):
+            ring[name[:_NAME_LENGTH]] = AESGCM(key)
     return ring
 
 
 def keyring() -> dict[str, AESGCM]:
-    """Return the configured ciphers by key name; the first encrypts, all decrypt.
+    """Return the configured ciphers by key name, two for each; the first encrypts, all decrypt.
 
     Raises:
         ValueError: a key is not 32 bytes in base64.
@@ -101,15 +107,10 @@ class Place(NamedTuple):
     version_id: uuid.UUID
     number: int
 
-    @property
-    def context(self) -> bytes:
-        """The associated data, without which the document does not decrypt."""
-        return self.unnumbered_context + self.number.to_bytes(8, "big")
-
-    @property
-    def unnumbered_context(self) -> bytes:
-        """What it was before numbers were a part of it."""
-        return self.state_id.bytes + self.version_id.bytes
+    def context(self, key_name: str) -> bytes:
+        """Return the associated data, without which a document of this key does not decrypt."""
+        ids = self.state_id.bytes + self.version_id.bytes
+        return ids + self.number.to_bytes(8, "big") if key_name.startswith(NUMBERED) else ids
 
 
 def seal(gzipped: bytes, place: Place) -> Sealed:
@@ -119,7 +120,7 @@ def seal(gzipped: bytes, place: Place) -> Sealed:
     payload = bytearray(_NONCE_BYTES + len(gzipped) + _TAG_BYTES)
     payload[:_NONCE_BYTES] = nonce = secrets.token_bytes(_NONCE_BYTES)
     target = memoryview(payload)[_NONCE_BYTES:]
-    cipher.encrypt_into(nonce, gzipped, place.context, target)
+    cipher.encrypt_into(nonce, gzipped, place.context(name), target)
     return Sealed(payload=payload, key_name=name)
 
 
@@ -144,10 +145,7 @@ def unseal(sealed: Sealed, place: Place) -> bytes:
     payload = memoryview(sealed.payload)
     nonce, ciphertext = payload[:_NONCE_BYTES], payload[_NONCE_BYTES:]
     try:
-        try:
-            return cipher.decrypt(nonce, ciphertext, place.context)
-        except InvalidTag:
-            return cipher.decrypt(nonce, ciphertext, place.unnumbered_context)
+        return cipher.decrypt(nonce, ciphertext, place.context(sealed.key_name))
     except (InvalidTag, ValueError) as error:  # ValueError: cut off within the nonce
         raise DocumentDamaged from error
 

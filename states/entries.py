@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.apps import apps
 from django.db import models
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Q
 from django.utils import timezone
 from uuid_utils.compat import uuid7
 
 from apikeys.grants import EVERYWHERE
+from apikeys.pages import NamedBy
 
 if TYPE_CHECKING:
     from apikeys.grants import Binding, Ids
@@ -63,18 +64,12 @@ class CatalogueEntry(models.Model):
 
     @classmethod
     def seen_by(cls, binding: Binding) -> Q:
-        """Return the condition for what a token that is bound to components or environments sees.
-
-        It is looked up in an index for each entry of a page, or of all states of the binding,
-        whichever the database takes for less.
-        """
+        """Return the condition for what a token sees that is bound, but to no cluster."""
         named: Ids = getattr(binding, cls.named_by)
         if named is not None:
             return Q(pk__in=named)
         # States know entries by the name of their kind.
-        states = apps.get_model("states", "State")._default_manager
-        kind = str(cls._meta.model_name)
-        return Q(Exists(states.visible().inside(binding).filter((kind, OuterRef("pk")))))
+        return Q(NamedBy(_states_inside(binding), f"{cls._meta.model_name}_id"))
 
     @classmethod
     def is_changed_by(cls, binding: Binding) -> bool:
@@ -98,11 +93,13 @@ class Application(CatalogueEntry):
     @classmethod
     def seen_by(cls, binding: Binding) -> Q:
         """Return the condition for the applications of the token's components or states."""
-        if binding.environment_ids is None:
-            own = Component.objects.filter(pk__in=binding.component_ids or ())
-            return Q(pk__in=own.values("application_id"))
-        states = apps.get_model("states", "State")._default_manager.visible().inside(binding)
-        return Q(Exists(states.filter(application=OuterRef("pk"))))
+        seen = Q()
+        if binding.component_ids is not None:
+            own = Component.objects.filter(pk__in=binding.component_ids)
+            seen &= Q(NamedBy(own, "application_id"))
+        if binding.environment_ids is not None:
+            seen &= Q(NamedBy(_states_inside(binding), "application_id"))
+        return seen
 
 
 class Component(CatalogueEntry):
@@ -125,6 +122,10 @@ class Component(CatalogueEntry):
             *CatalogueEntry.Meta.indexes,
             models.Index(fields=["application", "id"], name="component_by_application"),
         ]
+
+
+def _states_inside(binding: Binding) -> Any:
+    return apps.get_model("states", "State")._default_manager.visible().inside(binding)
 
 
 class Environment(CatalogueEntry):

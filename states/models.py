@@ -131,21 +131,32 @@ class State(models.Model):
                 ),
             ),
         ]
-        # For the list of states, which is ordered by id: each ends with it, so that a page is read
-        # and never sorted. The first three tell where a state belongs, and are written once; the
-        # next four change with each push.
         indexes = [
-            models.Index(name=name, fields=[*fields, "id"], condition=Q(deleted_at=None))
-            for name, fields in {
-                "state_by_application": ["application"],
-                "state_by_application_env": ["application", "environment"],
-                "state_by_environment": ["environment"],
-                "state_by_serial": ["serial"],
-                "state_by_lineage": ["lineage"],
-                "state_by_size": ["size_bytes"],
-                "state_by_update": ["updated_at"],
-            }.items()
-        ] + [
+            # For the list of states, which is ordered by id: each ends with it, so that a page is
+            # read and never sorted. The first three tell where a state belongs, and are written
+            # once; the next four change with each push.
+            *(
+                models.Index(name=name, fields=[*fields, "id"], condition=Q(deleted_at=None))
+                for name, fields in {
+                    "state_by_application": ["application"],
+                    "state_by_application_env": ["application", "environment"],
+                    "state_by_environment": ["environment"],
+                    "state_by_serial": ["serial"],
+                    "state_by_lineage": ["lineage"],
+                    "state_by_size": ["size_bytes"],
+                    "state_by_update": ["updated_at"],
+                }.items()
+            ),
+            # What a bound token sees of the catalogue, in the order of its lists: the components
+            # of an environment, and the environments of a component.
+            *(
+                models.Index(
+                    name=f"state_by_{bound}_{shown}",
+                    fields=[bound, shown],
+                    condition=Q(deleted_at=None),
+                )
+                for bound, shown in (("environment", "component"), ("component", "environment"))
+            ),
             # All that is listed; without it the list would walk past what was deleted.
             models.Index(name="state_present", fields=["id"], condition=Q(deleted_at=None)),
             models.Index(

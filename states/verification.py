@@ -1,6 +1,7 @@
 """Whether every stored document is what was pushed, where it was put, and the last one current.
 
-A document does not decrypt but under its state, its version and its number. What no check within
+A document does not decrypt but under its state, its version and its number, unless it was stored
+before numbers were a part of the encryption: those are counted. What no check within
 the database can find is that all of it was set back to what it once was.
 """
 
@@ -25,6 +26,11 @@ class Checked:
 
     version: StateVersion
     problem: str | None
+
+    @property
+    def is_numbered(self) -> bool:
+        """Whether the document would not decrypt under another number."""
+        return self.version.encryption_key.startswith(documents.NUMBERED)
 
 
 def verify() -> Iterator[Checked]:

@@ -86,3 +86,15 @@ def analyze(*models: type[Model]) -> None:
     with connection.cursor() as cursor:
         for model in models:
             cursor.execute(f"ANALYZE {connection.ops.quote_name(model._meta.db_table)}")
+
+
+@contextlib.contextmanager
+def steps_of_sqlite() -> Iterator[list[None]]:
+    """Count the steps of SQLite's machine in the block; it takes some for each row it looks at."""
+    steps: list[None] = []
+    connection.ensure_connection()
+    connection.connection.set_progress_handler(lambda: steps.append(None), 1)
+    try:
+        yield steps
+    finally:
+        connection.connection.set_progress_handler(None, 1)

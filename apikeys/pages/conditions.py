@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from django.db.models import lookups
+from django.db.models import Exists, OuterRef, lookups
 from django.db.models.expressions import Col
 from django.db.models.sql.where import AND, WhereNode
 
@@ -13,6 +13,19 @@ from filterlang.lookups import TextMatches
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from django.db.models import QuerySet
+
+
+class NamedBy(Exists):
+    """Whether one of ``rows`` has this row's primary key in its ``column``; to SQL an EXISTS.
+
+    A page is read from those rows where they lead to it sooner (``apikeys.pages.naming``).
+    """
+
+    def __init__(self, rows: QuerySet[Any, Any], column: str) -> None:
+        super().__init__(rows.filter((column, OuterRef("pk"))))
+        self.rows, self.column = rows, column
 
 
 class Kind(Enum):
@@ -52,10 +65,19 @@ class Comparison(NamedTuple):
 
 
 class Conditions(NamedTuple):
-    """A WHERE, taken apart: the comparisons, and how many conditions are none."""
+    """A WHERE, taken apart: the comparisons, and how many conditions are none.
+
+    ``named`` are those of the others that ask whether rows of another table name the row.
+    """
 
     comparisons: tuple[Comparison, ...]
     others: int
+    named: tuple[NamedBy, ...] = ()
+
+    @property
+    def is_only_named(self) -> bool:
+        """Whether there is no condition but that some rows name the row."""
+        return not self.comparisons and self.others == len(self.named) == 1
 
     def of(self, column: str, *kinds: Kind) -> tuple[Comparison, ...]:
         """Return the comparisons of the column."""
@@ -65,12 +87,15 @@ class Conditions(NamedTuple):
 def conditions_of(query: Any) -> Conditions:
     """Return what the query's WHERE demands; what OR and NOT combine is no comparison."""
     comparisons: list[Comparison] = []
+    named: list[NamedBy] = []
     others = 0
     for node, position in _conjuncts(query.where):
         lookup = node.children[position]
         column: Any = getattr(lookup, "lhs", None)
         if not isinstance(column, Col) or column.alias != query.model._meta.db_table:
             others += 1
+            if isinstance(column, NamedBy) and lookup.rhs is True:
+                named.append(column)
             continue
         comparisons += _implied(lookup, column, query.model)
         kind = _kind(lookup)
@@ -78,7 +103,7 @@ def conditions_of(query: Any) -> Conditions:
             others += 1
         else:
             comparisons.append(Comparison(column.target.attname, kind, lookup, node, position))
-    return Conditions(tuple(comparisons), others)
+    return Conditions(tuple(comparisons), others, tuple(named))
 
 
 def weight(query: Any) -> int:
@@ -92,6 +117,14 @@ def _weight(leaf: Any) -> int:
         (values,) = rhs.values()
         return len(values) if type(values) is tuple else 1
     return 1 if isinstance(leaf, TextMatches) else 0
+
+
+def without(query: Any, condition: NamedBy) -> None:
+    """Take a condition out of the query's WHERE."""
+    for node, position in _conjuncts(query.where):
+        if getattr(node.children[position], "lhs", None) is condition:
+            del node.children[position]
+            return
 
 
 def _conjuncts(node: Any) -> Iterator[tuple[Any, int]]:

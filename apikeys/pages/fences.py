@@ -8,6 +8,7 @@ many rows and no more. The piece has the table's own name, and all of its column
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from typing import TYPE_CHECKING, Any
 
 from django.db import connection
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from apikeys.pages.indexes import Access
+
+#: A text, and the values of its parameters.
+Statement = tuple[str, tuple[Any, ...]]
 
 
 class OneOf(lookups.Exact):
@@ -75,31 +79,56 @@ def statement_of(
     limit: int,
     columns: Sequence[str] = (),
     after: tuple[Sequence[str], Sequence[Any]] | None = None,
-) -> tuple[str, tuple[Any, ...]]:
+) -> Statement:
     """Return the statement that finds the rows of an access, and no more than ``limit``.
 
     It returns ``columns``, else those that the queryset does not defer; with ``after``, a page key
     and a position, only the rows beyond that.
     """
-    several = next((c for c in access.within if c.kind is Kind.IN), None)
+    several = _several(access)
     if several is None or connection.vendor != "postgresql":
-        return _compiled(rows_of(access, queryset, columns, after)[:limit])
-    # An index that is searched for several values has no order, so that the planner might rather
-    # read the whole table. One search for each value has one.
+        return compiled(rows_of(access, queryset, columns, after)[:limit])
+    sql, params = each_of(access, queryset, limit, columns, after)
+    return f"{sql} LIMIT {limit:d}", params
+
+
+def each_of(
+    access: Access,
+    queryset: Any,
+    limit: int,
+    columns: Sequence[str] = (),
+    after: tuple[Sequence[str], Sequence[Any]] | None = None,
+) -> Statement:
+    """Return the statement that finds up to ``limit`` rows for each value that is searched for.
+
+    An index that is searched for several values has no order, so that the planner might rather
+    read the whole table. One search for each value has one.
+    """
+    several = _several(access)
+    if several is None:
+        return compiled(rows_of(access, queryset, columns, after)[:limit])
     lookup: Any = several.lookup
     field = lookup.lhs.target
-    value = RawSQL('"one_of"."value"', (), output_field=field)
-    one = several._replace(kind=Kind.EQUAL, lookup=lookups.Exact(lookup.lhs, value))
-    each = dataclasses.replace(access, equal=(*access.equal, one), within=())
-    sql, params = _compiled(rows_of(each, queryset, columns, after)[:limit])
-    values = [
-        lookup.lhs.output_field.get_db_prep_value(one, connection)
-        for one in dict.fromkeys(lookup.rhs)
-    ]
+
+    def one(value: Any) -> Statement:
+        equal = several._replace(kind=Kind.EQUAL, lookup=lookups.Exact(lookup.lhs, value))
+        each = dataclasses.replace(access, equal=(*access.equal, equal), within=())
+        return compiled(rows_of(each, queryset, columns, after)[:limit])
+
+    values = list(dict.fromkeys(lookup.rhs))
+    if connection.vendor != "postgresql":
+        texts, params = zip(*map(one, values), strict=True)
+        union = " UNION ALL ".join(f"SELECT * FROM ({text})" for text in texts)  # noqa: S608 - compiled
+        return union, tuple(itertools.chain(*params))
+    sql, rest = one(RawSQL('"one_of"."value"', (), output_field=field))
+    prepared = [lookup.lhs.output_field.get_db_prep_value(v, connection) for v in values]
     each_value = f'UNNEST(%s::{field.db_type(connection)}[]) "one_of"("value")'
-    lateral = f'CROSS JOIN LATERAL ({sql}) "piece"'
-    text = f'SELECT "piece".* FROM {each_value} {lateral} LIMIT {limit:d}'  # noqa: S608 - compiled
-    return text, (values, *params)
+    text = f'SELECT "piece".* FROM {each_value} CROSS JOIN LATERAL ({sql}) "piece"'  # noqa: S608 - compiled
+    return text, (prepared, *rest)
+
+
+def _several(access: Access) -> Comparison | None:
+    return next((c for c in access.within if c.kind is Kind.IN), None)
 
 
 def rows_of(
@@ -122,6 +151,7 @@ def rows_of(
     return found.order_by(*access.order)
 
 
-def _compiled(queryset: Any) -> tuple[str, tuple[Any, ...]]:
+def compiled(queryset: Any) -> Statement:
+    """Return the statement of a queryset."""
     sql, params = queryset.query.get_compiler(connection=connection).as_sql()
     return sql, tuple(params)

@@ -47,6 +47,11 @@ class Access:
         """The comparisons, as something to compare."""
         return frozenset(id(c.lookup) for c in self.comparisons)
 
+    def decides_all(self, conditions: Conditions) -> bool:
+        """Whether nothing is left that it does not decide."""
+        written = {id(c.lookup) for c in conditions.comparisons if c.node is not None}
+        return not conditions.others and written <= self.decides
+
     @property
     def finds_one(self) -> bool:
         """Whether it finds one row at most."""
@@ -145,6 +150,30 @@ def sets(model: type[models.Model], conditions: Conditions) -> list[Access]:
         if access is not None:
             found.setdefault(access.decides, access)
     return [a for key, a in found.items() if not any(key < other for other in found)]
+
+
+def ordered_by(model: type[models.Model], conditions: Conditions, column: str) -> Access | None:
+    """Return the index that has the rows in the order of a column, for each of some values.
+
+    Each row that it finds for a value has another one in the column.
+    """
+    unique = [
+        {name for name, _ in index.columns}
+        for index in indexes_of(model)
+        if index.is_unique and not index.demands
+    ]
+    for index in indexes_of(model):
+        demanded, equal = _demanded(index, conditions), _equal(index, conditions)
+        names = [name for name, _ in index.columns]
+        within = () if len(equal) == len(names) else conditions.of(names[len(equal)], Kind.IN)[:1]
+        leading = len(equal) + len(within)
+        if (
+            demanded is not None
+            and names[leading : leading + 1] == [column]
+            and set(names[: leading + 1]) in unique
+        ):
+            return Access(index, equal, within, demanded, (*names[:leading], column))
+    return None
 
 
 def _set(index: PageIndex, conditions: Conditions) -> Access | None:

@@ -2,7 +2,8 @@
 
 A page is read in one of three ways.
 
-1. An index decides every condition and has the order of the list: the page is its next rows.
+1. An index decides every condition and has the order of the list: the page is its next rows. It may
+   be an index of the rows that name those of the list (``naming``).
 2. Some index finds few rows, at most ``MOST_ROWS``: they are looked through and sorted.
 3. Else the index that has the order of the list is walked, and of at most ``MOST_ROWS`` rows those
    are shown that pass. The page may then be short, and even empty; the next one goes on behind it.
@@ -21,8 +22,9 @@ from django.db.models.lookups import IsNull
 
 from apikeys.keyset import beyond, columns_of, position_of
 from apikeys.pages.conditions import Conditions, conditions_of, weight
-from apikeys.pages.fences import fenced, forced, rows_of, statement_of
+from apikeys.pages.fences import Statement, fenced, forced, rows_of, statement_of
 from apikeys.pages.indexes import Access, sets, walk
+from apikeys.pages.naming import Naming, found_by, in_order
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -89,16 +91,10 @@ def read_page(
     asked = _Request(queryset, conditions, path, key, position, size, shown)
     with replanned() if is_selective(queryset) else contextlib.nullcontext():
         try:
-            return _of_index(asked) if _is_decided(path, conditions) else _bounded(asked)
+            decided = path.finds_one or path.decides_all(conditions)
+            return _of_index(asked) if decided else _bounded(asked)
         except EmptyResultSet:
             return Page([], None)
-
-
-def _is_decided(path: Access, conditions: Conditions) -> bool:
-    if path.finds_one:
-        return True
-    written = {id(c.lookup) for c in conditions.comparisons if c.node is not None}
-    return not conditions.others and written <= path.decides
 
 
 def _of_index(asked: _Request) -> Page:
@@ -110,10 +106,15 @@ def _of_index(asked: _Request) -> Page:
 def _bounded(asked: _Request) -> Page:
     heavy = weight(asked.queryset.query)
     most = max(_LEAST_ROWS, min(MOST_ROWS, _SEARCHES // max(heavy, 1)))
+    naming = in_order(asked.queryset.model, asked.conditions, asked.key)
+    if naming is not None and asked.conditions.is_only_named:
+        piece = naming.next_piece(asked.queryset, asked.size + 1, asked.position)
+        return asked.page(piece, asked.key)
     few = _few(asked, most)
     if few is not None:
-        piece = fenced(asked.queryset, *statement_of(few, asked.queryset, most))
-        return asked.page(asked.beyond(piece), asked.key)
+        return asked.page(asked.beyond(few), asked.key)
+    if naming is not None:
+        return _of_named(asked, naming, most // naming.values)
     after = None if asked.position is None else (asked.key, asked.position)
     piece = fenced(asked.queryset, *statement_of(asked.path, asked.queryset, most, after=after))
     page = asked.page(piece, asked.path.order)
@@ -125,31 +126,48 @@ def _bounded(asked: _Request) -> Page:
     return page._replace(position=position_of(last[0], columns) if last else None)
 
 
-def _few(asked: _Request, most: int) -> Access | None:
-    """Return the way that finds the fewest rows, if those are few: one statement counts them all.
+def _of_named(asked: _Request, naming: Naming, most: int) -> Page:
+    page = asked.page(naming.next_piece(asked.queryset, most, asked.position), asked.key)
+    return page if page.position else page._replace(position=naming.last(most, asked.position))
 
-    It counts no further than ``most``, in the indexes alone.
+
+def _few(asked: _Request, most: int) -> Any:
+    """Return the queryset, cut down to the fewest rows that one way finds, if those are few.
+
+    One statement counts them for each way, no further than ``most``, in the indexes alone.
     """
-    ways = [
-        way
-        for way in sets(asked.queryset.model, asked.conditions)
-        if not way.decides <= asked.path.decides
+    queryset, conditions = asked.queryset, asked.conditions
+    accesses = [
+        access
+        for access in sets(queryset.model, conditions)
+        if not access.decides <= asked.path.decides
     ]
-    unique = next((way for way in ways if way.finds_one), None)
-    if unique is not None or not ways:
-        return unique
-    counts: list[str] = []
-    values: list[Any] = []
-    for way in ways:
-        columns = [name for name, _ in way.index.columns]
-        sql, params = statement_of(way, asked.queryset, most + 1, columns)
-        counts.append(f'(SELECT COUNT(*) FROM ({sql}) "counted")')  # noqa: S608 - compiled
-        values += params
+    unique = next((access for access in accesses if access.finds_one), None)
+    if unique is not None:
+        return _piece(unique, queryset, most)
+    ways: list[Access | Naming] = [*accesses, *found_by(conditions)]
+    if not ways:
+        return None
+    statements = [_counted(way, queryset, most + 1) for way in ways]
+    counts = [f'(SELECT COUNT(*) FROM ({sql}) "counted")' for sql, _ in statements]  # noqa: S608 - compiled
+    values = [value for _, params in statements for value in params]
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT {', '.join(counts)}", values)
         numbers = cursor.fetchone()
     number, way = min(zip(numbers, ways, strict=True), key=lambda pair: pair[0])
-    return way if number <= most else None
+    return _piece(way, queryset, most) if number <= most else None
+
+
+def _counted(way: Access | Naming, queryset: Any, limit: int) -> Statement:
+    if isinstance(way, Naming):
+        return way.keys(limit)
+    return statement_of(way, queryset, limit, [name for name, _ in way.index.columns])
+
+
+def _piece(way: Access | Naming, queryset: Any, limit: int) -> Any:
+    if isinstance(way, Naming):
+        return way.piece(queryset, limit)
+    return fenced(queryset, *statement_of(way, queryset, limit))
 
 
 def is_selective(queryset: Any) -> bool:

@@ -173,7 +173,7 @@ def _of_document(version: Row, keys: list[str]) -> list[str]:
     place = version["state_id"].bytes + version["id"].bytes
     context = place + version["number"].to_bytes(8, "big")
     for key in map(base64.b64decode, keys):
-        if hashlib.sha256(key).hexdigest()[:16] == version["encryption_key"]:
+        if f"n{hashlib.sha256(key).hexdigest()}"[:16] == version["encryption_key"]:
             try:
                 plain = gzip.decompress(AESGCM(key).decrypt(sealed[:12], sealed[12:], context))
             except InvalidTag:

@@ -1,10 +1,13 @@
 """The command verify_states."""
 
+import base64
+import hashlib
 import io
 import json
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.core.management import CommandError, call_command
 
 from states import documents, reading
@@ -33,7 +36,7 @@ def both(backend: Backend, store: UnsteadyStorage, settings: Any) -> Backend:
 
 
 def test_all_is_well(both: Backend) -> None:
-    assert verify() == {"checked": 2, "problems": []}
+    assert verify() == {"checked": 2, "problems": [], "unnumbered": 0}
 
 
 def test_problems_in_both_stores(both: Backend, store: UnsteadyStorage) -> None:
@@ -76,7 +79,7 @@ def test_the_store_is_away(both: Backend, store: UnsteadyStorage) -> None:
 def test_a_version_that_is_pruned_meanwhile(both: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "load", lambda _pk: (None, b""))
 
-    assert verify() == {"checked": 0, "problems": []}
+    assert verify() == {"checked": 0, "problems": [], "unnumbered": 0}
 
 
 def test_progress(both: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,20 +124,39 @@ def test_numbers_that_were_exchanged(both: Backend) -> None:
     assert both.get().status_code == 200
 
 
-def test_documents_of_before_numbers_were_a_part_are_read(both: Backend) -> None:
+@pytest.fixture
+def unnumbered(both: Backend) -> StateVersion:
+    """The second version, stored as it was before numbers were a part of the encryption."""
     version = StateVersion.objects.get(number=2)
-    gzipped = documents.compress(document(2))
-    key_name, cipher = next(iter(documents.keyring().items()))
-    nonce = b"n" * 12
-    context = version.state_id.bytes + version.pk.bytes
-    StateVersion.objects.filter(pk=version.pk).update(
-        document=nonce + cipher.encrypt(nonce, gzipped, context), encryption_key=key_name
-    )
-    assert both.get().content == document(2)
-    assert verify()["problems"] == []
+    cipher = documents.keyring()[version.encryption_key]
+    nonce, ids = b"n" * 12, version.state_id.bytes + version.pk.bytes
+    (key,) = map(base64.b64decode, settings.STATE_ENCRYPTION_KEYS)
+    version.document = nonce + cipher.encrypt(nonce, documents.compress(document(2)), ids)
+    version.encryption_key = hashlib.sha256(key).hexdigest()[:16]
+    version.save()
+    return version
 
-    call_command("rotate_state_keys", "--all", stdout=io.StringIO(), stderr=io.StringIO())
+
+def test_documents_of_before_numbers_were_a_part_are_read(
+    both: Backend, unnumbered: StateVersion
+) -> None:
+    assert both.get().content == document(2)
+    assert verify() == {"checked": 2, "problems": [], "unnumbered": 1}
+
+    call_command("rotate_state_keys", stdout=io.StringIO(), stderr=io.StringIO())
 
     assert both.get().content == document(2)
-    StateVersion.objects.filter(pk=version.pk).update(number=7)
+    assert verify()["unnumbered"] == 0
+    StateVersion.objects.filter(pk=unnumbered.pk).update(number=7)
     assert [p["version"] for p in verify()["problems"]] == [7]
+
+
+def test_a_document_is_of_one_form(both: Backend, unnumbered: StateVersion) -> None:
+    """Neither is read as the other, whatever its row says."""
+    numbered, of_before = StateVersion.objects.values_list("encryption_key", flat=True).order_by(
+        "number"
+    )
+    for number, name in ((1, of_before), (2, numbered)):
+        StateVersion.objects.filter(number=number).update(encryption_key=name)
+
+    assert sorted(p["version"] for p in verify()["problems"]) == [1, 2]

@@ -33,9 +33,10 @@ class Command(BaseCommand):
         Raises:
             CommandError: a document is missing or damaged, or the object store does not answer.
         """
-        checked, problems = 0, []
+        checked, unnumbered, problems = 0, 0, []
         try:
             for checked, found in enumerate(verification.verify(), start=1):
+                unnumbered += not found.is_numbered
                 if found.problem is not None:
                     problems.append(_described(found))
                     self.stderr.write(" ".join(map(str, problems[-1].values())))
@@ -44,9 +45,14 @@ class Command(BaseCommand):
         except StorageUnavailable as error:
             raise CommandError(f"stopped after {checked} documents: {error.detail}") from error
         if options["json"]:
-            self.stdout.write(json.dumps({"checked": checked, "problems": problems}))
+            outcome = {"checked": checked, "problems": problems, "unnumbered": unnumbered}
+            self.stdout.write(json.dumps(outcome))
         else:
             self.stdout.write(f"{checked} documents checked, {len(problems)} problems")
+            if unnumbered:
+                self.stdout.write(
+                    f"{unnumbered} are not bound to their numbers; rotate_state_keys binds them"
+                )
         if problems:
             raise CommandError(f"{len(problems)} of {checked} documents are missing or damaged")
 
