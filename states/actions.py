@@ -110,9 +110,10 @@ def push(
 
 def _means(state: State, lock_id: uuid.UUID | None, *, force: bool) -> dict[str, Any]:
     """Return what the trail keeps of how the push was let in: whose lock, or that it was forced."""
+    means: dict[str, Any] = {"force": True} if force else {}
     if lock_id is not None and state.lock_info is not None:
-        return {"lock": LockInfo(**state.lock_info).described()}
-    return {"force": True} if force else {}
+        means["lock"] = LockInfo(**state.lock_info).described(state.lock_taken_by)
+    return means
 
 
 def _as_seen() -> QuerySet[State]:

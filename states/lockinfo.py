@@ -5,13 +5,16 @@ from __future__ import annotations
 import datetime as dt
 import re
 import uuid
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from django.utils import timezone
 
 from apikeys.identifiers import parse_uuid
 from states.errors import InvalidLockInfo
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 #: A LockInfo is a few hundred bytes; the client's Info may make it longer.
 MAX_BYTES: Final = 64 * 1024
@@ -42,9 +45,13 @@ class LockInfo(msgspec.Struct, frozen=True):
         """Return the seven fields as they are stored and sent."""
         return msgspec.structs.asdict(self)
 
-    def described(self) -> dict[str, str]:
-        """Return what the trail keeps of a lock: not its ID, which lets its holder write."""
-        return {"who": self.Who, "operation": self.Operation, "created": self.Created}
+    def described(self, taken_by: Mapping[str, str] | None = None) -> dict[str, Any]:
+        """Return what the trail keeps of a lock: not its ID, which lets its holder write.
+
+        ``who`` is what the client said, ``taken_by`` whom the service let in, if that is known.
+        """
+        said = {"who": self.Who, "operation": self.Operation, "created": self.Created}
+        return said if taken_by is None else {**said, "taken_by": dict(taken_by)}
 
     @classmethod
     def parse(cls, body: bytes | bytearray) -> LockInfo:

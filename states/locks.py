@@ -38,11 +38,16 @@ def _locked() -> StateQuerySet:
 _REVISED: Final = F("revision") + 1
 #: Locks a state unless it is locked: one atomic statement, so that one of many wins.
 _TAKE: Final = CompiledUpdate(
-    _unlocked, "lock_id", "lock_info", "lock_acquired_at", revision=_REVISED
+    _unlocked, "lock_id", "lock_info", "lock_acquired_at", "lock_taken_by", revision=_REVISED
 )
 #: Unlocks a state if this lock holds it.
 _RELEASE: Final = CompiledUpdate(
-    _locked, lock_id=None, lock_info=None, lock_acquired_at=None, revision=_REVISED
+    _locked,
+    lock_id=None,
+    lock_info=None,
+    lock_acquired_at=None,
+    lock_taken_by=None,
+    revision=_REVISED,
 )
 
 
@@ -66,7 +71,11 @@ def lock(
                 raise StateLocked(holder)
             return holder
         with transaction.atomic():
-            taken = {"lock_info": info.as_dict(), "lock_acquired_at": timezone.now()}
+            taken = {
+                "lock_info": info.as_dict(),
+                "lock_acquired_at": timezone.now(),
+                "lock_taken_by": {"name": actor.name, "token_id": actor.token_id},
+            }
             if _TAKE.run(pk=state.pk, lock_id=info.uuid, **taken):
                 audit.record(actor, "state.lock", state.pk, lock=info.described())
                 return info
@@ -87,9 +96,8 @@ def unlock(
         return
     with transaction.atomic():
         if _RELEASE.run(pk=state.pk, held=lock_id):
-            audit.record(
-                actor, "state.unlock", state.pk, lock=LockInfo(**state.lock_info).described()
-            )
+            lock = LockInfo(**state.lock_info).described(state.lock_taken_by)
+            audit.record(actor, "state.unlock", state.pk, lock=lock)
             return
     if State.objects.filter(pk=state.pk).exclude(lock_id=None).exists():
         raise LockNotHeld
@@ -118,7 +126,7 @@ def force_unlock(
         raise LockNotHeld
     with transaction.atomic():
         if _RELEASE.run(pk=state.pk, held=state.lock_id):
-            lock = LockInfo(**state.lock_info).described()
+            lock = LockInfo(**state.lock_info).described(state.lock_taken_by)
             audit.record(actor, "state.force_unlock", state.pk, lock=lock, reason=reason)
             return
     raise WriteConflict  # it changed hands this moment: breaking the new lock was not asked

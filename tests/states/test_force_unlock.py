@@ -26,6 +26,7 @@ def test_the_lock_is_broken_and_the_trail_says_whose(admin: Backend, lock_id: uu
             "who": "ada@laptop",
             "operation": "OperationTypeApply",
             "created": "2026-11-21T06:50:11.123456789Z",
+            "taken_by": {"name": event.actor_name, "token_id": event.token_id},
         },
     }
     assert str(lock_id) not in str(event.details)

@@ -105,6 +105,7 @@ def test_force_unlock(admin: Backend, lock_id: uuid.UUID) -> None:
             "who": "ada@laptop",
             "operation": "OperationTypeApply",
             "created": "2026-11-21T06:50:11.123456789Z",
+            "taken_by": {"name": event.actor_name, "token_id": event.token_id},
         },
         "reason": "terraform force-unlock",
     }

@@ -391,7 +391,9 @@ def test_the_trail_tells_whose_lock_was_used(backend: Backend) -> None:
 
     info = lock_info(lock_id)
     lock = {name.lower(): info[name] for name in ("Who", "Operation", "Created")}
-    assert pushed() == {"lock": lock}
+    token_id = AuditEvent.objects.get(action="state.lock").token_id
+    taken_by = {"name": "operator", "token_id": token_id}
+    assert pushed() == {"lock": {**lock, "taken_by": taken_by}}
     assert lock_id not in str(list(AuditEvent.objects.values_list()))
 
 
@@ -402,3 +404,25 @@ def test_the_trail_tells_what_was_forced(client_with: ClientWith) -> None:
     assert backend.push(document(1), "?force=true").status_code == 200
 
     assert pushed() == {"force": True}
+
+
+def test_the_trail_tells_who_used_and_broke_the_lock_of_another(client_with: ClientWith) -> None:
+    """The ID of a lock is in the answer to whoever finds the state locked."""
+    holder = Backend(client_with("state:read", "state:write"))
+    other = holder.as_client(client_with("state:read", "state:write", "state:admin"))
+    holder.push(document(1))
+    holder.lock(uuid.uuid4())
+    found = other.push(document(2)).json()["ID"]
+
+    assert other.push(document(2), f"?ID={found}&force=true").status_code == 200
+    assert other.unlock(found).status_code == 200
+
+    locked, pushed, unlocked = (
+        AuditEvent.objects.filter(action=f"state.{deed}").latest("id")
+        for deed in ("lock", "push", "unlock")
+    )
+    assert pushed.details["force"] is True
+    assert pushed.token_id == unlocked.token_id != locked.token_id
+    for event in (pushed, unlocked):
+        assert event.details["lock"]["taken_by"]["token_id"] == locked.token_id
+    assert holder.record.lock_taken_by is None
