@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -14,14 +15,16 @@ from states.hidden import encode
 from states.models import StateVersion
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from apikeys.audit import Actor
     from states.models import State
 
 #: Changes on a page.
 CHANGES: Final = 50
-#: Characters of a value; a page must not become as large as a document.
+#: Rows of all the changes on a page, and characters of a value: a page must not become as large as
+#: a document.
+MOST_ROWS: Final = 500
 MOST_SHOWN: Final = 2_000
 #: A value with more maps and lists in it is shown in one line.
 _INDENTED: Final = 50
@@ -66,16 +69,31 @@ def compare(
         after=rows[after],
         terraform_versions=page.versions,
         summary=[(kind, page.summary[kind]) for kind in ("resources", "outputs")],
-        changes=[*_shown(page.outputs, "output"), *_shown(page.resources, "resource")],
+        changes=[
+            *_cut_down(chain(_shown(page.outputs, "output"), _shown(page.resources, "resource")))
+        ],
         next_start=start + CHANGES if page.more else None,
         hidden=hide,
     )
 
 
+def _cut_down(changes: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield the changes with no more rows than a page shows; ``more_rows`` counts the others."""
+    left = MOST_ROWS
+    for change in changes:
+        rows = change["rows"]
+        yield {**change, "rows": rows[:left], "more_rows": max(0, len(rows) - left)}
+        left = max(0, left - len(rows))
+
+
 def _shown(changes: msgspec.Raw, kind: str) -> Iterable[dict[str, Any]]:
     for change in terraform.decode(changes, Effort(len(changes))):
         attributes = [
-            {**entry, "before": _text(entry, "before"), "after": _text(entry, "after")}
+            {
+                "path": _cut(entry["path"]),
+                "before": _text(entry, "before"),
+                "after": _text(entry, "after"),
+            }
             for entry in change["attributes"]
         ]
         facts = [
@@ -88,7 +106,7 @@ def _shown(changes: msgspec.Raw, kind: str) -> Iterable[dict[str, Any]]:
         ]
         yield {
             "kind": kind,
-            "address": change["name"] if kind == "output" else change["address"],
+            "address": _cut(change["name"] if kind == "output" else change["address"]),
             "deposed": change.get("deposed"),
             "action": change["action"].lower(),
             "rows": [*attributes, *facts],
@@ -106,6 +124,9 @@ def _json(value: Any) -> str:
     # Indented, what is nested deeply would be a thousand times as long.
     if written.count(b"{") + written.count(b"[") <= _INDENTED:
         written = msgspec.json.format(written, indent=2)
-    text = written.decode()
+    return _cut(written.decode())
+
+
+def _cut(text: str) -> str:
     more = len(text) - MOST_SHOWN
     return text if more <= 0 else f"{text[:MOST_SHOWN]}… and {more} more characters"

@@ -108,6 +108,7 @@ class VersionPages(ReadOnlyAdmin):
             "opts": self.opts,
             "original": state,
             "form": form,
+            "most_rows": comparison.MOST_ROWS,
         }
         if form.is_valid():
             context["comparison"] = comparison.compare(

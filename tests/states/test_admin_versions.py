@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from apikeys.models import AuditEvent
-from states.admin.comparison import CHANGES, MOST_SHOWN
+from states.admin.comparison import CHANGES, MOST_ROWS, MOST_SHOWN
 from states.admin.versions import VERSIONS
 from states.models import State, StateVersion
 from tests.people import person, reads_of, statements, text_of
@@ -176,6 +176,28 @@ def test_a_long_value_is_cut(admin: Backend) -> None:
     answer = person("viewer").get(*compared(admin, 1, 2))
     assert f"… and {MOST_SHOWN + 2:,}".replace(",", "") in text_of(answer)
     assert len(answer.content) < 6 * MOST_SHOWN + 20_000
+
+
+def test_the_rows_of_a_page_are_bounded(admin: Backend) -> None:
+    """Also where few changes have many, and where names are long."""
+
+    def resource(name: str, value: str) -> dict[str, Any]:
+        attributes = {f"a{n:03}": value for n in range(MOST_ROWS - 100)}
+        return {
+            "mode": "managed", "type": "test", "name": name, "provider": "p",
+            "instances": [{"attributes": {**attributes, "k" * 5000: value}}],
+        }  # fmt: skip
+
+    for serial, value in ((1, "old"), (2, "new")):
+        resources = [resource(name, value) for name in ("one", "two", "three")]
+        admin.push(document(serial, resources=resources))
+
+    answer = person("viewer").get(*compared(admin, 1, 2))
+
+    assert answer.content.count(b'<tr><th scope="row" class="identifier">') == MOST_ROWS
+    for more in (2 * (MOST_ROWS - 99) - MOST_ROWS, MOST_ROWS - 99):
+        assert f"{more} more attributes differ, which this page does not show" in text_of(answer)
+    assert b"k" * 2001 not in answer.content
 
 
 def test_markup_in_a_document_is_text(admin: Backend) -> None:
