@@ -4,7 +4,7 @@ PORT ?= 8000
 BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: help run test lint test-sqlite test-postgres bench fuzz chaos soak live-kubernetes lock openapi clean
+.PHONY: help run test lint test-sqlite test-postgres bench fuzz chaos upgrade soak live-kubernetes lock openapi clean
 
 help:  ## Show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -40,6 +40,9 @@ chaos: .venv/dev  ## What stands around the service fails, with real parts; as r
 
 soak: .venv/dev  ## An hour of steady traffic on PostgreSQL, and what grows meanwhile
 	$(BIN)/python -m tests.postgres $(BIN)/python -m tests.soak
+
+upgrade: .venv/dev  ## From the release FROM to this one and back, with traffic, on both databases
+	$(BIN)/python -m tests.upgrades $(FROM)
 
 live-kubernetes: .venv/dev  ## The collector against a real control plane, before each release; 40 minutes, on Debian
 	$(BIN)/python -m tests.postgres $(BIN)/python -m tests.live_kubernetes $(OPTIONS)

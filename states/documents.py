@@ -1,9 +1,9 @@
 """Documents: their head, and their form at rest.
 
 At rest a document is gzip'd, then encrypted with AES-256-GCM (NIST SP 800-38D): a random 96-bit
-nonce, the ciphertext and the tag. The associated data names the state's and the version's id and
-number, so that a document that was moved to another row does not decrypt. The name of the key tells
-whether the number is a part of it: it was none in documents of before.
+nonce, the ciphertext and the tag. The associated data names the state's and the version's id, so
+that a document that was moved to another row does not decrypt. The version's number is in the gzip
+header, as its time, which the release before this one reads: both run during an upgrade.
 """
 
 from __future__ import annotations
@@ -30,11 +30,9 @@ if TYPE_CHECKING:
 _NONCE_BYTES: Final = 12
 _TAG_BYTES: Final = 16
 _GZIP: Final = 31  # zlib's name for the gzip format with its largest window
+_TIME: Final = slice(4, 8)  # of a gzip header (RFC 1952 §2.3.1); 0 is none
 _KEY_BYTES: Final = 32
 _MAX_LINEAGE: Final = 255
-#: Begins the name of a key where it encrypts with the number; no name of before begins so.
-NUMBERED: Final = "n"
-_NAME_LENGTH: Final = 16
 
 
 class Head(msgspec.Struct, frozen=True):
@@ -85,14 +83,12 @@ def _keyring(configured: tuple[str, ...]) -> dict[str, AESGCM]:
         key = base64.b64decode(text, validate=True)
         if len(key) != _KEY_BYTES:
             raise ValueError(f"a state encryption key has {len(key)} bytes, not {_KEY_BYTES}")
-        digest = hashlib.sha256(key).hexdigest()
-        for name in (f"{NUMBERED}{digest}", digest):
-            ring[name[:_NAME_LENGTH]] = AESGCM(key)
+        ring[hashlib.sha256(key).hexdigest()[:16]] = AESGCM(key)
     return ring
 
 
 def keyring() -> dict[str, AESGCM]:
-    """Return the configured ciphers by key name, two for each; the first encrypts, all decrypt.
+    """Return the configured ciphers by key name; the first encrypts, all decrypt.
 
     Raises:
         ValueError: a key is not 32 bytes in base64.
@@ -107,20 +103,22 @@ class Place(NamedTuple):
     version_id: uuid.UUID
     number: int
 
-    def context(self, key_name: str) -> bytes:
-        """Return the associated data, without which a document of this key does not decrypt."""
-        ids = self.state_id.bytes + self.version_id.bytes
-        return ids + self.number.to_bytes(8, "big") if key_name.startswith(NUMBERED) else ids
+    @property
+    def context(self) -> bytes:
+        """The associated data, without which the document does not decrypt."""
+        return self.state_id.bytes + self.version_id.bytes
 
 
 def seal(gzipped: bytes, place: Place) -> Sealed:
     """Encrypt a gzip'd document for its place, with the first key."""
     name, cipher = next(iter(keyring().items()))
+    numbered = bytearray(gzipped)
+    numbered[_TIME] = place.number.to_bytes(4, "little")
     # One buffer, filled in place: a document may have tens of megabytes.
     payload = bytearray(_NONCE_BYTES + len(gzipped) + _TAG_BYTES)
     payload[:_NONCE_BYTES] = nonce = secrets.token_bytes(_NONCE_BYTES)
     target = memoryview(payload)[_NONCE_BYTES:]
-    cipher.encrypt_into(nonce, gzipped, place.context(name), target)
+    cipher.encrypt_into(nonce, numbered, place.context, target)
     return Sealed(payload=payload, key_name=name)
 
 
@@ -143,11 +141,18 @@ def unseal(sealed: Sealed, place: Place) -> bytes:
     check_key(sealed.key_name)
     cipher = keyring()[sealed.key_name]
     payload = memoryview(sealed.payload)
-    nonce, ciphertext = payload[:_NONCE_BYTES], payload[_NONCE_BYTES:]
     try:
-        return cipher.decrypt(nonce, ciphertext, place.context(sealed.key_name))
+        gzipped = cipher.decrypt(payload[:_NONCE_BYTES], payload[_NONCE_BYTES:], place.context)
     except (InvalidTag, ValueError) as error:  # ValueError: cut off within the nonce
         raise DocumentDamaged from error
+    if number_of(gzipped) not in (0, place.number):
+        raise DocumentDamaged
+    return gzipped
+
+
+def number_of(gzipped: bytes) -> int:
+    """Return the number of the version that the document is bound to; 0 in releases before."""
+    return int.from_bytes(gzipped[_TIME], "little")
 
 
 def compress(document: bytes | bytearray) -> bytes:

@@ -23,7 +23,7 @@ _PASSES: Final = 3
 
 
 def outdated() -> QuerySet[StateVersion]:
-    """Return the versions that another key than the first encrypts, or no number is a part of."""
+    """Return the versions that another key than the first encrypts."""
     return StateVersion.objects.exclude(encryption_key=next(iter(documents.keyring())))
 
 
@@ -34,14 +34,18 @@ def elsewhere(*, than_store: bool) -> QuerySet[StateVersion]:
     return StateVersion.objects.exclude(object_name="")
 
 
-def rotate_keys() -> Iterator[StateVersion]:
-    """Re-encrypt the documents with the first key and their numbers, and yield each version.
+def rotate_keys(*, everything: bool = False) -> Iterator[StateVersion]:
+    """Re-encrypt the documents with the first key, and yield the version of each.
+
+    ``everything`` is also what that key encrypts already: documents of before are then bound to
+    their numbers.
 
     Raises:
         DocumentUnreadable: a document cannot be had; those before it are done.
         StorageUnavailable: the object store does not answer; those before it are done.
     """
-    for version in in_batches(outdated()):
+    versions = StateVersion.objects.all() if everything else outdated()
+    for version in in_batches(versions):
         if _rewrite(version.pk):
             yield version
 

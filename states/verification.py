@@ -1,7 +1,7 @@
 """Whether every stored document is what was pushed, where it was put, and the last one current.
 
-A document does not decrypt but under its state, its version and its number, unless it was stored
-before numbers were a part of the encryption: those are counted. What no check within
+A document does not open but under its state, its version and its number, unless it is of a release
+before numbers were a part of it: those are counted. What no check within
 the database can find is that all of it was set back to what it once was.
 """
 
@@ -26,11 +26,8 @@ class Checked:
 
     version: StateVersion
     problem: str | None
-
-    @property
-    def is_numbered(self) -> bool:
-        """Whether the document would not decrypt under another number."""
-        return self.version.encryption_key.startswith(documents.NUMBERED)
+    #: Whether it would be found under another number; what cannot be read is a problem anyway.
+    is_numbered: bool = True
 
 
 def verify() -> Iterator[Checked]:
@@ -43,7 +40,9 @@ def verify() -> Iterator[Checked]:
         try:
             stored, gzipped = reading.load(version.pk)
             if stored is not None:  # not pruned meanwhile
-                yield Checked(version, _problem(version, gzipped))
+                yield Checked(
+                    version, _problem(version, gzipped), documents.number_of(gzipped) != 0
+                )
         except DocumentUnreadable as error:
             yield Checked(version, str(error.detail))
 

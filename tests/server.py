@@ -45,6 +45,9 @@ class LiveServer:
     The database is SQLite, or a new database on the PostgreSQL that ``DATABASE_URL`` names.
     """
 
+    #: Where the code is.
+    root = ROOT
+
     def __init__(self, directory: Path, **environment: str) -> None:
         self.directory = directory
         self.port = free_port()
@@ -87,7 +90,7 @@ class LiveServer:
         """
         done = subprocess.run(
             [sys.executable, "-c", _MANAGE, json.dumps(commands)],
-            cwd=ROOT,
+            cwd=self.root,
             env=self.environment,
             check=True,
             stdout=subprocess.PIPE,
@@ -138,7 +141,7 @@ class LiveServer:
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "gunicorn", *arguments],
-                cwd=ROOT,
+                cwd=self.root,
                 env=self.environment,
                 stdout=log,
                 stderr=subprocess.STDOUT,

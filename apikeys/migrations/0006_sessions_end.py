@@ -10,6 +10,8 @@ def log_out_the_inactive(apps, schema_editor):
 
 
 class Migration(migrations.Migration):
+    safe_while_running = "users are few, and only those who are inactive are written"
+
     dependencies = [("apikeys", "0005_admin_indexes")]
 
     operations = [

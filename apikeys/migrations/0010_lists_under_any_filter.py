@@ -6,10 +6,12 @@ lock that a read or a write waits for. At a million events they take about half 
 
 from django.db import migrations, models
 
-from apikeys.indexes_under_traffic import AddIndexUnderTraffic, RemoveIndexUnderTraffic
+from infra_service.database.under_traffic import AddIndexUnderTraffic, RemoveIndexUnderTraffic
 
 
 class Migration(migrations.Migration):
+    safe_while_running = True
+
     atomic = False
 
     dependencies = [("apikeys", "0009_user_manager")]

@@ -13,6 +13,8 @@ def set_up(apps, _schema_editor):
 
 
 class Migration(migrations.Migration):
+    safe_while_running = "it fills the table that it makes, with five rows"
+
     initial = True
 
     dependencies = []

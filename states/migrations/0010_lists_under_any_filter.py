@@ -6,10 +6,12 @@ lock that a read or a write waits for.
 
 from django.db import migrations, models
 
-from apikeys.indexes_under_traffic import AddIndexUnderTraffic
+from infra_service.database.under_traffic import AddIndexUnderTraffic
 
 
 class Migration(migrations.Migration):
+    safe_while_running = True
+
     atomic = False
 
     dependencies = [("states", "0009_deleted_states")]

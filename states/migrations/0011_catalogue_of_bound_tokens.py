@@ -6,10 +6,11 @@ lock that a read or a write waits for.
 
 from django.db import migrations, models
 
-from apikeys.indexes_under_traffic import AddIndexUnderTraffic
+from infra_service.database.under_traffic import AddIndexUnderTraffic
 
 
 class Migration(migrations.Migration):
+    safe_while_running = True
     atomic = False
 
     dependencies = [("states", "0010_lists_under_any_filter")]

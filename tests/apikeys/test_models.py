@@ -22,7 +22,6 @@ def make(model: Any, owner: User, **fields: Any) -> Any:
 
 CLUSTER = uuid.uuid4()
 EARLY = {"created_at": timezone.now(), "expires_at": timezone.now() - dt.timedelta(days=1)}
-LATE = timezone.now() + dt.timedelta(days=7)
 BROKEN: dict[str, tuple[Any, dict[str, Any]]] = {
     "apikey_name_present": (ApiKey, {"name": ""}),
     "apikey_scopes_present": (ApiKey, {"scopes": []}),
@@ -34,14 +33,6 @@ BROKEN: dict[str, tuple[Any, dict[str, Any]]] = {
     "apikey_id_form": (ApiKey, {"id": "tok-1"}),
     "apikey_bound_to_so_many": (ApiKey, {"bound_component_ids": [str(CLUSTER)] * 1001}),
     "accesstoken_bound_to_so_many": (AccessToken, {"bound_environment_ids": []}),
-    "apikey_grace_is_short": (
-        ApiKey,
-        {
-            "previous_digest": b"1" * 32,
-            "rotated_at": LATE - dt.timedelta(days=7, seconds=1),
-            "previous_digest_expires_at": LATE,
-        },
-    ),
     "apikey_maker_token_has_its_key": (ApiKey, {"maker_token_id": "tok-1"}),
     "apikey_previous_digest_has_an_end": (ApiKey, {"previous_digest": b"1" * 32}),
     "accesstoken_name_present": (AccessToken, {"name": ""}),

@@ -170,14 +170,16 @@ def _of_document(version: Row, keys: list[str]) -> list[str]:
     if version["document"] is None:
         return []  # it is in the object store, where verify_states looks at it
     sealed = bytes(version["document"])
-    place = version["state_id"].bytes + version["id"].bytes
-    context = place + version["number"].to_bytes(8, "big")
+    context = version["state_id"].bytes + version["id"].bytes
     for key in map(base64.b64decode, keys):
-        if f"n{hashlib.sha256(key).hexdigest()}"[:16] == version["encryption_key"]:
+        if hashlib.sha256(key).hexdigest()[:16] == version["encryption_key"]:
             try:
-                plain = gzip.decompress(AESGCM(key).decrypt(sealed[:12], sealed[12:], context))
+                gzipped = AESGCM(key).decrypt(sealed[:12], sealed[12:], context)
             except InvalidTag:
                 return [f"version {version['id']}: the document is not of this place"]
+            if int.from_bytes(gzipped[4:8], "little") != version["number"]:
+                return [f"version {version['id']}: the document has another number"]
+            plain = gzip.decompress(gzipped)
             digest = hashlib.md5(plain, usedforsecurity=False).hexdigest()
             head = json.loads(plain)
             right = (version["md5"], version["size_bytes"], version["serial"])

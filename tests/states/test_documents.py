@@ -1,6 +1,7 @@
 """The form of documents at rest."""
 
 import base64
+import gzip
 import secrets
 import uuid
 from typing import Any
@@ -14,6 +15,7 @@ from states.errors import DocumentDamaged
 
 STATE, VERSION = uuid.UUID(int=1), uuid.UUID(int=2)
 PLACE = documents.Place(STATE, VERSION, 1)
+GZIPPED = documents.compress(b"document")
 
 
 def new_key() -> str:
@@ -29,21 +31,40 @@ def test_there_and_back() -> None:
 
 
 def test_the_same_document_never_looks_the_same() -> None:
-    first, second = (documents.seal(b"same", PLACE).payload for _ in range(2))
+    first, second = (documents.seal(GZIPPED, PLACE).payload for _ in range(2))
 
     assert first != second
 
 
 @pytest.mark.parametrize("place", [(VERSION, VERSION, 1), (STATE, STATE, 1), (STATE, VERSION, 2)])
 def test_it_is_bound_to_its_place(place: tuple[uuid.UUID, uuid.UUID, int]) -> None:
-    sealed = documents.seal(b"document", PLACE)
+    sealed = documents.seal(GZIPPED, PLACE)
 
     with pytest.raises(DocumentDamaged):
         documents.unseal(sealed, documents.Place(*place))
 
 
+def test_the_release_before_numbers_reads_it() -> None:
+    """It knows the ids alone, and nothing of a number."""
+    sealed = documents.seal(GZIPPED, PLACE)
+    payload, cipher = bytes(sealed.payload), documents.keyring()[sealed.key_name]
+
+    gzipped = cipher.decrypt(payload[:12], payload[12:], STATE.bytes + VERSION.bytes)
+
+    assert gzip.decompress(gzipped) == b"document"
+
+
+def test_what_is_sealed_again_has_its_new_number() -> None:
+    other = documents.Place(STATE, VERSION, 2**31 - 1)
+    moved = documents.unseal(documents.seal(GZIPPED, PLACE), PLACE)
+
+    assert (
+        documents.decompress(documents.unseal(documents.seal(moved, other), other)) == b"document"
+    )
+
+
 def test_every_byte_is_guarded() -> None:
-    sealed = documents.seal(b"document", PLACE)
+    sealed = documents.seal(GZIPPED, PLACE)
 
     for position in range(len(sealed.payload)):
         changed = bytearray(sealed.payload)
@@ -55,11 +76,11 @@ def test_every_byte_is_guarded() -> None:
 def test_the_first_key_encrypts_and_all_decrypt(settings: Any) -> None:
     old, new = new_key(), new_key()
     settings.STATE_ENCRYPTION_KEYS = [old]
-    sealed = documents.seal(b"document", PLACE)
+    sealed = documents.seal(GZIPPED, PLACE)
 
     settings.STATE_ENCRYPTION_KEYS = [new, old]
-    assert documents.unseal(sealed, PLACE) == b"document"
-    assert documents.seal(b"document", PLACE).key_name != sealed.key_name
+    assert documents.decompress(documents.unseal(sealed, PLACE)) == b"document"
+    assert documents.seal(GZIPPED, PLACE).key_name != sealed.key_name
 
     settings.STATE_ENCRYPTION_KEYS = [new]
     with pytest.raises(DocumentDamaged):

@@ -4,6 +4,8 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
+    safe_while_running = True
+
     dependencies = [
         ("workloads", "0002_byte_order"),
     ]

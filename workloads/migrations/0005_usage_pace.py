@@ -20,6 +20,8 @@ def backwards(apps, schema_editor):
 
 
 class Migration(migrations.Migration):
+    safe_while_running = "the fill factor is a note of the table's; no row is written"
+
     dependencies = [("workloads", "0004_announced_report")]
 
     operations = [

@@ -17,6 +17,7 @@ from psycopg import Binary, OperationalError
 from psycopg_pool import PoolTimeout
 
 from infra_service.database.postgresql import liveness, pooler
+from infra_service.database.postgresql.schema import DatabaseSchemaEditor
 
 if TYPE_CHECKING:
     from psycopg_pool import ConnectionPool
@@ -64,6 +65,8 @@ class _ReturningDebugCursor(_ReturningCursor, base.CursorDebugWrapper):
 
 class DatabaseWrapper(base.DatabaseWrapper):
     """One thread's access to the database."""
+
+    SchemaEditorClass = DatabaseSchemaEditor
 
     #: Whether this process answers requests, to which OPTIONS["request_timeouts"] apply.
     serves_requests = False

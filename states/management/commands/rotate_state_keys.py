@@ -26,6 +26,12 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Declare the options."""
+        parser.add_argument(
+            "--all",
+            action="store_true",
+            help="re-encrypt also what the first key encrypts, so that documents which were stored "
+            "before numbers of versions were a part of the encryption are bound to theirs",
+        )
         parser.add_argument("--json", action="store_true", help="print the count as JSON")
 
     def handle(self, *_args: Any, **options: Any) -> None:
@@ -37,7 +43,9 @@ class Command(BaseCommand):
         """
         done = 0
         try:
-            for done, _version in enumerate(rewriting.rotate_keys(), start=1):
+            for done, _version in enumerate(
+                rewriting.rotate_keys(everything=options["all"]), start=1
+            ):
                 if done % _REPORT_EVERY == 0:
                     self.stderr.write(f"{done} documents")
         except (DocumentUnreadable, StorageUnavailable) as error:

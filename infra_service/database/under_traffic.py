@@ -1,0 +1,90 @@
+"""Migrations of large tables while the service runs. Those of small ones need none of this.
+
+On PostgreSQL each takes only locks that reads and writes do not wait for, or for a moment;
+elsewhere they are the ordinary operations. Their migrations are ``atomic = False``, and what a run
+that was stopped has left is dropped first, so that they can be run again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.postgres import operations
+from django.db import transaction
+from django.db.migrations.operations import AddConstraint, AddIndex, RemoveIndex
+
+from infra_service.database.postgresql.schema import limit_wait
+
+
+class AddIndexUnderTraffic(operations.AddIndexConcurrently):
+    """``CREATE INDEX CONCURRENTLY`` on PostgreSQL, an ordinary index elsewhere."""
+
+    def database_forwards(
+        self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any
+    ) -> None:
+        """Build the index."""
+        name = schema_editor.quote_name(self.index.name)
+        if schema_editor.connection.vendor != "postgresql":
+            schema_editor.execute(f"DROP INDEX IF EXISTS {name}")
+            AddIndex.database_forwards(self, app_label, schema_editor, from_state, to_state)
+            return
+        schema_editor.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {name}")
+        super().database_forwards(app_label, schema_editor, from_state, to_state)
+
+    def database_backwards(
+        self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any
+    ) -> None:
+        """Drop the index."""
+        here = schema_editor.connection.vendor == "postgresql"
+        operation = operations.AddIndexConcurrently if here else AddIndex
+        operation.database_backwards(self, app_label, schema_editor, from_state, to_state)
+
+
+class RemoveIndexUnderTraffic(operations.RemoveIndexConcurrently):
+    """``DROP INDEX CONCURRENTLY`` on PostgreSQL, an ordinary one elsewhere."""
+
+    def database_forwards(
+        self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any
+    ) -> None:
+        """Drop the index."""
+        here = schema_editor.connection.vendor == "postgresql"
+        operation = operations.RemoveIndexConcurrently if here else RemoveIndex
+        operation.database_forwards(self, app_label, schema_editor, from_state, to_state)
+
+    def database_backwards(
+        self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any
+    ) -> None:
+        """Build the index again."""
+        here = schema_editor.connection.vendor == "postgresql"
+        operation = operations.RemoveIndexConcurrently if here else RemoveIndex
+        operation.database_backwards(self, app_label, schema_editor, from_state, to_state)
+
+
+class AddConstraintUnderTraffic(AddConstraint):
+    """A CHECK that holds for new rows at once, and then is proved for those that are there."""
+
+    def database_forwards(
+        self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any
+    ) -> None:
+        """Add the constraint and validate it, which PostgreSQL does while others write."""
+        where = (app_label, schema_editor, from_state, to_state)
+        if schema_editor.connection.vendor != "postgresql":
+            # SQLite copies the table: whole, or not at all.
+            with transaction.atomic(schema_editor.connection.alias):
+                super().database_forwards(*where)
+            return
+        table, name = (
+            schema_editor.quote_name(text)
+            for text in (
+                from_state.apps.get_model(app_label, self.model_name)._meta.db_table,
+                self.constraint.name,
+            )
+        )
+        with transaction.atomic(schema_editor.connection.alias):
+            limit_wait(schema_editor)
+            schema_editor.execute(f"ALTER TABLE {table} DROP CONSTRAINT IF EXISTS {name}")
+            add = operations.AddConstraintNotValid(self.model_name, self.constraint)
+            add.database_forwards(*where)
+        operations.ValidateConstraint(self.model_name, self.constraint.name).database_forwards(
+            *where
+        )
