@@ -27,7 +27,7 @@ def statements(operation: Any) -> list[str]:
 
 @on_postgresql
 def test_a_migration_gives_up_when_a_table_is_not_free() -> None:
-    with connection.schema_editor() as editor, connection.cursor() as cursor:
+    with connection.schema_editor(), connection.cursor() as cursor:
         cursor.execute("SHOW lock_timeout")
         assert cursor.fetchone() == ("5s",)
 

@@ -104,8 +104,8 @@ def _columns(table: str) -> dict[str, bool]:
             rows = [(name, bool(notnull), default) for _, name, _, notnull, default, _ in cursor]
         else:
             cursor.execute(
-                "SELECT column_name, is_nullable = 'NO', coalesce(column_default, identity_generation) "
-                "FROM information_schema.columns "
+                "SELECT column_name, is_nullable = 'NO', "
+                "coalesce(column_default, identity_generation) FROM information_schema.columns "
                 "WHERE table_schema = current_schema() AND table_name = %s",
                 [table],
             )
