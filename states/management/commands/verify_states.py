@@ -51,7 +51,8 @@ class Command(BaseCommand):
             self.stdout.write(f"{checked} documents checked, {len(problems)} problems")
             if unnumbered:
                 self.stdout.write(
-                    f"{unnumbered} are not bound to their numbers; rotate_state_keys --all binds them"
+                    f"{unnumbered} are not bound to their numbers; "
+                    "rotate_state_keys --all binds them"
                 )
         if problems:
             raise CommandError(f"{len(problems)} of {checked} documents are missing or damaged")
