@@ -30,13 +30,15 @@ def test_a_context(api: ReplayServer, tmp_path: Path) -> None:
 
 
 def test_an_exec_plugin_of_the_operators(api: ReplayServer, tmp_path: Path) -> None:
-    path = api.kubeconfig(tmp_path)
+    """It is run again when what it gave is refused, also before the end that it has told."""
+    path, token = api.kubeconfig(tmp_path), tmp_path / "token"
+    token.write_text(TOKEN)
     credential = (
         '{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", '
-        f'"status": {{"token": "{TOKEN}"}}}}'
+        '"status": {"token": "%s", "expirationTimestamp": "2099-01-01T00:00:00Z"}}'
     )
     plugin = tmp_path / "plugin"
-    plugin.write_text(f"#!/bin/sh\necho '{credential}'\n")
+    plugin.write_text(f"#!/bin/sh\nprintf '{credential}' \"$(cat {token})\"\n")
     plugin.chmod(0o700)
     spec = (
         '{"exec": {"apiVersion": "client.authentication.k8s.io/v1", '
@@ -44,7 +46,11 @@ def test_an_exec_plugin_of_the_operators(api: ReplayServer, tmp_path: Path) -> N
     )
     path.write_text(path.read_text().replace(f'{{"token": "{TOKEN}"}}', spec))
 
-    assert connect.from_kubeconfig(str(path), "replay").get(KUBE_SYSTEM)["kind"] == "Namespace"
+    client = connect.from_kubeconfig(str(path), "replay")
+    assert client.get(KUBE_SYSTEM)["kind"] == "Namespace"
+    api.token = "renewed"
+    token.write_text("renewed")
+    assert client.get(KUBE_SYSTEM)["kind"] == "Namespace"
 
 
 def test_a_token_file_that_was_replaced(api: ReplayServer, tmp_path: Path) -> None:

@@ -340,30 +340,34 @@ def hang(api: ReplayServer, hung: str) -> None:
     )
 
 
+@pytest.mark.parametrize("path", LISTS)
 def test_a_watch_that_hangs_up_at_once_is_not_believed(
-    collector: Collector, api: ReplayServer, cluster: Cluster, stop: threading.Event
+    collector: Collector, api: ReplayServer, cluster: Cluster, stop: threading.Event, path: str
 ) -> None:
     """As the watch of ReplicaSets did on every real server: 200, and the end, without an event."""
     for _ in range(1000):
-        api.faults[f"{REPLICASETS}?watch"].append(Fault(200, b""))
+        api.faults[f"{path}?watch"].append(Fault(200, b""))
     # The first report waits for the uid: until then, the lists alone could be believed.
     api.before_answer = lambda path, _query: (
         wait_until(lambda: collector.troubles) if path == KUBE_SYSTEM else None
     )
     told: list[list[Trouble]] = []
-    timer = threading.Timer(3, stop.set)
-    timer.start()
 
-    collector.follow(stop, lambda _: None, told.append)
+    def troubled(troubles: list[Trouble]) -> None:
+        told.append(troubles)
+        stop.set()
+
+    collector.follow(stop, lambda _: None, troubled)
 
     assert not stored(cluster)
     ((trouble,),) = told
-    assert (trouble.resource, trouble.reason) == ("replicasets", FailureReason.WATCH_LOST)
+    resource = path.rpartition("/")[2]
+    assert (trouble.resource, trouble.reason) == (resource, FailureReason.WATCH_LOST)
     assert trouble.failures >= 3
     assert "without an event" in trouble.error
     cluster.refresh_from_db()
     assert cluster.collection_error_reason == "WATCH_LOST"
-    assert cluster.collection_error_resource == "replicasets"
+    assert cluster.collection_error_resource == resource
 
 
 def test_a_watch_that_works_again_is_believed_again(
