@@ -88,10 +88,14 @@ class MetricsApi:
         if self.hang.is_set():
             self._released.wait(120)
         where = f"/namespaces/{parts[1]}" if parts[0] == "namespaces" else ""
-        pods = self._api.items(f"/api/v1{where}/pods")
-        items = [_measured(pod) for pod in pods if pod["status"].get("phase") == "Running"]
+        items = self.measured(where)
         version = f"{GROUP}/v1beta1"
         return {"kind": "PodMetricsList", "apiVersion": version, "metadata": {}, "items": items}
+
+    def measured(self, where: str) -> list[Any]:
+        """Return the PodMetrics of all pods, or of a namespace's."""
+        pods = self._api.items(f"/api/v1{where}/pods")
+        return [_measured(pod) for pod in pods if pod["status"].get("phase") == "Running"]
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         server = self

@@ -55,7 +55,7 @@ def pair(directory: Path, name: str) -> tuple[Path, Path]:
 
 
 class CertificateServer:
-    """An API server that knows one name at a time, as one does whose old certificates have ended."""
+    """An API server that knows one name at a time, as when older certificates have ended."""
 
     def __init__(self, directory: Path) -> None:
         self.known = "first"
