@@ -33,6 +33,8 @@ class ControlPlane:
         self.port, self.etcd_port = free_port(), free_port()
         self.url = f"https://127.0.0.1:{self.port}"
         self.certificate = directory / "certificates/apiserver.crt"
+        # Off ("0") where the pages of a list may take longer than this: they would expire.
+        self.compaction_interval = "5m"
         self._peer_port = free_port()
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._write_files()
@@ -75,6 +77,7 @@ class ControlPlane:
             "apiserver",
             self.binaries.apiserver,
             f"--etcd-servers=http://127.0.0.1:{self.etcd_port}",
+            f"--etcd-compaction-interval={self.compaction_interval}",
             "--bind-address=127.0.0.1",
             "--advertise-address=127.0.0.1",
             f"--secure-port={self.port}",

@@ -43,6 +43,7 @@ def main() -> int:
         tempfile.TemporaryDirectory(prefix="infra-live-") as directory,
     ):
         plane.stop("apiserver")
+        plane.compaction_interval = "0"
         started = time.monotonic()
         count = fill(plane, options.workloads, options.pods // options.workloads)
         print(f"{count} objects in etcd after {time.monotonic() - started:.0f} s", flush=True)
