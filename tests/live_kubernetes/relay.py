@@ -79,7 +79,7 @@ class Relay:
             f"{self._url}{handler.path}".replace("limit=500", "limit=1"),
             headers=headers,
             preload_content=False,
-            timeout=urllib3.Timeout(10, 300),
+            timeout=urllib3.Timeout(connect=10, read=300),
         )
         handler.send_response(answer.status)
         for name in ("Content-Type", "Content-Encoding", "Retry-After", "Date"):
