@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from django.db import connection
+from django.db import DEFAULT_DB_ALIAS, connection, connections
 from django.db.models import Expression, Model
 from django.db.models.sql import UpdateQuery
 from psycopg.pq import Format
@@ -75,10 +75,10 @@ class CompiledQuery(Generic[M]):
         columns = [expression for expression, _sql, _alias in compiler.select or ()]
         return statement, compiler.get_converters(columns)
 
-    def row(self, **given: Any) -> Sequence[Any] | None:
+    def row(self, *, using: str = DEFAULT_DB_ALIAS, **given: Any) -> Sequence[Any] | None:
         """Run the query and return its first row, in the order of ``values_list``, or None."""
         statement, converters = self._statement(connection.vendor)
-        with connection.cursor() as cursor:
+        with connections[using].cursor() as cursor:
             if self._is_binary and connection.vendor == "postgresql":
                 cursor.cursor.format = Format.BINARY
             statement.execute(cursor, given)

@@ -16,6 +16,7 @@ from uuid_utils.compat import uuid7
 from infra_service import access
 from infra_service.api.addresses import settle_client
 from infra_service.api.errors import bad_request, insecure_transport
+from infra_service.database import replica
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,12 +61,14 @@ class RequestContextMiddleware:
             request.client_request_id = ids["client_request_id"] = given  # type: ignore[attr-defined]
         settle_client(request.META)
         queries = access.Queries()
+        replica.begin()
         structlog.contextvars.clear_contextvars()
         structlog.contextvars.bind_contextvars(**ids)
         try:
             with connection.execute_wrapper(queries):
                 response = self._refusal(request) or self.get_response(request)
             response["X-Request-ID"] = request_id
+            replica.tell_age(response)
             if not response.streaming:
                 response.setdefault("Content-Length", str(len(response.content)))
                 if request.method == "HEAD":

@@ -112,46 +112,54 @@ STORAGES = {
 # --- Database -------------------------------------------------------------------------------------
 
 DATABASES = {"default": env.db_url("DATABASE_URL", default=f"sqlite:///{VAR_DIR / 'db.sqlite3'}")}
-_database = DATABASES["default"]
-if _database["ENGINE"] == "django.db.backends.postgresql":
-    # It owns a connection of the pool only while a statement or a transaction runs.
-    _database["ENGINE"] = "infra_service.database.postgresql"
-    _threshold = env.int("DATABASE_PREPARE_THRESHOLD", default=None)
-    _database["OPTIONS"] = {
-        **with_defaults(_database.get("OPTIONS", {})),
-        # Opened by each worker after the fork; a request that finds none in time answers 503.
-        "pool": {
-            "min_size": env.int("DATABASE_POOL_MIN", default=1),
-            "max_size": env.int("DATABASE_POOL_MAX", default=10),
-            "timeout": env.int("DATABASE_POOL_TIMEOUT", default=10),
-            # The pool doubles its pauses, up to this: with its default of five minutes a service
-            # whose database was away for long stays away as long again. Requests start anew.
-            "reconnect_timeout": 3,
-        },
-        # Seconds; of requests, and not of commands (infra_service.wsgi). 0 is no limit.
-        "request_timeouts": {
-            "statement_timeout": env.float("DATABASE_STATEMENT_TIMEOUT", default=30),
-            "lock_timeout": env.float("DATABASE_LOCK_TIMEOUT", default=10),
-            "idle_in_transaction_session_timeout": env.float(
-                "DATABASE_IDLE_TRANSACTION_TIMEOUT", default=60
-            ),
-        },
-        # Only together do these two spare the server's parser and planner. Prepared from the third
-        # use on: migrations send several commands at once, once, which cannot be prepared.
-        "server_side_binding": True,
-        # Through a pooler none is prepared, unless we are told that it can stand that.
-        "prepare_threshold": 2 if _threshold is None else _threshold,
-        "prepares_through_pooler": _threshold is not None,
-    }
-elif _database["ENGINE"] == "django.db.backends.sqlite3":
-    _database["CONN_MAX_AGE"] = None
-    _database["OPTIONS"] = {
-        # Writers queue at BEGIN instead of failing when they upgrade a read lock.
-        "transaction_mode": "IMMEDIATE",
-        "timeout": 20,
-        # FULL: a push that was acknowledged survives a loss of power.
-        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON;",
-    }
+if env.str("DATABASE_REPLICA_URL", default=""):
+    DATABASES["replica"] = {**env.db_url("DATABASE_REPLICA_URL"), "TEST": {"MIRROR": "default"}}
+# Seconds that a read waits for the replica to have what the primary had; then the primary is read.
+DATABASE_REPLICA_MAX_LAG = env.float("DATABASE_REPLICA_MAX_LAG", default=0.1)
+for _name, _database in DATABASES.items():
+    if _database["ENGINE"] == "django.db.backends.postgresql":
+        # It owns a connection of the pool only while a statement or a transaction runs.
+        _database["ENGINE"] = "infra_service.database.postgresql"
+        _threshold = env.int("DATABASE_PREPARE_THRESHOLD", default=None)
+        _database["OPTIONS"] = {
+            **with_defaults(_database.get("OPTIONS", {}), is_replica=_name == "replica"),
+            # Opened by each worker after the fork; a request that finds none in time answers 503.
+            "pool": {
+                "min_size": env.int("DATABASE_POOL_MIN", default=1),
+                "max_size": env.int("DATABASE_POOL_MAX", default=10),
+                # A replica is waited for no longer than it may be behind.
+                "timeout": DATABASE_REPLICA_MAX_LAG
+                if _name == "replica"
+                else env.int("DATABASE_POOL_TIMEOUT", default=10),
+                # The pool doubles its pauses, up to this: with its default of five minutes a
+                # service whose database was away stays away as long again. Requests start anew.
+                "reconnect_timeout": 3,
+            },
+            # Seconds; of requests, and not of commands (infra_service.wsgi). 0 is no limit.
+            "request_timeouts": {
+                "statement_timeout": env.float("DATABASE_STATEMENT_TIMEOUT", default=30),
+                "lock_timeout": env.float("DATABASE_LOCK_TIMEOUT", default=10),
+                "idle_in_transaction_session_timeout": env.float(
+                    "DATABASE_IDLE_TRANSACTION_TIMEOUT", default=60
+                ),
+            },
+            # Only together do these two spare the server's parser and planner. Prepared from the
+            # third use on: migrations send several commands at once, which cannot be prepared.
+            "server_side_binding": True,
+            # Through a pooler none is prepared, unless we are told that it can stand that.
+            "prepare_threshold": 2 if _threshold is None else _threshold,
+            "prepares_through_pooler": _threshold is not None,
+        }
+    elif _database["ENGINE"] == "django.db.backends.sqlite3":
+        _database["CONN_MAX_AGE"] = None
+        _database["OPTIONS"] = {
+            # Writers queue at BEGIN instead of failing when they upgrade a read lock.
+            "transaction_mode": "IMMEDIATE",
+            "timeout": 20,
+            # FULL: a push that was acknowledged survives a loss of power.
+            "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; "
+            "PRAGMA foreign_keys=ON;",
+        }
 
 # --- The API --------------------------------------------------------------------------------------
 

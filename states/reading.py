@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from django.db import DEFAULT_DB_ALIAS
 from django.db.models import BigIntegerField, Case, F, PositiveIntegerField, UUIDField, When
 from django.db.models.functions import Coalesce, Length
 from django.db.models.lookups import LessThanOrEqual
@@ -12,6 +13,7 @@ from structlog.contextvars import bind_contextvars
 from apikeys import audit
 from apikeys.compiled import CompiledQuery, Parameter
 from infra_service.api import memory
+from infra_service.database import replica
 from states import documents, storage
 from states.documents import Place, Sealed
 from states.errors import DocumentDamaged, StateNotFound, VersionNotFound
@@ -108,27 +110,41 @@ def read_current(*, component_id: uuid.UUID, environment_id: uuid.UUID, actor: A
     return gzipped
 
 
-def read_version(*, state_id: uuid.UUID, number: int, actor: Actor, **details: Any) -> bytes:
+def read_version(
+    *,
+    state_id: uuid.UUID,
+    number: int,
+    actor: Actor,
+    from_replica: bool = False,
+    **details: Any,
+) -> bytes:
     """Return a version's document, gzip'd; ``details`` tell the trail what is read of it.
 
     Raises:
         VersionNotFound: there is none, or it has been pruned.
         DocumentUnreadable, StorageUnavailable: as for the current one.
     """
-    stored, gzipped = find_version(state_id=state_id, number=number)
+    if from_replica:
+        stored, gzipped = replica.read(
+            lambda alias: find_version(state_id=state_id, number=number, using=alias)
+        )
+    else:
+        stored, gzipped = find_version(state_id=state_id, number=number)
     if stored is None:
         raise VersionNotFound
     audit.record(actor, "state.read", state_id, version=number, **details)
     return gzipped
 
 
-def find_version(*, state_id: uuid.UUID, number: int) -> tuple[Stored | None, bytes]:
+def find_version(
+    *, state_id: uuid.UUID, number: int, using: str = DEFAULT_DB_ALIAS
+) -> tuple[Stored | None, bytes]:
     """Return where a version's document is and the gzip'd document, for use within the service.
 
     Raises:
         DocumentUnreadable, StorageUnavailable: as for the current one.
     """
-    return _unsealed(lambda: _VERSION.row(state_id=state_id, number=number))
+    return _unsealed(lambda: _VERSION.row(using=using, state_id=state_id, number=number), using)
 
 
 def load(version_id: uuid.UUID) -> tuple[Stored | None, bytes]:
@@ -140,7 +156,9 @@ def load(version_id: uuid.UUID) -> tuple[Stored | None, bytes]:
     return _unsealed(lambda: _BY_ID.row(pk=version_id))
 
 
-def _unsealed(find: Callable[[], Sequence[Any] | None]) -> tuple[Stored | None, bytes]:
+def _unsealed(
+    find: Callable[[], Sequence[Any] | None], using: str = DEFAULT_DB_ALIAS
+) -> tuple[Stored | None, bytes]:
     """Return where the document is that ``find`` finds, and the gzip'd document.
 
     An object that is gone was moved, encrypted anew or pruned meanwhile: the row tells.
@@ -159,7 +177,7 @@ def _unsealed(find: Callable[[], Sequence[Any] | None]) -> tuple[Stored | None, 
         memory.take((1 + _BESIDE) * length)
         try:
             if stored.document is None and not stored.object_name:
-                whole = _WHOLE.row(pk=stored.version_id)
+                whole = _WHOLE.row(using=using, pk=stored.version_id)
                 if whole is None:
                     continue  # pruned meanwhile
                 stored = Stored(*whole)

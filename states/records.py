@@ -109,6 +109,7 @@ class OfStateViewSet(SendsDocuments, ResourceViewSet[StateVersion]):
             state_id=state_id,
             number=number,
             actor=Actor.of(self.request),
+            from_replica=True,
             part=part,
             secrets=not self.hide,
         )

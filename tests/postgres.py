@@ -87,6 +87,13 @@ class Server:
             "initdb", "-D", "data", "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync"
         )
 
+    def create_as_replica_of(self, primary: Server) -> None:
+        """Make the data directory of a streaming replica of a server that runs."""
+        if self._unprivileged:
+            os.chown(self.directory, self._unprivileged["user"], self._unprivileged["group"])
+        of = ("-h", "127.0.0.1", "-p", str(primary.port), "-U", "postgres")
+        self._run("pg_basebackup", "-D", "data", *of, "-R", "--checkpoint=fast", "--no-sync")
+
     def start(self) -> None:
         """Start it and wait until it answers."""
         listen = ("-p", str(self.port), "-h", "127.0.0.1", "-k", str(self.directory))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from django.db import connection
+from django.db import connection, connections
 from django.db.models import lookups
 from django.db.models.expressions import RawSQL
 
@@ -48,10 +48,12 @@ class Naming:
         sql, params = each_of(self.access, self.condition.rows, limit, columns, after)
         return f'SELECT DISTINCT * FROM ({sql}) "named" ORDER BY 1 LIMIT {limit:d}', params  # noqa: S608 - compiled
 
-    def last(self, limit: int, position: Sequence[Any] | None) -> list[int | str] | None:
+    def last(
+        self, limit: int, position: Sequence[Any] | None, using: str
+    ) -> list[int | str] | None:
         """Return where the next so many keys end; None where there are fewer."""
         sql, params = self.next_keys(limit, position)
-        with connection.cursor() as cursor:
+        with connections[using].cursor() as cursor:
             cursor.execute(f"{sql} OFFSET {limit - 1:d}", params)
             found = cursor.fetchone()
         return None if found is None else [str(found[0])]

@@ -17,7 +17,7 @@ import contextlib
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from django.core.exceptions import EmptyResultSet
-from django.db import connection
+from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.models.lookups import IsNull
 
 from apikeys.keyset import beyond, columns_of, position_of
@@ -89,7 +89,7 @@ def read_page(
     conditions = conditions_of(queryset.query)
     path = walk(queryset.model, conditions, key)
     asked = _Request(queryset, conditions, path, key, position, size, shown)
-    with replanned() if is_selective(queryset) else contextlib.nullcontext():
+    with replanned(queryset.db) if is_selective(queryset) else contextlib.nullcontext():
         try:
             decided = path.finds_one or path.decides_all(conditions)
             return _of_index(asked) if decided else _bounded(asked)
@@ -128,7 +128,10 @@ def _bounded(asked: _Request) -> Page:
 
 def _of_named(asked: _Request, naming: Naming, most: int) -> Page:
     page = asked.page(naming.next_piece(asked.queryset, most, asked.position), asked.key)
-    return page if page.position else page._replace(position=naming.last(most, asked.position))
+    if page.position:
+        return page
+    last = naming.last(most, asked.position, asked.queryset.db)
+    return page._replace(position=last)
 
 
 def _few(asked: _Request, most: int) -> Any:
@@ -151,7 +154,7 @@ def _few(asked: _Request, most: int) -> Any:
     statements = [_counted(way, queryset, most + 1) for way in ways]
     counts = [f'(SELECT COUNT(*) FROM ({sql}) "counted")' for sql, _ in statements]  # noqa: S608 - compiled
     values = [value for _, params in statements for value in params]
-    with connection.cursor() as cursor:
+    with connections[queryset.db].cursor() as cursor:
         cursor.execute(f"SELECT {', '.join(counts)}", values)
         numbers = cursor.fetchone()
     number, way = min(zip(numbers, ways, strict=True), key=lambda pair: pair[0])
@@ -176,12 +179,13 @@ def is_selective(queryset: Any) -> bool:
 
 
 @contextlib.contextmanager
-def replanned() -> Iterator[None]:
+def replanned(using: str = DEFAULT_DB_ALIAS) -> Iterator[None]:
     """Let PostgreSQL plan what is read in this block for its own values, each time.
 
     A prepared statement that has met common values five times is given one plan for all, and walks
     the whole table when it then meets a rare one.
     """
+    connection = connections[using]
     if connection.vendor != "postgresql":
         yield
         return

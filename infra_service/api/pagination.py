@@ -23,6 +23,7 @@ from apikeys.keyset import columns_of
 from apikeys.pages import read_page
 from apikeys.parameters import refuse_unknown
 from infra_service.api.rendering import ListReader
+from infra_service.database import replica
 
 if TYPE_CHECKING:
     from django.http import QueryDict
@@ -64,8 +65,14 @@ class KeysetPagination(BasePagination):
         columns, _descending = columns_of(view.page_key)
         position = self.begin(request, view, len(columns))
         reader = ListReader(view, columns)
-        page = read_page(
-            queryset, key=view.page_key, position=position, size=self.size, shown=reader.shown
+        page = replica.read(
+            lambda alias: read_page(
+                queryset.using(alias),
+                key=view.page_key,
+                position=position,
+                size=self.size,
+                shown=reader.shown,
+            )
         )
         self._next = "" if page.position is None else self.token(*page.position)
         self._written = reader.texts(page.rows) if reader.written else None

@@ -8,6 +8,7 @@ import psycopg
 from django.core.checks import CheckMessage, Error, Tags, register
 from django.db import connections
 
+from infra_service.database import replica
 from infra_service.database.postgresql import pooler
 from infra_service.database.postgresql.base import DatabaseWrapper
 
@@ -31,6 +32,21 @@ def statements_may_be_prepared(
         )
         for wrapper in wrappers
         if isinstance(wrapper, DatabaseWrapper) and _mixes_up(wrapper)
+    ]
+
+
+@register
+def replica_is_of_postgresql(**_kwargs: Any) -> list[CheckMessage]:
+    """Report a replica where no position in a log can be compared."""
+    kinds = {type(connections[alias]) for alias in connections.settings}
+    if replica.ALIAS not in connections.settings or kinds == {DatabaseWrapper}:
+        return []
+    return [
+        Error(
+            "DATABASE_REPLICA_URL is set, and it or DATABASE_URL is not PostgreSQL.",
+            hint="Only a streaming replica of PostgreSQL can be read.",
+            id="infra_service.E004",
+        )
     ]
 
 

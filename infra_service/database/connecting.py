@@ -24,6 +24,10 @@ _DEFAULTS: Final[dict[str, str | int]] = {
 }
 
 
-def with_defaults(options: dict[str, Any]) -> dict[str, Any]:
+#: A replica takes no writes, and is read only while it is a standby.
+_OF_REPLICA: Final = {"target_session_attrs": "any"}
+
+
+def with_defaults(options: dict[str, Any], *, is_replica: bool = False) -> dict[str, Any]:
     """Return the options of a connection, those that are given before ours."""
-    return {**_DEFAULTS, **options}
+    return {**_DEFAULTS, **(_OF_REPLICA if is_replica else {}), **options}

@@ -1,0 +1,199 @@
+"""Lists, contents and differences from a real streaming replica, and never anything stale."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import psycopg
+import pytest
+from django.conf import settings
+from django.db import connection
+
+from infra_service.database import replica
+from infra_service.database.checks import replica_is_of_postgresql
+from tests.e2e.backend import Backend, document
+from tests.postgres import Server, binaries
+from tests.server import Answer, LiveServer
+from tests.waiting import wait_until
+
+SCOPES = ("state:read", "state:write", "state:admin", "cluster:read", "cluster:write")
+
+
+class Pair(NamedTuple):
+    """A service with a primary and a replica, and a token for it."""
+
+    service: LiveServer
+    primary: Server
+    replica: Server
+    token: str
+
+    def get(self, path: str) -> Answer:
+        answer = self.service.request("GET", path, token=self.token)
+        assert answer.status == 200, answer.body
+        return answer
+
+    def is_from_replica(self, path: str = "/api/v1/clusters") -> bool:
+        return replica.HEADER in self.get(path).headers
+
+    def on_replica(self, statement: str) -> None:
+        with psycopg.connect(self.replica.url, autocommit=True) as standby:
+            standby.execute(statement.encode())
+
+    def make_cluster(self, name: str) -> dict[str, Any]:
+        body = f'{{"cluster": {{"name": "{name}"}}}}'.encode()
+        headers = {"Content-Type": "application/json"}
+        answer = self.service.request(
+            "POST", "/api/v1/clusters", body, token=self.token, headers=headers
+        )
+        assert answer.status == 201, answer.body
+        made: dict[str, Any] = answer.json()["cluster"]
+        return made
+
+    def cluster_names(self) -> set[str]:
+        return {cluster["name"] for cluster in self.get("/api/v1/clusters").json()["clusters"]}
+
+
+@pytest.fixture(scope="module")
+def pair() -> Iterator[Pair]:
+    if settings.DATABASES["default"]["ENGINE"] != "infra_service.database.postgresql":
+        pytest.skip("a replica is one of PostgreSQL")
+    with contextlib.ExitStack() as ends:
+        servers = []
+        for _ in range(2):
+            directory = Path(tempfile.mkdtemp(prefix="infra-pg-"))
+            ends.callback(shutil.rmtree, directory)
+            servers.append(Server(directory))
+            ends.callback(servers[-1].stop)
+        primary, standby = servers
+        if not (binaries(primary.directory) / "pg_basebackup").exists():
+            pytest.skip("no pg_basebackup here")
+        primary.create()
+        primary.start()
+        standby.create_as_replica_of(primary)
+        standby.start()
+        home = Path(ends.enter_context(tempfile.TemporaryDirectory(prefix="infra-live-")))
+        urls = {"DATABASE_URL": primary.url, "DATABASE_REPLICA_URL": standby.url}
+        service = LiveServer(home, **urls, WEB_WORKERS="1")
+        ends.enter_context(contextlib.closing(service))
+        service.prepare()
+        token = service.token(*SCOPES)
+        service.start()
+        yield Pair(service, primary, standby, token)
+
+
+@pytest.fixture
+def paused(pair: Pair) -> Iterator[Pair]:
+    """The replica receives, and shows nothing new."""
+    pair.on_replica("SELECT pg_wal_replay_pause()")
+    yield pair
+    pair.on_replica("SELECT pg_wal_replay_resume()")
+
+
+def test_lists_contents_and_differences_are_read_from_it(pair: Pair) -> None:
+    backend = Backend(pair.service, pair.token)
+    for serial in (1, 2):
+        assert backend.push(document(serial)).status == 200
+    (state,) = pair.get("/api/v1/states").json()["states"]
+    path = f"/api/v1/states/{state['id']}"
+
+    for part in ("/versions", "/resources", "/outputs", "/versions/2/diff"):
+        wait_until(lambda part=part: pair.is_from_replica(path + part), 60)
+    wait_until(lambda: pair.is_from_replica("/api/v1/states"), 60)
+
+
+def test_the_state_backend_and_single_resources_are_not(pair: Pair) -> None:
+    backend = Backend(pair.service, pair.token)
+    assert backend.push(document(1)).status == 200
+    cluster = pair.make_cluster("single")
+    wait_until(pair.is_from_replica, 60)
+
+    assert replica.HEADER not in backend.get().headers
+    assert not pair.is_from_replica(f"/api/v1/clusters/{cluster['id']}")
+    assert not pair.is_from_replica("/v1/whoami")
+
+
+def test_the_age_is_told(pair: Pair) -> None:
+    wait_until(pair.is_from_replica, 60)
+    told = pair.service.request("GET", "/metrics").body.decode()
+
+    assert 'infra_replica_reads_total{outcome="replica"}' in told
+    assert "infra_replica_age_seconds_count" in told
+
+
+def test_what_was_just_written_is_there(pair: Pair) -> None:
+    names = [f"written {number}" for number in range(20)]
+    for name in names:
+        pair.make_cluster(name)
+        assert name in pair.cluster_names()
+
+
+def test_a_replica_that_shows_nothing_new_is_not_read(paused: Pair) -> None:
+    cluster = paused.make_cluster("paused")
+
+    assert "paused" in paused.cluster_names()
+    assert not paused.is_from_replica()
+
+    path = f"/api/v1/clusters/{cluster['id']}"
+    assert paused.service.request("DELETE", path, token=paused.token).status == 204
+    assert "paused" not in paused.cluster_names()
+    backend = Backend(paused.service, paused.token)
+    assert backend.push(document(1)).status == 200
+    assert backend.push(document(2)).status == 200
+    states = paused.get("/api/v1/states").json()["states"]
+    state = next(s for s in states if s["component_id"] == str(backend.component_id))
+    page = paused.get(f"/api/v1/states/{state['id']}/resources").json()
+    assert page["version_number"] == 2
+
+
+def test_a_revocation_that_it_has_not_yet_is_effective(pair: Pair) -> None:
+    token = pair.service.token("cluster:read")
+    other = pair._replace(token=token)
+    wait_until(other.is_from_replica, 60)
+    pair.on_replica("SELECT pg_wal_replay_pause()")
+    try:
+        pair.service.manage("revoke_apikey", token)
+
+        assert pair.service.request("GET", "/api/v1/clusters", token=token).status == 401
+    finally:
+        pair.on_replica("SELECT pg_wal_replay_resume()")
+
+
+def test_it_catches_up_and_is_read_again(pair: Pair) -> None:
+    pair.make_cluster("before")
+
+    wait_until(pair.is_from_replica, 60)
+    assert "before" in pair.cluster_names()
+
+
+def test_without_it_the_primary_is_read(pair: Pair) -> None:
+    wait_until(pair.is_from_replica, 60)
+    pair.replica.crash()
+    try:
+        for number in range(5):
+            name = f"alone {number}"
+            pair.make_cluster(name)
+            assert name in pair.cluster_names()
+            assert not pair.is_from_replica()
+    finally:
+        pair.replica.start()
+    wait_until(pair.is_from_replica, 60)
+
+
+@pytest.mark.django_db
+def test_without_the_setting_nothing_is_asked(django_assert_num_queries: Any) -> None:
+    with django_assert_num_queries(0):
+        assert replica.read(lambda alias: alias) == connection.alias
+
+
+def test_a_check_reports_a_replica_of_something_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert replica_is_of_postgresql() == []
+
+    monkeypatch.setattr(replica, "ALIAS", "default")
+
+    found = [error.id for error in replica_is_of_postgresql()]
+    assert found == ([] if connection.vendor == "postgresql" else ["infra_service.E004"])
