@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import re
 import time
 from typing import TYPE_CHECKING, Final
@@ -17,6 +16,7 @@ from infra_service import access
 from infra_service.api.addresses import settle_client
 from infra_service.api.errors import bad_request, insecure_transport
 from infra_service.database import replica
+from infra_service.handler import OTHER_ENCODING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,8 +34,6 @@ _POLICY: Final = (
     "font-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; "
     "frame-ancestors 'none'"
 )
-# Django would read addresses and forms by any codec of Python's, and some make surrogates.
-_CHARSETS: Final = {"utf-8", "ascii"}
 _PROBE: Final = re.compile(r"/(healthz|readyz|metrics)/?")
 
 
@@ -89,8 +87,8 @@ class RequestContextMiddleware:
             request.get_host()
         except DisallowedHost as error:
             return bad_request(request, error)
-        if request.encoding is not None and codecs.lookup(request.encoding).name not in _CHARSETS:
-            return bad_request(request, BadRequest(request.encoding))
+        if OTHER_ENCODING in request.META:
+            return bad_request(request, BadRequest(OTHER_ENCODING))
         is_insecure = settings.SECURE_SSL_REDIRECT and not request.is_secure()
         path = request.path.lstrip("/")
         if is_insecure and any(exempt.search(path) for exempt in self.exempt_from_redirect):

@@ -1,12 +1,14 @@
 import os
 
-from django.core.wsgi import get_wsgi_application
+import django
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "infra_service.settings")
-
-application = get_wsgi_application()
+django.setup(set_prefix=False)
 
 from infra_service.database.postgresql.base import DatabaseWrapper  # noqa: E402 - after set-up
+from infra_service.handler import ServiceHandler  # noqa: E402 - after set-up
+
+application = ServiceHandler()
 
 # Requests are limited in time, commands are not.
 DatabaseWrapper.serves_requests = True

@@ -220,26 +220,3 @@ def test_the_address_behind_a_proxy(
 
 def test_nothing_redirects_for_a_slash() -> None:
     assert configured.APPEND_SLASH is False
-
-
-@pytest.mark.parametrize("charset", ["utf-7", "unicode_escape", "utf-16", "latin-1"])
-def test_text_is_utf_8(charset: str, client: Client, client_with: ClientWith) -> None:
-    client.raise_request_exception = False
-    form = "--b\r\nContent-Disposition: form-data; name=username\r\n\r\n+2AA-\r\n--b--\r\n"
-    reader = client_with("state:read")
-
-    for kind in ("text/plain", "multipart/form-data; boundary=b"):
-        content_type = f"{kind}; charset={charset}"
-        answers = [
-            client.get("/admin/login/?next=%80+2AA-", CONTENT_TYPE=content_type),
-            client.generic("POST", "/admin/login/", form, content_type),
-            reader.get("/api/v1/states?filter=%80", CONTENT_TYPE=content_type),
-        ]
-        assert [answer.status_code for answer in answers] == [400, 400, 400]
-
-
-@pytest.mark.parametrize("charset", ["utf-8", "UTF8", "us-ascii", "nothing-known"])
-def test_charsets_that_are_utf_8(charset: str, client: Client, db: None) -> None:
-    content_type = f"text/plain; charset={charset}"
-
-    assert client.get("/admin/login/?next=a", CONTENT_TYPE=content_type).status_code == 200

@@ -1,0 +1,60 @@
+"""Django's WSGI handler, for which all text is UTF-8.
+
+Django, DRF and Python's ``email`` look up every codec that a client names: in the charset of a
+Content-Type, and in the extended parameters (RFC 2231) of any header. Some codecs fail in ways that
+nobody expects, and of each name that it has once looked for Python keeps a note for ever.
+"""
+
+from __future__ import annotations
+
+import re
+from io import BytesIO
+from typing import Any, Final
+
+from django.core.exceptions import BadRequest
+from django.core.handlers.wsgi import WSGIHandler, WSGIRequest
+from django.utils.http import parse_header_parameters
+
+#: In the environment of a request that names another encoding than UTF-8.
+OTHER_ENCODING: Final = "infra_service.other_encoding"
+# The headers whose parameters are looked at.
+_PARSED: Final = ("CONTENT_TYPE", "HTTP_ACCEPT", "HTTP_CONTENT_DISPOSITION")
+_CHARSETS: Final = {"utf-8", "utf8", "us-ascii", "ascii"}
+# ``name*=``, with anything between that some parser may take for white space.
+_EXTENDED: Final = re.compile(r"\*[^;=\w]*=")
+_EXTENDED_IN_PART: Final = re.compile(rb"^[\w-]+:.*\*[^;=\w\n]*=", re.MULTILINE)
+
+
+class ServiceRequest(WSGIRequest):
+    """A request that looks up no codec."""
+
+    def __init__(self, environ: dict[str, Any]) -> None:
+        if _names_encoding(environ):
+            environ[OTHER_ENCODING] = True
+            for header in _PARSED:
+                environ.pop(header, None)
+        super().__init__(environ)
+
+    def parse_file_upload(self, META: Any, post_data: Any) -> Any:  # noqa: ARG002, N803 - Django's
+        """Parse a multipart form.
+
+        Raises:
+            BadRequest: a part names an encoding.
+        """
+        if _EXTENDED_IN_PART.search(self.body):
+            raise BadRequest("multipart")
+        return super().parse_file_upload(META, BytesIO(self.body))
+
+
+class ServiceHandler(WSGIHandler):
+    """Answers requests."""
+
+    request_class = ServiceRequest
+
+
+def _names_encoding(environ: dict[str, Any]) -> bool:
+    """Whether a header names another encoding, or one in a way that would be looked up."""
+    if any(_EXTENDED.search(environ.get(header, "")) for header in _PARSED):
+        return True
+    _, parameters = parse_header_parameters(environ.get("CONTENT_TYPE", ""))
+    return parameters.get("charset", "utf-8").lower() not in _CHARSETS

@@ -1,0 +1,142 @@
+"""Text is UTF-8, and no codec that a client names is looked up, on any path."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import json
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.urls import set_script_prefix
+from hypothesis import given
+from hypothesis import strategies as st
+
+from infra_service.handler import ServiceHandler, ServiceRequest
+from tests.conftest import ClientWith
+
+STATE = f"/api/v1/state/{uuid.UUID(int=1)}/env/{uuid.UUID(int=2)}"
+PATHS = [
+    "/api/v1/states", STATE, "/v1/whoami", "/admin/login/", "/admin/", "/api/docs", "/api/schema",
+    "/nothing",
+]  # fmt: skip
+PROBES = ["/healthz", "/readyz", "/metrics"]
+ENCODINGS = [
+    "hex", "idna", "utf-7", "rot13", "zlib", "bz2", "base64", "undefined", "punycode", "utf-16",
+    "utf-32", "unicode_escape", "latin-1", "cp037", "nothing-known", "..", "a\0b", "x" * 5000, "é",
+]  # fmt: skip
+HEADERS = [
+    ("CONTENT_TYPE", "text/plain; charset={}"),
+    ("CONTENT_TYPE", 'multipart/form-data; boundary=b; charset="{}"'),
+    ("CONTENT_TYPE", "text/plain; charset*=utf-8''{}"),
+    ("CONTENT_TYPE", "text/plain; charset*={}''%80"),
+    ("CONTENT_TYPE", "text/plain; x*0*={}''%80"),
+    ("CONTENT_TYPE", "text/plain; x*\xa0= {}''%80"),
+    ("HTTP_ACCEPT", "application/json; x*={}''%80"),
+]
+
+
+class Door:
+    """The service as a WSGI server calls it."""
+
+    def __init__(self) -> None:
+        self._handler = ServiceHandler()
+
+    def ask(self, path: str, method: str = "GET", body: bytes = b"", **given: Any) -> Any:
+        """Return the status and the body of the answer."""
+        environ = {
+            "REQUEST_METHOD": method, "PATH_INFO": path, "SERVER_NAME": "localhost",
+            "SERVER_PORT": "80", "REMOTE_ADDR": "127.0.0.1", "wsgi.url_scheme": "http",
+            "wsgi.input": io.BytesIO(body), "CONTENT_LENGTH": str(len(body)), **given,
+        }  # fmt: skip
+        said: list[str] = []
+        response = self._handler(environ, lambda status, _headers: said.append(status))
+        answered = b"".join(response)
+        response.close()
+        return int(said[0].split(" ")[0]), answered
+
+
+def reason(answer: bytes) -> str:
+    """Return the reason of the error form."""
+    return str(json.loads(answer)["error"]["details"][0]["reason"])
+
+
+@pytest.fixture
+def door(db: None) -> Iterator[Door]:
+    yield Door()
+    set_script_prefix("/")
+
+
+@pytest.fixture
+def unknown() -> Iterator[list[str]]:
+    """The names of encodings that Python was asked for and has not found: it keeps each."""
+    names: list[str] = []
+    codecs.register(names.append)
+    yield names
+    codecs.unregister(names.append)
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS, ids=lambda name: name[:20])
+def test_text_is_utf_8(encoding: str, door: Door, unknown: list[str]) -> None:
+    for header, value in HEADERS:
+        named = {header: value.format(encoding), "QUERY_STRING": "x=%80"}
+        status, answer = door.ask("/admin/login/", **named)
+        assert (status, reason(answer)) == (400, "BAD_REQUEST")
+        assert door.ask("/healthz", **named)[0] == 200
+    assert unknown == []
+
+
+@pytest.mark.parametrize("encoding", ["hex", "idna"])
+def test_on_every_path(encoding: str, door: Door, client_with: ClientWith) -> None:
+    form = b"--b\r\nContent-Disposition: form-data; name=username\r\n\r\n+2AA-\r\n--b--\r\n"
+    named = {
+        "CONTENT_TYPE": f"multipart/form-data; boundary=b; charset={encoding}",
+        "HTTP_AUTHORIZATION": f"Bearer {client_with('state:read').secret}",
+        "QUERY_STRING": "x=%80&next=+2AA-",
+    }
+    for method, body in (("GET", b""), ("POST", form)):
+        for path in PATHS:
+            status, answer = door.ask(path, method, body, **named)
+            assert (path, status, reason(answer)) == (path, 400, "BAD_REQUEST")
+    assert [door.ask(path, **named)[0] for path in PROBES] == [200, 200, 200]
+
+
+@pytest.mark.parametrize("charset", ["utf-8", "UTF8", "us-ascii", '"utf-8"'])
+def test_charsets_that_are_utf_8(charset: str, door: Door) -> None:
+    content_type = f"text/plain; charset={charset}"
+    given = {"CONTENT_TYPE": content_type, "HTTP_ACCEPT": "text/html, */*;q=0.8, a/*"}
+
+    assert door.ask("/admin/login/", QUERY_STRING="next=a", **given)[0] == 200
+
+
+@pytest.mark.parametrize("line", ["Content-Disposition: form-data; name*=n-1''a", "X: y; z* =n''"])
+def test_a_part_of_a_form_names_no_encoding(line: str, door: Door, unknown: list[str]) -> None:
+    body = f"--b\r\n{line}\r\n\r\nx\r\n--b--\r\n".encode()
+    given = {
+        "CONTENT_TYPE": "multipart/form-data; boundary=b",
+        "HTTP_COOKIE": "csrftoken=" + "a" * 32,
+    }
+
+    status, answer = door.ask("/admin/login/", "POST", body, **given)
+
+    assert (status, reason(answer)) == (400, "BAD_REQUEST")
+    assert unknown == []
+
+
+def test_a_form_in_parts_is_read(door: Door) -> None:
+    body = b"--b\r\nContent-Disposition: form-data; name=a\r\n\r\nx *= y\r\n--b--\r\n"
+    environ = {
+        "REQUEST_METHOD": "POST", "wsgi.input": io.BytesIO(body), "CONTENT_LENGTH": str(len(body)),
+        "CONTENT_TYPE": "multipart/form-data; boundary=b",
+    }  # fmt: skip
+    assert ServiceRequest(environ).POST.dict() == {"a": "x *= y"}
+
+
+@given(st.text(st.characters(max_codepoint=255)), st.text(st.characters(max_codepoint=255)))
+def test_any_header(content_type: str, accept: str) -> None:
+    environ = {"REQUEST_METHOD": "GET", "wsgi.input": io.BytesIO(), "QUERY_STRING": "x=%80"}
+    for value in (content_type, f"a/b;{content_type}", f"a/b;charset={content_type}"):
+        request = ServiceRequest({**environ, "CONTENT_TYPE": value, "HTTP_ACCEPT": accept})
+        assert request.GET["x"] == "\ufffd"
