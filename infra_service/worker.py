@@ -35,8 +35,10 @@ from infra_service.server_errors import Overheard, refusal
 # Bytes of unfinished requests and answers that a worker keeps.
 _BUDGET: Final = 32 * 1024 * 1024
 _RECEIVED_AT_ONCE: Final = 64 * 1024
-# They are answered also when every thread is busy, or waits for the database.
-_PROBE: Final = re.compile(rb"(GET|HEAD) /(healthz|readyz)[/ ?]")
+# They are answered also when every thread is busy, or waits for the database, and the first also
+# when the second waits for it.
+_PROBES: Final = (b"healthz", b"readyz")
+_PROBE: Final = re.compile(rb"(?:GET|HEAD) /(%s)[/ ?]" % b"|".join(_PROBES))
 _AT_ONCE: Final = struct.pack("ii", 1, 0)
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 
@@ -58,7 +60,7 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
 
     def init_process(self) -> None:
         """Start, and serve until the end."""
-        self._probes = ThreadPoolExecutor(1, thread_name_prefix="probe")
+        self._probes = {probe: ThreadPoolExecutor(1) for probe in _PROBES}
         super().init_process()
 
     def accept(self, listener: Any) -> None:
@@ -137,7 +139,8 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
         conn.init()
         conn.data_ready = True
         conn.parser.unreader.unread(received)
-        threads = self._probes if _PROBE.match(received) else self.tpool
+        probe = _PROBE.match(received)
+        threads = self._probes[probe[1]] if probe else self.tpool
         threads.submit(self.handle, conn).add_done_callback(
             lambda done: self.method_queue.defer(self.finish_request, conn, done)
         )

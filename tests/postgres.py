@@ -123,6 +123,22 @@ class Server:
         """End it without a checkpoint, so that its next start recovers (SIGQUIT: immediate)."""
         self._end(signal.SIGQUIT)
 
+    def freeze(self) -> None:
+        """Stop all its processes, as a host does that hangs: the kernel goes on taking data."""
+        self._signal_all(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let them go on."""
+        self._signal_all(signal.SIGCONT)
+
+    def _signal_all(self, number: signal.Signals) -> None:
+        assert self._process is not None
+        pid = self._process.pid
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        for each in (pid, *map(int, children)):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(each, number)
+
     def _end(self, how: signal.Signals) -> None:
         if self._process is not None:
             self._process.send_signal(how)

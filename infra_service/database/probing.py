@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from django.db import connection
+from django.db import OperationalError, connection
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,5 +32,11 @@ def connection_of_its_own() -> Iterator[BaseDatabaseWrapper]:
         "connect_timeout": _BOUND,
         "request_timeouts": {"statement_timeout": _BOUND},
     }
-    with contextlib.closing(own):
-        yield own
+    with wrapper.wrap_database_errors:
+        wrapper.watch.refuse_if_silent()
+    try:
+        with contextlib.closing(own):
+            yield own
+    except OperationalError:
+        wrapper.watch.suspect()  # so that a row of probes does not wait one after the other
+        raise

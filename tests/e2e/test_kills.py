@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import time
@@ -57,16 +58,27 @@ def report(what: str, traffic: Traffic) -> None:
     os.write(1, f"{line}answers {dict(sorted(traffic.seen.items()))}\n".encode())
 
 
+@contextlib.contextmanager
+def frozen(database: postgres.Server) -> Iterator[None]:
+    """Stop the database's processes for as long as the block."""
+    database.freeze()
+    try:
+        yield
+    finally:
+        database.thaw()
+
+
 @pytest.mark.skipif(
     not os.environ.get("DATABASE_URL", "").startswith("postgres"),
     reason="SQLite is part of the process: it has no server that could be restarted",
 )
-def test_database_is_stopped_and_crashes_under_traffic() -> None:
+def test_database_is_stopped_crashes_and_hangs_under_traffic() -> None:
     with (
         postgres.running() as database,
         live_server(DATABASE_URL=database.url, DATABASE_POOL_TIMEOUT="1") as server,
     ):
-        traffic = Traffic(server, server.token("state:read", "state:write", "state:admin"))
+        token = server.token("state:read", "state:write", "state:admin")
+        traffic = Traffic(server, token)
         traffic.start(persistent=True)
         for end in (database.stop, database.crash):
             time.sleep(1)
@@ -78,6 +90,12 @@ def test_database_is_stopped_and_crashes_under_traffic() -> None:
             assert server.request("GET", "/healthz").status == 200
             database.start()
             traffic.wait_until_each_has(1)  # again, with nobody's help
+        with frozen(database):
+            for path in ("/readyz", "/v1/whoami", "/readyz"):
+                down = server.request("GET", path, token=token)
+                assert (down.status, down.reason) == (503, "DATABASE_UNAVAILABLE")
+            assert server.request("GET", "/healthz").status == 200
+        traffic.wait_until_each_has(1)
         traffic.stop()
 
         assert traffic.unexpected == []
@@ -86,4 +104,4 @@ def test_database_is_stopped_and_crashes_under_traffic() -> None:
         assert contradictions(server, found) == []
         for ledger in traffic.ledgers:
             assert ledger.broken_promises(found) == []
-        report("database stopped and crashed", traffic)
+        report("database stopped, crashed and frozen", traffic)

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from django.core.signals import request_finished, request_started
+from django.db import close_old_connections
 from django.urls import set_script_prefix
 from hypothesis import given
 from hypothesis import strategies as st
@@ -65,7 +67,12 @@ def reason(answer: bytes) -> str:
 
 @pytest.fixture
 def door(db: None) -> Iterator[Door]:
+    signals = (request_started, request_finished)
+    for signal in signals:  # they would end the transaction of the test
+        signal.disconnect(close_old_connections)
     yield Door()
+    for signal in signals:
+        signal.connect(close_old_connections)
     set_script_prefix("/")
 
 

@@ -8,16 +8,17 @@ transaction, and when the outermost transaction ends. Taking it costs no round t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from django.db import DatabaseError
 from django.db.backends.postgresql import base
 from django.db.backends.utils import CursorWrapper
-from psycopg import Binary, OperationalError
+from psycopg import Binary, IsolationLevel, OperationalError
 from psycopg_pool import PoolTimeout
 
 from infra_service.database.postgresql import liveness, pooler
 from infra_service.database.postgresql.schema import DatabaseSchemaEditor
+from infra_service.database.postgresql.silence import Watch, WatchedConnection
 
 if TYPE_CHECKING:
     from psycopg_pool import ConnectionPool
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 # libpq never shrinks its buffers: a connection that has carried a value of this size would keep up
 # to twice as much. A new connection takes a few milliseconds, which is little beside such a value.
 _LARGE: Final = 8 * 1024 * 1024
+# The server may be so much later than the end that it sets for a statement.
+_LATE: Final = 1.25
 
 
 class _ReturningCursor(CursorWrapper):
@@ -70,6 +73,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     #: Whether this process answers requests, to which OPTIONS["request_timeouts"] apply.
     serves_requests = False
+    #: Of each database by its alias, as Django's pools are.
+    _watches: ClassVar[dict[str, Watch]] = {}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -77,6 +82,9 @@ class DatabaseWrapper(base.DatabaseWrapper):
         self._is_connecting = False
         self._is_discarded = False
         self._is_lost = False
+        options = self.settings_dict["OPTIONS"]
+        if options.get("pool"):
+            options["pool"] = {**options["pool"], "connection_class": WatchedConnection}
 
     def connect(self) -> None:
         """Take a connection from the pool, as it was set up when it was opened."""
@@ -95,6 +103,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         self.in_atomic_block = self.needs_rollback = False
         self.closed_in_transaction = self.errors_occurred = False
         self.savepoint_ids, self.atomic_blocks, self.run_on_commit = [], [], []
+        self.watch.refuse_if_silent()
         try:
             self.connection = liveness.take(pool)
         except PoolTimeout as error:
@@ -118,6 +127,11 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     def _configure_connection(self, connection: Any) -> bool:
         """Set up a connection that was just opened."""
+        timeouts = self.settings_dict["OPTIONS"].get("request_timeouts", {})
+        if self.serves_requests and timeouts.get("statement_timeout"):
+            connection.limit(
+                _LATE * timeouts["statement_timeout"], self.watch if self.pool else None
+            )
         super()._configure_connection(connection)  # type: ignore[misc]  # its stub does not know it
         if not pooler.is_between(connection):
             self._limit(connection)
@@ -133,8 +147,18 @@ class DatabaseWrapper(base.DatabaseWrapper):
             values = [text for name, s in timeouts.items() for text in (name, str(int(s * 1000)))]
             connection.execute(f"SELECT {calls}", values)  # once for each connection
 
+    @property
+    def watch(self) -> Watch:
+        """Who knows whether the server answers."""
+        if self.alias not in self._watches:
+            self._watches.setdefault(self.alias, Watch(self.get_connection_params()))
+        return self._watches[self.alias]
+
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         """Open the pool and take a connection, or open one without a pool."""
+        if self.pool is None:
+            self.isolation_level = IsolationLevel.READ_COMMITTED
+            return WatchedConnection.connect(**conn_params)
         try:
             return super().get_new_connection(conn_params)
         except PoolTimeout as error:

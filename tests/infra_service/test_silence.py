@@ -1,0 +1,121 @@
+"""A server that takes what is sent and does not answer: nobody waits for it for long."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+from django.db import connection
+
+from infra_service.database.postgresql import silence
+from infra_service.database.postgresql.silence import Watch, WatchedConnection
+
+on_postgresql = pytest.mark.skipif(
+    connection.vendor != "postgresql", reason="waits for a real PostgreSQL"
+)
+
+
+@pytest.fixture
+def silent() -> Iterator[socket.socket]:
+    """A server whose kernel accepts, and nobody else."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.setblocking(False)
+        yield listener
+
+
+def watch(listener: socket.socket) -> Watch:
+    return Watch({"host": "127.0.0.1", "port": listener.getsockname()[1]})
+
+
+def connections(listener: socket.socket) -> int:
+    """Return how many connected since the last call."""
+    count = 0
+    while True:
+        try:
+            listener.accept()[0].close()
+        except BlockingIOError:
+            return count
+        count += 1
+
+
+def test_one_look_is_for_all(silent: socket.socket, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(silence, "_FRESH", 600)
+    watching = watch(silent)
+    watching.refuse_if_silent()  # nobody has complained
+    assert connections(silent) == 0
+
+    assert not watching.answers()
+    assert not watching.answers()
+    for _ in range(3):
+        with pytest.raises(psycopg.OperationalError, match="does not answer"):
+            watching.refuse_if_silent()
+    assert connections(silent) == 1
+
+
+def test_while_somebody_looks_nobody_waits(silent: socket.socket) -> None:
+    watching = watch(silent)
+    watching.suspect()
+    with watching._looking, pytest.raises(psycopg.OperationalError, match="does not answer"):
+        watching.refuse_if_silent()
+    assert connections(silent) == 0
+
+
+def test_a_refusal_is_an_answer(silent: socket.socket) -> None:
+    watching = watch(silent)
+    watching.suspect()
+    silent.close()
+    watching.refuse_if_silent()
+    assert watching.answers()
+
+
+class Told(Watch):
+    """One that knows without looking."""
+
+    def __init__(self, *answers: bool) -> None:
+        self._answers = list(answers)
+
+    def answers(self) -> bool:
+        return self._answers.pop(0)
+
+
+@pytest.fixture
+def waiting(db: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[WatchedConnection]:
+    monkeypatch.setattr(silence, "PATIENCE", 0.01)
+    wrapper: Any = connection
+    parameters = wrapper.get_connection_params()
+    with WatchedConnection.connect(**parameters) as opened:
+        process = opened.info.backend_pid
+        yield opened
+    with psycopg.connect(**parameters) as other:  # else what was given up goes on
+        other.execute("SELECT pg_terminate_backend(%s, 10000)", [process])
+
+
+@on_postgresql
+@pytest.mark.parametrize("limit", [(60, Told(True, True, False)), (0.1, None)])
+def test_a_statement_without_an_answer(waiting: WatchedConnection, limit: Any) -> None:
+    waiting.limit(*limit)
+    with pytest.raises(psycopg.OperationalError, match="does not answer"):
+        waiting.execute("SELECT pg_sleep(60)")
+    assert waiting.closed
+
+
+@on_postgresql
+def test_a_statement_that_takes_long(waiting: WatchedConnection) -> None:
+    answers = Told(*[True] * 100)
+    waiting.limit(60, answers)
+    assert waiting.execute("SELECT pg_sleep(0.5), 7").fetchone() == ("", 7)
+    assert len(answers._answers) < 100
+    with pytest.raises(psycopg.errors.DivisionByZero):
+        waiting.execute("SELECT 1/0")
+
+
+@on_postgresql
+def test_a_server_that_answers(db: None) -> None:
+    wrapper: Any = connection
+    watching = Watch(wrapper.get_connection_params())
+    watching.suspect()
+    watching.refuse_if_silent()
+    assert watching.answers()
