@@ -11,7 +11,8 @@ from infra_service.pace import BODY_TIMEOUT, HEADER_TIMEOUT, LEAST_RATE
 #: Bodies up to this size are received before a thread is given to the request. All are, but those
 #: of documents and reports, whose sender is known by then.
 LARGEST_BODY: Final = 1024 * 1024
-#: Seconds in which a client may read our last answer before the connection is closed.
+#: Seconds in which a client may read our last answer, or go on sending, before the connection is
+#: closed.
 LINGER: Final = 2.0
 
 _END: Final = b"\r\n\r\n"
@@ -32,6 +33,7 @@ class Arrival:
         self.received = bytearray()
         self.deadline = time.monotonic() + seconds
         self.is_ending = is_ending
+        self._ended_by = self.deadline + BODY_TIMEOUT
         #: Whether the client waits for a word before it sends the body.
         self.is_expecting = False
         self._largest_head = largest_head
@@ -66,6 +68,13 @@ class Arrival:
             return True
         self.deadline = self._body_began + BODY_TIMEOUT + len(self.received) / LEAST_RATE
         return False
+
+    def linger(self) -> None:
+        """Wait for the rest of what the client was sending when it was answered.
+
+        Else the kernel would answer it with a reset, which may destroy our answer on its way.
+        """
+        self.deadline = min(time.monotonic() + LINGER, self._ended_by)
 
     def _end_head(self, end: int) -> None:
         """Find out how much is to come."""

@@ -17,17 +17,23 @@ BODY_TIMEOUT: Final = float(os.environ.get("BODY_TIMEOUT", "30"))
 LEAST_RATE: Final = 64 * 1024
 #: Bytes of an answer that no thread waits for: more than of any answer that needs no token.
 LARGEST_REST: Final = 2 * 1024 * 1024
+# Bytes that are waited for at one time.
+_BLOCK: Final = 1024 * 1024
 
 
 class Pace:
-    """Seconds that may still be waited for a peer; each byte that is transferred adds to them."""
+    """Seconds that may still be waited for a peer; each byte that is transferred adds to them.
+
+    There are never more than at the beginning: whoever was fast and stops then holds the memory of
+    what was transferred, and a thread, no longer than who never began.
+    """
 
     def __init__(self) -> None:
         self.left = BODY_TIMEOUT
 
     def waited(self, seconds: float, size: int) -> None:
         """Take note of how long so many bytes took."""
-        self.left += size / LEAST_RATE - seconds
+        self.left = min(BODY_TIMEOUT, self.left + size / LEAST_RATE - seconds)
 
 
 class PacedSocket(socket.socket):
@@ -73,9 +79,10 @@ class PacedSocket(socket.socket):
         if len(self.unsent) + len(rest) <= LARGEST_REST:
             self.unsent += rest
             return
-        self._send_waiting(bytes(self.unsent), flags)
+        for waiting in (memoryview(bytes(self.unsent)), rest):
+            for start in range(0, len(waiting), _BLOCK):
+                self._send_waiting(waiting[start : start + _BLOCK], flags)
         self.unsent.clear()
-        self._send_waiting(rest, flags)
 
     def _send_waiting(self, data: Any, flags: int) -> None:
         started = time.monotonic()

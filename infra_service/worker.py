@@ -115,6 +115,7 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
             self._drop(conn)
             return
         if arrival.is_ending and data:
+            arrival.linger()
             return
         if arrival.is_ending or (arrival.is_idle and not data):
             self._drop(conn)

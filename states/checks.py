@@ -7,7 +7,8 @@ from typing import Any
 
 from django.core.checks import CheckMessage, Error, register
 
-from states import documents
+from infra_service.api import memory
+from states import documents, history
 
 
 @register
@@ -26,3 +27,9 @@ def encryption_keys_are_usable(**_kwargs: Any) -> list[CheckMessage]:
             id="states.E001",
         )
     ]
+
+
+@register
+def the_largest_document_fits_in_memory(**_kwargs: Any) -> list[CheckMessage]:
+    """Report a budget in which no large document could be restored, which takes the most."""
+    return memory.shortfall("STATE_MAX_BYTES", history.RESTORE_FACTOR, check_id="states.E002")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from django.db import transaction
 from django.utils import timezone
@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 
     from apikeys.audit import Actor
     from states.models import StateVersion
+
+
+#: Bytes that restoring holds for each of the document: the old one, the new one, and what a push
+#: of it takes.
+RESTORE_FACTOR: Final = 5
 
 
 @retrying
@@ -47,8 +52,7 @@ def restore(
     stored, gzipped = reading.find_version(state_id=state_id, number=number)
     if stored is None:
         raise VersionNotFound
-    # The old document, the new one, and what a push of it takes.
-    memory.take(5 * documents.size_of(gzipped))
+    memory.take(RESTORE_FACTOR * documents.size_of(gzipped))
     old = documents.decompress(gzipped)
     terraform.refuse_encrypted(old)
     for _ in range(actions.ATTEMPTS):

@@ -6,3 +6,7 @@ class WorkloadsConfig(AppConfig):
 
     name = "workloads"
     verbose_name = "Cluster workloads"
+
+    def ready(self) -> None:
+        """Register the app's system checks."""
+        from workloads import checks  # noqa: F401, PLC0415 - registers itself

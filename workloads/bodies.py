@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _GZIP: Final = 31  # zlib's window bits for "gzip, and nothing else"
 _STEP: Final = 1024 * 1024
 #: Bytes that a report holds for each of its own, once it is decoded.
-_FACTOR: Final = 8
+FACTOR: Final = 8
 #: Each takes memory and time of its own, however empty it is. bgzip makes one for each 64 KiB.
 _MOST_MEMBERS: Final = 1000
 
@@ -36,7 +36,7 @@ def read_body(request: HttpRequest, limit: int) -> bytearray:
     sent = blocks(request, limit)
     body = bytearray()
     for block in _unfolded(sent) if encoding.endswith("gzip") else sent:
-        memory.take(_FACTOR * len(block))
+        memory.take(FACTOR * len(block))
         body += block
         if len(body) > limit:
             raise BodyTooLarge(limit)

@@ -13,6 +13,7 @@ import threading
 from typing import TYPE_CHECKING, Final
 
 from django.conf import settings
+from django.core.checks import CheckMessage, Error
 from rest_framework.exceptions import APIException
 
 if TYPE_CHECKING:
@@ -116,6 +117,24 @@ def _hold(number: int) -> None:
         raise MemoryInsufficient
     BUDGET.change(max(0, number - FREE) - max(0, _room.held - FREE))
     _room.held = number
+
+
+def shortfall(limit: str, factor: int, *, check_id: str) -> list[CheckMessage]:
+    """Report a budget in which the largest that a setting allows never finds room.
+
+    ``factor`` is what it takes for each of its bytes.
+    """
+    needed = factor * getattr(settings, limit)
+    if needed <= settings.MEMORY_BUDGET_BYTES:
+        return []
+    return [
+        Error(
+            f"MEMORY_BUDGET_BYTES is {settings.MEMORY_BUDGET_BYTES}, and the largest that {limit} "
+            f"allows takes {factor} times its size, {needed} bytes: it would always be refused.",
+            hint=f"Raise MEMORY_BUDGET_BYTES to {needed} at least, or lower {limit}.",
+            id=check_id,
+        )
+    ]
 
 
 class MemoryMiddleware:

@@ -17,7 +17,8 @@ SIZE = 8 * MIB
 
 @pytest.fixture(scope="module")
 def narrow() -> Iterator[LiveServer]:
-    with live_server(MEMORY_BUDGET_BYTES=str(BUDGET), STATE_MAX_BYTES=str(16 * MIB)) as server:
+    sizes = {"STATE_MAX_BYTES": str(16 * MIB), "WORKLOADS_MAX_BYTES": str(8 * MIB)}
+    with live_server(MEMORY_BUDGET_BYTES=str(BUDGET), **sizes) as server:
         yield server
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.core.checks import run_checks
 from django.http import HttpResponse
 
 from infra_service.api import memory
@@ -94,3 +95,20 @@ def test_outside_of_requests_nothing_is_counted() -> None:
     memory.give_back(1)
 
     assert memory.BUDGET.held == 0
+
+
+@pytest.mark.parametrize(
+    ("limit", "factor", "check_id"),
+    [("STATE_MAX_BYTES", 5, "states.E002"), ("WORKLOADS_MAX_BYTES", 8, "workloads.E001")],
+)
+def test_a_budget_for_the_largest(settings: Any, limit: str, factor: int, check_id: str) -> None:
+    """Restoring the largest document, or reading the largest report: else it is always refused."""
+    settings.STATE_MAX_BYTES = settings.WORKLOADS_MAX_BYTES = MIB
+    setattr(settings, limit, 10 * MIB)
+    settings.MEMORY_BUDGET_BYTES = factor * 10 * MIB
+    assert run_checks() == []
+
+    settings.MEMORY_BUDGET_BYTES -= 1
+    (error,) = run_checks()
+    assert error.id == check_id
+    assert f"{limit} allows takes {factor} times its size" in error.msg

@@ -92,6 +92,19 @@ def test_the_time_for_headers_and_body(monkeypatch: pytest.MonkeyPatch) -> None:
     assert 1081 + pace.BODY_TIMEOUT < arriving.deadline < 1082 + pace.BODY_TIMEOUT
 
 
+def test_who_goes_on_sending_after_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(arrivals.time, "monotonic", lambda: now[0])
+    ending = Arrival(arrivals.LINGER, is_ending=True)
+    now[0] += 1.5
+    ending.linger()
+    assert ending.deadline == now[0] + arrivals.LINGER
+
+    now[0] += pace.BODY_TIMEOUT
+    ending.linger()
+    assert ending.deadline == 1000 + arrivals.LINGER + pace.BODY_TIMEOUT  # not for ever
+
+
 class Pair:
     """A paced connection, and its peer."""
 
@@ -141,6 +154,23 @@ def test_a_large_rest_is_waited_for(pair: Pair, monkeypatch: pytest.MonkeyPatch)
     pair.ours.sending.left = 0.05
     with pytest.raises(BrokenPipeError, match="too slowly"):
         pair.ours.sendall(bytes(LARGEST_REST + 10_000_000))
+
+
+def test_who_was_fast_may_stop_no_longer_than_others(pair: Pair) -> None:
+    pair.ours.receiving.waited(0, 1_000_000_000)
+    assert pair.ours.receiving.left == pace.BODY_TIMEOUT
+    pair.ours.receiving.waited(10, pace.LEAST_RATE)
+    assert pair.ours.receiving.left == pace.BODY_TIMEOUT - 9
+
+
+def test_a_reader_that_stops_is_not_given_time_for_all(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pace, "LEAST_RATE", 100_000_000)
+    pair.ours.sending.left = 0.01
+    with pytest.raises(BrokenPipeError, match="too slowly"):
+        pair.ours.sendall(bytes(100_000_000))  # a second for all of it
+    assert (pair.ours.gettimeout() or 60) < 0.1
 
 
 class Loop:

@@ -1,0 +1,16 @@
+"""Start-up checks of the settings of reports."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.checks import CheckMessage, register
+
+from infra_service.api import memory
+from workloads import bodies
+
+
+@register
+def the_largest_report_fits_in_memory(**_kwargs: Any) -> list[CheckMessage]:
+    """Report a budget in which no large report could be read."""
+    return memory.shortfall("WORKLOADS_MAX_BYTES", bodies.FACTOR, check_id="workloads.E001")
