@@ -32,7 +32,7 @@ import datetime as dt, hashlib, sys, django
 django.setup()
 from django.utils import timezone
 from apikeys.models import AccessToken, ApiKey, AuditEvent, User
-count, user = int(sys.argv[1]), User.objects.get(username="operator")
+count, user = int(sys.argv[1]), User.objects.create(username="filler")
 end = timezone.now() + dt.timedelta(days=90)
 def digest(*names): return hashlib.sha256(repr(names).encode()).digest()
 def fill(model, number, build):

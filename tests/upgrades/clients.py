@@ -130,8 +130,8 @@ class Everything(Traffic):
             for version in versions[:1]:
                 self._send("GET", f"{path}/versions/{version['number']}/document")
                 self._send("GET", f"{path}/versions/{version['number']}/diff")
-            self._send("GET", f"{path}/resources")
-            self._send("GET", f"{path}/outputs")
+                self._send("GET", f"{path}/resources")
+                self._send("GET", f"{path}/outputs")
         time.sleep(0.05)
 
     def report(self) -> None:
