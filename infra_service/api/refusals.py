@@ -55,7 +55,7 @@ _AUTHENTICATED: Final = (
 )  # fmt: skip
 _OF_JSON_BODY: Final = (
     exceptions.ParseError, exceptions.ValidationError,
-    LengthRequired, BodyTooLarge, RequestTimeout, exceptions.UnsupportedMediaType,
+    RequestTimeout, exceptions.UnsupportedMediaType,
 )  # fmt: skip
 _OF_PARAMETER: Final[dict[str, tuple[type[exceptions.APIException], ...]]] = {
     "filter": (exceptions.ValidationError, InvalidFilter),
@@ -81,6 +81,8 @@ def errors_of(view: Any, operation: dict[str, Any], *, is_raw: bool) -> Iterator
         errors += _OF_PARAMETER.get(name, ())
     if view.request.method in ("POST", "PUT", "PATCH") and not is_raw:
         errors += _OF_JSON_BODY
+    if view.request.method not in getattr(view, "reads_bodies_of", ()):
+        errors += (LengthRequired, BodyTooLarge)  # also where no body is read (api.lengths)
     yield from map(told, errors)
 
 
