@@ -114,15 +114,18 @@ _BY_SQLSTATE: Final[dict[str, type[DatabaseFailure]]] = {
     "25006": DatabaseReadOnly,  # read_only_sql_transaction
     "25P03": DatabaseTransactionTimeout,  # idle_in_transaction_session_timeout
     "25P04": DatabaseTransactionTimeout,  # transaction_timeout
-    "40001": DatabaseConflict,  # serialization_failure
-    "40P01": DatabaseConflict,  # deadlock_detected
+    "40003": DatabaseUnavailable,  # statement_completion_unknown
+    "40": DatabaseConflict,  # rolled back: serialization_failure, deadlock_detected
     "53100": DatabaseFull,  # disk_full
     "53200": DatabaseOutOfMemory,  # out_of_memory
     "53": DatabaseBusy,  # insufficient resources: too_many_connections
     "55P03": DatabaseLockTimeout,  # lock_not_available
     "57014": DatabaseStatementTimeout,  # query_canceled
-    "57P": DatabaseUnavailable,  # admin_shutdown, crash_shutdown, cannot_connect_now, …
+    "57": DatabaseUnavailable,  # admin_shutdown, crash_shutdown, cannot_connect_now, …
     "58": DatabaseDiskError,  # system errors: io_error
+    "72": DatabaseConflict,  # snapshot_too_old, which PostgreSQL had until 16
+    "XX001": DatabaseDiskError,  # data_corrupted: a page is not what was written
+    "XX002": DatabaseDiskError,  # index_corrupted
 }
 # The primary result code is the last byte of an extended one.
 _BY_SQLITE: Final[dict[int, type[DatabaseFailure]]] = {
@@ -132,6 +135,8 @@ _BY_SQLITE: Final[dict[int, type[DatabaseFailure]]] = {
     sqlite3.SQLITE_READONLY: DatabaseReadOnly,
     sqlite3.SQLITE_FULL: DatabaseFull,
     sqlite3.SQLITE_IOERR: DatabaseDiskError,
+    sqlite3.SQLITE_CORRUPT: DatabaseDiskError,
+    sqlite3.SQLITE_NOTADB: DatabaseDiskError,
     sqlite3.SQLITE_CANTOPEN: DatabaseUnavailable,
     sqlite3.SQLITE_NOMEM: DatabaseOutOfMemory,
 }
@@ -153,10 +158,7 @@ def _kind_of(error: Error) -> type[DatabaseFailure] | None:
     if isinstance(cause, (PoolTimeout, TooManyRequests)):
         return DatabaseBusy
     if sqlstate := getattr(cause, "sqlstate", None):
-        return next(
-            (_BY_SQLSTATE[c] for c in (sqlstate, sqlstate[:3], sqlstate[:2]) if c in _BY_SQLSTATE),
-            None,
-        )
+        return next((_BY_SQLSTATE[c] for c in (sqlstate, sqlstate[:2]) if c in _BY_SQLSTATE), None)
     if (code := getattr(cause, "sqlite_errorcode", None)) is not None:
         return _BY_SQLITE.get(code & 0xFF)
     # The driver itself: it found no server, or lost it, and has no code from it.

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -55,26 +57,38 @@ def test_postgresql_says_it(db: None, sql: str, expected: str | None) -> None:
     assert reason(raised(lambda: execute(sql))) == expected
 
 
-@postgresql
-@pytest.mark.parametrize(
-    ("sqlstate", "expected"),
-    [
-        ("08006", "DATABASE_UNAVAILABLE"), ("57P01", "DATABASE_UNAVAILABLE"),
-        ("57P03", "DATABASE_UNAVAILABLE"), ("53300", "DATABASE_BUSY"), ("53100", "DATABASE_FULL"),
-        ("53200", "DATABASE_OUT_OF_MEMORY"), ("53400", "DATABASE_BUSY"),
-        ("25006", "DATABASE_READ_ONLY"), ("25P03", "DATABASE_TRANSACTION_TIMEOUT"),
-        ("40001", "WRITE_CONFLICT"), ("40P01", "WRITE_CONFLICT"),
-        ("55P03", "DATABASE_LOCK_TIMEOUT"), ("57014", "DATABASE_STATEMENT_TIMEOUT"),
-        ("58030", "DATABASE_DISK_ERROR"),
-        ("23505", None), ("22P02", None), ("XX000", None), ("25P02", None), ("55000", None),
-    ],
-)  # fmt: skip
-def test_by_sqlstate(db: None, sqlstate: str, expected: str | None) -> None:
-    raising = f"DO $$ BEGIN RAISE EXCEPTION 'x' USING ERRCODE = '{sqlstate}'! END $$"
-    error = raised(lambda: execute_one(raising.replace("!", ";")))
+_TABLE = Path(__file__).parents[2] / "docs" / "explanation" / "consistency.md"
 
-    assert reason(error) == expected
-    assert is_repeatable(error) is (expected == "WRITE_CONFLICT")
+
+def documented(column: int) -> dict[str, str | None]:
+    """Return the reason for each code of a column of the table; None is a mistake of ours."""
+    found: dict[str, str | None] = {}
+    text = _TABLE.read_text().partition("| PostgreSQL | SQLite |")[2].partition("\n\n")[0]
+    for row in text.splitlines()[2:]:
+        cells = row.split("|")
+        reasons = re.findall(r"`([A-Z_]+)`", cells[4])
+        named = re.findall(r"\b[0-9A-Z]{2,}\b", cells[column])
+        found |= dict.fromkeys(named, reasons[0] if reasons else None)
+    return found
+
+
+@postgresql
+def test_every_sqlstate_is_what_the_documents_say(db: None) -> None:
+    states = [getattr(kind, "sqlstate", None) for kind in vars(psycopg.errors).values()]
+    codes = {state for state in states if isinstance(state, str)}
+    table = documented(1)
+    assert len(codes) > 200
+    assert {code[:2] for code in codes} == {code for code in table if len(code) == 2}
+
+    for code in sorted(codes):
+        error = raised(lambda code=code: execute_one(_RAISE.format(code)))
+
+        expected = table.get(code, table[code[:2]])
+        assert (code, reason(error)) == (code, expected)
+        assert is_repeatable(error) is (expected == "WRITE_CONFLICT")
+
+
+_RAISE = "DO $$ BEGIN RAISE EXCEPTION 'x' USING ERRCODE = '{}'; END $$"
 
 
 def execute_one(sql: str) -> None:
@@ -183,6 +197,27 @@ def test_sqlite_cannot_read_its_file(database: sqlite3.Connection) -> None:
     assert reason(_caused(error)) == "DATABASE_DISK_ERROR"
 
 
+def test_sqlite_finds_other_bytes(database: sqlite3.Connection, tmp_path: Path) -> None:
+    database.executemany("INSERT INTO t VALUES (?)", [["x" * 1000]] * 50)
+    database.close()
+    file = tmp_path / "x.sqlite3"
+    file.write_bytes(file.read_bytes()[:4096] + b"\xff" * 60_000)
+    with closing(sqlite3.connect(file)) as damaged:
+        assert from_sqlite(damaged, "SELECT * FROM t") == "DATABASE_DISK_ERROR"
+    file.write_bytes(b"\xff" * 60_000)
+    with closing(sqlite3.connect(file)) as foreign:
+        assert from_sqlite(foreign, "SELECT * FROM t") == "DATABASE_DISK_ERROR"
+
+
+def test_every_result_code_of_sqlite_is_what_the_documents_say() -> None:
+    table = documented(2)
+    assert len(table) > 20
+    for name, expected in table.items():
+        error = sqlite3.OperationalError("x")
+        error.sqlite_errorcode = getattr(sqlite3, f"SQLITE_{name}")
+        assert (name, reason(_caused(error))) == (name, expected)
+
+
 def test_sqlite_finds_no_table(database: sqlite3.Connection) -> None:
     assert from_sqlite(database, "SELECT * FROM nothing") is None
 
@@ -234,6 +269,22 @@ def test_the_admin_says_it_too(
         assert (answer.status_code, answer.get("Retry-After")) == (status, wait)
         assert text in answer.content.decode()
         assert answer["Content-Type"].startswith("text/html" if status == 503 else "application/")
+
+
+@postgresql
+def test_a_session_that_cannot_be_read(db: None) -> None:
+    """The browser keeps its cookie: it is logged in when the database is back."""
+    browser = Client(raise_request_exception=False)
+    browser.cookies["sessionid"] = "x" * 32
+    with psycopg.connect(**_address()) as other:
+        other.execute("LOCK TABLE django_session")
+        execute_one("SET LOCAL lock_timeout = 50")
+        answer = browser.get("/admin/")
+
+    assert (answer.status_code, answer["Retry-After"]) == (503, "5")
+    assert answer["Content-Type"].startswith("text/html")
+    assert "Another change of the same thing takes too long" in answer.content.decode()
+    assert not answer.cookies
 
 
 def test_a_page_of_a_failed_session_has_its_policy(
