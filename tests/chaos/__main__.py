@@ -50,9 +50,7 @@ def _run(names: list[str]) -> int:
         with tempfile.TemporaryDirectory(prefix=f"chaos-{name}-") as directory:
             Path(directory).chmod(0o755)
             try:
-                found = SCENARIOS[name](Path(directory))
-                print(table(found), flush=True)
-                outcomes += found
+                outcomes += SCENARIOS[name](Path(directory))
             finally:
                 _keep_logs(name, Path(directory))
         print(f"    {time.monotonic() - started:.0f} s", flush=True)

@@ -1,4 +1,4 @@
-"""Small file systems in memory, which can be filled and emptied."""
+"""Small file systems, which can be filled and emptied."""
 
 from __future__ import annotations
 
@@ -29,17 +29,34 @@ class SmallDisk:
         self._ballast.unlink()
 
     def set_read_only(self, value: bool) -> None:
-        """Let nobody write, or again."""
-        how = "ro" if value else "rw"
-        subprocess.run(["mount", "-o", f"remount,{how}", self.path], check=True)
+        """Let nobody write to its files, or again; they may be open. A disk in memory cannot."""
+        how = "+i" if value else "-i"
+        files = [path for path in self.path.iterdir() if path.is_file()]
+        subprocess.run(["chattr", how, *files], check=True)
 
 
 @contextlib.contextmanager
 def small_disk(path: Path, megabytes: int, owner: int) -> Iterator[SmallDisk]:
-    """Mount one for as long as the block."""
-    path.mkdir()
+    """Mount one in memory for as long as the block."""
     options = f"size={megabytes}m,mode=700,uid={owner},gid={owner}"
-    subprocess.run(["mount", "-t", "tmpfs", "-o", options, "chaos", path], check=True)
+    with _mounted(path, "-t", "tmpfs", "-o", options, "chaos") as disk:
+        yield disk
+
+
+@contextlib.contextmanager
+def small_ext4(path: Path, megabytes: int) -> Iterator[SmallDisk]:
+    """Mount a file as a disk for as long as the block."""
+    image = path.with_suffix(".image")
+    subprocess.run(["truncate", "-s", f"{megabytes}M", image], check=True)
+    subprocess.run(["mkfs.ext4", "-q", "-m", "0", image], check=True)
+    with _mounted(path, "-o", "loop", str(image)) as disk:
+        yield disk
+
+
+@contextlib.contextmanager
+def _mounted(path: Path, *what: str) -> Iterator[SmallDisk]:
+    path.mkdir()
+    subprocess.run(["mount", *what, path], check=True)
     try:
         yield SmallDisk(path)
     finally:

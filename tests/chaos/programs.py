@@ -17,6 +17,7 @@ from tests.chaos.network import inside
 NEEDED = {
     "ip": "iproute2",
     "setpriv": "util-linux",
+    "mkfs.ext4": "e2fsprogs",
     "nginx": "nginx-light",
     "haproxy": "haproxy",
     "pgbouncer": "pgbouncer",
@@ -31,7 +32,7 @@ UNPRIVILEGED = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 
 def missing() -> str:
     """Return a sentence that says what must be installed, or nothing."""
-    os.environ["PATH"] += ":/usr/sbin:/usr/local/sbin"
+    os.environ["PATH"] += ":/usr/sbin:/usr/local/sbin:/sbin"
     packages = sorted({package for name, package in NEEDED.items() if not shutil.which(name)})
     if packages:
         return f"make chaos needs Debian's {', '.join(packages)}: apt-get install them first."

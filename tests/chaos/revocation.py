@@ -21,7 +21,11 @@ def broken_promises(front: Front, rounds: int = 4) -> list[str]:
         here = front.instances[number % len(front.instances)]
         there = front.instances[(number + 1) % len(front.instances)]
         body = json.dumps({"access_token": {"name": "short", "scopes": ["state:read"]}}).encode()
-        minted = here.request("POST", "/v1/access-tokens", body, token=key, headers=_JSON).json()
+        answer = here.request("POST", "/v1/access-tokens", body, token=key, headers=_JSON)
+        if answer.status != 201:
+            wrong.append(f"no token is minted: {answer.status} {answer.body[:300]!r}")
+            continue
+        minted = answer.json()
         if [_status(one, minted["secret"]) for one in (here, there)] != [200, 200]:
             wrong.append("a new token is refused")
         revoke = f"/v1/access-tokens/{minted['access_token']['id']}:revoke"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from tests.chaos import revocation
 from tests.chaos.client import ChaosTraffic
-from tests.chaos.report import Outcome
+from tests.chaos.report import Outcome, table
 from tests.chaos.service import Front, reason_of
 from tests.e2e.traffic import md5
 from tests.waiting import wait_until
@@ -113,6 +113,7 @@ def course(name: str, front: Front, *, probing: bool = True) -> Iterator[Course]
             outcome.broken.append(f"{n} answers with {status} at /healthz")
     if probing and this.deaf:
         outcome.figures["seconds in which /healthz did not answer within 1 s"] = this.deaf
+    print(table([outcome]), flush=True)  # the rest may take long
 
 
 def _compare(this: Course) -> None:

@@ -28,7 +28,7 @@ SCENARIOS: dict[str, Scenario] = {
     "patroni": patroni.changes_of_primary,
     "pgbouncer": pgbouncer.in_transaction_mode,
     "disk": disks.full_disk_of_postgresql,
-    "sqlite": embedded.full_disk_and_lock,
+    "sqlite": embedded.disk_lock_and_backup,
     "objects": objects.store_misbehaves,
     "redis": redis.redis_fails,
     "instances": instances.killed_and_restarted,

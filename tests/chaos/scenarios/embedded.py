@@ -1,37 +1,52 @@
-"""SQLite's disk is full, or read only; another process holds the database."""
+"""SQLite: its disk is full, or takes no writes; another process holds it; it is backed up."""
 
 from __future__ import annotations
 
 import sqlite3
+import subprocess
+import sys
 import threading
 import time
+import uuid
 from collections import Counter
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tests.chaos.disks import SmallDisk, small_disk
+from tests.chaos.disks import SmallDisk, small_ext4
 from tests.chaos.report import Outcome
 from tests.chaos.scenario import Course, course
-from tests.chaos.service import Front, serving_alone
+from tests.chaos.service import Front, reason_of, serving_alone
+from tests.e2e.backend import Backend
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
 
 _HELD = 60
+#: Seconds that a writer waits; who reads must not wait for one.
+_BUSY_TIMEOUT = 20
+#: More than the threads of both workers.
+_WRITERS = 100
+# As docs/how-to/deploy.md has it.
+_BACKUP = "import sqlite3, sys; a, b = map(sqlite3.connect, sys.argv[1:]); a.backup(b)"
 
 
-def full_disk_and_lock(directory: Path) -> list[Outcome]:
-    """One instance, whose ``var/`` is on a file system of 100 MB."""
+def disk_lock_and_backup(directory: Path) -> list[Outcome]:
+    """One instance, whose ``var/`` is on a small file system."""
     outcomes = []
     with (
-        small_disk(directory / "var", 100, 0) as disk,
+        small_ext4(directory / "var", 400) as disk,
         serving_alone(directory, disk.path) as front,
     ):
+        workers = front.instances[0].workers()
         for name, deed in _DEEDS.items():
             with course(name, front) as this:
                 deed(this, disk)
                 this.is_back()
                 this.wait_for_pushes(seconds=90)
             outcomes.append(this.outcome)
-            if not front.instances[0].is_running:
-                this.outcome.broken.append("the service ended")
+            if front.instances[0].workers() != workers:
+                this.outcome.broken.append("a worker ended")
     return outcomes
 
 
@@ -41,24 +56,64 @@ def _full(_this: Course, disk: SmallDisk) -> None:
     disk.empty()
 
 
+def _read_only(this: Course, disk: SmallDisk) -> None:
+    """Reads of documents are refused, too: each is an event of the trail.
+
+    So is whatever comes to a thread that has no connection yet: opening one takes a write.
+    """
+    reader = _Reader(this.front)
+    disk.set_read_only(True)
+    reader.start()
+    time.sleep(10)
+    disk.set_read_only(False)
+    reader.finish(this, expected={200, 503})
+
+
 def _locked(this: Course, disk: SmallDisk) -> None:
     """Writers are refused after their time-out, and lists are read meanwhile."""
     reader = _Reader(this.front)
+    with _holding(disk):
+        reader.start()
+        time.sleep(_HELD)
+    reader.finish(this)
+
+
+def _crowd(this: Course, disk: SmallDisk) -> None:
+    """There are more writers than threads."""
+    reader, seen = _Reader(this.front), Counter[str]()
+    token = this.traffic.ledgers[0].backend.token
+
+    def write() -> None:
+        answer = Backend(this.front, token).lock(str(uuid.uuid4()))
+        seen[f"{answer.status} {'' if answer.status == 200 else reason_of(answer)}".strip()] += 1
+
+    threads = [threading.Thread(target=write) for _ in range(_WRITERS)]
+    with _holding(disk):
+        for thread in threads:
+            thread.start()
+        reader.start()
+        for thread in threads:
+            thread.join()
+    reader.finish(this)
+    this.outcome.figures[f"{_WRITERS} more writers"] = dict(seen)
+    if set(seen) - {"200", "503 DATABASE_BUSY"}:
+        this.outcome.broken.append(f"writers were answered with {dict(seen)}")
+
+
+@contextmanager
+def _holding(disk: SmallDisk) -> Iterator[None]:
+    """Hold the database's one write lock for as long as the block."""
     with closing(sqlite3.connect(disk.path / "db.sqlite3", isolation_level=None)) as holder:
         holder.execute("PRAGMA busy_timeout = 30000")
         holder.execute("BEGIN IMMEDIATE")
-        reader.start()
-        time.sleep(_HELD)
-        holder.execute("ROLLBACK")
-    reader.finish()
-    this.outcome.figures["lists read meanwhile"] = dict(reader.statuses)
-    this.outcome.figures["slowest list"] = f"{reader.slowest:.1f} s"
-    if set(reader.statuses) != {200}:
-        this.outcome.broken.append("lists were not read while another process held the database")
+        try:
+            yield
+        finally:
+            holder.execute("ROLLBACK")
 
 
 class _Reader(threading.Thread):
-    """Reads a list each half second."""
+    """Reads a list each half second, and asks whether the service is ready."""
 
     def __init__(self, front: Front) -> None:
         super().__init__()
@@ -70,16 +125,44 @@ class _Reader(threading.Thread):
     def run(self) -> None:
         while not self._end.wait(0.5):
             started = time.monotonic()
-            answer = self.front.request("GET", "/api/v1/states", token=self.token)
+            for path in ("/api/v1/states", "/readyz"):
+                answer = self.front.request("GET", path, token=self.token)
+                self.statuses[answer.status] += 1
             self.slowest = max(self.slowest, time.monotonic() - started)
-            self.statuses[answer.status] += 1
 
-    def finish(self) -> None:
+    def finish(self, this: Course, expected: Collection[int] = (200,)) -> None:
+        """Stop, and say how it was."""
         self._end.set()
         self.join()
+        this.outcome.figures["lists and /readyz meanwhile"] = dict(self.statuses)
+        this.outcome.figures["slowest of them"] = f"{self.slowest:.1f} s"
+        if not self.statuses[200] or self.statuses.keys() - set(expected):
+            this.outcome.broken.append("lists were not read meanwhile, or the service not ready")
+        if self.slowest > _BUSY_TIMEOUT / 2:
+            this.outcome.broken.append(f"a list took {self.slowest:.0f} s")
+
+
+def _backed_up(this: Course, disk: SmallDisk) -> None:
+    """The copy is a whole database, with everything that was acknowledged before it began."""
+    promised = {md5 for ledger in this.traffic.ledgers for md5 in [*ledger.acknowledged]}
+    copy = disk.path.parent / "backup" / "db.sqlite3"
+    copy.parent.mkdir()
+    subprocess.run([sys.executable, "-c", _BACKUP, disk.path / "db.sqlite3", copy], check=True)
+    restored = Front(copy.parent, **{**this.front.environment, "VAR_DIR": str(copy.parent)})
+    found = restored.manage("verify_states", "--json")
+    with closing(sqlite3.connect(copy)) as database:
+        stored = {md5 for (md5,) in database.execute("SELECT md5 FROM states_stateversion")}
+    this.outcome.figures["in the backup"] = (
+        f"{len(stored)} versions, verify_states: {found.strip()}"
+    )
+    if promised - stored or '"problems": []' not in found:
+        this.outcome.broken.append("the backup is not whole")
 
 
 _DEEDS = {
     "SQLite: the disk is full for 10 s": _full,
-    "SQLite: another process holds the database for 60 s": _locked,
+    "SQLite: the disk takes no writes for 10 s": _read_only,
+    f"SQLite: another process holds the database for {_HELD} s": _locked,
+    f"SQLite: the same, and {_WRITERS} more writers": _crowd,
+    "SQLite: backed up": _backed_up,
 }
