@@ -28,11 +28,10 @@ class SmallDisk:
         """Make room again."""
         self._ballast.unlink()
 
-    def set_read_only(self, value: bool) -> None:
-        """Let nobody write to its files, or again; they may be open. A disk in memory cannot."""
+    def set_read_only(self, value: bool, *names: str) -> None:
+        """Let nobody write to these files, or again; they may be open. A disk in memory cannot."""
         how = "+i" if value else "-i"
-        files = [path for path in self.path.iterdir() if path.is_file()]
-        subprocess.run(["chattr", how, *files], check=True)
+        subprocess.run(["chattr", how, *(self.path / name for name in names)], check=True)
 
 
 @contextlib.contextmanager
