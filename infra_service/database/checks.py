@@ -28,7 +28,7 @@ def statements_may_be_prepared(
             "mixes up prepared statements.",
             hint="Leave it unset, or let the pooler know of prepared statements (pgbouncer from "
             "1.21 on: max_prepared_statements).",
-            id="infra_service.E002",
+            id="infra_service.E005",
         )
         for wrapper in wrappers
         if isinstance(wrapper, DatabaseWrapper) and _mixes_up(wrapper)

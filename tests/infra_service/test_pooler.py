@@ -116,4 +116,4 @@ def test_the_wrong_setting_is_told_at_the_start(served: LiveServer) -> None:
     major, minor = version.stdout.split()[1].split(".")[:2]
     if (int(major), int(minor)) < (1, 21):
         assert done.returncode != 0
-        assert "infra_service.E002" in done.stderr
+        assert "infra_service.E005" in done.stderr
