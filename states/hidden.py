@@ -52,7 +52,12 @@ def digest_of(value: Any) -> int:
         return value.digest
     if value is None or isinstance(value, bool):
         return hash(("constant", str(value)))
-    return hash(("number", number_text(value)))
+    return digest_of_number(number_text(value))
+
+
+def digest_of_number(text: str) -> int:
+    """Return the digest of a number, of which the text is known."""
+    return hash(("number", text))
 
 
 def with_member(digest: int, key: str, inner: int) -> int:

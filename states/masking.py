@@ -17,7 +17,8 @@ What cannot be understood is hidden: a path that leads nowhere hides all from wh
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import decimal
+from typing import TYPE_CHECKING, Any, Final
 
 from states import terraform
 from states.hidden import (
@@ -26,6 +27,7 @@ from states.hidden import (
     MASK,
     Hidden,
     digest_of,
+    digest_of_number,
     with_item,
     with_member,
 )
@@ -75,6 +77,10 @@ def masked(secrets: Secrets, *sides: tuple[Any, Marks]) -> list[Any]:
     return [mask.apply(value, marks)[0] for value, marks in sides]
 
 
+#: What it costs to write a number with a fraction or an exponent in the one way, in steps.
+_DECIMAL_COST: Final = 3
+
+
 class _Mask:
     """Hides values of one object."""
 
@@ -90,8 +96,18 @@ class _Mask:
             return self._apply_to_map(value, marks)
         if isinstance(value, list):
             return self._apply_to_list(value, marks)
+        if isinstance(value, int | decimal.Decimal) and not isinstance(value, bool):
+            return self._apply_to_number(value)
         digest = digest_of(value)
         return (Hidden(digest) if self._hides(value) else value), digest
+
+    def _apply_to_number(self, value: int | decimal.Decimal) -> tuple[Any, int]:
+        if isinstance(value, decimal.Decimal):
+            self._secrets.effort.spend(_DECIMAL_COST)
+        text = number_text(value)
+        digest = digest_of_number(text)
+        hides = self._secrets.is_number(text) or text in self._own
+        return (Hidden(digest) if hides else value), digest
 
     def _apply_to_list(self, value: list[Any], marks: Marks) -> tuple[Any, int]:
         digest = EMPTY_LIST
@@ -124,13 +140,10 @@ class _Mask:
         return ({**value, **changed} if changed else value), digest
 
     def _hides(self, value: Any) -> bool:
-        """Whether a scalar is hidden."""
-        if value is None:
-            return False
+        """Whether a text, a boolean or null is hidden."""
         if isinstance(value, str):
             return value in self._telling or value in self._own
-        is_secret = not isinstance(value, bool) and self._secrets.is_number(value)
-        return is_secret or _as_text(value) in self._own
+        return value is not None and _as_text(value) in self._own
 
 
 def show_output(output: Output, secrets: Secrets | None, effort: Effort) -> tuple[Any, Any]:

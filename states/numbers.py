@@ -14,12 +14,16 @@ _NUMBER: Final = re.compile(
 #: Zeros that a number may have more when it is written without an exponent.
 _ZEROS: Final = 40
 _BITS: Final = 4096
+_PLAIN: Final = 10**_ZEROS
 
 
 def number_text(number: int | decimal.Decimal) -> str:
     """Return the number without exponent and superfluous zeros, unless there were too many."""
-    if isinstance(number, int) and number.bit_length() > _BITS:
-        return hex(number)  # the time for decimal digits grows with their square
+    if isinstance(number, int):
+        if -_PLAIN < number < _PLAIN:
+            return str(number)
+        if number.bit_length() > _BITS:
+            return hex(number)  # the time for decimal digits grows with their square
     text = str(number)
     return text_as_number(text) or text
 
@@ -31,7 +35,7 @@ def text_as_number(text: str) -> str | None:
     found = _NUMBER.fullmatch(text)
     if found is None or not text.strip("+-.eE"):
         return None
-    sign, whole, fraction, exponent = (part or "" for part in found.groups())
+    sign, whole, fraction, exponent = found.groups("")
     digits = (whole + fraction).lstrip("0")
     kept = digits.rstrip("0")
     if not kept:

@@ -103,12 +103,9 @@ class Secrets:
             elif isinstance(part, list):
                 waiting += part
 
-    def _is_number(self, text: str) -> bool:
-        return text_as_number(text) in self._numbers
-
-    def is_number(self, value: Any) -> bool:
-        """Whether the number equals one."""
-        return number_text(value) in self._numbers
+    def is_number(self, text: str | None) -> bool:
+        """Whether the number equals one; ``text`` is how ``number_text`` writes it."""
+        return text in self._numbers
 
     def is_container(self, digest: int) -> bool:
         """Whether the container with this digest equals one."""
@@ -120,7 +117,8 @@ class Secrets:
         self.effort.spend(len(texts) // 2)
         for text in texts:
             if hash(text) in self._texts or (
-                text[:1] in _SPECIAL and (self._is_number(text) or self._tells_within(text, depth))
+                text[:1] in _SPECIAL
+                and (self.is_number(text_as_number(text)) or self._tells_within(text, depth))
             ):
                 found.add(text)
         return found
@@ -132,4 +130,6 @@ class Secrets:
         parts = list(self._within(text, depth))
         texts = [part for part in parts if isinstance(part, str)]
         numbers = (part for part in parts if not isinstance(part, str | dict | list | bool | None))
-        return bool(texts and self.telling(texts, depth + 1)) or any(map(self.is_number, numbers))
+        return bool(texts and self.telling(texts, depth + 1)) or any(
+            self.is_number(number_text(number)) for number in numbers
+        )
