@@ -48,10 +48,13 @@ class LockInfo(msgspec.Struct, frozen=True):
     def described(self, taken_by: Mapping[str, str] | None = None) -> dict[str, Any]:
         """Return what the trail keeps of a lock: not its ID, which lets its holder write.
 
-        ``who`` is what the client said, ``taken_by`` whom the service let in, if that is known.
+        ``who`` is what the client said, ``taken_by`` whom the service let in, if that is known: it
+        may tell of an earlier lock, since the release before leaves it as it is.
         """
         said = {"who": self.Who, "operation": self.Operation, "created": self.Created}
-        return said if taken_by is None else {**said, "taken_by": dict(taken_by)}
+        if taken_by is None or taken_by["lock_id"] != self.ID:
+            return said
+        return {**said, "taken_by": {name: taken_by[name] for name in ("name", "token_id")}}
 
     @classmethod
     def parse(cls, body: bytes | bytearray) -> LockInfo:

@@ -74,7 +74,11 @@ def lock(
             taken = {
                 "lock_info": info.as_dict(),
                 "lock_acquired_at": timezone.now(),
-                "lock_taken_by": {"name": actor.name, "token_id": actor.token_id},
+                "lock_taken_by": {
+                    "lock_id": info.ID,
+                    "name": actor.name,
+                    "token_id": actor.token_id,
+                },
             }
             if _TAKE.run(pk=state.pk, lock_id=info.uuid, **taken):
                 audit.record(actor, "state.lock", state.pk, lock=info.described())

@@ -44,6 +44,12 @@ class Pair(NamedTuple):
         with psycopg.connect(self.replica.url, autocommit=True) as standby:
             standby.execute(statement.encode())
 
+    def path_of(self, backend: Backend) -> str:
+        states = self.get("/api/v1/states").json()["states"]
+        component_id = str(backend.component_id)
+        (state,) = (s for s in states if s["component_id"] == component_id)
+        return f"/api/v1/states/{state['id']}"
+
     def make_cluster(self, name: str) -> dict[str, Any]:
         body = f'{{"cluster": {{"name": "{name}"}}}}'.encode()
         headers = {"Content-Type": "application/json"}
@@ -98,8 +104,7 @@ def test_lists_contents_and_differences_are_read_from_it(pair: Pair) -> None:
     backend = Backend(pair.service, pair.token)
     for serial in (1, 2):
         assert backend.push(document(serial)).status == 200
-    (state,) = pair.get("/api/v1/states").json()["states"]
-    path = f"/api/v1/states/{state['id']}"
+    path = pair.path_of(backend)
 
     for part in ("/versions", "/resources", "/outputs", "/versions/2/diff"):
         wait_until(lambda part=part: pair.is_from_replica(path + part), 60)
@@ -144,9 +149,7 @@ def test_a_replica_that_shows_nothing_new_is_not_read(paused: Pair) -> None:
     backend = Backend(paused.service, paused.token)
     assert backend.push(document(1)).status == 200
     assert backend.push(document(2)).status == 200
-    states = paused.get("/api/v1/states").json()["states"]
-    state = next(s for s in states if s["component_id"] == str(backend.component_id))
-    page = paused.get(f"/api/v1/states/{state['id']}/resources").json()
+    page = paused.get(f"{paused.path_of(backend)}/resources").json()
     assert page["version_number"] == 2
 
 

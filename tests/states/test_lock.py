@@ -111,6 +111,17 @@ def test_force_unlock(admin: Backend, lock_id: uuid.UUID) -> None:
     }
 
 
+def test_whoever_took_an_earlier_lock_is_not_told(admin: Backend, lock_id: uuid.UUID) -> None:
+    """The release before leaves the column as it is, while both run."""
+    admin.lock(lock_id)
+    of_another = {"lock_id": str(uuid.uuid4()), "name": "other", "token_id": "tok-other"}
+    State.objects.update(lock_taken_by=of_another)
+
+    admin.unlock(None)
+
+    assert "taken_by" not in AuditEvent.objects.get(action="state.force_unlock").details["lock"]
+
+
 def test_force_unlock_what_is_not_locked(admin: Backend) -> None:
     assert admin.unlock(None).status_code == 200
     admin.push(document())
