@@ -267,7 +267,8 @@ HousekeepingPart.objects.update(leased_until=None)
 def test_a_killed_run_is_continued_and_a_watch_ends(tmp_path: Path) -> None:
     server = LiveServer(tmp_path)
     command = [sys.executable, "manage.py", "housekeeping", "--only", "tokens", "--json"]
-    run: dict[str, Any] = {"cwd": ROOT, "env": server.environment}
+    # Empty is not set: what is piped is buffered, as for most operators.
+    run: dict[str, Any] = {"cwd": ROOT, "env": {**server.environment, "PYTHONUNBUFFERED": ""}}
 
     def left() -> int:
         return int(python(_LEFT))

@@ -89,4 +89,5 @@ class Command(BaseCommand):
             for name, outcome in outcomes.items():
                 error = f": {outcome.error}" if outcome.error else ""
                 self.stdout.write(f"{name}: {outcome.status}, {outcome.removed} removed{error}")
+        self.stdout.flush()  # of a watch, somebody reads each outcome
         return [name for name, outcome in outcomes.items() if outcome.error]
