@@ -33,7 +33,7 @@ def answer(request: HttpRequest, exception: Exception) -> Response:
     return response
 
 
-PATHS = ["/healthz", "/readyz", "/api/schema", "/api/docs"]
+PATHS = ["/", "/healthz", "/readyz", "/api/schema", "/api/docs"]
 OF_TOKENS = ["/v1/whoami", "/api/v1/states", "/api/v1/audit-events", "/api/v1/clusters/x/workloads"]
 
 
@@ -47,7 +47,9 @@ def test_no_path_takes_options(client_with: ClientWith, path: str) -> None:
     assert "OPTIONS" not in response["Allow"]
 
 
-@pytest.mark.parametrize("path", ["/", "/nothing", "/api/v1/nothing/", "/v1", "/%00", "/api/v1//"])
+@pytest.mark.parametrize(
+    "path", ["/index.html", "/nothing", "/api/v1/nothing/", "/v1", "/%00", "/api/v1//"]
+)
 def test_an_unknown_path(client: Client, path: str) -> None:
     response = client.post(path)
 
