@@ -87,8 +87,9 @@ class State(models.Model):
     lock_id = models.UUIDField(null=True)
     lock_info = models.JSONField(null=True)
     lock_acquired_at = models.DateTimeField(null=True)
-    # The name and the token of whom the service let in; unknown of locks of before. What is in
-    # lock_info the client says, and its ID is shown to everybody who finds the state locked.
+    # The name and the token of whom the service let in, and the ID of the lock that it is about;
+    # unknown of locks of before. What is in lock_info the client says, and its ID is shown to
+    # everybody who finds the state locked.
     lock_taken_by = models.JSONField(null=True)
     created_at = CreatedAtField(default=timezone.now, editable=False)
     updated_at = models.DateTimeField(default=timezone.now)

@@ -16,6 +16,11 @@ from django.db.migrations.operations import AddConstraint, AddIndex, RemoveIndex
 from infra_service.database.postgresql.schema import limit_wait
 
 
+def _is_elsewhere(schema_editor: Any) -> bool:
+    """Whether the database is another than PostgreSQL."""
+    return bool(schema_editor.connection.vendor != "postgresql")
+
+
 class AddIndexUnderTraffic(operations.AddIndexConcurrently):
     """``CREATE INDEX CONCURRENTLY`` on PostgreSQL, an ordinary index elsewhere."""
 
@@ -24,7 +29,7 @@ class AddIndexUnderTraffic(operations.AddIndexConcurrently):
     ) -> None:
         """Build the index."""
         name = schema_editor.quote_name(self.index.name)
-        if schema_editor.connection.vendor != "postgresql":
+        if _is_elsewhere(schema_editor):
             schema_editor.execute(f"DROP INDEX IF EXISTS {name}")
             AddIndex.database_forwards(self, app_label, schema_editor, from_state, to_state)
             return
@@ -35,8 +40,7 @@ class AddIndexUnderTraffic(operations.AddIndexConcurrently):
         self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any
     ) -> None:
         """Drop the index."""
-        here = schema_editor.connection.vendor == "postgresql"
-        operation = operations.AddIndexConcurrently if here else AddIndex
+        operation = AddIndex if _is_elsewhere(schema_editor) else operations.AddIndexConcurrently
         operation.database_backwards(self, app_label, schema_editor, from_state, to_state)
 
 
@@ -47,17 +51,20 @@ class RemoveIndexUnderTraffic(operations.RemoveIndexConcurrently):
         self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any
     ) -> None:
         """Drop the index."""
-        here = schema_editor.connection.vendor == "postgresql"
-        operation = operations.RemoveIndexConcurrently if here else RemoveIndex
-        operation.database_forwards(self, app_label, schema_editor, from_state, to_state)
+        self._suited_to(schema_editor).database_forwards(
+            self, app_label, schema_editor, from_state, to_state
+        )
 
     def database_backwards(
         self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any
     ) -> None:
         """Build the index again."""
-        here = schema_editor.connection.vendor == "postgresql"
-        operation = operations.RemoveIndexConcurrently if here else RemoveIndex
-        operation.database_backwards(self, app_label, schema_editor, from_state, to_state)
+        self._suited_to(schema_editor).database_backwards(
+            self, app_label, schema_editor, from_state, to_state
+        )
+
+    def _suited_to(self, schema_editor: Any) -> Any:
+        return RemoveIndex if _is_elsewhere(schema_editor) else operations.RemoveIndexConcurrently
 
 
 class AddConstraintUnderTraffic(AddConstraint):
@@ -68,7 +75,7 @@ class AddConstraintUnderTraffic(AddConstraint):
     ) -> None:
         """Add the constraint and validate it, which PostgreSQL does while others write."""
         where = (app_label, schema_editor, from_state, to_state)
-        if schema_editor.connection.vendor != "postgresql":
+        if _is_elsewhere(schema_editor):
             # SQLite copies the table: whole, or not at all.
             with transaction.atomic(schema_editor.connection.alias):
                 super().database_forwards(*where)
