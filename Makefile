@@ -3,6 +3,8 @@ PYTHON ?= python3
 PORT ?= 8000
 BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
+# Tests start hundreds of processes, each of which would compile all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help run test lint test-sqlite test-postgres bench fuzz chaos upgrade soak live-kubernetes lock openapi clean
 
@@ -22,12 +24,12 @@ lint: .venv/dev  ## Format, lint, types, import contracts, migrations, the OpenA
 	$(BIN)/python -m tests.gate
 
 test-sqlite: .venv/dev  ## All tests on SQLite
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 # Documents are walked with SQLite, as their readers begin; coverage is taken where more code runs.
 test-postgres: .venv/dev  ## All tests on a PostgreSQL of their own, with coverage
 	$(BIN)/python -m coverage erase
-	$(BIN)/python -m tests.postgres $(BIN)/python -m pytest -n 2 --ignore=tests/docs --cov --cov-report=term --cov-fail-under=98
+	$(BIN)/python -m tests.postgres $(BIN)/python -m pytest -n 2 --dist worksteal --ignore=tests/docs --cov --cov-report=term --cov-fail-under=98
 
 bench: .venv/bench  ## Measure every target, and write docs/explanation/performance.md
 	$(BIN)/python -m tests.bench

@@ -11,6 +11,7 @@ import pytest
 from django.test import Client
 from hypothesis import settings as hypothesis_settings
 from playwright.sync_api import Browser, Page
+from whitenoise.middleware import WhiteNoiseMiddleware
 
 from apikeys import actions
 from apikeys.audit import Actor
@@ -24,6 +25,23 @@ from tests.server import LiveServer, live_server
 # and measured in tests/bench.
 hypothesis_settings.register_profile("tests", deadline=None)
 hypothesis_settings.load_profile("tests")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def static_files_read_once() -> Iterator[None]:
+    """Each test's client makes the middleware anew, and WhiteNoise reads some 175 files for it."""
+    read = WhiteNoiseMiddleware.add_files_from_finders
+    found: dict[str, Any] = {}
+
+    def read_once(self: WhiteNoiseMiddleware) -> None:
+        if not found:
+            read(self)
+            found.update(self.files)
+        self.files.update(found)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(WhiteNoiseMiddleware, "add_files_from_finders", read_once)
+        yield
 
 
 @pytest.fixture(scope="session")

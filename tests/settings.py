@@ -15,3 +15,6 @@ os.environ.update(
 )
 
 from infra_service.settings import *  # noqa: F403 - after the environment
+
+# Passwords are stored as the service does it, with one round of hashing for each million.
+PASSWORD_HASHERS = ["tests.hashing.QuickPasswordHasher"]

@@ -52,9 +52,10 @@ def test_it_is_refused_on_every_path(headers: dict[str, str], expected: tuple[in
     """Without a database: nothing is looked at before."""
     doors = every_door()
     assert len(doors) > 200
+    client = Client()
     for method, path in doors:
         given = {"wsgi.input": Unread(), **headers}
-        answer = Client().generic(method, path, b"x", "application/json", **given)
+        answer = client.generic(method, path, b"x", "application/json", **given)
 
         assert answer.status_code == expected[0], (method, path)
         if method != "HEAD":
