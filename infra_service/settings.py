@@ -151,6 +151,8 @@ for _name, _database in DATABASES.items():
             "prepares_through_pooler": _threshold is not None,
         }
     elif _database["ENGINE"] == "django.db.backends.sqlite3":
+        # Writers that wait leave threads to readers.
+        _database["ENGINE"] = "infra_service.database.sqlite"
         _database["CONN_MAX_AGE"] = None
         _database["OPTIONS"] = {
             # Writers queue at BEGIN instead of failing when they upgrade a read lock.

@@ -15,6 +15,8 @@ from django.db import Error, OperationalError
 from psycopg_pool import PoolTimeout, TooManyRequests
 from rest_framework.exceptions import APIException
 
+from infra_service.database.sqlite.base import TooManyWritersError
+
 
 class DatabaseFailure(APIException):
     """The database could not do what was asked, for no fault of the request."""
@@ -155,7 +157,7 @@ def is_repeatable(error: Error) -> bool:
 
 def _kind_of(error: Error) -> type[DatabaseFailure] | None:
     cause: Any = error.__cause__
-    if isinstance(cause, (PoolTimeout, TooManyRequests)):
+    if isinstance(cause, (PoolTimeout, TooManyRequests, TooManyWritersError)):
         return DatabaseBusy
     if sqlstate := getattr(cause, "sqlstate", None):
         return next((_BY_SQLSTATE[c] for c in (sqlstate, sqlstate[:2]) if c in _BY_SQLSTATE), None)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+import uuid
 from collections import Counter
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -15,7 +16,8 @@ from typing import TYPE_CHECKING
 from tests.chaos.disks import SmallDisk, small_ext4
 from tests.chaos.report import Outcome
 from tests.chaos.scenario import Course, course
-from tests.chaos.service import Front, serving_alone
+from tests.chaos.service import Front, reason_of, serving_alone
+from tests.e2e.backend import Backend
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -24,6 +26,8 @@ _HELD = 60
 #: Seconds that a writer waits; who reads must not wait for one.
 _BUSY_TIMEOUT = 20
 _WRITTEN = ("db.sqlite3", "db.sqlite3-wal")
+#: More than the threads of both workers.
+_WRITERS = 100
 # As docs/how-to/deploy.md has it.
 _BACKUP = "import sqlite3, sys; a, b = map(sqlite3.connect, sys.argv[1:]); a.backup(b)"
 
@@ -74,6 +78,28 @@ def _locked(this: Course, disk: SmallDisk) -> None:
         reader.start()
         time.sleep(_HELD)
     reader.finish(this)
+
+
+def _crowd(this: Course, disk: SmallDisk) -> None:
+    """There are more writers than threads."""
+    reader, seen = _Reader(this.front), Counter[str]()
+    token = this.traffic.ledgers[0].backend.token
+
+    def write() -> None:
+        answer = Backend(this.front, token).lock(str(uuid.uuid4()))
+        seen[f"{answer.status} {'' if answer.status == 200 else reason_of(answer)}".strip()] += 1
+
+    threads = [threading.Thread(target=write) for _ in range(_WRITERS)]
+    with _holding(disk):
+        for thread in threads:
+            thread.start()
+        reader.start()
+        for thread in threads:
+            thread.join()
+    reader.finish(this)
+    this.outcome.figures[f"{_WRITERS} more writers"] = dict(seen)
+    if set(seen) - {"200", "503 DATABASE_BUSY"}:
+        this.outcome.broken.append(f"writers were answered with {dict(seen)}")
 
 
 @contextmanager
@@ -139,5 +165,6 @@ _DEEDS = {
     "SQLite: the disk is full for 10 s": _full,
     "SQLite: the disk takes no writes for 10 s": _read_only,
     f"SQLite: another process holds the database for {_HELD} s": _locked,
+    f"SQLite: the same, and {_WRITERS} more writers": _crowd,
     "SQLite: backed up": _backed_up,
 }

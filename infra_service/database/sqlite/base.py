@@ -1,0 +1,38 @@
+"""Django's SQLite backend, in which writers that wait leave threads to readers.
+
+Readers wait for nobody, but a writer that finds the database locked waits for its time-out in the
+thread that it has. While another process holds the lock for long, writers would come to hold every
+thread. So only so many wait for the lock; others wait a second for a place, and are refused.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import Final
+
+from django.db import OperationalError
+from django.db.backends.sqlite3 import base
+
+#: Three quarters of the threads that gunicorn gives to a worker.
+_MOST: Final = max(1, int(os.environ.get("WEB_THREADS", "32")) * 3 // 4)
+#: Seconds in which a place becomes free, unless the lock is held for long.
+_PATIENCE: Final = 1.0
+
+places: Final = threading.BoundedSemaphore(_MOST)
+
+
+class TooManyWritersError(Exception):
+    """All places are taken by writers that wait for the lock."""
+
+
+class DatabaseWrapper(base.DatabaseWrapper):
+    """A connection whose transactions begin in turn."""
+
+    def _start_transaction_under_autocommit(self) -> None:
+        if not places.acquire(timeout=_PATIENCE):
+            raise OperationalError("database is locked") from TooManyWritersError()
+        try:
+            super()._start_transaction_under_autocommit()  # type: ignore[misc]
+        finally:
+            places.release()
