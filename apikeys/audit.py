@@ -83,6 +83,9 @@ class Actor:
         """Return a condition for a deed without an event: that the caller may still do it.
 
         Where it changed nothing, ``look_again`` tells whether this was why.
+
+        Raises:
+            TokenExpired: the caller's time is over.
         """
         return Q() if self.caller is None else revalidation.unchanged(self.caller)
 
@@ -134,19 +137,19 @@ def record(actor: Actor, action: str, resource_id: object, **details: Any) -> No
         revalidation.insert_if_unchanged(event, actor.caller)
 
 
-def record_new_key(actor: Actor, key_id: str, **details: Any) -> None:
-    """Append the event of a key that is about to be made, as ``record`` does.
+def record_working_key(actor: Actor, action: str, key_id: str, **details: Any) -> None:
+    """Append the event of a key that is about to work, or to work again, as ``record`` does.
 
     Whoever revokes the caller waits until the transaction ends, and then finds the key.
 
     Raises:
         TooManyApiKeys: the caller's owner has enough.
     """
-    event = _event(actor, "api_key.create", key_id, details)
+    event = _event(actor, action, key_id, details)
     if actor.caller is None:
         insert(event)
     else:
-        revalidation.insert_if_unchanged(event, actor.caller, makes_key=True)
+        revalidation.insert_if_unchanged(event, actor.caller, adds_key=True)
 
 
 def record_consequences(

@@ -34,7 +34,12 @@ _ATTEMPTS: Final = 20
 
 
 def unchanged(caller: Caller) -> Q:
-    """Return the condition for an UPDATE that is no caller's who has been changed."""
+    """Return the condition for an UPDATE that is no caller's who has been changed.
+
+    Raises:
+        TokenExpired: the caller has come to its end.
+    """
+    _refuse_ended(caller)
     return Q(Exists(_as_seen(caller, _seen(caller))))
 
 
@@ -51,26 +56,30 @@ def look_again(caller: Caller) -> Caller:
     return now
 
 
-def insert_if_unchanged(event: AuditEvent, caller: Caller, *, makes_key: bool = False) -> None:
+def insert_if_unchanged(event: AuditEvent, caller: Caller, *, adds_key: bool = False) -> None:
     """Insert the event of a deed if the caller may still do it.
 
-    With ``makes_key`` the caller is also locked until the transaction ends: whoever revokes it
-    waits, and then finds the key that it has made.
+    With ``adds_key`` the caller is also locked until the transaction ends: whoever revokes it
+    waits, and then finds the key that it has made, or made to work again.
 
     Raises:
         CredentialsInvalid, TokenExpired, CallerChanged: as ``look_again``.
-        TooManyApiKeys: the caller is to make another key, and its owner has enough.
+        TooManyApiKeys: the caller is to add a key that works, and its owner has enough.
     """
-    if caller.expires_at is not None and caller.expires_at <= timezone.now():
-        raise TokenExpired(caller.token_id)
-    statement = (_MAKING if makes_key else _ACTING)[_form(caller)]
+    _refuse_ended(caller)
+    statement = (_ADDING if adds_key else _ACTING)[_form(caller)]
     for _ in range(_ATTEMPTS):
         if statement.run(event, **_seen(caller), user_id=caller.user_id, now=timezone.now()):
             return
         seen, caller = caller, look_again(caller)
-        if makes_key and _seen(seen) == _seen(caller):
+        if adds_key and _seen(seen) == _seen(caller):
             raise TooManyApiKeys(MAX_WORKING_KEYS)
     raise CallerChanged
+
+
+def _refuse_ended(caller: Caller) -> None:
+    if caller.expires_at is not None and caller.expires_at <= timezone.now():
+        raise TokenExpired(caller.token_id)
 
 
 def _form(caller: Caller) -> str:
@@ -127,7 +136,7 @@ def _acting(form: str) -> QuerySet[Any, Any]:
     return _CREDENTIALS[form](_PARAMETERS).values_list("pk")
 
 
-def _making(form: str) -> QuerySet[Any, Any]:
+def _adding(form: str) -> QuerySet[Any, Any]:
     now = Parameter("now", DateTimeField())
     working = ApiKey.objects.filter(
         Q(expires_at=None) | Q(expires_at__gt=now),
@@ -143,4 +152,4 @@ def _making(form: str) -> QuerySet[Any, Any]:
 
 
 _ACTING: Final = {form: CompiledInsert(partial(_acting, form)) for form in _CREDENTIALS}
-_MAKING: Final = {form: CompiledInsert(partial(_making, form)) for form in ("key", "minted")}
+_ADDING: Final = {form: CompiledInsert(partial(_adding, form)) for form in ("key", "minted")}

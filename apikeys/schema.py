@@ -84,6 +84,7 @@ api_keys_schema = extend_schema_view(
             **refusals(
                 ApiKeyRevoked,
                 ApiKeyExpired,
+                TooManyApiKeys,
                 GrantExceeded,
                 SecretRetired,
                 ConcurrentChange,

@@ -68,7 +68,7 @@ def create_api_key(
         created_by_id=user_id, name=name, digest=tokens.digest(secret), **grant.columns(), **maker
     )
     refuse_ended(key)
-    audit.record_new_key(actor, key.pk, **described(key))
+    audit.record_working_key(actor, "api_key.create", key.pk, **described(key))
     key.save(force_insert=True)
     return key, secret
 
@@ -90,6 +90,7 @@ def change_api_key(
         ApiKeyNotFound: it is none of these.
         ApiKeyRevoked, ApiKeyExpired: it cannot be changed any more, or only be extended.
         GrantExceeded: it would get more power, or more time, than the actor or its maker has.
+        TooManyApiKeys: it would work again, and its owner has enough that do.
         SecretRetired: the actor's secret was replaced.
         ConcurrentChange: lost the race too often.
     """
@@ -97,7 +98,7 @@ def change_api_key(
     for _ in range(_ATTEMPTS):
         key = _find_key(keys, key_id)
         held, wanted = key.grant, _wanted(key, changes)
-        grows = not wanted.is_within(held)
+        grows, revives = not wanted.is_within(held), _has_expired(key)
         if grows:
             actor.grant.check(wanted)
         before = described(key)
@@ -109,7 +110,8 @@ def change_api_key(
             return
         as_seen = ApiKey.objects.as_seen(key)
         with transaction.atomic():
-            audit.record(actor, "api_key.update", key.pk, **changed)
+            record = audit.record_working_key if revives else audit.record
+            record(actor, "api_key.update", key.pk, **changed)
             if grows:
                 descent.check_maker(key, held, wanted)
             if as_seen.change(**values):

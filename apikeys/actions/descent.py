@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from apikeys import audit
 from apikeys.actions.trail import described, differences
+from apikeys.errors import ApiKeyRevoked
 from apikeys.models import AccessToken, ApiKey
 
 if TYPE_CHECKING:
@@ -30,15 +31,21 @@ def check_maker(key: ApiKey, held: Grant, wanted: Grant) -> None:
     The maker is locked until the transaction ends.
 
     Raises:
+        ApiKeyRevoked: its maker is revoked. A key that had expired by then was left as it was.
         GrantExceeded: it would have more.
     """
     if key.maker_id is None:
         return
-    most = ApiKey.objects.select_for_update(no_key=True).get(pk=key.maker_id).grant
+    maker = ApiKey.objects.select_for_update(no_key=True).get(pk=key.maker_id)
+    most, revocations = maker.grant, [maker.revoked_at]
     if key.maker_token_id:
-        token = AccessToken.objects.filter(pk=key.maker_token_id).first()
+        tokens = AccessToken.objects.select_for_update(no_key=True)
+        token = tokens.filter(pk=key.maker_token_id).first()
         # One that is not there any more has ended, so that nobody knows how much more it had.
         most = most.intersection(held if token is None else token.grant)
+        revocations += [] if token is None else [token.revoked_at]
+    if any(revocations):
+        raise ApiKeyRevoked("What made this key is revoked, and the key has ended with it.")
     most.check(wanted, "What made this key")
 
 

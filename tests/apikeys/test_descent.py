@@ -46,6 +46,10 @@ def revoke(client: KeyClient, path: str) -> int:
     return revoked
 
 
+def expire(*key_ids: str) -> None:
+    ApiKey.objects.filter(pk__in=key_ids).update(created_at=NOW() - DAY, expires_at=NOW())
+
+
 def works(client: KeyClient) -> bool:
     return bool(client.get("/v1/whoami").status_code == 200)
 
@@ -172,6 +176,27 @@ def test_what_a_token_made_is_not_prolonged_beyond_it(root: KeyOwner) -> None:
     assert (later.status_code, error_reason(later)) == (403, "GRANT_EXCEEDED")
 
 
+@pytest.mark.parametrize("by_token", [False, True], ids=["by the key", "by a token"])
+def test_what_had_expired_ends_with_what_made_it(
+    root: KeyOwner, owner: KeyOwner, *, by_token: bool
+) -> None:
+    """A revocation leaves it as it is, and nobody brings it back."""
+    made = make(minted(root) if by_token else root)
+    grandchild = make(made)
+    expire(made.key_id, grandchild.key_id)
+    token_id = AccessToken.objects.get().pk if by_token else ""
+    assert revoke(owner, f"/v1/access-tokens/{token_id}" if by_token else root.path) == 0
+
+    for key in (made, grandchild):
+        soon = {"expires_at": wire(NOW() + HOUR / 2)}
+        answer = owner.send("PATCH", key.path, soon)
+        assert answer.status_code in (400, 403)
+        assert not works(key)
+    answer = owner.send("PATCH", made.path, soon)
+    assert (answer.status_code, error_reason(answer)) == (400, "API_KEY_REVOKED")
+    assert owner.send("POST", made.path + ":revoke").status_code == 200
+
+
 def test_keys_of_before_have_no_maker_and_go_on(root: KeyOwner, owner: KeyOwner) -> None:
     child = make(root)
     ApiKey.objects.filter(pk=child.key_id).update(maker=None)
@@ -232,8 +257,11 @@ def test_an_owner_has_no_more_keys_than_a_revocation_can_take(
     answer = root.send("POST", "/v1/api-keys", {"name": "one more", "scopes": ["state:read"]})
     assert (answer.status_code, error_reason(answer)) == (400, "TOO_MANY_API_KEYS")
     assert answer.json()["error"]["status"] == "FAILED_PRECONDITION"
-    ApiKey.objects.filter(pk=keys[0].pk).update(created_at=NOW() - DAY, expires_at=NOW())
+    expire(keys[0].pk)
     make(root, name="one more")
+    # Nor does one that has expired work again beside so many.
+    again = root.send("PATCH", f"/v1/api-keys/{keys[0].pk}", {"expires_at": None})
+    assert (again.status_code, error_reason(again)) == (400, "TOO_MANY_API_KEYS")
 
     with CaptureQueriesContext(connection) as captured:
         assert revoke(root, root.path) == revalidation.MAX_WORKING_KEYS - 1

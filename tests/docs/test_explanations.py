@@ -124,7 +124,9 @@ def test_sizes() -> None:
         "a lineage": f"{documents._MAX_LINEAGE} characters",
         "a name": f"{CatalogueEntry._meta.get_field('name').max_length} characters",
         "a minted token's life": f"{access_tokens.MAX_MINTED_LIFETIME.seconds // 3600} hours",
-        "keys of one owner that work": f"{revalidation.MAX_WORKING_KEYS}, where a key makes them",
+        "keys of one owner that work": (
+            f"{revalidation.MAX_WORKING_KEYS}, where a key makes them, or prolongs expired ones"
+        ),
         "a rotation's grace period": f"{models.MAX_GRACE_PERIOD.days} days",
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import uuid
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from apikeys.models import AccessToken
+from apikeys.models import AccessToken, ApiKey
 from apikeys.tokens import TokenKind
 from tests.conftest import ApiClient, ClientWith, error_reason
 from tests.workloads.agent import Agent, nothing_is_stored
@@ -185,6 +186,33 @@ def test_a_cluster_that_is_deleted_meanwhile(
     response = agent.put(snapshot_body())
 
     assert (response.status_code, error_reason(response)) == (404, "CLUSTER_NOT_FOUND")
+
+
+@pytest.mark.parametrize("end", ["the token's", "its key's"])
+def test_a_body_that_comes_after_the_end(
+    agent: Agent, cluster: Cluster, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    """Nobody has changed the token, and yet it has ended."""
+    until = timezone.now() + dt.timedelta(hours=1)
+    token = AccessToken.objects.get()
+    if end == "its key's":
+        key = ApiKey(name="x", scopes=token.scopes, digest=b"1" * 32, created_by=token.created_by)
+        key.expires_at = until
+        key.save()
+        AccessToken.objects.update(api_key=key, expires_at=until + dt.timedelta(hours=1))
+    else:
+        AccessToken.objects.update(expires_at=until)
+    real = report_views.read_report
+
+    def read_report(*args: Any, **kwargs: Any) -> Any:
+        monkeypatch.setattr(timezone, "now", lambda: until)
+        return real(*args, **kwargs)
+
+    monkeypatch.setattr(report_views, "read_report", read_report)
+    response = agent.put(snapshot_body())
+
+    assert (response.status_code, error_reason(response)) == (401, "TOKEN_EXPIRED")
+    assert nothing_is_stored(cluster)
 
 
 def test_without_the_scope(client_with: ClientWith, cluster: Cluster) -> None:
