@@ -26,6 +26,8 @@ import yaml
 from infra_service import settings
 from tests.server import ROOT, LiveServer
 
+pytestmark = pytest.mark.once
+
 DOCKERFILE = (ROOT / "Dockerfile").read_text().replace("\\\n", "")
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())
 OURS = ("migrate", "service")

@@ -20,6 +20,8 @@ import pytest
 from tests.e2e.backend import Backend
 from tests.server import ROOT, LiveServer
 
+pytestmark = pytest.mark.once
+
 PACKAGE = "infra_client"
 SCOPES = (
     "apikey:read", "apikey:write", "state:read", "state:write", "cluster:read", "cluster:write",

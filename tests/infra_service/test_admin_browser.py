@@ -10,6 +10,8 @@ from tests.accessibility import faults
 from tests.browser import log_in, page_of
 from tests.server import LiveServer
 
+pytestmark = pytest.mark.once
+
 
 def test_the_life_of_a_token(page: Page, live: LiveServer) -> None:
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])

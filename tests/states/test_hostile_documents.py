@@ -14,6 +14,8 @@ from states import contents, documents, heads
 from states.errors import StateFormatUnsupported, StateTooComplex
 from tests.states.hostile import DOCUMENTS, changed
 
+pytestmark = pytest.mark.once
+
 MIB = 1024 * 1024
 
 
