@@ -389,7 +389,7 @@ AuditEvent.objects.bulk_create(
         id=uuid.UUID(int=(int(moment.timestamp() * 1000) + n << 80) + (7 << 76) + (2 << 62)),
         action="state.push", actor_name="ada", resource_id=str(n), occurred_at=moment,
     )
-    for n in range(30_000)
+    for n in range(16_000)
 )
 """
 
@@ -430,4 +430,4 @@ def test_a_run_that_is_killed_is_continued(tmp_path: Path) -> None:
 
     assert kills >= 3
     assert checked["problems"] == []
-    assert [event["resource_id"] for event in archived(to)] == [str(n) for n in range(30_000)]
+    assert [event["resource_id"] for event in archived(to)] == [str(n) for n in range(16_000)]
