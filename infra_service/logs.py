@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import structlog
+from django.core.exceptions import ImproperlyConfigured
 
 if TYPE_CHECKING:
     import logging
@@ -54,8 +55,14 @@ def _printable(text: str) -> str:
 
 
 def _is_for_people() -> bool:
-    """Whether lines are short: as ``LOG_FORMAT`` says, or else on a terminal."""
+    """Whether lines are short: as ``LOG_FORMAT`` says, or else on a terminal.
+
+    Raises:
+        ImproperlyConfigured: it says something else.
+    """
     form = os.environ.get("LOG_FORMAT", "")
+    if form not in ("", "json", "text"):
+        raise ImproperlyConfigured("LOG_FORMAT is neither json nor text, nor empty")
     return form == "text" or (form != "json" and sys.stderr.isatty())
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import structlog
+from django.core.exceptions import ImproperlyConfigured
 
 from apikeys import tokens
 from apikeys.tokens import TokenKind
@@ -143,3 +144,9 @@ def test_lines_are_json_where_no_terminal_is(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setenv("LOG_FORMAT", "json")
     assert json.loads(logs.formatter().format(record))["event"] == "said"
+
+
+def test_an_unknown_form_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOG_FORMAT", "JSON")
+    with pytest.raises(ImproperlyConfigured, match="LOG_FORMAT"):
+        logs.formatter()
