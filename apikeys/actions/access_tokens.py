@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from django.db import transaction
@@ -11,7 +12,7 @@ from django.utils import timezone
 from apikeys import audit, tokens
 from apikeys.actions import descent
 from apikeys.actions.rules import refuse_ended, refuse_retired
-from apikeys.actions.trail import described
+from apikeys.actions.trail import change_and_record, described
 from apikeys.errors import LifetimeExceeded
 from apikeys.grants import Binding, Grant
 from apikeys.models import AccessToken, ApiKey
@@ -125,8 +126,11 @@ def revoke_access_token(*, token: AccessToken, actor: Actor) -> int:
         SecretRetired: the actor's secret was replaced.
     """
     refuse_retired(actor)
-    audit.record(actor, "access_token.revoke", token.pk)
-    if not AccessToken.objects.revoke(token.pk):
-        transaction.set_rollback(True)
+    if not change_and_record(
+        token.pk,
+        actor,
+        partial(AccessToken.objects.revoke, token.pk),
+        partial(audit.record, actor, "access_token.revoke", token.pk),
+    ):
         return 0
     return 1 + descent.revoke(ApiKey.objects.made_by_token(token.pk), token.pk, actor)

@@ -6,6 +6,7 @@ judged again.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from django.db import transaction
@@ -14,7 +15,7 @@ from django.utils import timezone
 from apikeys import audit, tokens
 from apikeys.actions import descent
 from apikeys.actions.rules import refuse_ended, refuse_retired
-from apikeys.actions.trail import described, differences
+from apikeys.actions.trail import change_and_record, described, differences
 from apikeys.errors import (
     ApiKeyExpired,
     ApiKeyNotFound,
@@ -110,15 +111,18 @@ def change_api_key(
             return
         as_seen = ApiKey.objects.as_seen(key)
         with transaction.atomic():
-            record = audit.record_working_key if revives else audit.record
-            record(actor, "api_key.update", key.pk, **changed)
             if grows:
                 descent.check_maker(key, held, wanted)
-            if as_seen.change(**values):
+            record = audit.record_working_key if revives else audit.record
+            if change_and_record(
+                key.pk,
+                actor,
+                partial(as_seen.change, **values),
+                partial(record, actor, "api_key.update", key.pk, **changed),
+            ):
                 if not held.is_within(wanted):
                     descent.narrow(key.pk, wanted, actor)
                 return
-            transaction.set_rollback(True)
     raise ConcurrentChange
 
 
@@ -172,12 +176,15 @@ def rotate_api_key(
             values["previous_digest"] = seen
             values["previous_digest_expires_at"] = now + grace_period
         as_seen = ApiKey.objects.as_seen(key)
+        details = {"grace_period_seconds": int(grace_period.total_seconds())}
         with transaction.atomic():
-            seconds = int(grace_period.total_seconds())
-            audit.record(actor, "api_key.rotate", key.pk, grace_period_seconds=seconds)
-            if as_seen.change(**values):
+            if change_and_record(
+                key.pk,
+                actor,
+                partial(as_seen.change, **values),
+                partial(audit.record, actor, "api_key.rotate", key.pk, **details),
+            ):
                 return secret
-            transaction.set_rollback(True)
     raise ConcurrentChange
 
 
@@ -192,9 +199,12 @@ def revoke_api_key(*, key: ApiKey, actor: Actor) -> int:
         SecretRetired: the actor's secret was replaced.
     """
     refuse_retired(actor)
-    audit.record(actor, "api_key.revoke", key.pk)
-    if not ApiKey.objects.revoke(key.pk):
-        transaction.set_rollback(True)
+    if not change_and_record(
+        key.pk,
+        actor,
+        partial(ApiKey.objects.revoke, key.pk),
+        partial(audit.record, actor, "api_key.revoke", key.pk),
+    ):
         return 0
     return 1 + descent.revoke(ApiKey.objects.made_by_keys([key.pk]), key.pk, actor)
 

@@ -2,10 +2,36 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from django.db import transaction
+
 from apikeys.models import AccessToken
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from apikeys.audit import Actor
     from apikeys.models import ApiKey
+
+
+def change_and_record(
+    credential_id: str, actor: Actor, change: Callable[[], int], record: Callable[[], None]
+) -> bool:
+    """Change a key or token and record it, in a transaction; return whether it was changed.
+
+    The event comes last: with it the actor is looked at again, and the change may have waited
+    until somebody else let go of the row. What changes the actor itself must be recorded before
+    it does, and its own condition fails when somebody has changed the row meanwhile.
+    """
+    caller = actor.caller
+    is_own = caller is not None and credential_id in (caller.token_id, caller.api_key_id)
+    if is_own:
+        record()
+    if not change():
+        transaction.set_rollback(True)
+        return False
+    if not is_own:
+        record()
+    return True
 
 
 def described(credential: ApiKey | AccessToken) -> dict[str, Any]:

@@ -13,8 +13,9 @@ from apikeys.audit import Actor, record
 from apikeys.callers import find_caller
 from apikeys.errors import CallerChanged
 from apikeys.models import AccessToken, ApiKey, AuditEvent, User
-from tests.apikeys.conftest import KeyClient, KeyOwner
-from tests.apikeys.test_ends import minted
+from apikeys.querysets import ApiKeyQuerySet
+from tests.apikeys.conftest import KeyClient, KeyOwner, KeyWith
+from tests.apikeys.test_ends import HOUR, minted
 from tests.conftest import ClientWith, error_reason
 
 NEW = {"name": "new", "scopes": ["state:read"]}
@@ -80,6 +81,42 @@ def test_one_that_was_only_renamed(owner: KeyOwner, monkeypatch: pytest.MonkeyPa
     after(lambda: ApiKey.objects.change(name="renamed"), monkeypatch)
 
     assert owner.send("POST", "/v1/api-keys", NEW).status_code == 201
+
+
+DEEDS: dict[str, tuple[str, Any]] = {
+    "a change": ("", {"name": "late"}),
+    "a rotation": (":rotate", {}),
+    "a revocation": (":revoke", {}),
+}
+
+
+@pytest.mark.parametrize("by_token", [False, True], ids=["by a key", "by a token"])
+@pytest.mark.parametrize("name", DEEDS)
+def test_one_that_ends_while_its_deed_waits_for_the_row(
+    owner: KeyOwner,
+    key_with: KeyWith,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    *,
+    by_token: bool,
+) -> None:
+    """Another transaction holds the row, and the caller is revoked before it lets go."""
+    other = key_with(*owner.key.scopes, name="other", lifetime=HOUR / 2)
+    caller = minted(owner) if by_token else owner
+    tail, body = DEEDS[name]
+    change = ApiKeyQuerySet.change
+
+    def wait_and_change(self: Any, **values: Any) -> int:
+        monkeypatch.setattr(ApiKeyQuerySet, "change", change)
+        ApiKey.objects.revoke(owner.key_id)
+        return change(self, **values)
+
+    before = other.key
+    monkeypatch.setattr(ApiKeyQuerySet, "change", wait_and_change)
+    answer = caller.send("POST" if tail else "PATCH", other.path + tail, body)
+
+    assert (answer.status_code, error_reason(answer)) == (401, "CREDENTIALS_INVALID")
+    assert (other.key.revision, other.key.name) == (before.revision, "other")
 
 
 def test_an_issued_token(client_with: ClientWith) -> None:
