@@ -269,6 +269,7 @@ LOGGING = {
         "psycopg.pool": {"level": "WARNING"},
         # Our own access event says all of it.
         "django.request": {"level": "CRITICAL"},
-        "django.security.DisallowedHost": {"level": "CRITICAL"},
+        "django.security": {"level": "CRITICAL"},
+        "django.security.csrf": {"level": "WARNING"},  # it says why
     },
 }
