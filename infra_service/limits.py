@@ -10,14 +10,10 @@ import functools
 import threading
 import time
 from collections import OrderedDict
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-import redis
 import structlog
 from django.conf import settings
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,57 +23,17 @@ log = structlog.get_logger("infra_service.limits")
 WINDOW: Final = 60
 # How long requests go uncounted after the counters could not be reached.
 _PAUSE: Final = 5
-# Redis answers in well under a millisecond, or is as good as down: no request waits longer than a
-# tenth of a second for its being counted.
-_PATIENCE: Final = 0.1
 
 
 class Counters(Protocol):
     """Where the counts are."""
 
     def hit(self, names: Sequence[str], window: int) -> list[int]:
-        """Count one more of each in this window, and return how many each has now."""
-
-
-class RedisCounters:
-    """Counts of all worker processes, on one machine or several.
-
-    Threads of their own talk to Redis. The time-outs of a socket are for each of its calls, of
-    which connecting alone takes several, and looking up a name has none.
-    """
-
-    _THREADS: Final = 32
-
-    def __init__(self, url: str) -> None:
-        self._threads = ThreadPoolExecutor(self._THREADS, thread_name_prefix="limits")
-        self._redis = redis.Redis.from_url(
-            url,
-            protocol=2,
-            socket_timeout=_PATIENCE,
-            socket_connect_timeout=_PATIENCE,
-            retry=Retry(NoBackoff(), 0),
-            driver_info=None,  # to tell our name would cost each connection two more answers
-        )
-
-    def hit(self, names: Sequence[str], window: int) -> list[int]:
-        """Count one more of each, in one round trip for all of them.
+        """Count one more of each in this window, and return how many each has now.
 
         Raises:
-            TimeoutError: it takes too long.
+            OSError: they cannot be reached.
         """
-        counting = self._threads.submit(self._hit, names, window)
-        try:
-            return counting.result(_PATIENCE)
-        finally:
-            counting.cancel()  # if it has not begun
-
-    def _hit(self, names: Sequence[str], window: int) -> list[int]:
-        with self._redis.pipeline() as pipeline:
-            for name in names:
-                key = f"infra-service:limit:{name}:{window}"
-                pipeline.set(key, 0, ex=2 * WINDOW, nx=True)
-                pipeline.incr(key)
-            return [int(count) for count in pipeline.execute()[1::2]]
 
 
 class MemoryCounters:
@@ -141,7 +97,7 @@ class Limiter:
         window = int(now // WINDOW)
         try:
             counts = self._counters.hit([f"{kind}:{name}" for kind, name, _ in limits], window)
-        except (redis.RedisError, OSError) as error:
+        except OSError as error:
             with self._pausing:
                 if time.monotonic() < self._paused_until:  # another thread has said so
                     return None
@@ -166,5 +122,8 @@ def limiter() -> Limiter:
 @functools.cache
 def _limiter() -> Limiter:
     if settings.CACHE_URL:
+        # The client takes long to import, and most commands and small services have no Redis.
+        from infra_service.redis_counters import RedisCounters  # noqa: PLC0415
+
         return Limiter(RedisCounters(settings.CACHE_URL))
     return Limiter(MemoryCounters())

@@ -5,10 +5,13 @@ import django
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "infra_service.settings")
 django.setup(set_prefix=False)
 
+from infra_service import urls  # noqa: E402, F401 - after set-up; before the first request
 from infra_service.database.postgresql.base import DatabaseWrapper  # noqa: E402 - after set-up
 from infra_service.handler import ServiceHandler  # noqa: E402 - after set-up
+from infra_service.limits import limiter  # noqa: E402 - after set-up
 
 application = ServiceHandler()
+limiter()  # with its Redis client, which the first request would wait for
 
 # Requests are limited in time, commands are not.
 DatabaseWrapper.serves_requests = True

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from infra_service import limits
-from infra_service.limits import Limit, Limiter, RedisCounters
+from infra_service import limits, redis_counters
+from infra_service.limits import Limit, Limiter
+from infra_service.redis_counters import RedisCounters
 from tests.infra_service.real_redis import Redis, needs_redis, real_redis
 
 pytestmark = needs_redis
@@ -26,7 +27,7 @@ def server(tmp_path: Path) -> Iterator[Redis]:
 @pytest.fixture
 def limiter(server: Redis, monkeypatch: pytest.MonkeyPatch) -> Limiter:
     """One that counts, whatever else this machine does."""
-    monkeypatch.setattr(limits, "_PATIENCE", 10)
+    monkeypatch.setattr(redis_counters, "_PATIENCE", 10)
     limiter = Limiter(RedisCounters(server.url))
     window = limits.WINDOW
     if time.time() % window > window - 5:  # both hits are to be in one window

@@ -11,7 +11,8 @@ from apikeys.models import ApiKey
 from apikeys.tokens import TokenKind
 from infra_service import limits
 from infra_service.api import throttling
-from infra_service.limits import Limiter, MemoryCounters, RedisCounters
+from infra_service.limits import Limiter, MemoryCounters
+from infra_service.redis_counters import RedisCounters
 from tests.apikeys.conftest import KeyClient, KeyOwner, KeyWith
 from tests.conftest import error_reason
 
