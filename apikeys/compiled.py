@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from django.db import DEFAULT_DB_ALIAS, connection, connections
 from django.db.models import Expression, Model
 from django.db.models.sql import UpdateQuery
-from psycopg.pq import Format
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -80,6 +79,8 @@ class CompiledQuery(Generic[M]):
         statement, converters = self._statement(connection.vendor)
         with connections[using].cursor() as cursor:
             if self._is_binary and connection.vendor == "postgresql":
+                from psycopg.pq import Format  # noqa: PLC0415 - loaded with PostgreSQL, and only there
+
                 cursor.cursor.format = Format.BINARY
             statement.execute(cursor, given)
             row: Sequence[Any] | None = cursor.fetchone()

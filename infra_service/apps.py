@@ -1,6 +1,6 @@
 from django.apps import AppConfig
 from django.conf import settings
-from django.contrib.admin.apps import AdminConfig as DjangoAdminConfig
+from django.contrib.admin.apps import SimpleAdminConfig
 
 
 class InfraServiceConfig(AppConfig):
@@ -17,7 +17,10 @@ class InfraServiceConfig(AppConfig):
         logs.configure(settings.LOG_LEVEL)
 
 
-class AdminConfig(DjangoAdminConfig):
-    """Django's admin, with our site instead of its own."""
+class AdminConfig(SimpleAdminConfig):
+    """Django's admin, with our site instead of its own; ``urls`` and a check load its pages."""
 
     default_site = "infra_service.admin_site.ServiceAdminSite"
+
+    def ready(self) -> None:
+        """Leave Django's checks of the pages to ours, which loads the pages before."""

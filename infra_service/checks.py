@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from django.core.checks import CheckMessage, Error, register
+from django.contrib import admin
+from django.contrib.admin.checks import check_admin_app, check_dependencies
+from django.core.checks import CheckMessage, Error, Tags, register
 from django.urls import URLPattern, URLResolver, get_resolver
 
 if TYPE_CHECKING:
@@ -12,6 +14,13 @@ if TYPE_CHECKING:
 
 # The admin has its own log-in; static files are public by nature.
 _OTHER_DOORS = {"admin"}
+
+
+@register(Tags.admin)
+def admin_is_sound(**given: Any) -> list[CheckMessage]:
+    """Report what Django finds in the admin's pages, which are not loaded for most commands."""
+    admin.autodiscover()
+    return [*check_dependencies(**given), *check_admin_app(**given)]
 
 
 @register

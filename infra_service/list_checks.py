@@ -10,7 +10,6 @@ from django.urls import URLPattern, get_resolver
 
 from apikeys.pages.conditions import Conditions
 from apikeys.pages.indexes import indexes_of, walk
-from filterlang.fields import field_set
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -19,6 +18,9 @@ if TYPE_CHECKING:
 @register
 def every_filter_is_in_an_index(**_kwargs: Any) -> list[CheckMessage]:
     """Report each filterable field that no index serves and no view names, and the reverse."""
+    # Compiles the grammar, which takes long: most commands do without.
+    from filterlang.fields import field_set  # noqa: PLC0415
+
     found: list[CheckMessage] = []
     for view in sorted(set(lists(get_resolver().url_patterns)), key=lambda view: view.__name__):
         fields = field_set(view.filterset_class)

@@ -13,6 +13,8 @@ handler403 = "infra_service.api.errors.permission_denied"
 handler404 = "infra_service.api.errors.not_found"
 handler500 = "infra_service.api.errors.server_error"
 
+admin.autodiscover()
+
 urlpatterns = [
     # First what is asked for most: they are tried in this order.
     path("api/v1/", include("states.urls")),

@@ -11,7 +11,7 @@ from infra_service.api import memory
 from states import documents, history
 
 
-@register
+@register("settings")
 def encryption_keys_are_usable(**_kwargs: Any) -> list[CheckMessage]:
     """Report keys that could not encrypt."""
     try:
@@ -29,7 +29,7 @@ def encryption_keys_are_usable(**_kwargs: Any) -> list[CheckMessage]:
     ]
 
 
-@register
+@register("settings")
 def the_largest_document_fits_in_memory(**_kwargs: Any) -> list[CheckMessage]:
     """Report a budget in which no large document could be restored, which takes the most."""
     return memory.shortfall("STATE_MAX_BYTES", history.RESTORE_FACTOR, check_id="states.E002")

@@ -10,7 +10,7 @@ from infra_service.api import memory
 from workloads import bodies
 
 
-@register
+@register("settings")
 def the_largest_report_fits_in_memory(**_kwargs: Any) -> list[CheckMessage]:
     """Report a budget in which no large report could be read."""
     return memory.shortfall("WORKLOADS_MAX_BYTES", bodies.FACTOR, check_id="workloads.E001")

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import psycopg
 from django.core.checks import CheckMessage, Error, Tags, register
 from django.db import connections
 
 from infra_service.database import replica
-from infra_service.database.postgresql import pooler
-from infra_service.database.postgresql.base import DatabaseWrapper
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,15 +28,15 @@ def statements_may_be_prepared(
             id="infra_service.E005",
         )
         for wrapper in wrappers
-        if isinstance(wrapper, DatabaseWrapper) and _mixes_up(wrapper)
+        if wrapper.vendor == "postgresql" and _mixes_up(wrapper)
     ]
 
 
-@register
+@register("settings")
 def replica_is_of_postgresql(**_kwargs: Any) -> list[CheckMessage]:
     """Report a replica where no position in a log can be compared."""
-    kinds = {type(connections[alias]) for alias in connections.settings}
-    if replica.ALIAS not in connections.settings or kinds == {DatabaseWrapper}:
+    kinds = {connections[alias].vendor for alias in connections.settings}
+    if replica.ALIAS not in connections.settings or kinds == {"postgresql"}:
         return []
     return [
         Error(
@@ -50,7 +47,12 @@ def replica_is_of_postgresql(**_kwargs: Any) -> list[CheckMessage]:
     ]
 
 
-def _mixes_up(wrapper: DatabaseWrapper) -> bool:
+def _mixes_up(wrapper: Any) -> bool:
+    # PostgreSQL's client takes long to import: commands on SQLite do without.
+    import psycopg  # noqa: PLC0415
+
+    from infra_service.database.postgresql import pooler  # noqa: PLC0415
+
     if not wrapper.prepares_through_pooler:
         return False
     parameters = wrapper.get_connection_params()

@@ -12,7 +12,6 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from django.db import Error, OperationalError
-from psycopg_pool import PoolTimeout, TooManyRequests
 from rest_framework.exceptions import APIException
 
 from infra_service.database.sqlite.base import TooManyWritersError
@@ -156,6 +155,9 @@ def is_repeatable(error: Error) -> bool:
 
 
 def _kind_of(error: Error) -> type[DatabaseFailure] | None:
+    # PostgreSQL's client takes long to import: commands on SQLite do without.
+    from psycopg_pool import PoolTimeout, TooManyRequests  # noqa: PLC0415
+
     cause: Any = error.__cause__
     if isinstance(cause, (PoolTimeout, TooManyRequests, TooManyWritersError)):
         return DatabaseBusy

@@ -46,7 +46,8 @@ def test_threads_count_together() -> None:
     assert counters.hit(["x", "y"], 1) == [8 * 500 + 1] * 2
 
 
-def test_redis_counts_all_in_one_round_trip() -> None:
+def test_redis_counts_all_in_one_round_trip(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redis_counters, "_PATIENCE", 10)  # whatever else this machine does
     with redis_server() as (url, commands):
         counters = RedisCounters(url)
 

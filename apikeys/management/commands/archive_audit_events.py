@@ -7,16 +7,17 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from apikeys.archiving import ArchiveError, archive_next, check_archives
 from apikeys.audit import Actor
+from apikeys.management.base import ServiceCommand
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
 
 
-class Command(BaseCommand):
+class Command(ServiceCommand):
     """Archive the events of before a date, or check the archives."""
 
     help = (

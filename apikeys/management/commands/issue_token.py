@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from django.core.management.base import BaseCommand
-
 from apikeys import actions
 from apikeys.audit import Actor
+from apikeys.management.base import ServiceCommand
 from apikeys.management.options import (
     add_credential_options,
     find_user,
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 _KINDS = {"personal": TokenKind.PERSONAL, "service": TokenKind.SERVICE}
 
 
-class Command(BaseCommand):
+class Command(ServiceCommand):
     """Issue a personal or service access token and print its secret, once."""
 
     help = "Issue an access token to a user and print its secret, which is shown only now."

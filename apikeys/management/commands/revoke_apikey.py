@@ -6,19 +6,20 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.db.models import Q
 from django.utils import timezone
 
 from apikeys import actions, tokens
 from apikeys.audit import Actor
+from apikeys.management.base import ServiceCommand
 from apikeys.models import AccessToken, ApiKey
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
 
 
-class Command(BaseCommand):
+class Command(ServiceCommand):
     """Revoke a key or a token, and all that descends from it. Final, and idempotent."""
 
     help = (

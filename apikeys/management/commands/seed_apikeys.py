@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from django.contrib.auth.hashers import make_password
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.db import transaction
 
 from apikeys import actions
 from apikeys.audit import Actor
+from apikeys.management.base import ServiceCommand
 from apikeys.management.options import (
     add_credential_options,
     check_credential,
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 _ACTOR = Actor.of_command("seed_apikeys")
 
 
-class Command(BaseCommand):
+class Command(ServiceCommand):
     """Create the keys that a file or the arguments name, all or none.
 
     A key is there when its owner has one of its name that is not revoked; it is left as it is.

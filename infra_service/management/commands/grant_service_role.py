@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.db import DatabaseError, connection
 
+from apikeys.management.base import ServiceCommand
 from infra_service import database_roles
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
 
 
-class Command(BaseCommand):
+class Command(ServiceCommand):
     """Grant, as the owner of the tables, and see that the role cannot change the audit trail."""
 
     help = (

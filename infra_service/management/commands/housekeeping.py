@@ -7,9 +7,10 @@ import signal
 import threading
 from typing import TYPE_CHECKING, Any, Final
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.db import connection
 
+from apikeys.management.base import ServiceCommand
 from infra_service.housekeeping import PARTS, run_part
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 _HOUR: Final = 60 * 60
 
 
-class Command(BaseCommand):
+class Command(ServiceCommand):
     """Do all parts of housekeeping, or one, once or again and again."""
 
     help = (

@@ -6,8 +6,9 @@ import json
 import time
 from typing import TYPE_CHECKING, Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
+from apikeys.management.base import ServiceCommand
 from infra_service.demo.loading import refresh_statistics
 from infra_service.demo.states import load_states
 from infra_service.demo.workloads import load_clusters, load_workloads
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 _BAR = 30
 
 
-class Command(BaseCommand):
+class Command(ServiceCommand):
     """See that there are at least so many demo states, clusters and workloads."""
 
     help = (

@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from apikeys.audit import Actor
+from apikeys.management.base import ServiceCommand
 from infra_service import groups
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
 
 
-class Command(BaseCommand):
+class Command(ServiceCommand):
     """Make the groups viewer, operator and administrator what they should be."""
 
     help = (

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
+from apikeys.management.base import ServiceCommand
 from states import rewriting, storage
 from states.errors import StorageUnavailable
 
@@ -17,7 +18,7 @@ _REPORT_EVERY: Final = 1000
 _STORE: Final = "storage"
 
 
-class Command(BaseCommand):
+class Command(ServiceCommand):
     """Move every document that is not where it should be."""
 
     help = (

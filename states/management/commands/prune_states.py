@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from django.core.management.base import BaseCommand
-
 from apikeys.audit import Actor
+from apikeys.management.base import ServiceCommand
 from states import pruning
 
 if TYPE_CHECKING:
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 _REPORT_EVERY: Final = 1000
 
 
-class Command(BaseCommand):
+class Command(ServiceCommand):
     """Remove the versions that retention does not keep, and states deleted long ago."""
 
     help = (

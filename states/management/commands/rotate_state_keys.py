@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
+from apikeys.management.base import ServiceCommand
 from states import rewriting
 from states.errors import DocumentUnreadable, StorageUnavailable
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 _REPORT_EVERY: Final = 1000
 
 
-class Command(BaseCommand):
+class Command(ServiceCommand):
     """Re-encrypt every document that the first of STATE_ENCRYPTION_KEYS does not encrypt."""
 
     help = (

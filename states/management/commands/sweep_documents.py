@@ -6,8 +6,9 @@ import datetime as dt
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
+from apikeys.management.base import ServiceCommand
 from states import storage, sweeping
 from states.errors import StorageUnavailable
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 _SAFE_HOURS: Final = 1
 
 
-class Command(BaseCommand):
+class Command(ServiceCommand):
     """Sweep the object store of STATE_STORAGE_URL."""
 
     help = (

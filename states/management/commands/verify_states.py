@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
+from apikeys.management.base import ServiceCommand
 from states import verification
 from states.errors import StorageUnavailable
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 _REPORT_EVERY: Final = 1000
 
 
-class Command(BaseCommand):
+class Command(ServiceCommand):
     """Read every document, in both stores, and report those that are missing or damaged."""
 
     help = "Check every stored document against the digest and size that were recorded."

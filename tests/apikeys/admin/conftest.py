@@ -12,7 +12,10 @@ from apikeys.audit import Actor
 from apikeys.models import AccessToken, ApiKey, User
 from apikeys.scopes import Scope
 from apikeys.tokens import TokenKind
-from infra_service import groups
+from infra_service import (
+    groups,
+    urls,  # noqa: F401 - with the admin's pages, as in a worker
+)
 
 KEYS = "/admin/apikeys/apikey/"
 TOKENS = "/admin/apikeys/accesstoken/"

@@ -8,10 +8,11 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 import structlog
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.db import connection
 
 from apikeys.audit import Actor
+from apikeys.management.base import ServiceCommand
 from workloads.collector import connect
 from workloads.collector.connect import ConnectionSetupError
 from workloads.collector.errors import KubernetesError
@@ -43,7 +44,7 @@ class _Target:
     stop: threading.Event = dataclasses.field(default_factory=threading.Event)
 
 
-class Command(BaseCommand):
+class Command(ServiceCommand):
     """Synchronise the workloads of Kubernetes clusters with the service."""
 
     help = (

@@ -1,0 +1,90 @@
+"""What a command and a worker load before they begin."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.checks import run_checks
+from django.core.management import call_command, get_commands, load_command_class
+from django.core.management.base import BaseCommand, SystemCheckError
+from django.db import connection
+
+from apikeys.management.base import ServiceCommand
+from states.admin.states import StateAdmin
+
+# Each takes tens of milliseconds: object stores, Redis, Kubernetes, the filter language, views, the
+# OpenAPI document, the admin.
+NEEDLESS = {
+    "botocore", "redis", "kubernetes", "parsimonious", "rest_framework.views",
+    "drf_spectacular.utils", "infra_service.urls", "apikeys.admin", "states.admin",
+}  # fmt: skip
+# Only for a database that is one.
+POSTGRESQL = {"psycopg", "psycopg_pool"}
+
+SCRIPT = """
+import json, sys
+import django
+django.setup()
+from django.core.checks import run_checks
+from django.core.management import get_commands, load_command_class
+from apikeys.management.base import ServiceCommand
+
+problems = run_checks(tags=ServiceCommand.requires_system_checks)
+for_all = set(sys.modules)
+for name in sys.argv[1:]:
+    load_command_class(get_commands()[name], name)
+for_commands = set(sys.modules)
+
+import infra_service.wsgi
+from infra_service import limits
+made = limits._limiter.cache_info().currsize
+print(json.dumps([list(map(str, problems)), [*for_all], [*for_commands], [*sys.modules], made]))
+"""
+
+
+# Django's own, which check nothing, or what Django has them check.
+DJANGOS = {"changepassword", "createsuperuser"}
+
+
+def our_commands() -> dict[str, BaseCommand]:
+    return {
+        name: load_command_class(app, name)
+        for name, app in get_commands().items()
+        if app in {"apikeys", "infra_service", "states", "workloads"} and name not in DJANGOS
+    }
+
+
+def test_commands_load_what_they_need_and_workers_all_that_requests_need() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, *our_commands()],
+        env={**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings"},
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    problems, for_all, for_commands, for_worker, limiters = json.loads(done.stdout)
+
+    assert problems == []
+    assert NEEDLESS & set(for_commands) == set()
+    assert POSTGRESQL & set(for_all) == (POSTGRESQL if connection.vendor == "postgresql" else set())
+    assert {"infra_service.urls", "states.admin", "states.views"} <= set(for_worker)
+    assert limiters == 1
+
+
+def test_each_command_checks_the_settings(settings: Any) -> None:
+    settings.STATE_ENCRYPTION_KEYS = []
+
+    assert [name for name, of in our_commands().items() if not isinstance(of, ServiceCommand)] == []
+    with pytest.raises(SystemCheckError, match=r"states\.E001"):
+        call_command("prune_states", skip_checks=False)
+
+
+def test_pages_of_the_admin_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(StateAdmin, "list_display", ("nonsense",))
+
+    assert [error.id for error in run_checks(tags=["admin"])] == ["admin.E108"]
