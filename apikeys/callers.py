@@ -42,7 +42,7 @@ class Caller:
     expires_at: dt.datetime | None
     # Of the secret that was sent: a key has two for a while after a rotation.
     digest: bytes = field(repr=False)
-    # Whether it is the secret before the last rotation, in its grace.
+    # Whether it is the secret before the key's last rotation, or a token from before that.
     is_retired: bool
     # As they were read, to find out whether somebody has changed the token, or its key, since.
     revision: int
@@ -64,9 +64,9 @@ _COMMON = (
 _OF_KEY = (*_COMMON, "digest", "previous_digest_expires_at")
 _OF_TOKEN = (
     *_COMMON,
-    "api_key_id", "api_key__scopes", "api_key__expires_at", "api_key__revoked_at",
+    "created_at", "api_key_id", "api_key__scopes", "api_key__expires_at", "api_key__revoked_at",
     "api_key__bound_cluster_id", "api_key__bound_component_ids", "api_key__bound_environment_ids",
-    "api_key__revision",
+    "api_key__revision", "api_key__rotated_at",
 )  # fmt: skip
 
 
@@ -120,6 +120,8 @@ def _identify(
     elif api_key_id := row["api_key_id"]:
         # Minted: it has no more than its key has now.
         grant = grant.intersection(_grant(row, "api_key__"))
+        rotated_at = row["api_key__rotated_at"]
+        is_retired = rotated_at is not None and row["created_at"] <= rotated_at
     if grant.expires_at is not None and grant.expires_at <= now:
         metrics.count(Authentication.EXPIRED)
         raise TokenExpired(row["id"])

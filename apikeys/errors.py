@@ -103,12 +103,13 @@ class GrantExceeded(PermissionDenied):
 
 
 class SecretRetired(PermissionDenied):
-    """The key was rotated; its previous secret, in its grace, may read and mint and no more."""
+    """The key was rotated; its previous secret and tokens from before manage no credentials."""
 
     default_code = "SECRET_RETIRED"
     default_detail = (
-        "This secret was replaced by a rotation. Until it ends it can read and mint tokens, and "
-        "create, change, rotate or revoke nothing; use the key's new secret."
+        "The key was rotated. Until they end its previous secret can read and mint tokens, and "
+        "tokens from before can do what they are for; neither creates, changes, rotates or "
+        "revokes keys and tokens. Use the key's new secret, or a token minted with it."
     )
 
 

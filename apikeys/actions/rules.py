@@ -15,7 +15,7 @@ def refuse_retired(actor: Actor) -> None:
     """Refuse the secret that a rotation has replaced: who has it still is not to take the key.
 
     Raises:
-        SecretRetired: it is such a secret.
+        SecretRetired: it is such a secret, or a token from before the rotation.
     """
     if actor.caller is not None and actor.caller.is_retired:
         raise SecretRetired

@@ -136,6 +136,19 @@ def test_a_retired_secret_makes_and_changes_nothing(retired: KeyOwner, key_with:
     assert ApiKey.objects.filter(revoked_at=None, name__in=["test", "other"]).count() == 2
 
 
+def test_a_token_from_before_the_rotation_manages_no_keys(owner: KeyOwner) -> None:
+    before = minted(owner)
+    new = KeyClient(owner.send("POST", owner.path + ":rotate").json()["secret"])
+    for client, status in ((before, 403), (minted(new), 200)):
+        answer = client.send("PATCH", owner.path, {"name": "taken"})
+        assert (answer.status_code, create(client).status_code // 100) == (status, status // 100)
+    answer = before.send("POST", owner.path + ":revoke")
+    assert (answer.status_code, error_reason(answer)) == (403, "SECRET_RETIRED")
+    # It does what else it is for.
+    assert before.get("/v1/api-keys").status_code == 200
+    assert before.get("/api/v1/states").status_code == 200
+
+
 def test_a_retired_secret_reads_and_mints_until_its_grace_ends(retired: KeyOwner) -> None:
     assert retired.get("/v1/api-keys").status_code == 200
     end = retired.key.previous_digest_expires_at
