@@ -2,15 +2,34 @@
 """Django's command line for this project."""
 
 import os
+import signal
 import sys
 
 
 def main() -> None:
     """Run one management command."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "infra_service.settings")
-    from django.core.management import execute_from_command_line  # noqa: PLC0415 - after the setting
+    try:
+        _run(sys.argv)
+    except KeyboardInterrupt as stop:
+        over_the_echo = "\r" if sys.stderr.isatty() else ""
+        stopped = f"Stopped {stop}".rstrip()
+        sys.stderr.write(f"{over_the_echo}{stopped}; what was done stays done.\n")
+        sys.exit(128 + signal.SIGINT)
 
-    execute_from_command_line(sys.argv)
+
+def _run(argv: list[str]) -> None:
+    from django.core.exceptions import ImproperlyConfigured  # noqa: PLC0415 - may be interrupted
+    from django.core.management import execute_from_command_line  # noqa: PLC0415 - the same
+
+    try:
+        execute_from_command_line(argv)
+    except ImproperlyConfigured as error:
+        if "--traceback" in argv:
+            raise
+        sys.exit(
+            f"{error} (docs/reference/settings.md); make run writes its own to var/service.env"
+        )
 
 
 if __name__ == "__main__":

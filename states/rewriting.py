@@ -27,6 +27,11 @@ def outdated() -> QuerySet[StateVersion]:
     return StateVersion.objects.exclude(encryption_key=next(iter(documents.keyring())))
 
 
+def due(*, everything: bool) -> QuerySet[StateVersion]:
+    """Return the versions that ``rotate_keys`` re-encrypts."""
+    return StateVersion.objects.all() if everything else outdated()
+
+
 def elsewhere(*, than_store: bool) -> QuerySet[StateVersion]:
     """Return the versions whose documents are not in the object store; or else not in a row."""
     if than_store:
@@ -44,8 +49,7 @@ def rotate_keys(*, everything: bool = False) -> Iterator[StateVersion]:
         DocumentUnreadable: a document cannot be had; those before it are done.
         StorageUnavailable: the object store does not answer; those before it are done.
     """
-    versions = StateVersion.objects.all() if everything else outdated()
-    for version in in_batches(versions):
+    for version in in_batches(due(everything=everything)):
         if _rewrite(version.pk):
             yield version
 

@@ -12,7 +12,19 @@ from states.models import StateVersion
 
 if TYPE_CHECKING:
     import datetime as dt
+    import uuid
     from collections.abc import Iterator
+
+
+def directories() -> dict[str, uuid.UUID]:
+    """Return the directories of the store that are of states, with the ids of those.
+
+    Raises:
+        StorageUnavailable: the object store does not answer.
+    """
+    with storage.answering("list", ""):
+        names, _files = storage.store().listdir("")
+    return {name: state_id for name in names if (state_id := parse_uuid(name)) is not None}
 
 
 def sweep(*, older_than: dt.timedelta, dry_run: bool) -> Iterator[str | None]:
@@ -27,12 +39,7 @@ def sweep(*, older_than: dt.timedelta, dry_run: bool) -> Iterator[str | None]:
     Raises:
         StorageUnavailable: the object store does not answer.
     """
-    with storage.answering("list", ""):
-        directories, _files = storage.store().listdir("")
-    for directory in directories:
-        state_id = parse_uuid(directory)
-        if state_id is None:
-            continue
+    for directory, state_id in directories().items():
         with storage.answering("list", directory):
             files = storage.store().listdir(directory)[1]
         versions = StateVersion.objects.filter(state_id=state_id)

@@ -18,6 +18,7 @@ from apikeys.audit import Actor
 from apikeys.models import AccessToken, User
 from apikeys.scopes import Scope
 from apikeys.tokens import TokenKind
+from infra_service.commandline import progress
 from tests.browser import chromium, page_of
 from tests.server import LiveServer, live_server
 
@@ -42,6 +43,12 @@ def static_files_read_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(WhiteNoiseMiddleware, "add_files_from_finders", read_once)
         yield
+
+
+@pytest.fixture
+def each_count_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A progress bar is drawn for each count, and not ten times a second."""
+    monkeypatch.setattr(progress, "_SECONDS", 0)
 
 
 @pytest.fixture(scope="session")

@@ -10,6 +10,7 @@ from rest_framework.exceptions import APIException
 
 from apikeys.grants import EVERYWHERE
 from apikeys.models import User
+from apikeys.scopes import Scope
 from apikeys.serializers import CredentialSerializer
 
 if TYPE_CHECKING:
@@ -21,15 +22,18 @@ def add_credential_options(parser: ArgumentParser, *, required: bool) -> None:
     """Declare what a key and a token have in common."""
     parser.add_argument("--user", required=required, help="the user name of its owner")
     parser.add_argument("--name", required=required, help="what it is for")
-    parser.add_argument("--scopes", required=required, help="comma-separated, such as state:read")
+    parser.add_argument("--scopes", required=required, help="comma-separated, of those above")
     parser.add_argument("--expires-at", help="RFC 3339, with an offset; never when left out")
     parser.add_argument("--cluster", help="the id of the only cluster where it works")
     for kind in ("component", "environment"):
         parser.add_argument(
             f"--{kind}",
             action="append",
-            help=f"the id of a {kind} where it works, and nowhere else; may be repeated",
+            metavar="ID",
+            help=f"{kind} where it works, and nowhere else; may be repeated",
         )
+    scopes = "\n".join(f"  {scope.value:<16}{scope.label}" for scope in Scope)
+    parser.description = f"{parser.description}\n\nscopes:\n{scopes}"
 
 
 def read_credential_options(options: dict[str, Any]) -> dict[str, Any]:

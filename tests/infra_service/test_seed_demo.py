@@ -12,6 +12,7 @@ from infra_service.demo import loading
 from states import actions
 from states.models import Application, Component, Environment, State, StateVersion
 from tests.conftest import ClientWith
+from tests.terminal import Terminal
 from workloads.models import Cluster, Workload
 
 
@@ -104,20 +105,13 @@ def test_what_is_refused(options: dict[str, int]) -> None:
         call_command("seed_demo", **options)
 
 
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-def test_progress_on_a_terminal() -> None:
-    out, err = io.StringIO(), Terminal()
-    call_command(
-        "seed_demo", states=8, clusters=1, workloads=4, stdout=out, stderr=err, no_color=True
-    )
+def test_progress_on_a_terminal(each_count_is_drawn: None) -> None:
+    out, terminal = io.StringIO(), Terminal()
+    call_command("seed_demo", states=8, clusters=1, workloads=4, stdout=out, stderr=terminal)
 
     assert out.getvalue().startswith(
         "added 1 applications, 2 components, 8 environments, 8 states, 1 clusters, 4 workloads in "
     )
-    bars = err.getvalue().split("\r")
-    assert bars[1].startswith(f"states     [{'#' * 30}] 8 of 8, ")
-    assert bars[2].startswith(f"workloads  [{'#' * 30}] 4 of 4, ")
+    assert [text for text in terminal.drawn if "100%" in text and " 8 of 8, " in text]
+    assert terminal.drawn[-1].startswith("workloads 100% |")
+    assert " 4 of 4, " in terminal.drawn[-1]

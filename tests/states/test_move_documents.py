@@ -8,10 +8,10 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from states import reading, rewriting, storage
-from states.management.commands import move_documents
 from states.models import StateVersion
 from tests.states.conftest import Backend, UnsteadyStorage, document
 from tests.states.test_documents import new_key
+from tests.terminal import Terminal
 
 
 def move(to: str) -> Any:
@@ -150,13 +150,12 @@ def test_a_change_in_between_is_found_again(
     assert old_keys == settings.STATE_ENCRYPTION_KEYS
 
 
-def test_progress(three: Backend, store: UnsteadyStorage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(move_documents, "_REPORT_EVERY", 2)
-    err = io.StringIO()
+def test_progress(three: Backend, store: UnsteadyStorage, each_count_is_drawn: None) -> None:
+    terminal = Terminal()
 
-    call_command("move_documents", to="storage", stdout=io.StringIO(), stderr=err)
+    call_command("move_documents", to="storage", stdout=io.StringIO(), stderr=terminal)
 
-    assert err.getvalue() == "2 documents\n"
+    assert " 3 of 3, " in terminal.drawn[-1]
 
 
 def test_settings_that_send_new_documents_the_other_way(

@@ -11,9 +11,9 @@ from django.utils import timezone
 
 from apikeys.models import AuditEvent
 from states import pruning
-from states.management.commands import prune_states
 from states.models import State, StateVersion
 from tests.states.conftest import Backend, UnsteadyStorage, document
+from tests.terminal import Terminal
 
 
 def prune(**options: Any) -> Any:
@@ -205,15 +205,16 @@ def test_one_that_is_revived_meanwhile(
     assert numbers() == ([4, 5, 6, 7] if moment == "between batches" else [6, 7])
 
 
-def test_progress(six: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress(six: Backend, monkeypatch: pytest.MonkeyPatch, each_count_is_drawn: None) -> None:
     monkeypatch.setattr(pruning, "_BATCH", 1)
-    monkeypatch.setattr(prune_states, "_REPORT_EVERY", 2)
     age(31)
-    out, err = io.StringIO(), io.StringIO()
+    out, terminal = io.StringIO(), Terminal()
 
-    call_command("prune_states", stdout=out, stderr=err)
+    call_command("prune_states", dry_run=True, stdout=io.StringIO(), stderr=terminal)
+    assert terminal.drawn[-1].startswith("versions 4, ")
+    call_command("prune_states", stdout=out, stderr=terminal)
 
-    assert err.getvalue() == "2 versions\n4 versions\n"
+    assert " 4 of 4, " in terminal.drawn[-1]
     size = sum(len(document(serial)) for serial in (1, 2, 3, 4))
     assert out.getvalue() == (
         f"removed: 4 versions and 0 deleted states, {size} bytes of documents\n"

@@ -8,10 +8,10 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from states import rewriting
-from states.management.commands import rotate_state_keys
 from states.models import StateVersion
 from tests.states.conftest import Backend, document
 from tests.states.test_documents import new_key
+from tests.terminal import Terminal
 
 
 def _rotate(**options: Any) -> str:
@@ -72,13 +72,12 @@ def test_a_missing_key_stops_it(backend: Backend, settings: Any) -> None:
         _rotate()
 
 
-def test_progress(backend: Backend, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rotate_state_keys, "_REPORT_EVERY", 2)
+def test_progress(backend: Backend, settings: Any, each_count_is_drawn: None) -> None:
     for serial in (1, 2, 3):
         backend.push(document(serial))
     settings.STATE_ENCRYPTION_KEYS = [new_key(), *settings.STATE_ENCRYPTION_KEYS]
-    err = io.StringIO()
+    terminal = Terminal()
 
-    call_command("rotate_state_keys", stdout=io.StringIO(), stderr=err)
+    call_command("rotate_state_keys", stdout=io.StringIO(), stderr=terminal)
 
-    assert err.getvalue() == "2 documents\n"
+    assert " 3 of 3, " in terminal.drawn[-1]

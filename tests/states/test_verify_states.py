@@ -8,9 +8,9 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from states import documents, reading
-from states.management.commands import verify_states
 from states.models import State, StateVersion
 from tests.states.conftest import Backend, UnsteadyStorage, document
+from tests.terminal import Terminal
 
 
 def verify(**options: Any) -> Any:
@@ -79,13 +79,12 @@ def test_a_version_that_is_pruned_meanwhile(both: Backend, monkeypatch: pytest.M
     assert verify() == {"checked": 0, "problems": [], "unnumbered": 0}
 
 
-def test_progress(both: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verify_states, "_REPORT_EVERY", 2)
-    out, err = io.StringIO(), io.StringIO()
+def test_progress(both: Backend, each_count_is_drawn: None) -> None:
+    out, terminal = io.StringIO(), Terminal()
 
-    call_command("verify_states", stdout=out, stderr=err)
+    call_command("verify_states", stdout=out, stderr=terminal)
 
-    assert err.getvalue() == "2 documents\n"
+    assert " 2 of 2, " in terminal.drawn[-1]
     assert out.getvalue() == "2 documents checked, 0 problems\n"
 
 

@@ -14,6 +14,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from tests.apiserver import DEPLOYMENTS, FORBIDDEN, PODS, ReplayServer
+from tests.terminal import Terminal
 from tests.workloads.records import apply, record, report, stored
 from workloads.collector import connect
 from workloads.models import Cluster
@@ -28,11 +29,6 @@ def api() -> Iterator[ReplayServer]:
 @pytest.fixture
 def kubeconfig(api: ReplayServer, tmp_path: Path) -> str:
     return str(api.kubeconfig(tmp_path))
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
 
 
 def run(*arguments: str, stderr: io.StringIO | None = None) -> str:
@@ -65,26 +61,30 @@ def test_as_json(cluster: Cluster, kubeconfig: str) -> None:
     assert cluster.report_interval_seconds == 300
 
 
-def test_progress_is_for_terminals(cluster: Cluster, kubeconfig: str) -> None:
+def test_progress_is_for_terminals(
+    cluster: Cluster, kubeconfig: str, each_count_is_drawn: None
+) -> None:
     options = ("--cluster", cluster.name, "--kubeconfig", kubeconfig)
     terminal, pipe = Terminal(), io.StringIO()
     run(*options, stderr=terminal)
     run(*options, stderr=pipe)
+    run(*options, "--json", stderr=pipe)
 
-    assert "prod-eu-1: pods 119" in terminal.getvalue()
-    assert terminal.getvalue().endswith("\r\033[K")
+    assert "prod-eu-1: pods 119, " in " ".join(terminal.drawn)
+    assert terminal.getvalue().rpartition("\r ")[2].strip() == ""  # nothing is left behind
     assert pipe.getvalue() == ""
 
 
 def test_progress_names_what_is_left(
-    cluster: Cluster, kubeconfig: str, monkeypatch: pytest.MonkeyPatch
+    cluster: Cluster, kubeconfig: str, monkeypatch: pytest.MonkeyPatch, each_count_is_drawn: None
 ) -> None:
     monkeypatch.setattr("workloads.collector.client.PAGE_SIZE", 100)
     terminal = Terminal()
 
     run("--cluster", cluster.name, "--kubeconfig", kubeconfig, stderr=terminal)
 
-    assert "prod-eu-1: pods 100 of 119" in terminal.getvalue()
+    pods = [text for text in terminal.drawn if text.startswith("prod-eu-1: pods")]
+    assert [text for text in pods if " 100 of 119, " in text]
 
 
 def test_all(api: ReplayServer, tmp_path: Path, db: None) -> None:
@@ -165,19 +165,24 @@ def test_another_cluster(cluster: Cluster, kubeconfig: str) -> None:
     assert len(stored(cluster)) == 1
 
 
-def test_sigterm_ends_a_list(cluster: Cluster, api: ReplayServer, kubeconfig: str) -> None:
+@pytest.mark.parametrize(
+    ("number", "raised"), [(signal.SIGTERM, CommandError), (signal.SIGINT, KeyboardInterrupt)]
+)
+def test_signals_end_a_list(
+    cluster: Cluster, api: ReplayServer, kubeconfig: str, number: int, raised: type[BaseException]
+) -> None:
     """Nothing is stored of it, and the handlers of before are back."""
-    before = signal.getsignal(signal.SIGTERM)
+    before = signal.getsignal(number)
 
     def interrupt(path: str, _query: dict[str, str]) -> None:
         if path == DEPLOYMENTS:
-            os.kill(os.getpid(), signal.SIGTERM)
+            os.kill(os.getpid(), number)
             api.watches.hang_up.wait(1)
 
     api.before_answer = interrupt
 
-    with pytest.raises(CommandError, match="prod-eu-1: "):
+    with pytest.raises(raised, match="prod-eu-1: " if number == signal.SIGTERM else "^$"):
         run("--cluster", cluster.name, "--kubeconfig", kubeconfig)
 
     assert not stored(cluster)
-    assert signal.getsignal(signal.SIGTERM) is before
+    assert signal.getsignal(number) is before

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,8 @@ from django.core.management.base import CommandError
 
 from apikeys.archiving import ArchiveError, archive_next, check_archives
 from apikeys.audit import Actor
-from apikeys.management.base import ServiceCommand
+from apikeys.models import AuditArchive, AuditEvent
+from infra_service.commandline.base import ServiceCommand
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -25,6 +25,10 @@ class Command(ServiceCommand):
         "and only then remove them from the database. A run that was stopped is continued by the "
         "next. With --check: read all archives and say which are not what left the trail."
     )
+    examples = (
+        "archive_audit_events --before 2026-01-01 --to audit-archives",
+        "archive_audit_events --check audit-archives --json",
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Declare the options."""
@@ -32,42 +36,45 @@ class Command(ServiceCommand):
         where = parser.add_mutually_exclusive_group(required=True)
         where.add_argument("--to", type=Path, metavar="DIR", help="where the archives go")
         where.add_argument("--check", type=Path, metavar="DIR", help="where the archives are")
-        parser.add_argument("--json", action="store_true", help="print the result as JSON")
 
     def handle(self, *_args: Any, **options: Any) -> None:
         """Archive, or check."""
         if options["check"] is not None:
-            self._check(options["check"], as_json=options["json"])
+            self._check(options["check"])
             return
         if options["before"] is None:
             raise CommandError("--to needs --before")
         before = dt.datetime.combine(options["before"], dt.time(), dt.UTC)
         actor = Actor.of_command("archive_audit_events")
         archives = events = 0
+        old = AuditEvent.objects.filter(occurred_at__lt=before)
         try:
-            while archive := archive_next(before=before, directory=options["to"], actor=actor):
-                archives, events = archives + 1, events + archive.events
-                self.stderr.write(f"{archive}: {archive.events} events")
+            with self.progress("events", old.count) as bar:
+                while archive := archive_next(before=before, directory=options["to"], actor=actor):
+                    archives, events = archives + 1, events + archive.events
+                    self.note(f"{archive}: {archive.events} events")
+                    bar.advance(archive.events)
         except ArchiveError as error:
             raise CommandError(str(error)) from error
-        if options["json"]:
-            self.stdout.write(json.dumps({"archives": archives, "events": events}))
-        else:
-            self.stdout.write(f"{events} events left in {archives} archives")
+        self.report(
+            {"archives": archives, "events": events},
+            f"{events} events left in {archives} archives",
+        )
 
-    def _check(self, directory: Path, *, as_json: bool) -> None:
+    def _check(self, directory: Path) -> None:
         if not directory.is_dir():
             raise CommandError(f"{directory} is no directory")
         checked, problems = 0, []
-        for name, problem in check_archives(directory):
-            checked += 1
-            if problem is not None:
-                problems.append({"archive": name, "problem": problem})
-        if as_json:
-            self.stdout.write(json.dumps({"checked": checked, "problems": problems}))
-        else:
-            for found in problems:
-                self.stdout.write(f"{found['archive']}: {found['problem']}")
-            self.stdout.write(f"{checked} archives checked, {len(problems)} problems")
+        with self.progress("archives", AuditArchive.objects.count) as bar:
+            for name, problem in check_archives(directory):
+                checked += 1
+                if problem is not None:
+                    problems.append({"archive": name, "problem": problem})
+                bar.advance()
+        self.report(
+            {"checked": checked, "problems": problems},
+            *(f"{found['archive']}: {found['problem']}" for found in problems),
+            f"{checked} archives checked, {len(problems)} problems",
+        )
         if problems:
             raise CommandError("the archives are not what left the trail")

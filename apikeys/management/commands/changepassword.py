@@ -3,10 +3,13 @@ from typing import Any
 from django.contrib.auth.management.commands import changepassword
 
 from apikeys import audit
+from infra_service.commandline.base import HelpfulCommand
 
 
-class Command(changepassword.Command):
+class Command(HelpfulCommand, changepassword.Command):
     """Django's, known to the audit trail by its name."""
+
+    examples = ("changepassword operator",)
 
     def handle(self, *args: Any, **options: Any) -> Any:
         """Ask for a password and set it."""

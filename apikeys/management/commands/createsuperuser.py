@@ -3,10 +3,13 @@ from typing import Any
 from django.contrib.auth.management.commands import createsuperuser
 
 from apikeys import audit
+from infra_service.commandline.base import HelpfulCommand
 
 
-class Command(createsuperuser.Command):
+class Command(HelpfulCommand, createsuperuser.Command):
     """Django's, known to the audit trail by its name."""
+
+    examples = ("createsuperuser --username operator --email operator@example.com",)
 
     def handle(self, *args: Any, **options: Any) -> Any:
         """Ask who it shall be, and make them."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from apikeys import actions
@@ -15,6 +14,7 @@ from apikeys.management.options import (
     told,
 )
 from apikeys.tokens import TokenKind
+from infra_service.commandline.base import ServiceCommand
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -26,12 +26,15 @@ class Command(ServiceCommand):
     """Issue a personal or service access token and print its secret, once."""
 
     help = "Issue an access token to a user and print its secret, which is shown only now."
+    examples = (
+        "issue_token --user operator --name laptop --scopes state:read,state:write",
+        "issue_token --user ci --name plan --kind service --scopes state:read --json",
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Declare the options."""
-        parser.add_argument("--kind", choices=sorted(_KINDS), default="personal")
+        parser.add_argument("--kind", choices=sorted(_KINDS), default="personal", help="for whom")
         add_credential_options(parser, required=True)
-        parser.add_argument("--json", action="store_true", help="print id and secret as JSON")
 
     def handle(self, *_args: Any, **options: Any) -> None:
         """Issue the token.
@@ -47,8 +50,6 @@ class Command(ServiceCommand):
                 actor=Actor.of_command("issue_token"),
                 **read_credential_options(options),
             )
-        if options["json"]:
-            self.stdout.write(json.dumps({"id": token.pk, "secret": secret}))
-        else:
-            self.stdout.write(f"{token.pk}\n{secret}")
-            self.stderr.write("The secret is shown only now.")
+        self.report({"id": token.pk, "secret": secret}, token.pk, secret)
+        if not options["json"]:
+            self.note("The secret is shown only now.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from apikeys import actions, tokens
 from apikeys.audit import Actor
 from apikeys.management.base import ServiceCommand
 from apikeys.models import AccessToken, ApiKey
+from infra_service.commandline.base import ServiceCommand
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -26,6 +26,7 @@ class Command(ServiceCommand):
         "Revoke an API key, and with it every token that was minted from it and every key that it "
         "made, or an access token. A leaked secret can be fed in as it is."
     )
+    examples = ("revoke_apikey key-0123456789abcdefghijklmno", "revoke_apikey - < leaked.txt")
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Declare the options."""
@@ -34,7 +35,6 @@ class Command(ServiceCommand):
             help="its id (key-… or tok-…), or its secret; '-' reads that from standard input, "
             "which leaves no trace in the shell's history and in the list of processes",
         )
-        parser.add_argument("--json", action="store_true", help="print id and outcome as JSON")
 
     def handle(self, *_args: Any, **options: Any) -> None:
         """Revoke it.
@@ -52,14 +52,16 @@ class Command(ServiceCommand):
         else:
             raise CommandError("there is no such key or token")
         descendants = max(revoked - 1, 0)
-        if options["json"]:
-            outcome = {"id": credential.pk, "revoked": True, "changed": bool(revoked)}
-            self.stdout.write(json.dumps({**outcome, "descendants": descendants}))
-        elif not revoked:
-            self.stdout.write(f"{credential.pk} was revoked already")
-        else:
-            also = f", and {descendants} that descended from it" if descendants else ""
-            self.stdout.write(f"{credential.pk} revoked{also}")
+        also = f", and {descendants} that descended from it" if descendants else ""
+        self.report(
+            {
+                "id": credential.pk,
+                "revoked": True,
+                "changed": bool(revoked),
+                "descendants": descendants,
+            },
+            f"{credential.pk} revoked{also}" if revoked else f"{credential.pk} was revoked already",
+        )
 
 
 def _find(text: str) -> ApiKey | AccessToken | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
 import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +22,7 @@ from apikeys.management.options import (
     told,
 )
 from apikeys.models import ApiKey, User
+from infra_service.commandline.base import ServiceCommand
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -40,6 +40,10 @@ class Command(ServiceCommand):
         "Create API keys that are not there yet, and print their secrets, which are shown only "
         "now. A key of the same owner and name that is not revoked is left as it is."
     )
+    examples = (
+        "seed_apikeys --user operator --name deployments --scopes apikey:write,state:read",
+        "seed_apikeys --file keys.toml --create-users --json",
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Declare the options."""
@@ -50,7 +54,6 @@ class Command(ServiceCommand):
             "--create-users", action="store_true", help="create owners that are not there yet"
         )
         add_credential_options(parser, required=False)
-        parser.add_argument("--json", action="store_true", help="print the outcome as JSON")
 
     def handle(self, *_args: Any, **options: Any) -> None:
         """Create the keys.
@@ -61,12 +64,12 @@ class Command(ServiceCommand):
         wanted = _from_file(options["file"]) if options["file"] else [_from_options(options)]
         with transaction.atomic():
             outcomes = [_seed(create_user=options["create_users"], **key) for key in wanted]
-        if options["json"]:
-            self.stdout.write(json.dumps({"api_keys": outcomes}))
-            return
-        for outcome in outcomes:
-            secret = outcome["secret"] or "exists"
-            self.stdout.write(f"{outcome['user']} {outcome['name']} {outcome['id']} {secret}")
+        self.report({"api_keys": outcomes}, *map(_line, outcomes))
+
+
+def _line(outcome: dict[str, Any]) -> str:
+    secret = outcome["secret"] or "exists"
+    return f"{outcome['user']} {outcome['name']} {outcome['id']} {secret}"
 
 
 def _from_options(options: dict[str, Any]) -> dict[str, Any]:

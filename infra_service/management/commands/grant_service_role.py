@@ -9,6 +9,7 @@ from django.db import DatabaseError, connection
 
 from apikeys.management.base import ServiceCommand
 from infra_service import database_roles
+from infra_service.commandline.base import ServiceCommand
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -21,6 +22,7 @@ class Command(ServiceCommand):
         "Give a role of PostgreSQL what the running service needs, to the audit trail only to "
         "append; run it as the owner after each migrate. It fails if the role holds more."
     )
+    examples = ("grant_service_role infra",)
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Declare the options."""
@@ -38,4 +40,4 @@ class Command(ServiceCommand):
             database_roles.grant(options["role"])
         except (DatabaseError, database_roles.TooMuchHeldError) as error:
             raise CommandError(str(error).strip()) from error
-        self.stdout.write(f"{options['role']} may do the service's work")
+        self.report({"granted": options["role"]}, f"{options['role']} may do the service's work")

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import signal
 import threading
 from typing import TYPE_CHECKING, Any, Final
 
 from django.core.management.base import CommandError
 from django.db import connection
 
-from apikeys.management.base import ServiceCommand
+from infra_service.commandline.base import ServiceCommand
+from infra_service.commandline.stopping import stopped_by_signals
 from infra_service.housekeeping import PARTS, run_part
 
 if TYPE_CHECKING:
@@ -28,22 +27,30 @@ class Command(ServiceCommand):
         "The service may run meanwhile. A part that another process does is left to it; one that "
         "fails does not stop the others. See docs/how-to/retention.md."
     )
+    examples = (
+        "housekeeping",
+        "housekeeping --only tokens --only sessions --json",
+        "housekeeping --watch --interval 3600",
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Declare the options."""
         parser.add_argument(
-            "--only", choices=PARTS, action="append", metavar="PART", help=", ".join(PARTS)
+            "--only",
+            choices=PARTS,
+            action="append",
+            metavar="PART",
+            help=f"{', '.join(PARTS)}; may be repeated; all of them when left out",
         )
         parser.add_argument("--watch", action="store_true", help="go on until SIGTERM")
         parser.add_argument(
             "--interval", type=int, default=24 * _HOUR, metavar="S",
-            help="with --watch: seconds between two runs (a day)",
+            help="with --watch: seconds between two runs",
         )  # fmt: skip
         parser.add_argument(
             "--max-seconds", type=int, default=_HOUR, metavar="S",
-            help="of each part; what is left is for the next run (an hour)",
+            help="of each part; what is left is for the next run",
         )  # fmt: skip
-        parser.add_argument("--json", action="store_true", help="print the outcome as JSON")
 
     def handle(self, *_args: Any, **options: Any) -> None:
         """Run.
@@ -55,19 +62,10 @@ class Command(ServiceCommand):
             raise CommandError("--interval and --max-seconds are at least 1")
         stop = threading.Event()
 
-        def end(*_: Any) -> None:
-            stop.set()
-
-        handlers = {
-            number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)
-        }
-        try:
+        with stopped_by_signals(stop.set):
             failed = self._run(options, stop)
             while options["watch"] and not stop.wait(options["interval"]):
                 failed = self._run(options, stop)
-        finally:
-            for number, handler in handlers.items():
-                signal.signal(number, handler)
         if failed:
             raise CommandError(f"failed: {', '.join(failed)}")
 
@@ -80,15 +78,16 @@ class Command(ServiceCommand):
         }
         if options["watch"]:
             connection.close()  # it would be idle for hours
-        if options["json"]:
-            told = {
+        self.report(
+            {
                 name: {**outcome._asdict(), "seconds": round(outcome.seconds, 3)}
                 for name, outcome in outcomes.items()
-            }
-            self.stdout.write(json.dumps(told))
-        else:
-            for name, outcome in outcomes.items():
-                error = f": {outcome.error}" if outcome.error else ""
-                self.stdout.write(f"{name}: {outcome.status}, {outcome.removed} removed{error}")
+            },
+            *(
+                f"{name}: {outcome.status}, {outcome.removed} removed"
+                + (f": {outcome.error}" if outcome.error else "")
+                for name, outcome in outcomes.items()
+            ),
+        )
         self.stdout.flush()  # of a watch, somebody reads each outcome
         return [name for name, outcome in outcomes.items() if outcome.error]

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.core.management.base import CommandError
 
 from apikeys.audit import Actor
 from apikeys.management.base import ServiceCommand
 from infra_service import groups
-
-if TYPE_CHECKING:
-    from argparse import ArgumentParser
+from infra_service.commandline.base import ServiceCommand
 
 
 class Command(ServiceCommand):
@@ -22,12 +19,9 @@ class Command(ServiceCommand):
         "Make the admin's groups viewer, operator and administrator, or give them back what they "
         "should be allowed. Run it after each migrate; who is in them is left alone."
     )
+    examples = ("setup_groups", "setup_groups --json")
 
-    def add_arguments(self, parser: ArgumentParser) -> None:
-        """Declare the options."""
-        parser.add_argument("--json", action="store_true", help="print the outcome as JSON")
-
-    def handle(self, *_args: Any, **options: Any) -> None:
+    def handle(self, *_args: Any, **_options: Any) -> None:
         """Set the groups up.
 
         Raises:
@@ -37,8 +31,10 @@ class Command(ServiceCommand):
             changed = groups.set_up(Actor.of_command("setup_groups"))
         except LookupError as error:
             raise CommandError(str(error)) from error
-        if options["json"]:
-            self.stdout.write(json.dumps({"changed": changed}))
-            return
-        for name, was_changed in changed.items():
-            self.stdout.write(f"{name} {'changed' if was_changed else 'as it should be'}")
+        self.report(
+            {"changed": changed},
+            *(
+                f"{name} {'changed' if was_changed else 'as it should be'}"
+                for name, was_changed in changed.items()
+            ),
+        )

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any, Final
 
 from django.core.management.base import CommandError
 
-from apikeys.management.base import ServiceCommand
+from infra_service.commandline.base import ServiceCommand
 from states import rewriting, storage
 from states.errors import StorageUnavailable
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
 
-_REPORT_EVERY: Final = 1000
 _STORE: Final = "storage"
 
 
@@ -25,14 +23,16 @@ class Command(ServiceCommand):
         "Move every document to the object store of STATE_STORAGE_URL, or to the database. The "
         "service may run meanwhile; a run that was stopped is continued by the next."
     )
+    examples = ("move_documents --to storage", "move_documents --to database --json")
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Declare the options."""
-        parser.add_argument("--to", choices=["database", _STORE], required=True)
-        parser.add_argument("--json", action="store_true", help="print the counts as JSON")
+        parser.add_argument(
+            "--to", choices=["database", _STORE], required=True, help="where they go"
+        )
 
     def handle(self, *_args: Any, **options: Any) -> None:
-        """Move, with a line of progress now and then.
+        """Move, with a line for each document that has to stay.
 
         Raises:
             CommandError: the settings send new documents the other way, the store does not
@@ -42,20 +42,17 @@ class Command(ServiceCommand):
         _check_settings(to_store=to_store)
         counts = {"moved": 0, "damaged": 0}
         try:
-            for version, is_moved in rewriting.move(to_store=to_store):
-                counts["moved" if is_moved else "damaged"] += 1
-                if not is_moved:
-                    self.stderr.write(f"damaged: state {version.state_id} version {version.number}")
-                elif counts["moved"] % _REPORT_EVERY == 0:
-                    self.stderr.write(f"{counts['moved']} documents")
+            with self.progress("documents", rewriting.elsewhere(than_store=to_store).count) as bar:
+                for version, is_moved in rewriting.move(to_store=to_store):
+                    counts["moved" if is_moved else "damaged"] += 1
+                    if not is_moved:
+                        self.problem(f"damaged: state {version.state_id} version {version.number}")
+                    bar.advance()
         except StorageUnavailable as error:
             raise CommandError(
                 f"stopped after {counts['moved']} documents: {error.detail}"
             ) from error
-        if options["json"]:
-            self.stdout.write(json.dumps(counts))
-        else:
-            self.stdout.write(f"{counts['moved']} documents moved")
+        self.report(counts, f"{counts['moved']} documents moved")
         if counts["damaged"]:
             raise CommandError(f"{counts['damaged']} damaged documents stay where they are")
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
 from typing import TYPE_CHECKING, Any, Final
 
 from django.core.management.base import CommandError
 
-from apikeys.management.base import ServiceCommand
+from infra_service.commandline.base import ServiceCommand
 from states import storage, sweeping
 from states.errors import StorageUnavailable
 
@@ -26,6 +25,7 @@ class Command(ServiceCommand):
         "Delete objects that no version points at: left by writers that lost a race or died. "
         "The service may run meanwhile."
     )
+    examples = ("sweep_documents --dry-run", "sweep_documents --older-than-hours 48 --json")
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Declare the options."""
@@ -33,10 +33,9 @@ class Command(ServiceCommand):
             "--older-than-hours",
             type=float,
             default=24,
-            help="the age from which an object is swept, at least 1 hour (default: 24)",
+            help="the age from which an object is swept, at least 1 hour",
         )
         parser.add_argument("--dry-run", action="store_true", help="only say what would go")
-        parser.add_argument("--json", action="store_true", help="print the count as JSON")
 
     def handle(self, *_args: Any, **options: Any) -> None:
         """Sweep, with a line for each object.
@@ -51,13 +50,18 @@ class Command(ServiceCommand):
             raise CommandError(f"--older-than-hours is at least {_SAFE_HOURS}")
         swept = 0
         try:
-            found = sweeping.sweep(older_than=dt.timedelta(hours=hours), dry_run=options["dry_run"])
-            for name in filter(None, found):
-                swept += 1
-                self.stderr.write(name)
+            with self.progress("states", lambda: len(sweeping.directories())) as bar:
+                for name in sweeping.sweep(
+                    older_than=dt.timedelta(hours=hours), dry_run=options["dry_run"]
+                ):
+                    if name is None:
+                        bar.advance()
+                    else:
+                        swept += 1
+                        self.note(name)
         except StorageUnavailable as error:
             raise CommandError(f"stopped after {swept} objects: {error.detail}") from error
-        if options["json"]:
-            self.stdout.write(json.dumps({"swept": swept, "dry_run": options["dry_run"]}))
-        else:
-            self.stdout.write(f"{swept} objects {'would go' if options['dry_run'] else 'swept'}")
+        self.report(
+            {"swept": swept, "dry_run": options["dry_run"]},
+            f"{swept} objects {'would go' if options['dry_run'] else 'swept'}",
+        )

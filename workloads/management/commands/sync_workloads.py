@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import signal
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,8 @@ from django.core.management.base import CommandError
 from django.db import connection
 
 from apikeys.audit import Actor
-from apikeys.management.base import ServiceCommand
+from infra_service.commandline.base import ServiceCommand
+from infra_service.commandline.stopping import stopped_by_signals
 from workloads.collector import connect
 from workloads.collector.connect import ConnectionSetupError
 from workloads.collector.errors import KubernetesError
@@ -52,6 +52,11 @@ class Command(ServiceCommand):
         "their health and figures. Nothing is deleted after a list that failed. See "
         "docs/how-to/collect-workloads.md."
     )
+    examples = (
+        "sync_workloads --cluster prod-eu-1 --kubeconfig prod.kubeconfig",
+        "sync_workloads --all --watch",
+        "sync_workloads --cluster prod-eu-1 --in-cluster --watch --json",
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Declare the options."""
@@ -81,7 +86,6 @@ class Command(ServiceCommand):
             help="read this namespace only; may be repeated",
         )
         parser.add_argument("--context", help="of the kubeconfig; else NAME, else the current one")
-        parser.add_argument("--json", action="store_true", help="a line of JSON for each report")
 
     def handle(self, *_args: Any, **options: Any) -> None:
         """Collect until it is done, or until SIGTERM or SIGINT.
@@ -89,7 +93,6 @@ class Command(ServiceCommand):
         Raises:
             CommandError: a cluster is not registered, not reachable or not the same any more.
         """
-        self._as_json = options["json"]
         self._namespaces: list[str] = list(dict.fromkeys(options["namespace"]))
         self._failures: list[str] = []
         interval = options["interval"]
@@ -101,15 +104,12 @@ class Command(ServiceCommand):
             raise CommandError(str(error)) from error
         stopped = threading.Event()
 
-        def end(*_: Any) -> None:
+        def stop() -> None:
             # Not here: this interrupts the main thread, which may hold a lock that it takes.
             stopped.set()
             threading.Thread(target=_end, args=(targets,)).start()
 
-        handlers = {
-            number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)
-        }
-        try:
+        with stopped_by_signals(stop), self.progress("workloads") as self._bar:
             if options["watch"]:
                 if not targets and not self._failures:
                     raise CommandError("there is no cluster to follow")
@@ -117,9 +117,6 @@ class Command(ServiceCommand):
             else:
                 for target in targets:
                     self._collect(target, watch=False, interval=interval)
-        finally:
-            for number, handler in handlers.items():
-                signal.signal(number, handler)
         # Of those that were followed, some went on until they were told to end.
         if options["watch"] and stopped.is_set():
             return
@@ -148,9 +145,7 @@ class Command(ServiceCommand):
         names, _current = connect.contexts(kubeconfig)
         clusters = Cluster.objects.order_by("name")
         for cluster in clusters.exclude(name__in=names):
-            self.stderr.write(
-                f"{cluster.name}: skipped, the kubeconfig has no context of this name"
-            )
+            self.note(f"{cluster.name}: skipped, the kubeconfig has no context of this name")
         targets = []
         for cluster in clusters.filter(name__in=names):
             try:
@@ -185,9 +180,8 @@ class Command(ServiceCommand):
         cluster = target.cluster
 
         def progress(resource: str, done: int, left: int | None) -> None:
-            if self.stderr.isatty():
-                total = "" if left is None else f" of {done + left}"
-                self.stderr.write(f"\r\033[K{cluster.name}: {resource} {done}{total}", ending="")
+            total = None if left is None else done + left
+            self._bar.show(f"{cluster.name}: {resource}", done, total)
 
         def reported(synced: Synced) -> None:
             self._write(report_line(cluster.name, synced, as_json=self._as_json))
@@ -227,8 +221,7 @@ class Command(ServiceCommand):
         log.error("collection_ended", cluster=cluster.name, error=str(error))
 
     def _write(self, line: str) -> None:
-        if self.stderr.isatty():
-            self.stderr.write("\r\033[K", ending="")
+        self._bar.make_room()
         self.stdout.write(line)
         self.stdout.flush()
 

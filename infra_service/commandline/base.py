@@ -1,0 +1,113 @@
+"""What our commands have in common: their help, ``--json``, and what they write to a terminal."""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentDefaultsHelpFormatter
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from django.core.management.base import BaseCommand, DjangoHelpFormatter
+
+from infra_service.commandline.progress import Progress
+
+if TYPE_CHECKING:
+    from argparse import Action
+    from collections.abc import Callable, Iterator
+
+    from django.core.management.base import CommandParser
+
+
+class HelpFormatter(ArgumentDefaultsHelpFormatter, DjangoHelpFormatter):
+    """Shows defaults that tell something, and leaves indented lines as they are."""
+
+    def _get_help_string(self, action: Action) -> str | None:
+        is_telling = action.default and not isinstance(action.default, bool)
+        return super()._get_help_string(action) if is_telling else action.help
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return "\n".join(
+            indent + line
+            if line.startswith(" ")
+            else super(HelpFormatter, self)._fill_text(line, width, indent)
+            for line in text.splitlines()
+        )
+
+
+class HelpfulCommand(BaseCommand):
+    """A command whose ``--help`` has examples; Django's own options are the last there."""
+
+    #: Command lines without "python manage.py".
+    examples: ClassVar[tuple[str, ...]] = ()
+
+    def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
+        """Return the parser of the options, with the examples behind its description."""
+        parser = super().create_parser(
+            prog_name, subcommand, formatter_class=HelpFormatter, **kwargs
+        )
+        shown = "\n".join(f"  python manage.py {example}" for example in self.examples)
+        parser.description = f"{parser.description}\n\nexamples:\n{shown}"
+        return parser
+
+
+class ServiceCommand(HelpfulCommand):
+    """A command with an outcome, in words or as JSON.
+
+    ``self.stderr.write`` is for errors: on a terminal it is red.
+    """
+
+    # Checks of the code load every view, which takes as long as all else; check and migrate run them.
+    requires_system_checks = ["settings"]
+    _as_json = False
+    _progress: Progress | None = None
+
+    def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
+        """Return the parser of the options, with ``--json``."""
+        parser = super().create_parser(prog_name, subcommand, **kwargs)
+        parser.add_argument("--json", action="store_true", help="print the outcome as JSON")
+        return parser
+
+    def execute(self, *args: Any, **options: Any) -> str | None:
+        """Run the command."""
+        self._as_json = options["json"]
+        return super().execute(*args, **options)
+
+    def report(self, outcome: dict[str, Any], *lines: str) -> None:
+        """Print what came of it: the lines, or with ``--json`` the outcome."""
+        self._make_room()
+        self.stdout.write(json.dumps(outcome) if self._as_json else "\n".join(lines))
+
+    def note(self, line: str) -> None:
+        """Write a line to standard error that tells of no error."""
+        self._make_room()
+        self.stderr.write(line, style_func=str)
+
+    def problem(self, line: str) -> None:
+        """Write a line to standard error about something that is wrong; the command goes on."""
+        self._make_room()
+        self.stderr.write(line)
+
+    @contextmanager
+    def progress(
+        self, unit: str, total: Callable[[], int | None] = lambda: None
+    ) -> Iterator[Progress]:
+        """Count what the block does, with a bar if it is run from a terminal without ``--json``.
+
+        ``total`` is called for a bar only: it may count rows.
+
+        Raises:
+            KeyboardInterrupt: somebody stopped the block; it says after how much.
+        """
+        is_shown = self.stderr.isatty() and not self._as_json
+        self._progress = Progress(unit, *((total(), self.stderr) if is_shown else (None, None)))
+        try:
+            yield self._progress
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(f"after {self._progress}") from None
+        finally:
+            self._progress.close()
+            self._progress = None
+
+    def _make_room(self) -> None:
+        if self._progress is not None:
+            self._progress.make_room()

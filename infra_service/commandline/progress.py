@@ -1,0 +1,93 @@
+"""How far a command is: a bar on a terminal, and a count for whoever stops it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from django.core.management.base import OutputWrapper
+
+_BAR: Final = (
+    "{desc} {percentage:3.0f}% |{bar}| {n_fmt} of {total_fmt}, {rate_noinv_fmt}, {remaining} left"
+)
+_WITHOUT_TOTAL: Final = "{desc} {n_fmt}, {rate_noinv_fmt}"
+#: Between two drawings of a bar.
+_SECONDS: Final = 0.1
+
+
+class Progress:
+    """A count of what is done; with a terminal it is a bar there."""
+
+    def __init__(self, unit: str, total: int | None, terminal: OutputWrapper | None) -> None:
+        self._unit, self._total, self._done = unit, total, 0
+        self._bar = None if terminal is None else _bar(unit, total, terminal)
+
+    def __str__(self) -> str:
+        total = "" if self._total is None else f" of {self._total}"
+        return f"{self._done}{total} {self._unit}"
+
+    def advance(self, count: int = 1) -> None:
+        """Count so many more."""
+        self._done += count
+        if self._total is not None:
+            # Others may add rows meanwhile.
+            self._total = max(self._total, self._done)
+        self.show(self._unit, self._done, self._total)
+
+    def reach(self, done: int) -> None:
+        """Count up to so many."""
+        self.advance(done - self._done)
+
+    def show(self, what: str, done: int, total: int | None) -> None:
+        """Show how much of something is done; of something else, begin anew."""
+        if self._bar is None:
+            return
+        if self._bar.desc != what:
+            self._bar.set_description_str(what, refresh=False)
+            self._bar.reset()
+        self._bar.total, self._bar.bar_format = total, _layout(total)
+        self._bar.update(done - self._bar.n)
+
+    def make_room(self) -> None:
+        """Take the bar away until the next count, so that a line can be written."""
+        if self._bar is not None:
+            self._bar.clear()
+
+    def close(self) -> None:
+        """Take the bar away."""
+        if self._bar is not None:
+            self._bar.close()
+
+
+def _layout(total: int | None) -> str:
+    return _WITHOUT_TOTAL if total is None else _BAR
+
+
+class _Plain:
+    """A command's terminal as tqdm writes to it: nothing is coloured, and no line is ended."""
+
+    def __init__(self, terminal: OutputWrapper) -> None:
+        self._terminal = terminal
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._terminal, name)
+
+    def write(self, text: str) -> None:
+        self._terminal.write(text, style_func=str, ending="")
+
+
+def _bar(unit: str, total: int | None, terminal: OutputWrapper) -> Any:
+    from tqdm import tqdm  # noqa: PLC0415 - a tenth of a second, for terminals only
+
+    tqdm.monitor_interval = 0  # its thread is for bars that count in large steps
+    return tqdm(
+        desc=unit,
+        total=total,
+        bar_format=_layout(total),
+        unit="",
+        file=_Plain(terminal),
+        miniters=1,
+        mininterval=_SECONDS,
+        dynamic_ncols=True,
+        leave=False,
+    )

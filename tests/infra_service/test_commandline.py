@@ -1,0 +1,182 @@
+"""What all commands have in common: help, ``--json``, bars, colours, and how they are stopped."""
+
+import io
+import os
+import pty
+import re
+import shlex
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import call_command, get_commands, load_command_class
+from django.core.management.base import BaseCommand, OutputWrapper
+
+from apikeys.scopes import Scope
+from infra_service.commandline.base import HelpfulCommand, ServiceCommand
+from infra_service.commandline.stopping import stopped_by_signals
+from tests.server import ROOT, LiveServer
+from tests.terminal import Terminal
+
+OURS = ("apikeys", "infra_service", "states", "workloads")
+COMMANDS = sorted(name for name, app in get_commands().items() if app in OURS)
+DJANGOS = {
+    option
+    for action in BaseCommand().create_parser("manage.py", "x")._actions
+    for option in action.option_strings
+} - {"--help"}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help(name: str) -> None:
+    command = load_command_class(get_commands()[name], name)
+    parser = command.create_parser("manage.py", name)
+    text = parser.format_help()
+
+    assert isinstance(command, HelpfulCommand)
+    assert command.examples
+    for example in command.examples:
+        assert f"  python manage.py {example}\n" in text
+        called, *arguments = shlex.split(example.partition("<")[0])
+        assert called == name
+        parser.parse_args(arguments)
+    options = text.partition("\noptions:\n")[2]
+    shown = re.findall(r"^  (?:-\w(?: \S+)?, )?(--[\w-]+)", options, re.MULTILINE)
+    own = [option for option in shown if option not in DJANGOS]
+    assert shown[: len(own)] == own
+    assert shown[-1] in DJANGOS
+
+
+def test_help_shows_scopes_and_defaults() -> None:
+    command = load_command_class("apikeys", "issue_token")
+    text = command.create_parser("manage.py", "issue_token").format_help()
+
+    for scope in Scope:
+        assert f"  {scope.value:<16}{scope.label}\n" in text
+    assert "(default: personal)" in text
+    assert "(default: None)" not in text
+    assert "(default: False)" not in text
+
+
+class Counting(ServiceCommand):
+    """Counts three things, of which one is wrong."""
+
+    stops = False
+
+    def handle(self, *_args: Any, **_options: Any) -> None:
+        with self.progress("things", lambda: 3) as bar:
+            bar.advance(2)
+            self.note("noted")
+            self.problem("wrong")
+            if self.stops:
+                raise KeyboardInterrupt
+            bar.advance(2)
+        self.report({"things": 4}, "4 things")
+
+
+def test_a_bar_on_a_terminal(each_count_is_drawn: None) -> None:
+    out, terminal = io.StringIO(), Terminal()
+
+    call_command(Counting(), stdout=out, stderr=terminal)
+
+    first, second, noted, wrong, last = terminal.drawn
+    assert first.startswith("things   0% |")
+    assert " 0 of 3, ?/s, ? left" in first
+    assert second.startswith("things  67% |")
+    assert (noted, wrong) == ("noted", "wrong")
+    # More than there was at the beginning.
+    assert " 4 of 4, " in last
+    # The bar leaves nothing behind.
+    assert terminal.getvalue().endswith(" \r")
+    assert out.getvalue() == "4 things\n"
+
+
+@pytest.mark.parametrize(("err", "options"), [(Terminal(), ["--json"]), (io.StringIO(), [])])
+def test_no_bar(err: io.StringIO, options: list[str]) -> None:
+    call_command(Counting(), *options, stdout=io.StringIO(), stderr=err)
+
+    assert err.getvalue() == "noted\nwrong\n"
+
+
+def test_only_what_is_wrong_is_red() -> None:
+    command, terminal = Counting(stdout=io.StringIO()), Terminal()
+    command.stderr = OutputWrapper(terminal)
+    command.stderr.style_func = lambda text: f"<red>{text}</red>"
+
+    command.handle()
+
+    assert terminal.getvalue().count("<red>") == 1
+    assert "<red>wrong\n</red>" in terminal.getvalue()
+
+
+@pytest.mark.parametrize(("err", "said"), [
+    (Terminal(), "after 2 of 3 things"), (io.StringIO(), "after 2 things"),
+])  # fmt: skip
+def test_who_stops_it_is_told_how_far_it_was(err: io.StringIO, said: str) -> None:
+    command = Counting()
+    command.stops = True
+
+    with pytest.raises(KeyboardInterrupt, match=f"^{said}$"):
+        call_command(command, stderr=err)
+
+
+def test_a_second_interrupt_is_not_waited_for() -> None:
+    before, stops = signal.getsignal(signal.SIGINT), []
+
+    def wait() -> None:
+        with stopped_by_signals(lambda: stops.append(1)):
+            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), signal.SIGINT)
+            raise AssertionError("it was interrupted before this")
+
+    with pytest.raises(KeyboardInterrupt):
+        wait()
+
+    assert stops == [1]
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_ctrl_c_on_a_terminal(tmp_path: Path) -> None:
+    server = LiveServer(tmp_path)
+    try:
+        server.prepare()
+        pid, terminal = pty.fork()
+        if pid == 0:
+            command = [sys.executable, f"{ROOT}/manage.py", "housekeeping", "--watch"]
+            os.execve(sys.executable, [*command, "--only", "sessions"], server.environment)
+        said = b""
+        with os.fdopen(terminal, "r+b", buffering=0) as keyboard:
+            while b"\n" not in said:
+                said += keyboard.read(1000)
+            keyboard.write(b"\x03")
+            while not said.endswith(b"stays done.\r\n"):
+                said += keyboard.read(1000)
+            _pid, status = os.waitpid(pid, 0)
+    finally:
+        server.close()
+
+    assert os.waitstatus_to_exitcode(status) == 130
+    assert said.decode() == (
+        "sessions: done, 0 removed\r\n^C\rStopped; what was done stays done.\r\n"
+    )
+
+
+@pytest.mark.parametrize("name", ["SECRET_KEY", "STATE_ENCRYPTION_KEYS"])
+def test_a_missing_key_is_said_once(name: str) -> None:
+    environment = {key: value for key, value in os.environ.items() if key != name}
+    environment["DJANGO_SETTINGS_MODULE"] = "infra_service.settings"
+
+    done = subprocess.run(
+        [sys.executable, "manage.py", "verify_states"],
+        cwd=ROOT, env=environment, check=False, capture_output=True, text=True,
+    )  # fmt: skip
+
+    assert done.returncode == 1
+    assert done.stderr == (
+        f"Set the {name} environment variable (docs/reference/settings.md); "
+        "make run writes its own to var/service.env\n"
+    )
+    assert done.stdout == ""
