@@ -163,6 +163,11 @@ class Credential(models.Model):
         """What the credential itself holds; a minted token has no more of it than its key."""
         return Grant(frozenset(self.scopes), self.binding, self.expires_at)
 
+    @property
+    def ends_at(self) -> dt.datetime | None:
+        """When it ends by itself; None is never."""
+        return self.expires_at
+
 
 class ApiKey(Credential):
     """A long-lived key, from which its owner mints access tokens."""
@@ -265,6 +270,12 @@ class AccessToken(Credential):
                 condition=Q(api_key=None) | Q(expires_at__isnull=False),
             ),
         ]
+
+    @property
+    def ends_at(self) -> dt.datetime | None:
+        """When it ends by itself, or with the key that it was minted from; None is never."""
+        key_ends_at = None if self.api_key is None else self.api_key.expires_at
+        return min(filter(None, (self.expires_at, key_ends_at)), default=None)
 
 
 class AuditEvent(models.Model):

@@ -1,5 +1,6 @@
-"""manage.py seed_apikeys, revoke_apikey and issue_token."""
+"""manage.py seed_apikeys, revoke_apikey, issue_token and list_credentials."""
 
+import datetime as dt
 import io
 import json
 import sys
@@ -33,6 +34,7 @@ def test_seed_is_idempotent(operator: User) -> None:
     key = ApiKey.objects.get()
     assert first == {
         "user": "operator", "name": "ci", "id": key.pk, "created": True, "secret": first["secret"],
+        "differs": {},
     }  # fmt: skip
     assert second == {**first, "created": False, "secret": None}
     assert key.scopes == ["apikey:write", "state:read"]
@@ -47,6 +49,29 @@ def test_seed_in_words(operator: User) -> None:
     assert (user, name, key_id) == ("operator", "ci", ApiKey.objects.get().pk)
     assert tokens.kind_of(secret) is tokens.TokenKind.API_KEY
     assert run(*SEED) == f"operator ci {key_id} exists\n"
+
+
+def test_seed_says_where_a_key_differs(operator: User) -> None:
+    run(*SEED)
+    component = str(uuid.uuid4())
+    other = (*SEED[:-1], "state:read", "--expires-at", "2999-01-01T01:00:00+01:00")
+
+    (outcome,) = json.loads(run(*other, "--component", component, "--json"))["api_keys"]
+
+    assert (outcome["created"], outcome["secret"]) == (False, None)
+    assert outcome["differs"] == {
+        "scopes": {"is": ["apikey:write", "state:read"], "asked": ["state:read"]},
+        "expires_at": {"is": None, "asked": "2999-01-01T00:00:00+00:00"},
+        "binding": {
+            "is": None,
+            "asked": {"cluster_id": None, "component_ids": [component], "environment_ids": None},
+        },
+    }
+    assert run(*SEED[:-1], "state:read") == (
+        f"operator ci {outcome['id']} exists; "
+        'scopes is ["apikey:write", "state:read"], not ["state:read"]\n'
+    )
+    assert ApiKey.objects.get().scopes == ["apikey:write", "state:read"]
 
 
 def test_seed_replaces_a_revoked_key(operator: User) -> None:
@@ -246,3 +271,84 @@ def test_issue_to_an_inactive_user(operator: User) -> None:
 
     with pytest.raises(CommandError, match="there is no active user"):
         run(*ISSUE)
+
+
+def listed(*options: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(run("list_credentials", "--json", *options))[
+        "credentials"
+    ]
+    return found
+
+
+def test_list(operator: User) -> None:
+    component = str(uuid.uuid4())
+    run(*SEED, "--expires-at", "2999-01-01T00:00:00Z")
+    run(*ISSUE, "--kind", "service", "--component", component)
+
+    key, token = listed()
+
+    assert key == {
+        "id": ApiKey.objects.get().pk, "owner": "operator", "kind": "API_KEY", "name": "ci",
+        "scopes": ["apikey:write", "state:read"], "binding": None,
+        "status": "API_KEY_STATUS_ACTIVE",
+        "last_used_at": None, "expires_at": "2999-01-01T00:00:00.000000Z",
+    }  # fmt: skip
+    assert token == {
+        "id": AccessToken.objects.get().pk, "owner": "operator", "kind": "SERVICE", "name": "x",
+        "scopes": ["state:read", "state:write"],
+        "binding": {"cluster_id": None, "component_ids": [component], "environment_ids": None},
+        "status": "ACCESS_TOKEN_STATUS_ACTIVE",
+        "last_used_at": None, "expires_at": None,
+    }  # fmt: skip
+
+
+def test_list_in_words(operator: User) -> None:
+    run(*SEED, "--expires-at", "2999-01-01T00:00:00Z")
+    ApiKey.objects.update(name="c\x1b[2Ji")  # from before such names were refused
+
+    heading, line = run("list_credentials").splitlines()
+
+    assert line.startswith(
+        f"{ApiKey.objects.get().pk}  operator  API_KEY  c\\x1b[2Ji  active  never      "
+        "2999-01-01 00:00Z  everywhere  apikey:write,state:read"
+    )
+    assert heading.index("ENDS") == line.index("2999")
+
+
+def test_list_of_one_owner_and_of_what_has_ended(
+    owner: KeyOwner, client_with: ClientWith, django_assert_num_queries: Any
+) -> None:
+    other = client_with("state:read")
+    User.objects.create(username="nobody")
+    ApiKey.objects.revoke(owner.key_id)
+
+    assert owner.key_id not in {each["id"] for each in listed()}
+    with django_assert_num_queries(2):
+        found = {each["id"]: each["status"] for each in listed("--all")}
+    assert found[owner.key_id] == "API_KEY_STATUS_REVOKED"
+    assert found[other.token.pk] == "ACCESS_TOKEN_STATUS_ACTIVE"
+    assert listed("--user", "nobody", "--all") == []
+    with pytest.raises(CommandError, match="there is no user 'nobdy'"):
+        run("list_credentials", "--user", "nobdy")
+
+
+def test_a_minted_token_is_listed_with_the_end_of_its_key(owner: KeyOwner) -> None:
+    minted = owner.send("POST", "/v1/access-tokens", {"name": "x", "scopes": ["state:read"]})
+    token = AccessToken.objects.get()
+    assert minted.status_code == 201
+    assert token.expires_at is not None
+    end = token.expires_at - dt.timedelta(minutes=5)
+    ApiKey.objects.update(expires_at=end)
+
+    assert AccessToken.objects.get().ends_at == end
+    assert {each["expires_at"] for each in listed()} == {f"{end:%Y-%m-%dT%H:%M:%S.%fZ}"}
+
+
+def test_nothing_secret_is_listed(owner: KeyOwner) -> None:
+    owner.send("POST", owner.path + ":rotate", {"grace_period": 60})
+    digest = bytes(owner.key.digest)
+
+    for text in (run("list_credentials", "--all"), run("list_credentials", "--all", "--json")):
+        assert owner.secret not in text
+        assert "isk_" not in text
+        assert digest.hex() not in text

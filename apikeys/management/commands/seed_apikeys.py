@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,8 +13,9 @@ from django.core.management.base import CommandError
 from django.db import transaction
 
 from apikeys import actions
+from apikeys.actions.trail import described, differences
 from apikeys.audit import Actor
-from apikeys.management.base import ServiceCommand
+from apikeys.grants import Grant
 from apikeys.management.options import (
     add_credential_options,
     check_credential,
@@ -33,12 +35,14 @@ _ACTOR = Actor.of_command("seed_apikeys")
 class Command(ServiceCommand):
     """Create the keys that a file or the arguments name, all or none.
 
-    A key is there when its owner has one of its name that is not revoked; it is left as it is.
+    A key is there when its owner has one of its name that is not revoked; it is left as it is, and
+    where it differs from what is asked, that is said.
     """
 
     help = (
         "Create API keys that are not there yet, and print their secrets, which are shown only "
-        "now. A key of the same owner and name that is not revoked is left as it is."
+        "now. A key of the same owner and name that is not revoked is left as it is, and where it "
+        "differs from what was asked, that is said."
     )
     examples = (
         "seed_apikeys --user operator --name deployments --scopes apikey:write,state:read",
@@ -68,8 +72,10 @@ class Command(ServiceCommand):
 
 
 def _line(outcome: dict[str, Any]) -> str:
-    secret = outcome["secret"] or "exists"
-    return f"{outcome['user']} {outcome['name']} {outcome['id']} {secret}"
+    told = outcome["secret"] or "exists"
+    for name, values in outcome["differs"].items():
+        told += f"; {name} is {json.dumps(values['is'])}, not {json.dumps(values['asked'])}"
+    return f"{outcome['user']} {outcome['name']} {outcome['id']} {told}"
 
 
 def _from_options(options: dict[str, Any]) -> dict[str, Any]:
@@ -120,4 +126,13 @@ def _seed(*, user: str, fields: dict[str, Any], create_user: bool) -> dict[str, 
         "id": key.pk,
         "created": secret is not None,
         "secret": secret,
+        "differs": _differences(key, **fields),
     }
+
+
+def _differences(key: ApiKey, **asked: Any) -> dict[str, Any]:
+    """Return in what the key is not as it was asked: what it is, and what was asked."""
+    name, scopes = asked.pop("name"), frozenset(asked.pop("scopes"))
+    wanted = ApiKey(name=name, **Grant(scopes, **asked).columns())
+    found = differences(described(key), described(wanted))
+    return {thing: {"is": each["from"], "asked": each["to"]} for thing, each in found.items()}

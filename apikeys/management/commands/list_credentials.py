@@ -1,0 +1,116 @@
+"""List API keys and access tokens, without anything that is secret."""
+
+from __future__ import annotations
+
+import datetime as dt
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final
+
+from django.core.management.base import CommandError
+from rest_framework import serializers
+
+from apikeys.fields import TimestampField
+from apikeys.models import AccessToken, ApiKey, User
+from apikeys.serializers import BindingSerializer
+from infra_service.commandline.base import ServiceCommand
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+    from collections.abc import Iterator
+
+    from apikeys.grants import Binding
+
+_API_KEY: Final = "API_KEY"
+_HEADINGS: Final = ("ID", "OWNER", "KIND", "NAME", "STATUS", "LAST USED", "ENDS", "WHERE", "SCOPES")
+
+
+class _Listed(serializers.Serializer[Any]):
+    """A key or a token in JSON."""
+
+    id = serializers.CharField()
+    owner = serializers.CharField(source="created_by.username")
+    kind = serializers.CharField(default=_API_KEY)
+    name = serializers.CharField()
+    scopes = serializers.JSONField()
+    binding = BindingSerializer()
+    status = serializers.CharField()
+    last_used_at = TimestampField()
+    expires_at = TimestampField(source="ends_at")
+
+
+class Command(ServiceCommand):
+    """List who may do what, where, and until when."""
+
+    help = (
+        "List the API keys and access tokens that work now: owner, kind, scopes, where they work, "
+        "last use and end. No secret can be listed: none is stored."
+    )
+    examples = ("list_credentials", "list_credentials --user operator --all --json")
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Declare the options."""
+        parser.add_argument("--user", help="the user name of an owner; everybody's when left out")
+        parser.add_argument("--all", action="store_true", help="also expired and revoked ones")
+
+    def handle(self, *_args: Any, **options: Any) -> None:
+        """List them.
+
+        Raises:
+            CommandError: there is no such user.
+        """
+        user = options["user"]
+        if user is not None and not User.objects.filter(username=user).exists():
+            raise CommandError(f"there is no user {user!r}")
+        found = list(chain.from_iterable(_found(user, all_=options["all"])))
+        rows = [_HEADINGS, *map(_row, found)]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        self.report(
+            {"credentials": _Listed(found, many=True).data},
+            *("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows),
+        )
+
+
+def _found(user: str | None, *, all_: bool) -> Iterator[Any]:
+    owned = {} if user is None else {"created_by__username": user}
+    for credentials, related, secrets in (
+        (ApiKey.objects.all(), "created_by", ("digest", "previous_digest")),
+        (AccessToken.objects.select_related("api_key"), "created_by", ("digest",)),
+    ):
+        shown = credentials if all_ else credentials.active()
+        yield (
+            shown.filter(**owned)
+            .with_status()
+            .select_related(related)
+            .defer(*secrets)
+            .order_by("created_by__username", "pk")
+        )
+
+
+def _row(credential: ApiKey | AccessToken) -> tuple[str, ...]:
+    status: str = getattr(credential, "status")  # noqa: B009 - with_status() annotates it
+    return (
+        credential.pk,
+        credential.created_by.username,
+        getattr(credential, "kind", _API_KEY),
+        "".join(c if c.isprintable() else repr(c)[1:-1] for c in credential.name),
+        status.rpartition("_")[2].lower(),
+        _moment(credential.last_used_at),
+        _moment(credential.ends_at),
+        _where(credential.binding),
+        ",".join(credential.scopes),
+    )
+
+
+def _moment(moment: dt.datetime | None) -> str:
+    return "never" if moment is None else f"{moment.astimezone(dt.UTC):%Y-%m-%d %H:%MZ}"
+
+
+def _where(binding: Binding) -> str:
+    """Return the ids, without spaces: nobody has as many as fit in a line."""
+    ids = {
+        "cluster": binding.cluster_id and [binding.cluster_id],
+        "component": binding.component_ids,
+        "environment": binding.environment_ids,
+    }
+    bound = (f"{name}={','.join(sorted(map(str, of)))}" for name, of in ids.items() if of)
+    return ";".join(bound) or "everywhere"
