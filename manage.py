@@ -27,9 +27,7 @@ def _run(argv: list[str]) -> None:
     except ImproperlyConfigured as error:
         if "--traceback" in argv:
             raise
-        sys.exit(
-            f"{error} (docs/reference/settings.md); make run writes its own to var/service.env"
-        )
+        sys.exit(f"{error}. See docs/reference/settings.md.")
 
 
 if __name__ == "__main__":

@@ -2,13 +2,11 @@
 
 import io
 import os
-import pty
 import re
 import shlex
 import signal
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,7 +16,7 @@ from django.core.management.base import BaseCommand, OutputWrapper
 from apikeys.scopes import Scope
 from infra_service.commandline.base import HelpfulCommand, ServiceCommand
 from infra_service.commandline.stopping import stopped_by_signals
-from tests.server import ROOT, LiveServer
+from tests.server import ROOT
 from tests.terminal import Terminal
 
 OURS = ("apikeys", "infra_service", "states", "workloads")
@@ -139,31 +137,7 @@ def test_a_second_interrupt_is_not_waited_for() -> None:
     assert signal.getsignal(signal.SIGINT) is before
 
 
-def test_ctrl_c_on_a_terminal(tmp_path: Path) -> None:
-    server = LiveServer(tmp_path)
-    try:
-        server.prepare()
-        pid, terminal = pty.fork()
-        if pid == 0:
-            command = [sys.executable, f"{ROOT}/manage.py", "housekeeping", "--watch"]
-            os.execve(sys.executable, [*command, "--only", "sessions"], server.environment)
-        said = b""
-        with os.fdopen(terminal, "r+b", buffering=0) as keyboard:
-            while b"\n" not in said:
-                said += keyboard.read(1000)
-            keyboard.write(b"\x03")
-            while not said.endswith(b"stays done.\r\n"):
-                said += keyboard.read(1000)
-            _pid, status = os.waitpid(pid, 0)
-    finally:
-        server.close()
-
-    assert os.waitstatus_to_exitcode(status) == 130
-    assert said.decode() == (
-        "sessions: done, 0 removed\r\n^C\rStopped; what was done stays done.\r\n"
-    )
-
-
+@pytest.mark.once
 @pytest.mark.parametrize("name", ["SECRET_KEY", "STATE_ENCRYPTION_KEYS"])
 def test_a_missing_key_is_said_once(name: str) -> None:
     environment = {key: value for key, value in os.environ.items() if key != name}
@@ -176,7 +150,6 @@ def test_a_missing_key_is_said_once(name: str) -> None:
 
     assert done.returncode == 1
     assert done.stderr == (
-        f"Set the {name} environment variable (docs/reference/settings.md); "
-        "make run writes its own to var/service.env\n"
+        f"Set the {name} environment variable. See docs/reference/settings.md.\n"
     )
     assert done.stdout == ""
