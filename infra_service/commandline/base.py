@@ -56,7 +56,8 @@ class ServiceCommand(HelpfulCommand):
     ``self.stderr.write`` is for errors: on a terminal it is red.
     """
 
-    # Checks of the code load every view, which takes as long as all else; check and migrate run them.
+    # What operators set. Checks of the code load every view, which takes as long as all else;
+    # check and migrate run them.
     requires_system_checks = ["settings"]
     _as_json = False
     _progress: Progress | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,8 @@ def stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
         if number == signal.SIGINT:
             interrupts.append(number)
             signal.signal(signal.SIGINT, signal.default_int_handler)
-        stop()
+        # Not here: this interrupts the main thread, which may hold a lock that it takes.
+        threading.Thread(target=stop).start()
 
     handlers = {number: signal.signal(number, handle) for number in (signal.SIGTERM, signal.SIGINT)}
     try:

@@ -13,7 +13,7 @@ from django.core.management import call_command, get_commands, load_command_clas
 from django.core.management.base import BaseCommand, SystemCheckError
 from django.db import connection
 
-from apikeys.management.base import ServiceCommand
+from infra_service.commandline.base import ServiceCommand
 from states.admin.states import StateAdmin
 
 # Each takes tens of milliseconds: object stores, Redis, Kubernetes, the filter language, views, the
@@ -31,7 +31,7 @@ import django
 django.setup()
 from django.core.checks import run_checks
 from django.core.management import get_commands, load_command_class
-from apikeys.management.base import ServiceCommand
+from infra_service.commandline.base import ServiceCommand
 
 problems = run_checks(tags=ServiceCommand.requires_system_checks)
 for_all = set(sys.modules)

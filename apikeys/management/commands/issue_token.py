@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from apikeys import actions
 from apikeys.audit import Actor
-from apikeys.management.base import ServiceCommand
 from apikeys.management.options import (
     add_credential_options,
     find_user,

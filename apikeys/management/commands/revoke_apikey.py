@@ -11,7 +11,6 @@ from django.utils import timezone
 
 from apikeys import actions, tokens
 from apikeys.audit import Actor
-from apikeys.management.base import ServiceCommand
 from apikeys.models import AccessToken, ApiKey
 from infra_service.commandline.base import ServiceCommand
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from django.core.management.base import CommandError
 from django.db import DatabaseError, connection
 
-from apikeys.management.base import ServiceCommand
 from infra_service import database_roles
 from infra_service.commandline.base import ServiceCommand
 

@@ -7,7 +7,6 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from apikeys.audit import Actor
-from apikeys.management.base import ServiceCommand
 from infra_service import groups
 from infra_service.commandline.base import ServiceCommand
 

@@ -105,9 +105,8 @@ class Command(ServiceCommand):
         stopped = threading.Event()
 
         def stop() -> None:
-            # Not here: this interrupts the main thread, which may hold a lock that it takes.
             stopped.set()
-            threading.Thread(target=_end, args=(targets,)).start()
+            _end(targets)
 
         with stopped_by_signals(stop), self.progress("workloads") as self._bar:
             if options["watch"]:
