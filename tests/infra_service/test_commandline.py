@@ -14,6 +14,7 @@ import pytest
 from django.core.management import call_command, get_commands, load_command_class
 from django.core.management.base import BaseCommand, OutputWrapper
 
+import manage
 from apikeys.scopes import Scope
 from infra_service.commandline.base import HelpfulCommand, ServiceCommand
 from infra_service.commandline.stopping import stopped_by_signals
@@ -136,6 +137,20 @@ def test_a_second_interrupt_is_not_waited_for() -> None:
 
     assert stops.wait(60)
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_who_stops_a_command_gets_a_line_and_130(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stopped(_arguments: list[str]) -> None:
+        raise KeyboardInterrupt("after 2 of 3 things")
+
+    monkeypatch.setattr(manage, "_run", stopped)
+    with pytest.raises(SystemExit) as ended:
+        manage.main()
+
+    assert ended.value.code == 130
+    assert capsys.readouterr().err == "Stopped after 2 of 3 things; what was done stays done.\n"
 
 
 @pytest.mark.once
