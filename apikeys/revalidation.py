@@ -69,10 +69,11 @@ def insert_if_unchanged(event: AuditEvent, caller: Caller, *, adds_key: bool = F
     _refuse_ended(caller)
     statement = (_ADDING if adds_key else _ACTING)[_form(caller)]
     for _ in range(_ATTEMPTS):
-        if statement.run(event, **_seen(caller), user_id=caller.user_id, now=timezone.now()):
+        now, seen = timezone.now(), _seen(caller)
+        if statement.run(event, **seen, user_id=caller.user_id, key_id=event.resource_id, now=now):
             return
-        seen, caller = caller, look_again(caller)
-        if adds_key and _seen(seen) == _seen(caller):
+        caller = look_again(caller)
+        if adds_key and _seen(caller) == seen:
             raise TooManyApiKeys(MAX_WORKING_KEYS)
     raise CallerChanged
 
@@ -140,6 +141,7 @@ def _adding(form: str) -> QuerySet[Any, Any]:
     now = Parameter("now", DateTimeField())
     working = ApiKey.objects.filter(
         Q(expires_at=None) | Q(expires_at__gt=now),
+        ~Q(pk=Parameter("key_id", CharField())),  # it may work already, in this transaction
         created_by=Parameter("user_id", UUIDField()),
         revoked_at=None,
     )
