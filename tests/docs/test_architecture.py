@@ -1,0 +1,22 @@
+"""The map names files that exist, and its words stand in order."""
+
+import re
+
+from tests.docs.walk import ROOT
+
+TEXT = (ROOT / "docs" / "explanation" / "architecture.md").read_text()
+OF_EACH_APP = {"admin/", "management/commands/"}
+
+
+def test_files_exist() -> None:
+    named = set(re.findall(r"`((?:\w+/)+(?:\w+\.py)?)`", TEXT)) - OF_EACH_APP
+
+    assert len(named) > 40
+    assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
+
+
+def test_words_are_in_order() -> None:
+    words = re.findall(r"^\| ([\w ,-]+) \|", TEXT.partition("## Words")[2], re.MULTILINE)[1:]
+
+    assert len(words) >= 40
+    assert words == sorted(words, key=str.lower)
