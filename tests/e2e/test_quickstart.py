@@ -18,8 +18,6 @@ from tests.e2e.terraform import BINARY, Terraform
 from tests.quickstart import Quickstart
 from tests.server import ROOT, LiveServer
 
-pytestmark = pytest.mark.once
-
 ONE = 'resource "terraform_data" "a" { input = "first" }'
 
 

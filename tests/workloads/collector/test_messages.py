@@ -1,0 +1,50 @@
+"""What a collector says of reports and troubles, and what it does when nobody listens."""
+
+import datetime as dt
+import json
+import uuid
+
+from structlog.testing import capture_logs
+
+from tests.workloads.records import REPORTER
+from workloads.collection import FailureReason
+from workloads.collector.errors import UnreachableError
+from workloads.collector.messages import report_line, trouble_lines
+from workloads.collector.sync import Synced
+from workloads.collector.telling import tell_failure
+from workloads.collector.troubles import Trouble
+from workloads.reports import Applied
+
+SYNCED = Synced(complete=False, workloads=54, applied=Applied(1, 2, 3, 4), seconds=0.25)
+TROUBLE = Trouble(
+    resource="pods",
+    failures=3,
+    since=dt.datetime(2026, 11, 22, 10, 0, tzinfo=dt.UTC),
+    reason=FailureReason.UNREACHABLE,
+    error="no route",
+)
+
+
+def test_a_report() -> None:
+    said = json.loads(report_line("c", SYNCED, as_json=True))
+
+    assert (said["cluster"], said["report"], said["deleted"]) == ("c", "delta", 3)
+    assert report_line("c", SYNCED, as_json=False).startswith("c: 1 created, 2 updated, 3 deleted")
+
+
+def test_troubles() -> None:
+    (said,) = map(json.loads, trouble_lines("c", [TROUBLE], as_json=True))
+
+    assert said["cluster"] == "c"
+    assert said["troubles"][0]["since"] == "2026-11-22T10:00:00+00:00"
+    assert trouble_lines("c", [TROUBLE], as_json=False) == [
+        "c: not reported, pods failed 3 times since 10:00:00 UTC: no route"
+    ]
+    assert trouble_lines("c", [], as_json=False) == ["c: followed again"]
+
+
+def test_a_failure_of_a_cluster_that_was_deleted_is_logged(db: None) -> None:
+    with capture_logs() as logged:
+        tell_failure(uuid.uuid4(), REPORTER, UnreachableError("no route"))
+
+    assert [line["event"] for line in logged] == ["failure_not_recorded"]
