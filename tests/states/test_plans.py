@@ -34,10 +34,6 @@ def reader(client_with: ClientWith) -> ApiClient:
         ]
         State.objects.filter(pk__in=last).update(environment=environment, application=application)
     analyze(Application, Component, Environment, State)
-    with connection.cursor() as cursor:
-        # 20,000 rows are sometimes as quickly read whole, which depends on how much room the rows of
-        # other tests have left in the table.
-        cursor.execute("SET LOCAL enable_seqscan = off")
     return client_with("state:read")
 
 
