@@ -88,7 +88,8 @@ def analyze(*models: type[Model]) -> None:
     rows of other tests have left in it, and with a million rows it is not so.
     """
     with connection.cursor() as cursor:
-        cursor.execute("SET LOCAL enable_seqscan = off")
+        if connection.vendor == "postgresql":
+            cursor.execute("SET LOCAL enable_seqscan = off")
         for model in models:
             cursor.execute(f"ANALYZE {connection.ops.quote_name(model._meta.db_table)}")
 
