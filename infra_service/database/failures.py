@@ -14,8 +14,6 @@ from typing import Any, Final
 from django.db import Error, OperationalError
 from rest_framework.exceptions import APIException
 
-from infra_service.database.sqlite.base import TooManyWritersError
-
 
 class DatabaseFailure(APIException):
     """The database could not do what was asked, for no fault of the request."""
@@ -159,7 +157,7 @@ def _kind_of(error: Error) -> type[DatabaseFailure] | None:
     from psycopg_pool import PoolTimeout, TooManyRequests  # noqa: PLC0415
 
     cause: Any = error.__cause__
-    if isinstance(cause, (PoolTimeout, TooManyRequests, TooManyWritersError)):
+    if isinstance(cause, (PoolTimeout, TooManyRequests)):
         return DatabaseBusy
     if sqlstate := getattr(cause, "sqlstate", None):
         return next((_BY_SQLSTATE[c] for c in (sqlstate, sqlstate[:2]) if c in _BY_SQLSTATE), None)

@@ -8,6 +8,7 @@ thread. So only so many wait for the lock; others wait a second for a place, and
 from __future__ import annotations
 
 import os
+import sqlite3
 import threading
 from typing import Final
 
@@ -22,16 +23,15 @@ _PATIENCE: Final = 1.0
 places: Final = threading.BoundedSemaphore(_MOST)
 
 
-class TooManyWritersError(Exception):
-    """All places are taken by writers that wait for the lock."""
-
-
 class DatabaseWrapper(base.DatabaseWrapper):
     """A connection whose transactions begin in turn."""
 
     def _start_transaction_under_autocommit(self) -> None:
         if not places.acquire(timeout=_PATIENCE):
-            raise OperationalError("database is locked") from TooManyWritersError()
+            # As SQLite says it at the end of its own time-out.
+            busy = sqlite3.OperationalError("database is locked")
+            busy.sqlite_errorcode = sqlite3.SQLITE_BUSY
+            raise OperationalError(*busy.args) from busy
         try:
             super()._start_transaction_under_autocommit()  # type: ignore[misc]
         finally:
