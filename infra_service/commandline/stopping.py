@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import socket
 import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -26,14 +27,27 @@ def stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
         if number == signal.SIGINT:
             interrupts.append(number)
             signal.signal(signal.SIGINT, signal.default_int_handler)
-        # Not here: this interrupts the main thread, which may hold a lock that it takes.
-        threading.Thread(target=stop).start()
 
+    # A handler runs in the main thread, not before its wait ends if that began as the signal came.
+    # And it interrupts that thread, which may hold a lock that `stop` takes. So `stop` runs in a
+    # thread of its own, which the signal wakes through a socket.
+    woken, waker = socket.socketpair()
+    waker.settimeout(0)
+
+    def listen() -> None:
+        with woken:
+            while woken.recv(1):
+                stop()
+
+    threading.Thread(target=listen, name="stopping").start()
     handlers = {number: signal.signal(number, handle) for number in (signal.SIGTERM, signal.SIGINT)}
+    wakeup = signal.set_wakeup_fd(waker.fileno())
     try:
         yield
     finally:
+        signal.set_wakeup_fd(wakeup)
         for number, handler in handlers.items():
             signal.signal(number, handler)
+        waker.close()
     if interrupts:
         raise KeyboardInterrupt

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from typing import Any
 
 import pytest
@@ -137,6 +138,19 @@ def test_a_second_interrupt_is_not_waited_for() -> None:
 
     assert stops.wait(60)
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_signal_stops_a_wait_that_it_does_not_interrupt() -> None:
+    """A signal that comes as a wait begins is handled no earlier than one of another thread."""
+    stops = threading.Event()
+
+    def kill() -> None:
+        time.sleep(0.2)  # the wait has begun
+        signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+
+    with stopped_by_signals(stops.set):
+        threading.Thread(target=kill).start()
+        assert stops.wait(60)
 
 
 def test_who_stops_a_command_gets_a_line_and_130(
