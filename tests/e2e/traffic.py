@@ -49,7 +49,7 @@ class Ledger:
         stored = {version["md5"] for version in versions}
         wrong = [f"lost: serial {s}" for m, s in self.acknowledged.items() if m not in stored]
         wrong += [f"nobody sent {m}" for m in stored - self.sent.keys()]
-        answer = self.backend.get()
+        answer = self._read()
         if answer.status == 404:
             return wrong + (["404"] if stored else [])
         if answer.status != 200 or md5(answer.body) not in self.sent:
@@ -60,6 +60,17 @@ class Ledger:
         if state is None or md5(answer.body) != state["md5"]:
             wrong.append("the record speaks of other bytes")
         return wrong + self._broken_locks(None if state is None else state["lock_id"])
+
+    def _read(self) -> Answer:
+        """Read the state, again while a worker has not found its database again."""
+        answers: list[Answer] = []
+
+        def answered() -> bool:
+            answers.append(self.backend.get())
+            return answers[-1].status != 503
+
+        wait_until(answered)
+        return answers[-1]
 
     def _broken_locks(self, lock_id: uuid.UUID | None) -> list[str]:
         if self.lock_held and str(lock_id) != self.lock_held:
