@@ -1,8 +1,13 @@
-"""Writers that wait for SQLite's lock leave threads to readers."""
+"""Writers that wait for SQLite's lock leave threads to readers, and keep nobody."""
 
 from __future__ import annotations
 
+import gc
+import sqlite3
 import threading
+import time
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 from django.db import OperationalError, connection, transaction
@@ -29,3 +34,43 @@ def test_one_too_many_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     assert reason_of(failure) == "DATABASE_BUSY"
     with transaction.atomic():
         pass
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="SQLite's own")
+@pytest.mark.django_db
+def test_who_frees_what_a_refused_writer_left_waits_for_nobody(tmp_path: Path) -> None:
+    """Any thread collects garbage: the worker's loop, or the one that answers /healthz."""
+    path, again, began = tmp_path / "db.sqlite3", threading.Event(), threading.Event()
+
+    def write() -> None:
+        own = connection.copy()
+        own.settings_dict |= {"NAME": path, "OPTIONS": {**own.settings_dict["OPTIONS"]}}
+        own.settings_dict["OPTIONS"]["timeout"] = 0.01
+        begin = {"autocommit": False, "force_begin_transaction_with_broken_autocommit": True}
+        with closing(own):
+            left: list[object] = []
+            with pytest.raises(OperationalError) as caught:
+                own.set_autocommit(**begin)
+            left += [left, caught.value]
+            del left, caught
+            with own.cursor() as cursor:
+                cursor.execute("PRAGMA busy_timeout = 10000")
+            again.set()
+            own.set_autocommit(**begin)
+            began.set()
+
+    gc.disable()
+    try:
+        with closing(sqlite3.connect(path, isolation_level=None)) as holder:
+            holder.execute("PRAGMA journal_mode = WAL")
+            holder.execute("BEGIN IMMEDIATE")
+            writer = threading.Thread(target=write)
+            writer.start()
+            assert again.wait(60)
+            time.sleep(0.2)  # its second wait has begun
+            gc.collect()
+            holder.execute("ROLLBACK")
+            writer.join()
+    finally:
+        gc.enable()
+    assert began.is_set()

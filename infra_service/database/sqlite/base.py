@@ -26,13 +26,19 @@ places: Final = threading.BoundedSemaphore(_MOST)
 class DatabaseWrapper(base.DatabaseWrapper):
     """A connection whose transactions begin in turn."""
 
+    transaction_mode: str
+
     def _start_transaction_under_autocommit(self) -> None:
         if not places.acquire(timeout=_PATIENCE):
             # As SQLite says it at the end of its own time-out.
             busy = sqlite3.OperationalError("database is locked")
             busy.sqlite_errorcode = sqlite3.SQLITE_BUSY
             raise OperationalError(*busy.args) from busy
+        # Closed, whatever comes of it: Django leaves the cursor to the garbage, with an error that
+        # refers to it. Who frees it has to wait until this thread does nothing with the connection,
+        # which may be for as long as its next transaction waits for the lock.
         try:
-            super()._start_transaction_under_autocommit()  # type: ignore[misc]
+            with self.cursor() as cursor:
+                cursor.execute(f"BEGIN {self.transaction_mode}")
         finally:
             places.release()
