@@ -2,8 +2,8 @@
 
 The one place that decides. A position in the primary's log is taken; once the replica has replayed
 up to it, it has all that was acknowledged to anybody before, and so also what this client has just
-written. A replica that is not there in time, is away, or fails is not read. The reasons:
-docs/adr/0027-replicas-that-have-caught-up.md.
+written. A replica that is not there in time, is away, fails, or follows another history (one of a
+former primary) is not read. The reasons: docs/adr/0027-replicas-that-have-caught-up.md.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextvars
 import math
 import time
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 import structlog
 from django.conf import settings
@@ -81,21 +81,34 @@ def tell_age(response: HttpResponse) -> None:
         response[HEADER] = f"{math.ceil(seconds * 1000) / 1000:.3f}"
 
 
-def _position() -> str:
+class _Position(NamedTuple):
+    """A place in a log. `timeline` is the history that a promotion begins, as 8 hex digits."""
+
+    lsn: str
+    timeline: str
+
+
+def _position() -> _Position:
     """Return the position behind all that was acknowledged; what is acknowledged is flushed."""
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_current_wal_flush_lsn()::text")
-        position: str = cursor.fetchone()[0]
-    return position
+        # A file of the log is named after its timeline.
+        cursor.execute(
+            "SELECT lsn::text, left(pg_walfile_name(lsn), 8) FROM pg_current_wal_flush_lsn() lsn"
+        )
+        return _Position(*cursor.fetchone())
 
 
-def _catches_up(position: str, deadline: float) -> bool:
-    """Whether the replica has replayed up to the position before the deadline."""
+def _catches_up(position: _Position, deadline: float) -> bool:
+    """Whether the replica has replayed up to the position before the deadline.
+
+    Its timeline is the one of its last checkpoint: it has to have had one since a promotion.
+    """
     while True:
         with connections[ALIAS].cursor() as cursor:
             cursor.execute(
-                "SELECT pg_is_in_recovery() AND pg_last_wal_replay_lsn() >= %s::text::pg_lsn",
-                [position],
+                "SELECT pg_is_in_recovery() AND pg_last_wal_replay_lsn() >= %s::text::pg_lsn"
+                " AND lpad(upper(to_hex(timeline_id)), 8, '0') = %s FROM pg_control_checkpoint()",
+                position,
             )
             (is_there,) = cursor.fetchone()
         if is_there or time.monotonic() >= deadline:

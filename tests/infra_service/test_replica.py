@@ -64,32 +64,50 @@ class Pair(NamedTuple):
         return {cluster["name"] for cluster in self.get("/api/v1/clusters").json()["clusters"]}
 
 
-@pytest.fixture(scope="module")
-def pair() -> Iterator[Pair]:
+@contextlib.contextmanager
+def cluster(standbys: int) -> Iterator[list[Server]]:
+    """Run a primary and so many standbys of it."""
     if settings.DATABASES["default"]["ENGINE"] != "infra_service.database.postgresql":
         pytest.skip("a replica is one of PostgreSQL")
     with contextlib.ExitStack() as ends:
         servers = []
-        for _ in range(2):
+        for _ in range(1 + standbys):
             directory = Path(tempfile.mkdtemp(prefix="infra-pg-"))
             ends.callback(shutil.rmtree, directory)
             servers.append(Server(directory))
             ends.callback(servers[-1].stop)
-        primary, standby = servers
+        primary = servers[0]
         if not (binaries(primary.directory) / "pg_basebackup").exists():
             pytest.skip("no pg_basebackup here")
         primary.create()
         primary.start()
-        standby.create_as_replica_of(primary)
-        standby.start()
-        home = Path(ends.enter_context(tempfile.TemporaryDirectory(prefix="infra-live-")))
-        urls = {"DATABASE_URL": primary.url, "DATABASE_REPLICA_URL": standby.url}
-        service = LiveServer(home, **urls, WEB_WORKERS="1")
-        ends.enter_context(contextlib.closing(service))
-        service.prepare()
-        token = service.token(*SCOPES)
+        for standby in servers[1:]:
+            standby.create_as_replica_of(primary)
+            standby.start()
+        yield servers
+
+
+@contextlib.contextmanager
+def serving(primary: Server, standby: Server, beside: Pair | None = None) -> Iterator[Pair]:
+    """Run the service with a primary and a replica; beside another, with its users and secrets."""
+    shared = beside.service.environment if beside else {}
+    urls = {"DATABASE_URL": primary.url, "DATABASE_REPLICA_URL": standby.url, "WEB_WORKERS": "1"}
+    with (
+        tempfile.TemporaryDirectory(prefix="infra-live-") as home,
+        contextlib.closing(LiveServer(Path(home), **shared | urls)) as service,
+    ):
+        service.environment["BIND"] = f"127.0.0.1:{service.port}"
+        if not beside:
+            service.prepare()
+        token = beside.token if beside else service.token(*SCOPES)
         service.start()
         yield Pair(service, primary, standby, token)
+
+
+@pytest.fixture(scope="module")
+def pair() -> Iterator[Pair]:
+    with cluster(1) as (primary, standby), serving(primary, standby) as pair:
+        yield pair
 
 
 @pytest.fixture
@@ -185,6 +203,43 @@ def test_without_it_the_primary_is_read(pair: Pair) -> None:
     finally:
         pair.replica.start()
     wait_until(pair.is_from_replica, 60)
+
+
+def test_while_it_is_silent_the_primary_is_read(pair: Pair) -> None:
+    wait_until(pair.is_from_replica, 60)
+    pair.replica.freeze()
+    try:
+        for number in range(5):
+            name = f"silent {number}"
+            pair.make_cluster(name)
+            assert name in pair.cluster_names()
+            assert not pair.is_from_replica()
+    finally:
+        pair.replica.thaw()
+    wait_until(pair.is_from_replica, 60)
+
+
+def test_one_that_follows_a_former_primary_is_not_read() -> None:
+    """Its log may be ahead of the new primary's and have another content."""
+    with (
+        cluster(2) as (former, promoted, left_behind),
+        serving(former, left_behind) as old,
+        psycopg.connect(promoted.url, autocommit=True) as promoting,
+    ):
+        old.make_cluster("of both")
+        wait_until(lambda: promoting.execute("SELECT 1 FROM workloads_cluster").fetchone())
+        promoting.execute("SELECT pg_promote()")
+        with serving(promoted, left_behind, beside=old) as new:
+            new.make_cluster("of the new primary")
+            old.make_cluster("of the former primary")
+            with psycopg.connect(former.url, autocommit=True) as ahead:
+                ahead.execute("CREATE TABLE ahead AS SELECT generate_series(1, 200000)")
+            wait_until(old.is_from_replica)
+
+            assert new.cluster_names() == {"of both", "of the new primary"}
+            assert not new.is_from_replica()
+            told = new.service.request("GET", "/metrics").body.decode()
+            assert 'infra_replica_reads_total{outcome="behind"}' in told
 
 
 @pytest.mark.django_db
