@@ -45,7 +45,7 @@ def test_one_that_stands_still(server: Redis) -> None:
 
     assert [limiter.hit(ONE) for _ in range(1000)] == [None] * 1000
 
-    assert time.monotonic() - started < 5  # one of them waited, and not for minutes
+    assert time.monotonic() - started < 50  # one of them waited; all would take 100 s
 
 
 def test_one_that_is_full(server: Redis, limiter: Limiter) -> None:

@@ -167,7 +167,7 @@ def test_a_watch_keeps_up_and_stops_cleanly(target: Target) -> None:
         wait_until(lambda: places(target.workloads()) == target.names())
     finally:
         watching.send_signal(signal.SIGTERM)
-        out, err = watching.communicate(timeout=20)
+        out, err = watching.communicate(timeout=PATIENCE)
     assert watching.returncode == 0, err
     assert json.loads(out.splitlines()[0])["report"] == "snapshot"
 

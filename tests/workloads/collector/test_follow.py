@@ -132,7 +132,7 @@ def test_a_watch_goes_on_where_it_ended(
     wait_until(lambda: sum("watch" in query for query in api.asked(DEPLOYMENTS)) > 1)
     stop.set()
     client.close()
-    reflector.join(20)
+    reflector.join(60)
 
     versions = [q["resourceVersion"] for q in api.asked(DEPLOYMENTS) if "watch" in q]
     assert versions[:2] == ["1500", "1512"]
@@ -427,7 +427,7 @@ def test_a_410_begins_with_the_shortest_pause(
     finally:
         stop.set()
         client.close()
-        reflector.join(20)
+        reflector.join(60)
 
     assert asked[:5] == ["pause", "pause", "reset", "pause", "pause"]
 
