@@ -129,8 +129,8 @@ def seen(boss: LiveKey, victim: Victim) -> list[Any]:
         boss.send("GET", f"/api/v1/{name}?page_size=100", secret=token).json()[name]
         for name in ("components", "clusters")
     ]
-    for cluster in lists[1]:
-        del cluster["collection"]  # it has ages
+    for cluster in lists[1]:  # ages, and what time makes of them: others have been reported to
+        del cluster["collection"], cluster["health_status"]
     document = boss.send("GET", victim.state, secret=token).json()
     other = boss.send("GET", victim.other).json()["api_key"]
     records = boss.send(
