@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Final, cast
 
 from rest_framework.authentication import BaseAuthentication
 
-from apikeys.callers import Caller, find_caller, refused
+from apikeys import metrics
+from apikeys.callers import Caller, find_caller
+from apikeys.errors import CredentialsMalformed
 from apikeys.metrics import Authentication
 
 if TYPE_CHECKING:
@@ -32,19 +34,22 @@ class TokenAuthentication(BaseAuthentication):
         """Return the caller, or None when no credentials were sent.
 
         Raises:
-            CredentialsInvalid: another scheme, or a token that is not valid.
+            CredentialsMalformed: another scheme, or no token where one belongs.
+            CredentialsInvalid: a token that is not valid.
             TokenExpired: the token was right until it expired.
         """
         header = request.META.get("HTTP_AUTHORIZATION", "")
         if not header:
             return None
         scheme, _, credentials = header.partition(" ")
+        token = ""
         if scheme.lower() == "bearer":
             token = credentials.strip()
         elif scheme.lower() == "basic" and _accepts_basic(request):
             token = _password(credentials)
-        else:
-            raise refused(Authentication.MALFORMED)
+        if not token:
+            metrics.count(Authentication.MALFORMED)
+            raise CredentialsMalformed
         caller = find_caller(token)
         return caller, caller
 
@@ -63,6 +68,6 @@ def _accepts_basic(request: Request) -> bool:
 def _password(credentials: str) -> str:
     try:
         pair = base64.b64decode(credentials.strip(), validate=True).decode()
-    except ValueError as error:  # no base64, no ASCII, no UTF-8
-        raise refused(Authentication.MALFORMED) from error
+    except ValueError:  # no base64, no ASCII, no UTF-8
+        return ""
     return pair.partition(":")[2]

@@ -17,11 +17,12 @@ from rest_framework.exceptions import (
     PermissionDenied,
 )
 
+from apikeys.tokens import TokenKind
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from apikeys.scopes import Scope
-    from apikeys.tokens import TokenKind
 
 
 class CredentialsMissing(NotAuthenticated):
@@ -43,14 +44,26 @@ class CredentialsInvalid(_TokenRefused):
     """The token is malformed, unknown or revoked; which of them is not told."""
 
     default_code = "CREDENTIALS_INVALID"
-    default_detail = "The token is not valid."
+    default_detail = (
+        "The token is not valid: mistyped, revoked or unknown here. Mint another from an API key, "
+        "or ask an operator."
+    )
+
+
+class CredentialsMalformed(CredentialsInvalid):
+    """The header holds no token where one belongs; what else it holds is not looked at."""
+
+    default_detail = (
+        "Send the token as 'Authorization: Bearer <token>', or on the state backend alone "
+        "(/api/v1/state/…) as the password of HTTP Basic."
+    )
 
 
 class TokenExpired(_TokenRefused):
     """The token was right and has expired."""
 
     default_code = "TOKEN_EXPIRED"
-    default_detail = "The token has expired."
+    default_detail = "The token has expired. Mint another from an API key, or ask an operator."
 
 
 class ScopeInsufficient(PermissionDenied):
@@ -69,13 +82,23 @@ class TokenKindUnsupported(PermissionDenied):
 
     default_code = "TOKEN_KIND_UNSUPPORTED"
 
-    def __init__(self, accepted: Iterable[TokenKind], *, minted_only: bool = False) -> None:
+    def __init__(
+        self, sent: TokenKind, accepted: Iterable[TokenKind], *, minted_only: bool = False
+    ) -> None:
         if minted_only:
-            super().__init__("This endpoint accepts an API key or an access token minted from one.")
+            accepts = "an API key or an access token minted from one, and yours was issued"
+            advice = "Send an API key (isk_…), or a token that POST /v1/access-tokens mints from it"
         else:
-            titles = " or a ".join(sorted(kind.title for kind in accepted))
-            super().__init__(f"This endpoint accepts {'an' if titles[0] == 'A' else 'a'} {titles}.")
+            titles = " or ".join(sorted(_with_article(kind) for kind in accepted))
+            accepts = f"{titles}, and yours is {_with_article(sent)}"
+            is_key = sent is TokenKind.API_KEY
+            advice = "Mint one from it: POST /v1/access-tokens" if is_key else "Send its key"
+        super().__init__(f"This endpoint accepts {accepts}. {advice}.")
         self.metadata = {"accepted": ",".join(sorted(kind.name for kind in accepted))}
+
+
+def _with_article(kind: TokenKind) -> str:
+    return f"{'an' if kind is TokenKind.API_KEY else 'a'} {kind.title}"
 
 
 class GrantExceeded(PermissionDenied):
@@ -134,6 +157,7 @@ class ApiKeyNotFound(NotFound):
 
     default_code = "API_KEY_NOT_FOUND"
     default_detail = "You have no such API key."
+    advice = "GET /v1/api-keys lists those that you have, with their ids."
 
 
 class AccessTokenNotFound(NotFound):
@@ -141,13 +165,16 @@ class AccessTokenNotFound(NotFound):
 
     default_code = "ACCESS_TOKEN_NOT_FOUND"
     default_detail = "You have no such access token."
+    advice = "GET /v1/access-tokens lists those that you have, with their ids."
 
 
 class AuditTrailNotFound(NotFound):
     """A bound token does not reach the trail, which tells of everything."""
 
     default_code = "AUDIT_TRAIL_NOT_FOUND"
-    default_detail = "The audit trail is outside of what your token is bound to."
+    default_detail = (
+        "The audit trail is outside of what your token is bound to; send one that is not bound."
+    )
 
 
 class ApiKeyRevoked(APIException):

@@ -49,7 +49,7 @@ class HasScope(BasePermission):
         token_kinds: frozenset[TokenKind] = getattr(view, "token_kinds")  # noqa: B009 - see above
         demand_kind(request, token_kinds)
         if getattr(view, "minted_only", False) and caller.api_key_id is None:
-            raise TokenKindUnsupported(token_kinds, minted_only=True)
+            raise TokenKindUnsupported(caller.kind, token_kinds, minted_only=True)
         scopes: Mapping[str, Scope | None] = getattr(view, "required_scopes")  # noqa: B009 - see above
         # A method that the view does not have is answered with 405 after this.
         scope = scopes.get(getattr(view, "action", None) or _method(request))
@@ -74,8 +74,9 @@ def demand_kind(request: Request, kinds: frozenset[TokenKind]) -> None:
     Raises:
         TokenKindUnsupported: says which kinds are accepted.
     """
-    if caller_of(request).kind not in kinds:
-        raise TokenKindUnsupported(kinds)
+    sent = caller_of(request).kind
+    if sent not in kinds:
+        raise TokenKindUnsupported(sent, kinds)
 
 
 def _method(request: Request) -> str:

@@ -14,7 +14,7 @@ from uuid_utils.compat import uuid7
 
 from infra_service import access
 from infra_service.api.addresses import settle_client
-from infra_service.api.errors import bad_request, insecure_transport
+from infra_service.api.handlers import bad_request, insecure_transport
 from infra_service.database import replica
 from infra_service.handler import OTHER_ENCODING
 

@@ -18,7 +18,8 @@ class StateNotFound(NotFound):
     """Nothing is stored here, or the token does not reach it."""
 
     default_code = "STATE_NOT_FOUND"
-    default_detail = "No state is stored for this component and environment."
+    default_detail = "There is no such state."
+    advice = "GET /api/v1/states lists those that your token reaches."
 
 
 class ApplicationNotFound(NotFound):
@@ -26,6 +27,7 @@ class ApplicationNotFound(NotFound):
 
     default_code = "APPLICATION_NOT_FOUND"
     default_detail = "There is no such application."
+    advice = "GET /api/v1/applications lists those that your token reaches, with their ids."
 
 
 class ComponentNotFound(NotFound):
@@ -33,6 +35,7 @@ class ComponentNotFound(NotFound):
 
     default_code = "COMPONENT_NOT_FOUND"
     default_detail = "There is no such component."
+    advice = "GET /api/v1/components lists those that your token reaches, with their ids."
 
 
 class EnvironmentNotFound(NotFound):
@@ -40,6 +43,7 @@ class EnvironmentNotFound(NotFound):
 
     default_code = "ENVIRONMENT_NOT_FOUND"
     default_detail = "There is no such environment."
+    advice = "GET /api/v1/environments lists those that your token reaches, with their ids."
 
 
 class InvalidDocument(APIException):
@@ -149,6 +153,7 @@ class VersionNotFound(NotFound):
 
     default_code = "VERSION_NOT_FOUND"
     default_detail = "The state has no version of this number, or no longer has it."
+    advice = "GET /api/v1/states/{id}/versions lists those that it has."
 
 
 class StateEncrypted(APIException):

@@ -10,6 +10,7 @@ class ClusterNotFound(NotFound):
 
     default_code = "CLUSTER_NOT_FOUND"
     default_detail = "There is no such cluster."
+    advice = "GET /api/v1/clusters lists those that your token reaches, with their ids."
 
 
 class ClusterExists(APIException):

@@ -81,6 +81,7 @@ class WorkloadNotFound(NotFound):
 
     default_code = "WORKLOAD_NOT_FOUND"
     default_detail = "The cluster has no such workload."
+    advice = "GET /api/v1/clusters/{id}/workloads lists those that it has, with their ids."
 
 
 class InvalidReport(APIException):

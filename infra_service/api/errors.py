@@ -2,12 +2,12 @@
 
 Apps raise DRF's ``APIException`` or a subclass. What the form needs beyond the status is read from
 the exception: ``default_code`` (the reason), and where they are set ``rpc_status``, ``metadata``
-(text to text), ``field_violations``, ``top_level`` (fields beside ``error``) and ``auth_header``.
+(text to text), ``field_violations``, ``top_level`` (fields beside ``error``), ``auth_header`` and
+``advice``, what a client of the API can do about it; the admin shows the error without it.
 """
 
 from __future__ import annotations
 
-import sys
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,15 +15,13 @@ import structlog
 from django.conf import settings
 from django.core.exceptions import PermissionDenied, RequestDataTooBig
 from django.db import Error as DatabaseError
-from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
-from django.template.loader import render_to_string
+from django.http import Http404
 from rest_framework import exceptions
 from rest_framework.renderers import JSONRenderer
 from rest_framework.response import Response
 
 from apikeys.bodies import BodyTooLarge
 from infra_service.api.throttling import RateLimited, count_failure
-from infra_service.api.uploads import FileRefused
 from infra_service.database.failures import failure_of
 
 if TYPE_CHECKING:
@@ -65,6 +63,11 @@ _REASONS: Final = {
     "NOT_AUTHENTICATED": "CREDENTIALS_MISSING",
     "THROTTLED": "RATE_LIMITED",
     "ERROR": "INTERNAL",
+}
+# What to do about DRF's own errors, which have no ``advice``.
+_ADVICE: Final = {
+    exceptions.MethodNotAllowed: "The header Allow names those that are.",
+    exceptions.UnsupportedMediaType: "Send JSON, with 'Content-Type: application/json'.",
 }
 
 
@@ -143,20 +146,21 @@ def _as_api_exception(exc: Exception) -> exceptions.APIException | None:
         case PermissionDenied():
             return exceptions.PermissionDenied()
         case RequestDataTooBig():
-            return _too_large()
+            return too_large()
         case DatabaseError():
-            return _database_failure(exc)
+            return database_failure(exc)
     return None
 
 
-def _database_failure(exc: BaseException | None) -> DatabaseFailure | None:
+def database_failure(exc: BaseException | None) -> DatabaseFailure | None:
+    """Return what a database's error means to a client, and log it; None if it is none."""
     failure = failure_of(exc)
     if failure is not None:
         log.warning("database_failure", reason=failure.default_code, exc_info=exc)
     return failure
 
 
-def _too_large() -> BodyTooLarge:
+def too_large() -> BodyTooLarge:
     """Return what Django's ``RequestDataTooBig`` means."""
     return BodyTooLarge(settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
 
@@ -169,7 +173,8 @@ def reason_of(error: exceptions.APIException | type[exceptions.APIException]) ->
 
 def _message(error: exceptions.APIException, violations: list[dict[str, str]]) -> str:
     if isinstance(error.detail, str):
-        return error.detail
+        advice = getattr(error, "advice", _ADVICE.get(type(error), ""))
+        return f"{error.detail} {advice}".rstrip()
     return " ".join(f"{v['field']}: {v['description']}" for v in violations)
 
 
@@ -185,78 +190,3 @@ def _violations(details: Any, field: str) -> list[dict[str, str]]:
         part = "" if is_leaf or key == "non_field_errors" else str(key)
         found += _violations(value, ".".join(filter(None, (field, part))))
     return found
-
-
-def _plain(
-    request: HttpRequest,
-    status: int,
-    reason: str,
-    message: str,
-    metadata: Mapping[str, str] | None = None,
-) -> JsonResponse:
-    request.error_reason = reason  # type: ignore[attr-defined]
-    request_id = getattr(request, "request_id", "")
-    body = error_body(status, reason, message, request_id=request_id, metadata=metadata)
-    return JsonResponse(body, status=status)
-
-
-def refused(request: HttpRequest, error: exceptions.APIException) -> JsonResponse:
-    """Answer an error before any view is chosen."""
-    metadata = getattr(error, "metadata", None)
-    return _plain(request, error.status_code, reason_of(error), str(error.detail), metadata)
-
-
-def bad_request(request: HttpRequest, exception: Exception) -> JsonResponse:
-    """Django's handler400: a wrong Host header and the like, before any view."""
-    if isinstance(exception, RequestDataTooBig):
-        return refused(request, _too_large())
-    if isinstance(exception, FileRefused):
-        return _plain(request, HTTPStatus.BAD_REQUEST, "FILE_REFUSED", "No form takes a file.")
-    return _plain(request, HTTPStatus.BAD_REQUEST, "BAD_REQUEST", "The request is malformed.")
-
-
-def permission_denied(request: HttpRequest, exception: Exception) -> JsonResponse:  # noqa: ARG001 - Django's signature
-    """Django's handler403."""
-    return _plain(request, HTTPStatus.FORBIDDEN, "PERMISSION_DENIED", "You may not do this.")
-
-
-def not_found(request: HttpRequest, exception: Exception) -> JsonResponse:  # noqa: ARG001 - Django's signature
-    """Django's handler404: no such path."""
-    return _plain(request, HTTPStatus.NOT_FOUND, "NOT_FOUND", "There is nothing at this path.")
-
-
-def server_error(request: HttpRequest) -> HttpResponse:
-    """Django's handler500, for whatever no view's own handler has answered."""
-    exception = sys.exception()
-    if failure := _database_failure(exception):
-        return _unavailable(request, failure)
-    log.error("unhandled_exception", exc_info=exception)
-    message = "An internal error; the log has it under this request id."
-    return _plain(request, HTTPStatus.INTERNAL_SERVER_ERROR, "INTERNAL", message)
-
-
-def _unavailable(request: HttpRequest, failure: DatabaseFailure) -> HttpResponse:
-    """Tell a person in the admin, without asking the database who it is, or a program."""
-    response: HttpResponse
-    if request.path.startswith("/admin/"):
-        page = render_to_string("admin/unavailable.html", {"title": str(failure.detail)})
-        response = HttpResponse(page, status=failure.status_code)
-        request.error_reason = reason_of(failure)  # type: ignore[attr-defined]
-    else:
-        response = refused(request, failure)
-    if failure.wait is not None:
-        response["Retry-After"] = str(failure.wait)
-    return response
-
-
-def insecure_transport(request: HttpRequest) -> JsonResponse:
-    """Refuse plain HTTP where it is not allowed; a redirect would turn a POST into a GET."""
-    request.error_reason = "HTTPS_REQUIRED"  # type: ignore[attr-defined]
-    body = error_body(
-        HTTPStatus.BAD_REQUEST,
-        "HTTPS_REQUIRED",
-        "Use https.",
-        request_id=getattr(request, "request_id", ""),
-        rpc_status="FAILED_PRECONDITION",
-    )
-    return JsonResponse(body, status=HTTPStatus.BAD_REQUEST)

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.urls import Resolver404, resolve
 
 from apikeys.bodies import BodyTooLarge, LengthRequired
-from infra_service.api.errors import refused
+from infra_service.api.handlers import refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -58,11 +58,8 @@ def test_what_is_not_valid_is_one_answer(owner: KeyOwner, client_with: ClientWit
         "misspelt": f"Bearer {misspelt(owner.secret)}",
         "malformed": "Bearer x",
         "not ASCII": "Bearer isk_é",
-        "nothing": "Bearer",
         "revoked": f"Bearer {revoked.secret}",
         "of another kind": f"Bearer {other_kind(personal.secret)}",
-        "another scheme": "Digest x",
-        "Basic": f"Basic {base64.b64encode(f'x:{owner.secret}'.encode()).decode()}",
         "a digest": f"Bearer {tokens.digest(owner.secret).hex()}",
     }
 
@@ -76,6 +73,23 @@ def test_what_is_not_valid_is_one_answer(owner: KeyOwner, client_with: ClientWit
         answers[name] = body
 
     assert all(body == answers["unknown"] for body in answers.values())
+
+
+@pytest.mark.parametrize("form", ["{0}", "Token {0}", "Basic {1}", "Bearer ", "Bearer"])
+def test_a_header_that_holds_no_token(owner: KeyOwner, form: str) -> None:
+    """What else is in it is not looked at: a secret that works makes no difference."""
+    messages = set()
+    for secret in (owner.secret, tokens.generate(TokenKind.API_KEY)):
+        pair = base64.b64encode(f"x:{secret}".encode()).decode()
+        response = ask(form.format(secret, pair))
+        assert (response.status_code, error_reason(response)) == (401, "CREDENTIALS_INVALID")
+        messages.add(response.json()["error"]["message"])
+
+    (message,) = messages
+    assert message == (
+        "Send the token as 'Authorization: Bearer <token>', or on the state backend alone "
+        "(/api/v1/state/…) as the password of HTTP Basic."
+    )
 
 
 def test_no_credentials(anonymous: Client) -> None:
@@ -149,7 +163,8 @@ def test_key_endpoints_take_no_issued_token(client_with: ClientWith, path: str) 
     assert (response.status_code, error_reason(response)) == (403, "TOKEN_KIND_UNSUPPORTED")
     error = response.json()["error"]
     assert error["message"] == (
-        "This endpoint accepts an API key or an access token minted from one."
+        "This endpoint accepts an API key or an access token minted from one, and yours was "
+        "issued. Send an API key (isk_…), or a token that POST /v1/access-tokens mints from it."
     )
     assert "WWW-Authenticate" not in response
 
@@ -168,7 +183,8 @@ def test_state_endpoints_take_no_api_key(owner: KeyOwner) -> None:
     assert (response.status_code, error_reason(response)) == (403, "TOKEN_KIND_UNSUPPORTED")
     error = response.json()["error"]
     assert error["message"] == (
-        "This endpoint accepts a personal access token or a service access token."
+        "This endpoint accepts a personal access token or a service access token, and yours is "
+        "an API key. Mint one from it: POST /v1/access-tokens."
     )
     assert error["details"][0]["metadata"] == {"accepted": "PERSONAL,SERVICE"}
 

@@ -149,7 +149,9 @@ def test_only_a_key_mints(owner: KeyOwner) -> None:
 
     assert (response.status_code, error_reason(response)) == (403, "TOKEN_KIND_UNSUPPORTED")
     error = response.json()["error"]
-    assert error["message"] == "This endpoint accepts an API key."
+    assert error["message"] == (
+        "This endpoint accepts an API key, and yours is a personal access token. Send its key."
+    )
     assert error["details"][0]["metadata"] == {"accepted": "API_KEY"}
 
 

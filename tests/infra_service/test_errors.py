@@ -10,9 +10,10 @@ from django.test import Client, RequestFactory
 from rest_framework import exceptions
 from rest_framework.response import Response
 
-from infra_service.api import errors
+from infra_service.api import handlers
 from infra_service.api.errors import exception_handler
 from tests.conftest import ClientWith, error_reason
+from workloads.errors import ClusterNotFound
 
 
 @pytest.fixture
@@ -58,7 +59,7 @@ def test_an_unknown_path(client: Client, path: str) -> None:
         "error": {
             "code": 404,
             "status": "NOT_FOUND",
-            "message": "There is nothing at this path.",
+            "message": "There is nothing at this path; /api/docs/ lists those that there are.",
             "details": [
                 {
                     "@type": "type.googleapis.com/google.rpc.ErrorInfo",
@@ -79,6 +80,30 @@ def test_a_wrong_host(client: Client) -> None:
     response = client.get("/api/v1/nothing", headers={"Host": "evil.example"})
 
     assert (response.status_code, error_reason(response)) == (400, "BAD_REQUEST")
+    assert "ALLOWED_HOSTS" in response.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "meant"),
+    [
+        ("/api/v1/whoami", "/v1/whoami"),
+        ("/api/v1/api-keys/key-1:rotate", "/v1/api-keys/key-1:rotate"),
+        ("/v1/states", "/api/v1/states"),
+        ("/v1/state/a%20b/env/%C3%A9/lock/?secret=1", "/api/v1/state/a%20b/env/%C3%A9/lock/"),
+        ("/states/1/versions", "/api/v1/states/1/versions"),
+        ("/api/v2/clusters", "/api/v1/clusters"),
+        ("/docs", "/api/docs"),
+        ("/api/healthz", "/healthz"),
+        ("/v1/", "/"),
+    ],
+)
+def test_a_path_with_another_prefix(client: Client, asked: str, meant: str) -> None:
+    response = client.post(asked)
+
+    assert (response.status_code, error_reason(response)) == (404, "NOT_FOUND")
+    error = response.json()["error"]
+    assert error["message"] == f"There is nothing at this path; ask {meant} instead."
+    assert error["details"][0]["metadata"] == {"suggestion": meant}
 
 
 def test_an_internal_error(client: Client, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> None:
@@ -116,6 +141,17 @@ def test_known_exceptions(
     assert (response.status_code, error["status"]) == (status, rpc_status)
     assert error["details"][0]["reason"] == reason
     assert error["message"]
+
+
+def test_what_to_do_is_said(request_: HttpRequest) -> None:
+    unsupported = answer(request_, exceptions.UnsupportedMediaType("text/plain"))
+    not_there = answer(request_, ClusterNotFound())
+
+    assert unsupported.data["error"]["message"].endswith("'Content-Type: application/json'.")
+    assert not_there.data["error"]["message"] == (
+        "There is no such cluster. GET /api/v1/clusters lists those that your token reaches, with "
+        "their ids."
+    )
 
 
 def test_waiting_times_are_whole_seconds(request_: HttpRequest) -> None:
@@ -158,14 +194,14 @@ def test_other_exceptions_are_djangos(request_: HttpRequest) -> None:
 def test_before_any_view(
     request_: HttpRequest, exception: Exception, status: int, reason: str
 ) -> None:
-    response = errors.bad_request(request_, exception)
+    response = handlers.bad_request(request_, exception)
 
     assert response.status_code == status
     assert f'"reason": "{reason}"' in response.content.decode()
 
 
 def test_forbidden_outside_the_api(request_: HttpRequest) -> None:
-    response = errors.permission_denied(request_, PermissionDenied())
+    response = handlers.permission_denied(request_, PermissionDenied())
 
     assert response.status_code == 403
     assert '"reason": "PERMISSION_DENIED"' in response.content.decode()

@@ -1,0 +1,112 @@
+"""What Django answers before any view, or where a view has failed, in the one error form."""
+
+from __future__ import annotations
+
+import sys
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Final
+
+import structlog
+from django.core.exceptions import DisallowedHost, RequestDataTooBig
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.template.loader import render_to_string
+
+from infra_service.api.errors import database_failure, error_body, reason_of, too_large
+from infra_service.api.prefixes import path_with_right_prefix
+from infra_service.api.uploads import FileRefused
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rest_framework.exceptions import APIException
+
+    from infra_service.database.failures import DatabaseFailure
+
+log = structlog.get_logger("infra_service.errors")
+
+_OTHER_HOST: Final = (
+    "The Host header names no host that this service answers to: ask by one of its own names, or "
+    "have its operator add this one to ALLOWED_HOSTS."
+)
+
+
+def _plain(
+    request: HttpRequest,
+    status: int,
+    reason: str,
+    message: str,
+    metadata: Mapping[str, str] | None = None,
+) -> JsonResponse:
+    request.error_reason = reason  # type: ignore[attr-defined]
+    request_id = getattr(request, "request_id", "")
+    body = error_body(status, reason, message, request_id=request_id, metadata=metadata)
+    return JsonResponse(body, status=status)
+
+
+def refused(request: HttpRequest, error: APIException) -> JsonResponse:
+    """Answer an error before any view is chosen."""
+    metadata = getattr(error, "metadata", None)
+    return _plain(request, error.status_code, reason_of(error), str(error.detail), metadata)
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> JsonResponse:
+    """Django's handler400: a wrong Host header and the like, before any view."""
+    if isinstance(exception, RequestDataTooBig):
+        return refused(request, too_large())
+    if isinstance(exception, FileRefused):
+        return _plain(request, HTTPStatus.BAD_REQUEST, "FILE_REFUSED", "No form takes a file.")
+    if isinstance(exception, DisallowedHost):
+        return _plain(request, HTTPStatus.BAD_REQUEST, "BAD_REQUEST", _OTHER_HOST)
+    return _plain(request, HTTPStatus.BAD_REQUEST, "BAD_REQUEST", "The request is malformed.")
+
+
+def permission_denied(request: HttpRequest, exception: Exception) -> JsonResponse:  # noqa: ARG001 - Django's signature
+    """Django's handler403."""
+    return _plain(request, HTTPStatus.FORBIDDEN, "PERMISSION_DENIED", "You may not do this.")
+
+
+def not_found(request: HttpRequest, exception: Exception) -> JsonResponse:  # noqa: ARG001 - Django's signature
+    """Django's handler404: no such path."""
+    message, metadata = "There is nothing at this path", None
+    if meant := path_with_right_prefix(request.path_info):
+        message, metadata = f"{message}; ask {meant} instead.", {"suggestion": meant}
+    else:
+        message += "; /api/docs/ lists those that there are."
+    return _plain(request, HTTPStatus.NOT_FOUND, "NOT_FOUND", message, metadata)
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """Django's handler500, for whatever no view's own handler has answered."""
+    exception = sys.exception()
+    if failure := database_failure(exception):
+        return _unavailable(request, failure)
+    log.error("unhandled_exception", exc_info=exception)
+    message = "An internal error; the log has it under this request id."
+    return _plain(request, HTTPStatus.INTERNAL_SERVER_ERROR, "INTERNAL", message)
+
+
+def _unavailable(request: HttpRequest, failure: DatabaseFailure) -> HttpResponse:
+    """Tell a person in the admin, without asking the database who it is, or a program."""
+    response: HttpResponse
+    if request.path.startswith("/admin/"):
+        page = render_to_string("admin/unavailable.html", {"title": str(failure.detail)})
+        response = HttpResponse(page, status=failure.status_code)
+        request.error_reason = reason_of(failure)  # type: ignore[attr-defined]
+    else:
+        response = refused(request, failure)
+    if failure.wait is not None:
+        response["Retry-After"] = str(failure.wait)
+    return response
+
+
+def insecure_transport(request: HttpRequest) -> JsonResponse:
+    """Refuse plain HTTP where it is not allowed; a redirect would turn a POST into a GET."""
+    request.error_reason = "HTTPS_REQUIRED"  # type: ignore[attr-defined]
+    body = error_body(
+        HTTPStatus.BAD_REQUEST,
+        "HTTPS_REQUIRED",
+        "Use https.",
+        request_id=getattr(request, "request_id", ""),
+        rpc_status="FAILED_PRECONDITION",
+    )
+    return JsonResponse(body, status=HTTPStatus.BAD_REQUEST)
