@@ -22,7 +22,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-# What a test cluster need not survive. fsync stays on: the kill tests rely on it.
 _SETTINGS = ("-c", "max_connections=200", "-c", "shared_buffers=256MB")
 
 
@@ -65,8 +64,9 @@ def free_port() -> int:
 class Server:
     """One PostgreSQL of our own. ``stop``, ``crash`` and ``start`` are what tests do to it."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, survives_power_cuts: bool = True) -> None:
         self.directory = directory
+        self._settings = _SETTINGS if survives_power_cuts else (*_SETTINGS, "-c", "fsync=off")
         self.port = free_port()
         self.binaries = binaries(directory)
         nobody = pwd.getpwnam("nobody")
@@ -99,7 +99,7 @@ class Server:
         listen = ("-p", str(self.port), "-h", "127.0.0.1", "-k", str(self.directory))
         with (self.directory / "log").open("ab") as log:
             self._process = subprocess.Popen(
-                [self.binaries / "postgres", "-D", "data", *listen, *_SETTINGS],
+                [self.binaries / "postgres", "-D", "data", *listen, *self._settings],
                 cwd=self.directory,
                 stdout=subprocess.DEVNULL,
                 stderr=log,
@@ -156,10 +156,10 @@ class Server:
 
 
 @contextlib.contextmanager
-def running() -> Iterator[Server]:
+def running(*, survives_power_cuts: bool = True) -> Iterator[Server]:
     """Run a new server for as long as the block."""
     directory = Path(tempfile.mkdtemp(prefix="infra-pg-"))
-    server = Server(directory)
+    server = Server(directory, survives_power_cuts=survives_power_cuts)
     try:
         server.create()
         server.start()
@@ -173,7 +173,8 @@ def main() -> int:
     """Run the command and return its exit code."""
     if os.environ.get("DATABASE_URL", "").startswith("postgres"):
         return subprocess.run(sys.argv[1:], check=False).returncode
-    with running() as server:
+    # No test cuts the power. Those that kill a server of their own have one that would survive it.
+    with running(survives_power_cuts=False) as server:
         environment = {**os.environ, "DATABASE_URL": server.url}
         return subprocess.run(sys.argv[1:], check=False, env=environment).returncode
 
