@@ -9,14 +9,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from django.db.models import Q
+from django.utils import timezone
 
 from apikeys import revalidation
 from apikeys.authentication import caller_of
 from apikeys.compiled import insert
 from apikeys.grants import EVERYTHING, Grant
+from apikeys.identifiers import uuid7_of
 from apikeys.models import AuditEvent
 
 if TYPE_CHECKING:
+    import datetime as dt
     import uuid
     from collections.abc import Callable, Iterator, Mapping
 
@@ -43,6 +46,8 @@ class Actor:
     client_request_id: str = ""
     # Of an API request; an operator has none.
     caller: Caller | None = None
+    # When it acts, if that is not now: a made-up past, which only seed_demo has.
+    at: dt.datetime | None = None
 
     @classmethod
     def of(cls, request: Request) -> Actor:
@@ -78,6 +83,16 @@ class Actor:
     def of_command(cls, name: str) -> Actor:
         """Return the actor of a management command: whoever may run it, an operator."""
         return cls(name=f"command {name}")
+
+    def now(self) -> dt.datetime:
+        """Return when it acts."""
+        return timezone.now() if self.at is None else self.at
+
+    def dated(
+        self, time: str, new_id: Callable[[dt.datetime], object] = uuid7_of
+    ) -> dict[str, Any]:
+        """Return the id and the time of a new row, unless they are its defaults, those of now."""
+        return {} if self.at is None else {"id": new_id(self.at), time: self.at}
 
     def unchanged(self) -> Q:
         """Return a condition for a deed without an event: that the caller may still do it.
@@ -163,6 +178,7 @@ def record_consequences(
 
 def _event(actor: Actor, action: str, resource_id: object, details: dict[str, Any]) -> AuditEvent:
     return AuditEvent(
+        **actor.dated("occurred_at"),
         action=action,
         actor_id=actor.user_id,
         actor_name=actor.name,

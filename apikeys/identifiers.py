@@ -1,5 +1,6 @@
 """Identifiers: those that a person can tell apart, and UUIDs as the API writes them."""
 
+import datetime as dt
 import re
 import uuid
 from typing import Final
@@ -13,8 +14,16 @@ _DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 _LENGTH: Final = 25  # 36 ** 25 > 2 ** 128, so that every identifier has the same length and sorts
 
 
-def _base36_uuid7() -> str:
-    number = uuid7().int
+_UNIX: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+
+def uuid7_of(moment: dt.datetime) -> uuid.UUID:
+    """Return a new UUIDv7 of that moment, to the millisecond."""
+    return uuid7(nanoseconds=(moment - _UNIX) // dt.timedelta(milliseconds=1) * 1_000_000)
+
+
+def _base36_uuid7(moment: dt.datetime | None) -> str:
+    number = (uuid7() if moment is None else uuid7_of(moment)).int
     digits = []
     for _ in range(_LENGTH):
         number, remainder = divmod(number, 36)
@@ -27,11 +36,11 @@ def parse_uuid(text: str) -> uuid.UUID | None:
     return uuid.UUID(text) if _CANONICAL_UUID.fullmatch(text) else None
 
 
-def api_key_id() -> str:
+def api_key_id(moment: dt.datetime | None = None) -> str:
     """Return a new API key id, ``^key-[0-9a-z]+$``; later ids sort after earlier ones."""
-    return f"key-{_base36_uuid7()}"
+    return f"key-{_base36_uuid7(moment)}"
 
 
-def access_token_id() -> str:
+def access_token_id(moment: dt.datetime | None = None) -> str:
     """Return a new access token id, ``^tok-[0-9a-z]+$``; later ids sort after earlier ones."""
-    return f"tok-{_base36_uuid7()}"
+    return f"tok-{_base36_uuid7(moment)}"

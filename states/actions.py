@@ -60,6 +60,7 @@ def find_or_register(*, component_id: uuid.UUID, environment_id: uuid.UUID, acto
         # Locked, so that a component that is moved meanwhile takes this state along.
         component = Component.objects.select_for_update().get(pk=component_id)
         state = State(
+            **actor.dated("created_at"),
             component=component,
             environment_id=environment_id,
             application_id=component.application_id,
@@ -138,6 +139,7 @@ def append_version(
         StorageUnavailable: the object store did not take the document; nothing is changed.
     """
     version = StateVersion(
+        **actor.dated("created_at"),
         state=state,
         number=state.version_number + 1,
         serial=next_serial(state, upload.head.serial),

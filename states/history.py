@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import TYPE_CHECKING, Any, Final
 
 from django.db import transaction
-from django.utils import timezone
 
 from apikeys import audit
 from apikeys.retries import retrying
@@ -60,7 +58,7 @@ def restore(
         if state is None:
             raise StateNotFound
         rules.check_lock(state, lock_id)
-        upload = _upload(
+        upload = Upload.of(
             heads.with_head(old, serial=actions.next_serial(state), lineage=state.lineage)
         )
         version = actions.append_version(
@@ -69,12 +67,6 @@ def restore(
         if version is not None:
             return version
     raise WriteConflict
-
-
-def _upload(document: bytes) -> Upload:
-    digest = hashlib.md5(document, usedforsecurity=False).hexdigest()
-    head = documents.read_head(document)
-    return Upload(head, digest, len(document), documents.compress(document))
 
 
 @retrying
@@ -89,7 +81,7 @@ def delete(*, component_id: uuid.UUID, environment_id: uuid.UUID, actor: Actor) 
         state = _find(component_id, environment_id)
         rules.check_lock(state, None)
         with transaction.atomic():
-            if State.objects.as_seen(state).change(deleted_at=timezone.now()):
+            if State.objects.as_seen(state).change(deleted_at=actor.now()):
                 audit.record(actor, "state.delete", state.pk, version=state.version_number)
                 return
     raise WriteConflict
@@ -119,7 +111,7 @@ def undelete(*, state_id: uuid.UUID, actor: Actor) -> State:
             return state
         rules.check_lock(state, None)
         with transaction.atomic():
-            if State.objects.as_seen(state).change(deleted_at=None, updated_at=timezone.now()):
+            if State.objects.as_seen(state).change(deleted_at=None, updated_at=actor.now()):
                 audit.record(actor, "state.undelete", state.pk, version=state.version_number)
                 state.refresh_from_db()
                 return state

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 
 from django.db import transaction
 from django.db.models import F, UUIDField
-from django.utils import timezone
 
 from apikeys import audit
 from apikeys.compiled import CompiledUpdate, Parameter
@@ -73,7 +72,7 @@ def lock(
         with transaction.atomic():
             taken = {
                 "lock_info": info.as_dict(),
-                "lock_acquired_at": timezone.now(),
+                "lock_acquired_at": actor.now(),
                 "lock_taken_by": {
                     "lock_id": info.ID,
                     "name": actor.name,

@@ -35,6 +35,17 @@ class Upload:
     size_bytes: int
     gzipped: bytes
 
+    @classmethod
+    def of(cls, document: bytes) -> Upload:
+        """Return what would be read of a request with this document.
+
+        Raises:
+            InvalidDocument: it is none.
+        """
+        digest = hashlib.md5(document, usedforsecurity=False).hexdigest()
+        head = documents.read_head(document)
+        return cls(head, digest, len(document), documents.compress(document))
+
 
 def read_document(request: HttpRequest) -> Upload:
     """Read a pushed document.

@@ -15,6 +15,7 @@ from apikeys.actions.rules import refuse_ended, refuse_retired
 from apikeys.actions.trail import change_and_record, described
 from apikeys.errors import LifetimeExceeded
 from apikeys.grants import Binding, Grant
+from apikeys.identifiers import access_token_id
 from apikeys.models import AccessToken, ApiKey
 from apikeys.retries import retrying
 from apikeys.tokens import TokenKind
@@ -47,7 +48,13 @@ def issue_access_token(
         GrantExceeded: it would hold more than the actor.
         ExpiryPast: it would have ended already.
     """
-    token = AccessToken(kind=kind.name, created_by=user, name=name, expires_at=expires_at)
+    token = AccessToken(
+        **actor.dated("created_at", access_token_id),
+        kind=kind.name,
+        created_by=user,
+        name=name,
+        expires_at=expires_at,
+    )
     secret = _hand_out(token, scopes, binding, actor)
     owner = user.get_username()
     audit.record(actor, "access_token.issue", token.pk, owner=owner, **described(token))

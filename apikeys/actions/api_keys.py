@@ -23,6 +23,7 @@ from apikeys.errors import (
     ConcurrentChange,
 )
 from apikeys.grants import Binding, Grant
+from apikeys.identifiers import api_key_id
 from apikeys.models import ApiKey
 from apikeys.retries import retrying
 from apikeys.tokens import TokenKind
@@ -66,7 +67,12 @@ def create_api_key(
     secret = tokens.generate(TokenKind.API_KEY)
     maker = {} if actor.caller is None else _maker(actor.caller)
     key = ApiKey(
-        created_by_id=user_id, name=name, digest=tokens.digest(secret), **grant.columns(), **maker
+        **actor.dated("created_at", api_key_id),
+        created_by_id=user_id,
+        name=name,
+        digest=tokens.digest(secret),
+        **grant.columns(),
+        **maker,
     )
     refuse_ended(key)
     audit.record_working_key(actor, "api_key.create", key.pk, **described(key))

@@ -22,9 +22,9 @@ BATCH = 10_000
 _STATISTICS = "VACUUM (ANALYZE)"
 
 
-def batches(total: int) -> Iterator[range]:
-    """Yield the numbers of the rows, a batch at a time."""
-    for start in range(0, total, BATCH):
+def batches(total: int, first: int = 0) -> Iterator[range]:
+    """Yield the numbers of the rows from the first, a batch at a time."""
+    for start in range(first, total, BATCH):
         yield range(start, min(start + BATCH, total))
 
 

@@ -1,4 +1,7 @@
-"""Applications, their components, environments, and a state in each environment of a component."""
+"""Applications, their components, environments, and a state in each environment of a component.
+
+They are loaded as rows, in any number; ``histories`` makes those that have a past.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,11 @@ import functools
 import hashlib
 import uuid
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from infra_service.demo.chance import BEGINNING, Chance
 from infra_service.demo.loading import batches, insert, new
+from infra_service.demo.stacks import PARTS
 from states import documents
 from states.models import Application, Component, Environment, State, StateVersion
 
@@ -29,7 +33,6 @@ STATES_OF_A_COMPONENT: Final = 4
 # Components that follow each other belong together, and an application goes on to get more.
 _GROUP: Final = 20
 _AREAS: Final = ("billing", "checkout", "search", "identity", "catalog", "shipping", "insights")
-_PARTS: Final = ("network", "database", "cluster", "dns", "cache", "queue", "iam", "storage", "cdn")
 _LOCKED: Final = 0.002
 _PACE: Final = dt.timedelta(seconds=10)
 _DOCUMENT: Final = (
@@ -42,27 +45,56 @@ _RESOURCE: Final = (
 )
 
 
-def load_states(total: int, progress: Callable[[int], None]) -> dict[str, int]:
-    """See that there are this many demo states; return how many rows of each kind are new."""
-    created: Counter[str] = Counter(applications=0, components=0, environments=0, states=0)
-    for numbers in batches(total):
-        components = range(
-            numbers.start // STATES_OF_A_COMPONENT, -(-numbers.stop // STATES_OF_A_COMPONENT)
-        )
-        applications = sorted({_application_of(component) for component in components})
+class Place(NamedTuple):
+    """Where a demo state belongs."""
+
+    component_id: uuid.UUID
+    environment_id: uuid.UUID
+    part: str
+    environment: str
+
+
+def place_of(number: int) -> Place:
+    """Return where the demo state of this number belongs."""
+    component, turn = divmod(number, STATES_OF_A_COMPONENT)
+    environment = _environments_of(component)[turn]
+    return Place(
+        _component_id(component),
+        _environment_id(environment),
+        PARTS[component % len(PARTS)],
+        list(ENVIRONMENTS)[environment],
+    )
+
+
+def load_states(total: int, progress: Callable[[int], None], *, first: int = 0) -> Counter[str]:
+    """See that there are the demo states from the first up to this many, each with one version.
+
+    Return how many rows of each kind are new.
+    """
+    created: Counter[str] = Counter()
+    for numbers in batches(total, first):
         pushed = new(State, numbers, _state_id, _state)
-        rows: dict[str, list[Any]] = {
-            "applications": new(Application, applications, _application_id, _application),
-            "environments": new(
-                Environment, range(len(ENVIRONMENTS)), _environment_id, _environment
-            ),
-            "components": new(Component, components, _component_id, _component),
-            "states": [state for state, _ in pushed],
-        }
-        insert(*rows.values(), [version for _, version in pushed])
+        rows = missing_catalogue(numbers)
+        rows["states"] = [state for state, _ in pushed]
+        rows["versions"] = [version for _, version in pushed]
+        insert(*rows.values())
         created.update({name: len(made) for name, made in rows.items()})
         progress(numbers.stop)
-    return dict(created)
+    return created
+
+
+def missing_catalogue(numbers: range) -> dict[str, list[Any]]:
+    """Return what the states of these numbers belong to and what is not there yet, by kind."""
+    components = range(
+        numbers.start // STATES_OF_A_COMPONENT, -(-numbers.stop // STATES_OF_A_COMPONENT)
+    )
+    applications = sorted({_application_of(component) for component in components})
+    environments = range(len(ENVIRONMENTS))
+    return {
+        "applications": new(Application, applications, _application_id, _application),
+        "environments": new(Environment, environments, _environment_id, _environment),
+        "components": new(Component, components, _component_id, _component),
+    }
 
 
 def _application(number: int) -> Application:
@@ -85,7 +117,7 @@ def _application_of(component: int) -> int:
 
 
 def _component(number: int) -> Component:
-    part = _PARTS[number % len(_PARTS)]
+    part = PARTS[number % len(PARTS)]
     return Component(
         id=_component_id(number),
         name=f"{part}-{number:06}",
@@ -169,7 +201,7 @@ def _state(number: int) -> tuple[State, StateVersion]:
 
 
 def _document(state: State, *, resources: int) -> bytes:
-    parts = (_RESOURCE.format(part=_PARTS[n % len(_PARTS)], number=n) for n in range(resources))
+    parts = (_RESOURCE.format(part=PARTS[n % len(PARTS)], number=n) for n in range(resources))
     text = _DOCUMENT.format(serial=state.serial, lineage=state.lineage, resources=", ".join(parts))
     return text.encode()
 

@@ -1,9 +1,11 @@
-"""Clusters and what runs in them, as snapshots of their collectors would have told it."""
+"""Clusters and what runs in them, as snapshots of their collectors would have told it.
+
+Clusters are registered and heard of as any other; what runs in them is loaded as rows.
+"""
 
 from __future__ import annotations
 
 import datetime as dt
-import functools
 import uuid
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,11 +14,15 @@ from django.utils import timezone
 
 from infra_service.demo.chance import Chance
 from infra_service.demo.loading import batches, insert, new
+from infra_service.demo.people import COMMAND
+from workloads import actions
+from workloads.collection import CollectionFailure, FailureReason
 from workloads.kubernetes.facts import RUNNING, WAITING
-from workloads.models import Cluster, Workload
+from workloads.models import MAX_REPORT_INTERVAL, Cluster, Workload
+from workloads.reports import Report, apply_report
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
 _CLUSTER, _WORKLOAD = 10, 11
 
@@ -34,18 +40,61 @@ _HEALTH: Final = {
     ("ERROR", "ImagePullBackOff"): 8,
     ("WORKLOAD_HEALTH_STATUS_UNSPECIFIED", ""): 5,
 }
+#: The healths that there are in a cluster, in turn, so that clusters differ.
+_SEEN: Final = (tuple(health for health, _ in _HEALTH), ("DEGRADED",), ("HEALTHY",), ("DEGRADED",))
 _TEAMS: Final = ("payments", "growth", "search", "platform", "data", "identity", "mobile", "ops")
 _APPS: Final = ("api", "web", "worker", "scheduler", "gateway", "cache", "indexer", "exporter")
 _TIERS: Final = {"backend": 6, "frontend": 3, "data": 1}
 _MIB: Final = 1024 * 1024
 _MEASURED: Final = 0.95
+#: The clusters with a trouble: one whose collector may not read all, and one that falls silent.
+_FAILING, _SILENT = 1, 3
+_COLLECTOR: Final = "seed_demo"
+_FORBIDDEN: Final = CollectionFailure(
+    reason=FailureReason.FORBIDDEN,
+    message="daemonsets.apps is forbidden: the service account may not list them",
+    resource="daemonsets",
+    collector_version=_COLLECTOR,
+)
 
 
 def load_clusters(total: int) -> int:
     """See that there are this many demo clusters; return how many are new."""
-    clusters = new(Cluster, range(total), _cluster_id, _cluster)
-    insert(clusters)
-    return len(clusters)
+    there = _ids(total)
+    missing = [name for name in _names(total) if name not in there]
+    for name in missing:
+        actions.create_cluster(fields={"name": name}, actor=COMMAND)
+    return len(missing)
+
+
+def report_clusters(total: int) -> int:
+    """Let the demo clusters be heard of again; return how many were.
+
+    Nobody reports them each minute, so they say that they report once a day. One is heard of
+    once, and falls silent.
+    """
+    ids, reported = _ids(total), 0
+    for number, name in enumerate(_names(total)):
+        cluster = Cluster.objects.get(pk=ids[name])
+        falls_silent = number == _SILENT
+        if cluster.collector_version == _COLLECTOR and falls_silent:
+            continue
+        uid = uuid.UUID(int=Chance(_CLUSTER, number).getrandbits(128), version=4)
+        report = Report(
+            reported_at=timezone.now(),
+            complete=False,
+            records=[],
+            cluster_uid=cluster.uid or str(uid),
+            interval_seconds=None if falls_silent else MAX_REPORT_INTERVAL,
+            collector_version=_COLLECTOR,
+        )
+        apply_report(cluster_id=cluster.pk, report=report, actor=COMMAND)
+        if number == _FAILING:
+            actions.record_collection_failure(
+                cluster_id=cluster.pk, failure=_FORBIDDEN, actor=COMMAND
+            )
+        reported += 1
+    return reported
 
 
 def load_workloads(total: int, clusters: int, progress: Callable[[int], None]) -> int:
@@ -53,13 +102,14 @@ def load_workloads(total: int, clusters: int, progress: Callable[[int], None]) -
 
     Returns how many are new.
     """
-    created = 0
+    created, ids = 0, _ids(clusters)
+    keys = [ids[name] for name in _names(clusters)]
     for numbers in batches(total):
         workloads = new(
             Workload,
             numbers,
             _workload_id,
-            lambda number: _workload(number, _cluster_id(number * clusters // total)),
+            lambda number: _workload(number, number * clusters // total, keys),
         )
         insert(workloads)
         created += len(workloads)
@@ -90,26 +140,29 @@ def _count(clusters: Iterable[uuid.UUID]) -> None:
         Cluster.objects.filter(pk=row["cluster"]).update(**reported, **by_status)
 
 
-@functools.cache
-def _cluster_id(number: int) -> uuid.UUID:
-    return Chance(_CLUSTER, number).row_id()
+def _names(total: int) -> list[str]:
+    return [
+        f"{_STAGES[number % len(_STAGES)]}-{_REGIONS[number % len(_REGIONS)]}-{number:03}"
+        for number in range(total)
+    ]
 
 
-def _cluster(number: int) -> Cluster:
-    stage, region = _STAGES[number % len(_STAGES)], _REGIONS[number % len(_REGIONS)]
-    uid = uuid.UUID(int=Chance(_CLUSTER, number).getrandbits(128), version=4)
-    return Cluster(id=_cluster_id(number), name=f"{stage}-{region}-{number:03}", uid=str(uid))
+def _ids(total: int) -> dict[str, uuid.UUID]:
+    """Return the ids of those demo clusters that are there, by name."""
+    return dict(Cluster.objects.filter(name__in=_names(total)).values_list("name", "pk"))
 
 
 def _workload_id(number: int) -> uuid.UUID:
     return Chance(_WORKLOAD, number).row_id()
 
 
-def _workload(number: int, cluster_id: uuid.UUID) -> Workload:
+def _workload(number: int, cluster: int, keys: Sequence[uuid.UUID]) -> Workload:
     chance = Chance(_WORKLOAD, number)
     workload_id = chance.row_id()
     team, app, kind = chance.choice(_TEAMS), chance.choice(_APPS), chance.pick(_KINDS)
     health, reason = chance.pick(_HEALTH)
+    if health not in _SEEN[cluster % len(_SEEN)]:
+        health, reason = "HEALTHY", ""
     desired = 0 if reason == "ScaledToZero" else 1 + int(chance.expovariate(1 / 3))
     ready = {"HEALTHY": desired, "DEGRADED": desired - 1}.get(health, 0)
     requests = desired * chance.choice((50, 100, 250, 500, 1000))
@@ -117,7 +170,7 @@ def _workload(number: int, cluster_id: uuid.UUID) -> Workload:
     measured = chance.random() < _MEASURED
     return Workload(
         id=workload_id,
-        cluster_id=cluster_id,
+        cluster_id=keys[cluster],
         namespace=f"{team}-{chance.choice(('core', 'jobs', 'tools', 'edge'))}",
         name=f"{app}-{number:x}",
         kind=kind,

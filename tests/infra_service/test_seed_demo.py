@@ -1,25 +1,44 @@
 """manage.py seed_demo."""
 
+import datetime as dt
 import io
 import json
+import uuid
+from collections import Counter
 from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.db.models import Count, F
+from django.db.models import Count, F, Model
+from django.utils import timezone
 
-from infra_service.demo import loading
+from apikeys.models import AccessToken, ApiKey, AuditArchive, AuditEvent, User
+from apikeys.querysets import SOON
+from infra_service.demo import histories, loading
+from infra_service.demo.states import load_states
 from states import actions
+from states.admin.filters import STALE_AFTER
+from states.lockinfo import LockInfo
 from states.models import Application, Component, Environment, State, StateVersion
 from tests.conftest import ClientWith
 from tests.terminal import Terminal
+from workloads.cluster_health import ClusterHealth, cluster_health
 from workloads.models import Cluster, Workload
+
+#: As many as have every situation among them.
+WITH_A_PAST = 24
+DAY = dt.timedelta(days=1)
 
 
 @pytest.fixture(autouse=True)
 def in_a_transaction(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """VACUUM runs in none, so the tests, which do, only see which tables it is asked for."""
     monkeypatch.setattr(loading, "_STATISTICS", "ANALYZE")
+
+
+@pytest.fixture
+def few_with_a_past(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(histories, "MOST", 3)
 
 
 def seed(**options: Any) -> dict[str, Any]:
@@ -30,7 +49,15 @@ def seed(**options: Any) -> dict[str, Any]:
     return told
 
 
-def test_so_many_of_each() -> None:
+def counts() -> dict[type[Model], int]:
+    models = (
+        AccessToken, ApiKey, AuditEvent, Application, Cluster, Component, Environment, State,
+        StateVersion, User, Workload,
+    )  # fmt: skip
+    return {model: model._default_manager.count() for model in models}
+
+
+def test_so_many_of_each(few_with_a_past: None) -> None:
     told = seed(states=250, clusters=3, workloads=70)
 
     assert told == {
@@ -38,33 +65,151 @@ def test_so_many_of_each() -> None:
         "components": 63,
         "environments": 8,
         "states": 250,
+        "versions": StateVersion.objects.count(),
+        "locks": 0,
+        "users": 4,
+        "access_tokens": 5,
+        "api_keys": 4,
         "clusters": 3,
         "workloads": 70,
+        "reported_clusters": 3,
     }
-    assert State.objects.count() == StateVersion.objects.count() == 250
+    assert State.objects.count() == 250
+    assert StateVersion.objects.count() > 250
     assert Component.objects.count() == 63
     assert set(Cluster.objects.annotate(n=Count("workload")).values_list("n", flat=True)) == {
         23, 24,
     }  # fmt: skip
 
 
-def test_again_adds_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_again_adds_what_is_missing(monkeypatch: pytest.MonkeyPatch, few_with_a_past: None) -> None:
     monkeypatch.setattr(loading, "BATCH", 7)
     seed(states=20, clusters=1, workloads=10)
     State.objects.filter(serial=1).update(serial=2)
+    before = counts()
 
-    assert set(seed(states=20, clusters=1, workloads=10).values()) == {0}
+    again = seed(states=20, clusters=1, workloads=10)
+
+    assert again.pop("reported_clusters") == 1
+    assert set(again.values()) == {0}
+    assert counts() == before
     added = seed(states=50, clusters=2, workloads=25)
     assert (added["states"], added["clusters"], added["workloads"]) == (30, 1, 15)
     assert (State.objects.count(), Workload.objects.count()) == (50, 25)
 
 
+def test_it_says_that_all_is_there(few_with_a_past: None) -> None:
+    seed(states=1, clusters=0, workloads=0)
+    out = io.StringIO()
+    call_command("seed_demo", states=1, clusters=0, workloads=0, stdout=out)
+
+    assert out.getvalue().startswith("added nothing, as all is there, in ")
+
+
 def test_nothing() -> None:
     assert set(seed(states=0, clusters=0, workloads=0).values()) == {0}
+    assert set(counts().values()) == {0}
+
+
+def test_a_past(client_with: ClientWith) -> None:
+    """Each version, lock and end has its event, at the moment that the row tells."""
+    now = timezone.now()
+    seed(states=WITH_A_PAST, clusters=0, workloads=0)
+
+    assert State.objects.count() == WITH_A_PAST
+    for state in State.objects.all():
+        versions = list(StateVersion.objects.filter(state=state).order_by("number"))
+        events = list(AuditEvent.objects.filter(resource_id=str(state.pk)).order_by("id"))
+        actions_seen = Counter(event.action for event in events)
+        written = [e for e in events if e.action in {"state.push", "state.restore"}]
+        assert len(versions) > 1
+        assert [(v.created_at, v.md5, v.created_by, v.token_id) for v in versions] == [
+            (e.occurred_at, e.details["md5"], e.actor_name, e.token_id) for e in written
+        ]
+        assert [e.occurred_at for e in events] == sorted({e.occurred_at for e in events})
+        assert (events[0].action, events[0].occurred_at) == ("state.create", state.created_at)
+        assert events[-1].occurred_at < now
+        assert state.lock_acquired_at in (None, events[-1].occurred_at)
+        assert state.deleted_at in (None, events[-1].occurred_at)
+        assert actions_seen["state.lock"] == (
+            actions_seen["state.unlock"]
+            + actions_seen["state.force_unlock"]
+            + (state.lock_id is not None)
+        )
+    assert {"state.restore", "state.force_unlock", "state.delete"} <= set(
+        AuditEvent.objects.values_list("action", flat=True)
+    )
+    locks = [now - moment for moment in held()]
+    assert (min(locks) < STALE_AFTER < max(locks), len(locks)) == (True, 2)
+    reader = client_with("state:read")
+    restored = AuditEvent.objects.get(action="state.restore")
+    answer = reader.get(f"/api/v1/states/{restored.resource_id}/versions/2/diff")
+    assert answer.status_code == 200
+    assert answer.json()["diff"]["resources"]
+
+
+def held() -> list[dt.datetime]:
+    """Return since when states are locked, by whom the service let in."""
+    locked = State.objects.exclude(lock_id=None)
+    for state in locked:
+        taken = LockInfo(**state.lock_info).described(state.lock_taken_by)["taken_by"]
+        assert AccessToken.objects.get(pk=taken["token_id"]).created_by.username == taken["name"]
+    return [state.lock_acquired_at for state in locked if state.lock_acquired_at]
+
+
+def test_ids_are_of_the_moment() -> None:
+    """Lists, and the pushes of each day, are read by ids."""
+    seed(states=2, clusters=0, workloads=0)
+
+    for model, time in ((AuditEvent, "occurred_at"), (StateVersion, "created_at")):
+        for key, moment in model._default_manager.values_list("id", time):
+            assert key.int >> 80 == int(moment.timestamp() * 1000)
+    keys = ApiKey.objects.order_by("id")
+    assert list(keys) == list(keys.order_by("created_at"))
+    assert keys[0].created_at < timezone.now() - 300 * DAY
+
+
+def test_what_ends_soon_and_was_never_used() -> None:
+    seed(states=1, clusters=0, workloads=0)
+
+    for model in (ApiKey, AccessToken):
+        assert model.objects.expiring(SOON).count() == 3
+        assert model.objects.filter(last_used_at=None).exists()
+        assert model.objects.exclude(last_used_at=None).exists()
+    assert not User.objects.get(username="demo-ada").has_usable_password()
+
+
+def test_no_past_beside_an_archive() -> None:
+    key = uuid.uuid4()
+    AuditArchive.objects.create(number=1, digest="0" * 64, events=1, first_id=key, last_id=key)
+
+    with pytest.raises(CommandError, match="have left the trail"):
+        seed(states=1, clusters=0, workloads=0)
+    assert seed(states=0, clusters=1, workloads=1)["workloads"] == 1
+
+
+def test_clusters_are_heard_of() -> None:
+    seed(states=0, clusters=4, workloads=400)
+    first = {cluster.name: cluster for cluster in Cluster.objects.timed()}
+
+    def healths(later: dt.timedelta) -> list[ClusterHealth]:
+        return [
+            cluster_health(c, c.read_at + later) for c in Cluster.objects.timed().order_by("id")
+        ]
+
+    names = ["ERROR", "DEGRADED", "HEALTHY", "UNREACHABLE"]
+    assert healths(DAY) == [ClusterHealth(name) for name in names]
+    assert seed(states=0, clusters=4, workloads=400)["reported_clusters"] == 3
+    for cluster in Cluster.objects.all():
+        before = first[cluster.name]
+        is_silent = cluster.last_report_at == before.last_report_at
+        assert is_silent == (cluster.name == "edge-us-west-2-003")
+        assert cluster.uid == before.uid
+    assert Cluster.objects.exclude(collection_error_reason="").count() == 1
 
 
 def test_the_states_hold_together(client_with: ClientWith) -> None:
-    seed(states=600, clusters=0, workloads=0)
+    load_states(600, lambda _done: None)
 
     assert not State.objects.exclude(application_id=F("component__application_id")).exists()
     assert not State.objects.exclude(current_version__state=F("pk")).exists()
@@ -110,8 +255,9 @@ def test_progress_on_a_terminal(each_count_is_drawn: None) -> None:
     call_command("seed_demo", states=8, clusters=1, workloads=4, stdout=out, stderr=terminal)
 
     assert out.getvalue().startswith(
-        "added 1 applications, 2 components, 8 environments, 8 states, 1 clusters, 4 workloads in "
+        "added 1 applications, 2 components, 8 environments, 8 states, "
     )
+    assert "\n1 demo clusters were heard of" in out.getvalue()
     assert [text for text in terminal.drawn if "100%" in text and " 8 of 8, " in text]
     assert terminal.drawn[-1].startswith("workloads 100% |")
     assert " 4 of 4, " in terminal.drawn[-1]

@@ -3,33 +3,47 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final
 
 from django.core.management.base import CommandError
+from django.utils import timezone
 
+from apikeys.models import AuditArchive
 from infra_service.commandline.base import ServiceCommand
+from infra_service.demo import histories
 from infra_service.demo.loading import refresh_statistics
+from infra_service.demo.people import load_people
 from infra_service.demo.states import load_states
-from infra_service.demo.workloads import load_clusters, load_workloads
+from infra_service.demo.workloads import load_clusters, load_workloads, report_clusters
 from states.models import Application, Component, Environment, State, StateVersion
 from workloads.models import Cluster, Workload
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
 
+_OF_STATES: Final = (
+    "applications", "components", "environments", "states", "versions", "locks", "users",
+    "access_tokens", "api_keys",
+)  # fmt: skip
+
 
 class Command(ServiceCommand):
     """See that there are at least so many demo states, clusters and workloads."""
 
     help = (
-        "See that there are so many demo states, clusters and workloads. Run again it adds what "
-        "is missing, and it never changes what is there."
+        "See that there are so many demo states, clusters and workloads. People and pipelines "
+        f"have worked with the first {histories.MOST} states for weeks: there are versions, "
+        "locks, keys, and the trail of it all. Run again it adds what is missing, never changes "
+        "what is there, and lets the demo clusters be heard of again."
     )
     examples = ("seed_demo", "seed_demo --states 100000 --clusters 50 --workloads 100000 --json")
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Declare the options."""
-        parser.add_argument("--states", type=int, default=2000, help="four to a component")
+        parser.add_argument(
+            "--states", type=int, default=histories.MOST, help="four to a component"
+        )
         parser.add_argument("--clusters", type=int, default=4, help="workloads need one")
         parser.add_argument("--workloads", type=int, default=1000, help="spread over the clusters")
 
@@ -37,20 +51,45 @@ class Command(ServiceCommand):
         """Load the data.
 
         Raises:
-            CommandError: a number is negative, or there are workloads and no cluster.
+            CommandError: a number is negative, there are workloads and no cluster, or events have
+                left the trail, so that it has no past any more.
         """
         states, clusters, workloads = (options[n] for n in ("states", "clusters", "workloads"))
         if min(states, clusters, workloads) < 0 or (workloads and not clusters):
             raise CommandError("the numbers are not negative, and workloads need a cluster")
+        if states and AuditArchive.objects.exists():
+            raise CommandError(
+                "events have left the trail for an archive, and demo states would add to what it "
+                "tells of that time: use another database, or --states 0"
+            )
         started = time.monotonic()
-        with self.progress("states", lambda: states) as bar:
-            created = load_states(states, bar.reach)
+        created = self._load_states(states)
         created["clusters"] = load_clusters(clusters)
         with self.progress("workloads", lambda: workloads) as bar:
             created["workloads"] = load_workloads(workloads, clusters, bar.reach)
+        reported = report_clusters(clusters)
         refresh_statistics(
             Application, Component, Environment, State, StateVersion, Cluster, Workload
         )
         seconds = round(time.monotonic() - started, 1)
-        added = ", ".join(f"{count} {name}" for name, count in created.items())
-        self.report({**created, "seconds": seconds}, f"added {added} in {seconds} s")
+        self.report(
+            {**created, "reported_clusters": reported, "seconds": seconds},
+            f"added {_told(created)} in {seconds} s",
+            f"{reported} demo clusters were heard of, and are expected again within a day",
+        )
+
+    def _load_states(self, total: int) -> Counter[str]:
+        """Load those with a past, and then the mass."""
+        created, now = Counter(dict.fromkeys(_OF_STATES, 0)), timezone.now()
+        with self.progress("states", lambda: total) as bar:
+            if total:
+                writers, made = load_people(now)
+                created.update(made)
+                created.update(histories.load_histories(total, writers, now, bar.reach))
+                created.update(load_states(total, bar.reach, first=histories.MOST))
+        return created
+
+
+def _told(created: Counter[str]) -> str:
+    told = [f"{count:,} {name.replace('_', ' ')}" for name, count in created.items() if count]
+    return ", ".join(told) or "nothing, as all is there,"

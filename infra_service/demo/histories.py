@@ -1,0 +1,182 @@
+"""States with a past: what people and pipelines did to them in the last weeks.
+
+All of it goes through the actions that requests go through, at the moments at which it is to have
+happened, so that versions, locks and the trail tell one story.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import itertools
+import uuid
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from django.db import transaction
+
+from apikeys.models import AccessToken
+from infra_service.demo.chance import Chance
+from infra_service.demo.loading import insert
+from infra_service.demo.stacks import Stack
+from infra_service.demo.states import Place, missing_catalogue, place_of
+from states import actions, history, locks
+from states.lockinfo import LockInfo
+from states.uploads import Upload
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from apikeys.audit import Actor
+
+#: States with a past: the first of all, so that there is enough to look at and the rest is cheap.
+MOST: Final = 120
+_HISTORY: Final = 4
+_SECOND, _MINUTE = dt.timedelta(seconds=1), dt.timedelta(minutes=1)
+_HOUR, _DAY = dt.timedelta(hours=1), dt.timedelta(days=1)
+_WEEKS: Final = 21
+_WORKING_HOURS: Final = range(7, 18)
+_SATURDAY: Final = 5
+_AT_HOME, _TODAY = 0.8, 0.2
+_APPLY: Final = dt.timedelta(seconds=40)
+#: Of so many states that follow each other, one each is in one of these situations.
+_ROUND: Final = 40
+_FRESH_LOCK, _STALE_LOCK, _BROKEN_LOCK, _RESTORED, _DELETED = 3, 5, 11, 17, 23
+_STALE: Final = (26 * _HOUR, 5 * _HOUR, 3 * _DAY, 9 * _DAY)
+
+
+def load_histories(
+    total: int, writers: Sequence[Actor], now: dt.datetime, progress: Callable[[int], None]
+) -> Counter[str]:
+    """See that the first states have a past; one that is there is left alone.
+
+    Return how many rows of each kind are new.
+    """
+    numbers = range(min(total, MOST))
+    rows = missing_catalogue(numbers)
+    insert(*rows.values())
+    created = Counter({name: len(made) for name, made in rows.items()})
+    used: dict[str, dt.datetime] = {}
+    for number in numbers:
+        place = place_of(number)
+        if actions.find(place.component_id, place.environment_id) is None:
+            one = _History(number, place, writers, now)
+            with transaction.atomic():
+                created.update(one.play())
+            used.update({t: max(at, used.get(t, at)) for t, at in one.used.items()})
+        progress(number + 1)
+    for token_id, moment in used.items():
+        AccessToken.objects.touch(token_id, moment)
+    return created
+
+
+class _History:
+    """What happened to one state."""
+
+    def __init__(
+        self, number: int, place: Place, writers: Sequence[Actor], now: dt.datetime
+    ) -> None:
+        self._chance = Chance(_HISTORY, number)
+        self._writers, self._now = writers, now
+        self._key = {"component_id": place.component_id, "environment_id": place.environment_id}
+        self._stack = Stack(place.part, place.environment, self._chance)
+        turn, self._situation = divmod(number, _ROUND)
+        self._stale_for = _STALE[turn % len(_STALE)]
+        self._created = Counter(states=1)
+        #: When each token was used last, by its id.
+        self.used: dict[str, dt.datetime] = {}
+
+    def play(self) -> Counter[str]:
+        """Do it all, in its order, and return how many rows of each kind it made."""
+        moments = self._moments(self._now - self._quiet_for())
+        registered = _at(self._writer(), moments[0] - _SECOND)
+        state = actions.find_or_register(**self._key, actor=registered)
+        for moment in moments[:-1]:
+            self._apply(moment)
+            self._stack.change()
+        version = self._apply(moments[-1])
+        self._end(state.pk, moments[-1] + 10 * _MINUTE, version)
+        return self._created
+
+    def _quiet_for(self) -> dt.timedelta:
+        """Return how long ago the last apply was, at least."""
+        quiet = {_STALE_LOCK: self._stale_for, _BROKEN_LOCK: 3 * _DAY, _DELETED: 2 * _DAY}
+        return quiet.get(self._situation, _HOUR * self._chance.random()) + 20 * _MINUTE
+
+    def _moments(self, end: dt.datetime) -> list[dt.datetime]:
+        """Return when somebody applied: once long ago, and more often since, mostly at work."""
+        chance = self._chance
+        moments = [end - (_WEEKS + chance.uniform(5, 60)) * _DAY]
+        if chance.random() < _TODAY:
+            moments.append(end)
+        for _ in range(chance.randrange(2, 9)):
+            moment = end - chance.uniform(1, _WEEKS) * _DAY
+            moment = moment.replace(hour=chance.choice(_WORKING_HOURS))
+            if moment.weekday() >= _SATURDAY and chance.random() < _AT_HOME:
+                moment -= 2 * _DAY
+            moments.append(moment)
+        moments.sort()
+        later = itertools.pairwise(moments)
+        return [moments[0], *(b for a, b in later if a + 30 * _MINUTE < b <= end)]
+
+    def _apply(self, moment: dt.datetime) -> int:
+        """Lock, push and unlock; return the number of the version."""
+        writer = self._writer()
+        lock = self._lock(writer, moment)
+        done = _at(writer, moment + _APPLY)
+        upload = Upload.of(self._stack.document())
+        state = actions.push(**self._key, upload=upload, lock_id=lock.uuid, force=False, actor=done)
+        # Events of one millisecond have no order.
+        released = _at(writer, moment + _APPLY + _SECOND)
+        locks.unlock(**self._key, lock_id=lock.uuid, actor=released)
+        self.used[writer.token_id] = max(moment, self.used.get(writer.token_id, moment))
+        self._created["versions"] += 1
+        return state.version_number + 1
+
+    def _lock(self, writer: Actor, moment: dt.datetime) -> LockInfo:
+        host = f"runner-{self._chance.randrange(1, 13):02}" if _is_pipeline(writer) else "laptop"
+        lock = LockInfo(
+            ID=str(uuid.uuid4()),
+            Operation="OperationTypeApply",
+            Who=f"{writer.name.removeprefix('demo-')}@{host}",
+            Version="1.11.4",
+            Created=f"{moment:%Y-%m-%dT%H:%M:%S.%fZ}",
+        )
+        return locks.lock(**self._key, info=lock, actor=_at(writer, moment))
+
+    def _end(self, state_id: uuid.UUID, moment: dt.datetime, version: int) -> None:
+        """Leave the state in its situation, after a moment that comes after the last apply."""
+        now, writer = self._now, self._writer()
+        if self._situation == _FRESH_LOCK:
+            self._lock(writer, now - self._chance.uniform(1, 9) * _MINUTE)
+            self._created["locks"] += 1
+        elif self._situation == _STALE_LOCK:
+            self._lock(writer, now - self._stale_for)
+            self._created["locks"] += 1
+        elif self._situation == _BROKEN_LOCK:
+            self._lock(writer, now - 3 * _DAY)
+            reason = "the runner was shut down in the middle of its apply"
+            actor = _at(self._writers[0], now - 3 * _DAY + 47 * _MINUTE)
+            locks.force_unlock(**self._key, reason=reason, actor=actor)
+        elif self._situation == _RESTORED:
+            history.restore(
+                state_id=state_id,
+                number=version - 1,
+                lock_id=None,
+                actor=_at(self._writers[0], moment),
+                reason="the last apply removed the wrong resource",
+            )
+            self._created["versions"] += 1
+        elif self._situation == _DELETED:
+            history.delete(**self._key, actor=_at(self._writers[0], now - 2 * _DAY))
+
+    def _writer(self) -> Actor:
+        return self._chance.choice(self._writers)
+
+
+def _is_pipeline(writer: Actor) -> bool:
+    return writer.name == "demo-ci"
+
+
+def _at(writer: Actor, moment: dt.datetime) -> Actor:
+    return dataclasses.replace(writer, at=moment, request_id=uuid.uuid4().hex)
