@@ -15,11 +15,15 @@ from infra_service.demo.states import load_states
 from infra_service.demo.workloads import load_clusters, load_workloads
 from states.serializers import ComponentSerializer, LockSerializer, StateSerializer
 from tests.conftest import ClientWith
+from workloads.models import Cluster
 from workloads.serializers import ClusterSerializer, ContainerSerializer, WorkloadSerializer
 
 PAGE = (
     Path(__file__).resolve().parents[2] / "docs" / "reference" / "states-and-workloads.md"
 ).read_text()
+
+
+CLUSTER = "01941f29-7c00-7f4a-8576-ad8ac4247500"
 
 
 def code(text: str) -> list[str]:
@@ -75,12 +79,13 @@ def masked(shown: Any, documented: Any) -> Any:
 
 
 def test_examples(client_with: ClientWith) -> None:
-    """They are of the demo data, which comes out the same each time."""
+    """They are of the demo data, which comes out the same each time, but for a cluster's id."""
     load_states(8, lambda _done: None)
     load_clusters(1)
     load_workloads(4, 1, lambda _done: None)
+    page = PAGE.replace(CLUSTER, str(Cluster.objects.get().pk))
     client = client_with("state:read", "state:admin", "cluster:read")
-    examples = re.findall(r"```console\n\$ (curl .+)\n((?:.+\n)+?)```", PAGE)
+    examples = re.findall(r"```console\n\$ (curl .+)\n((?:.+\n)+?)```", page)
 
     for command, documented in examples:
         words = shlex.split(command)
