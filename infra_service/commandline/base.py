@@ -37,7 +37,7 @@ class HelpFormatter(ArgumentDefaultsHelpFormatter, DjangoHelpFormatter):
 class HelpfulCommand(BaseCommand):
     """A command whose ``--help`` has examples; Django's own options are the last there."""
 
-    #: Command lines without "python manage.py".
+    #: Command lines without ".venv/bin/python manage.py".
     examples: ClassVar[tuple[str, ...]] = ()
 
     def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
@@ -45,7 +45,7 @@ class HelpfulCommand(BaseCommand):
         parser = super().create_parser(
             prog_name, subcommand, formatter_class=HelpFormatter, **kwargs
         )
-        shown = "\n".join(f"  python manage.py {example}" for example in self.examples)
+        shown = "\n".join(f"  .venv/bin/python manage.py {example}" for example in self.examples)
         parser.description = f"{parser.description}\n\nexamples:\n{shown}"
         return parser
 

@@ -15,8 +15,8 @@ EVERYTHING = "state:read,state:write,state:admin"
 
 def test_a_keys_life(place: Path, service: LiveServer) -> None:
     soon = (dt.datetime.now(dt.UTC) + dt.timedelta(days=4)).date()
-    environment = {**readers(place, service.environment), "BASE_URL": service.url}
-    walk = Walk(place, environment, {"2026-11-25T": f"{soon}T", **manage_py()})
+    words = {"http://127.0.0.1:8000": service.url, "2026-11-25T": f"{soon}T", **manage_py()}
+    walk = Walk(place, readers(place, service.environment), words)
 
     assert walk.through(REFERENCE / "api-keys.md")
 

@@ -79,7 +79,7 @@ def test_move(place: Path, service: LiveServer, s3_port: int, database_url: str)
     dns.apply()
     words = {
         "https://gitlab.example/api/v4/projects/42/terraform/state/dns": gitlab.address,
-        "https://infra.example": service.url,
+        "http://127.0.0.1:8000": service.url,
         "glpat-…": gitlabs,
         "isp_…": mine,
     }

@@ -147,7 +147,13 @@ def test_a_stuck_lock(place: Path, service: LiveServer) -> None:
     os.killpg(killed.pid, signal.SIGKILL)
     killed.communicate()
     credentials = {"TF_HTTP_USERNAME": "token", "TF_HTTP_PASSWORD": writer}
-    words = {"https://infra.example": service.url, "isp_…": token}
+    held = backend.holder()
+    assert held is not None
+    words = {
+        "http://127.0.0.1:8000": service.url,
+        "isp_…": token,
+        "95fbd66a-e378-a0c7-cc59-b576cc759358": held["ID"],
+    }
     walk = Walk(place, {**readers(place, {}), **credentials}, words)
 
     assert walk.through(ROOT / "docs/how-to/break-a-stuck-lock.md")
@@ -184,7 +190,7 @@ def test_keys(place: Path, service: LiveServer) -> None:
         "OLD_TOKEN_ID": json.loads(old)["id"],
         "ENDS_SOON": json.loads(ends_soon)["secret"],
     }
-    words = {"https://infra.example": service.url, "isp_…": auditor, **manage_py()}
+    words = {"http://127.0.0.1:8000": service.url, "isp_…": auditor, **manage_py()}
     walk = Walk(place, environment, words, {"systemctl restart 'infra-service@*'": restart})
 
     assert walk.through(ROOT / "docs/how-to/rotate-keys.md")

@@ -99,6 +99,14 @@ def test_figures_may_be_examples() -> None:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_commands_are_typed_in_one_way(document: Path) -> None:
+    """As they work after ``make run``, or in a container, which has no environment of its own."""
+    for step in steps(document.read_text()):
+        if "manage.py" in step.command and "docker compose" not in step.command:
+            assert ".venv/bin/python manage.py" in step.command, step.line
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_no_command_is_passed_over(document: Path) -> None:
     """Wherever a line looks like a command, a walk runs one."""
     text = document.read_text()

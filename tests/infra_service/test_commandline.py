@@ -40,7 +40,7 @@ def test_help(name: str) -> None:
     assert isinstance(command, HelpfulCommand)
     assert command.examples
     for example in command.examples:
-        assert f"  python manage.py {example}\n" in text
+        assert f"  .venv/bin/python manage.py {example}\n" in text
         called, *arguments = shlex.split(example.partition("<")[0])
         assert called == name
         parser.parse_args(arguments)
