@@ -270,6 +270,15 @@ class AccessToken(Credential):
                 condition=Q(api_key=None) | Q(expires_at__isnull=False),
             ),
         ]
+        indexes = [
+            *Credential.Meta.indexes,
+            # The few that operators issued, among the minted ones that a pipeline makes each hour.
+            models.Index(
+                fields=["expires_at"],
+                name="accesstoken_issued",
+                condition=Q(revoked_at=None, api_key=None),
+            ),
+        ]
 
     @property
     def ends_at(self) -> dt.datetime | None:

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 LAST_USED_RESOLUTION: Final = dt.timedelta(minutes=1)
 #: Who has so little time left is shown to operators, so that they see to it.
 SOON: Final = dt.timedelta(days=30)
+#: Who has not been used once since it was made so long ago is probably not needed.
+UNUSED_AFTER: Final = dt.timedelta(days=7)
 
 C = TypeVar("C", bound=Model)
 
@@ -115,6 +117,16 @@ class CredentialQuerySet(QuerySet[C]):
         now = timezone.now()
         # That it is not over is said as an index has it, too.
         return self.active().filter(expires_at__gt=now, expires_at__lte=now + within)
+
+    def issued(self) -> Self:
+        """Return those that somebody looks after, which all are but minted tokens."""
+        return self.all()
+
+    def unused(self) -> Self:
+        """Return those that work, are no longer new, and were never used."""
+        return self.active().filter(
+            last_used_at=None, created_at__lte=timezone.now() - UNUSED_AFTER
+        )
 
     def expired(self) -> Self:
         """Return those whose own time is over; a revoked one never expires."""

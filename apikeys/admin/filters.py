@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
 
-from apikeys.querysets import SOON
+from apikeys.querysets import SOON, UNUSED_AFTER
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 
 class StatusFilter(admin.SimpleListFilter):
-    """By the status, which is derived; each choice is read in an index of its own."""
+    """By the status, which is derived; each choice is read in an index of its own.
+
+    Minted tokens live for hours: that they end soon, or are not used, is no news.
+    """
 
     title = "status"
     parameter_name = "status"
@@ -25,6 +28,7 @@ class StatusFilter(admin.SimpleListFilter):
         return [
             ("active", "Active"),
             ("expiring", f"Expires within {SOON.days} days"),
+            ("unused", f"Never used in {UNUSED_AFTER.days} days"),
             ("expired", "Expired"),
             ("revoked", "Revoked"),
             *model_admin.more_statuses,
@@ -35,13 +39,17 @@ class StatusFilter(admin.SimpleListFilter):
         credentials: CredentialQuerySet[Any] = queryset
         match self.value():
             case "active":
-                return credentials.active()
+                found = credentials.active()
             case "expiring":
-                return credentials.expiring(SOON)
+                found = credentials.issued().expiring(SOON)
+            case "unused":
+                found = credentials.issued().unused()
             case "expired":
-                return credentials.expired()
+                found = credentials.expired()
             case "revoked":
-                return credentials.revoked()
+                found = credentials.revoked()
             case "ended" if self.value() in dict(self.lookup_choices):
-                return queryset.ended_with_key()
-        return credentials
+                found = queryset.ended_with_key()
+            case _:
+                found = credentials
+        return found

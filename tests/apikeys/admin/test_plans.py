@@ -1,12 +1,14 @@
 """What PostgreSQL reads for the lists of keys, tokens and events: a page's rows, at any depth."""
 
 import json
+from datetime import timedelta
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 from django.db import connection
 from django.test import Client
+from django.utils import timezone
 
 from apikeys.models import AccessToken, ApiKey, AuditEvent, User
 from apikeys.pages.reading import MOST_ROWS
@@ -82,13 +84,19 @@ def test_tokens(client: Client) -> None:
     read = {
         query: rows_read(client, "apikeys_accesstoken", f"{TOKENS}?{query}")
         for query in (
-            "", "status=active", "status=expiring", "status=expired", "status=revoked",
+            "", "status=active", "status=expiring", "status=unused", "status=expired",
+            "status=revoked",
             f"q=key-{77:025}", f"q=tok-{77:025}", "q=owner",
         )
     }  # fmt: skip
 
     # The others are read in an index of their own.
-    most = {"status=active": 2 * MOST_ROWS, "status=expiring": 1_200, "status=expired": 15_001}
+    most = {
+        "status=active": 2 * MOST_ROWS,
+        "status=expiring": 200,
+        "status=unused": 200,
+        "status=expired": 15_001,
+    }
     assert {query: n for query, n in read.items() if n > most.get(query, 60)} == {}
 
 
@@ -112,3 +120,17 @@ def test_deep_pages(side: str, client: Client) -> None:
     ]
     for table, path in pages:
         assert rows_read(client, table, path) <= 60, path
+
+
+def test_the_overview(client: Client) -> None:
+    AccessToken.objects.update(created_at=timezone.now() - timedelta(days=300))
+    analyze(AccessToken)
+    for table, most in {
+        # Those that were issued: what ends soon of them is listed and counted, and all are looked
+        # through for what was never used.
+        "apikeys_accesstoken": 4 * ROWS // 200,
+        # All keys for what was never used, counted before; what ends soon, listed and counted.
+        "apikeys_apikey": 3 * ROWS // 10,
+        "apikeys_auditevent": 60,
+    }.items():
+        assert rows_read(client, table, "/admin/") <= most, table
