@@ -105,6 +105,18 @@ def heard_within_patience(moment: str, now: Expression) -> Q:
     return Q(**{f"{moment}__gte": ExpressionWrapper(since, DateTimeField())})
 
 
+def is_silent(now: Expression) -> Q:
+    """Return the condition for the clusters that send no reports, whatever the reason.
+
+    Three in a row did not come, not even a first one; or its collector cannot read it.
+    """
+    heard = heard_within_patience("last_received_at", now)
+    is_new = Q(last_received_at=None) & heard_within_patience("created_at", now)
+    failed = Q(collection_error_at__isnull=False)
+    never, before = Q(last_received_at=None), Q(last_received_at__lt=F("collection_error_at"))
+    return (~heard & ~is_new) | (failed & (never | before))
+
+
 def safe_text(text: str, limit: int) -> str:
     """Return the text for people: without what looks like a credential, NUL or further lines."""
     plain = " ".join(_SECRET.sub("[secret]", text).replace("\0", "").split())

@@ -3,6 +3,7 @@
 import pytest
 from django.db import connection
 from django.test import Client
+from django.utils import timezone
 
 from infra_service.demo.workloads import load_clusters, load_workloads
 from tests.people import person
@@ -64,3 +65,14 @@ def test_a_cluster_is_added_up_within_itself(client: Client) -> None:
     (found,) = plans
     assert "Seq Scan" not in found.types
     assert found.rows_read <= IN_A_CLUSTER
+
+
+def test_the_overview_reads_five_workloads(client: Client) -> None:
+    Cluster.objects.update(last_received_at=timezone.now(), last_report_at=timezone.now())
+    with plans_of("workloads_workload", analyze=True) as plans:
+        assert client.get("/admin/").status_code == 200
+    (found,) = plans
+    of_workloads = [n for n in found.nodes() if n.get("Relation Name") == "workloads_workload"]
+    assert "Seq Scan" not in [node["Node Type"] for node in of_workloads]
+    # One of each of five clusters: found by its health, then read by its id.
+    assert sum(node["Actual Rows"] * node["Actual Loops"] for node in of_workloads) <= 20

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
+from itertools import product
 from typing import Any
 
 import pytest
+from django.db.models import Value
 from django.test import Client
 from django.utils import timezone
 
@@ -15,7 +17,16 @@ from tests.conftest import ApiClient, ClientWith, error_reason
 from tests.workloads.agent import Agent
 from tests.workloads.records import apply, record, report
 from workloads import actions
-from workloads.collection import MAX_MESSAGE, CollectionFailure, FailureReason, safe_text
+from workloads.cluster_health import ClusterHealth, cluster_health
+from workloads.collection import (
+    MAX_MESSAGE,
+    CollectionFailure,
+    CollectionStatus,
+    FailureReason,
+    collection_status,
+    is_silent,
+    safe_text,
+)
 from workloads.errors import ClusterNotFound
 from workloads.models import Cluster
 
@@ -47,6 +58,29 @@ def collection(reader: ApiClient, cluster: Cluster) -> dict[str, Any]:
     same = set(one) - {"lag_seconds"}
     assert {name: listed["collection"][name] for name in same} == {name: one[name] for name in same}
     return dict(one)
+
+
+@pytest.mark.parametrize("created", [10, 1000])
+def test_the_condition_finds_what_sends_no_reports(created: int, cluster: Cluster) -> None:
+    now = timezone.now()
+
+    def ago(seconds: int | None) -> dt.datetime | None:
+        return None if seconds is None else now - dt.timedelta(seconds=seconds)
+
+    for received, failed in product((None, 10, 179, 181, 1000), (None, 5, 100, 200, 2000)):
+        Cluster.objects.update(
+            created_at=ago(created), report_interval_seconds=60,
+            last_report_at=ago(received), last_received_at=ago(received),
+            collection_error_at=ago(failed), collection_failing_since=ago(failed),
+            collection_error_reason="" if failed is None else "FORBIDDEN",
+        )  # fmt: skip
+        one = Cluster.objects.get()
+
+        told = collection_status(one, now) in {CollectionStatus.SILENT, CollectionStatus.FAILING}
+        lost = cluster_health(one, now) is ClusterHealth.UNREACHABLE
+        never = received is None and created > 180
+        found = Cluster.objects.filter(is_silent(Value(now))).exists()
+        assert found == (told or lost or never), (received, failed)
 
 
 def test_before_anything_was_heard(reader: ApiClient, cluster: Cluster) -> None:

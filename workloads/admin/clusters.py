@@ -16,7 +16,7 @@ from apikeys.admin_base import EditableAdmin
 from apikeys.audit import Actor
 from workloads import actions
 from workloads.admin.figures import counts_bar, cpu_bar, mark, memory_bar
-from workloads.admin.filters import ClusterHealthFilter, cluster_id_of
+from workloads.admin.filters import ClusterHealthFilter, ReportsFilter, cluster_id_of
 from workloads.cluster_health import cluster_health
 from workloads.collection import CollectionStatus, collection_status, failing_since
 from workloads.models import Cluster, Workload
@@ -45,7 +45,7 @@ class ClusterAdmin(EditableAdmin):
     change_form_template = "admin/workloads/cluster/change_form.html"
     page_key = ("name",)
     list_display = ("name", "health", "workloads", "collection", "heard_of")
-    list_filter = (ClusterHealthFilter,)
+    list_filter = (ClusterHealthFilter, ReportsFilter)
     search_fields = ("name",)
     search_help_text = "A piece of the name, or an id."
     fields = (

@@ -8,34 +8,17 @@ from django.template.loader import render_to_string
 from django.utils.html import format_html
 
 from apikeys.templatetags.charts import shares
-from workloads.cluster_health import ClusterHealth
-from workloads.collection import CollectionStatus
-from workloads.kubernetes.health import HealthStatus
+from workloads.signs import sign, word
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _MIB: Final = 1024 * 1024
-_MARKS: Final[Mapping[str, str]] = {
-    HealthStatus.HEALTHY: "ok",
-    HealthStatus.DEGRADED: "warning",
-    HealthStatus.ERROR: "error",
-    ClusterHealth.UNREACHABLE: "error",
-    CollectionStatus.OK: "ok",
-    CollectionStatus.FAILING: "error",
-    CollectionStatus.SILENT: "warning",
-}
 
 
 def mark(status: str) -> str:
     """Return a health as a word with a mark; what is not told has the mark of nothing."""
-    css = _MARKS.get(status, "idle")
-    return format_html('<span class="status status-{}">{}</span>', css, word(status))
-
-
-def word(status: str) -> str:
-    """Return a health as people read it: ``Degraded``."""
-    return status.removeprefix("WORKLOAD_HEALTH_STATUS_").capitalize()
+    return format_html('<span class="status status-{}">{}</span>', sign(status), word(status))
 
 
 def counts_bar(chart_id: str, counts: Mapping[str, int]) -> str:

@@ -6,10 +6,11 @@ from django.contrib.admin import SimpleListFilter
 from django.db.models.functions import Now
 
 from apikeys.identifiers import parse_uuid
-from workloads.admin.figures import word
 from workloads.cluster_health import ClusterHealth, is_in_health
+from workloads.collection import is_silent
 from workloads.kubernetes.health import HealthStatus
 from workloads.models import Cluster, Workload
+from workloads.signs import word
 
 if TYPE_CHECKING:
     import uuid
@@ -43,6 +44,21 @@ class ClusterHealthFilter(SimpleListFilter):
             if self.value() == health:
                 return queryset.filter(is_in_health(health, Now()))
         return queryset
+
+
+class ReportsFilter(SimpleListFilter):
+    """Whether reports come."""
+
+    title = "reports"
+    parameter_name = "reports"
+
+    def lookups(self, *_args: Any) -> list[tuple[str, str]]:
+        """Return the choice."""
+        return [("missing", "None come")]
+
+    def queryset(self, _request: Any, queryset: Any) -> Any:
+        """Return the clusters that are silent, or cannot be read."""
+        return queryset.filter(is_silent(Now())) if self.value() == "missing" else queryset
 
 
 class ClusterFilter(SimpleListFilter):

@@ -1,0 +1,32 @@
+"""A health as people see it: a word, and the sign that it has on every page."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from workloads.cluster_health import ClusterHealth
+from workloads.collection import CollectionStatus
+from workloads.kubernetes.health import HealthStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_SIGNS: Final[Mapping[str, str]] = {
+    HealthStatus.HEALTHY: "ok",
+    HealthStatus.DEGRADED: "warning",
+    HealthStatus.ERROR: "error",
+    ClusterHealth.UNREACHABLE: "lost",
+    CollectionStatus.OK: "ok",
+    CollectionStatus.FAILING: "error",
+    CollectionStatus.SILENT: "lost",
+}
+
+
+def sign(status: str) -> str:
+    """Return the name of a health's sign; what is not told has that of nothing."""
+    return _SIGNS.get(status, "idle")
+
+
+def word(status: str) -> str:
+    """Return a health as people read it: ``Degraded``."""
+    return status.removeprefix("WORKLOAD_HEALTH_STATUS_").capitalize()
