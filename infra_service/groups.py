@@ -13,7 +13,7 @@ from apikeys import audit
 if TYPE_CHECKING:
     from apikeys.audit import Actor
 
-_SHOWN: Final = ("apikeys", "states", "workloads")
+_SHOWN: Final = ("apikeys", "infra_service", "states", "workloads")
 
 OPERATOR: Final = (
     "apikeys.revoke_apikey",

@@ -12,10 +12,16 @@ from django.utils import timezone
 
 #: A housekeeper that was killed is taken for gone after this.
 LEASE: Final = dt.timedelta(minutes=15)
+#: A part that was not done for so long is late: each day it should be. An alert says the same.
+LATE_AFTER: Final = dt.timedelta(days=2)
 
 
 class HousekeepingPartQuerySet(models.QuerySet["HousekeepingPart"]):
     """Conditional writes decide who does a part."""
+
+    def late(self) -> HousekeepingPartQuerySet:
+        """Return those that were not done to their end for too long."""
+        return self.filter(succeeded_at__lt=timezone.now() - LATE_AFTER)
 
     def take(self, name: str) -> uuid.UUID | None:
         """Take the part for a while, unless somebody has it; return what proves it."""
@@ -58,7 +64,8 @@ class HousekeepingPart(models.Model):
     objects = HousekeepingPartQuerySet.as_manager()
 
     class Meta:
-        default_permissions = ()
+        # Of the admin, where the overview tells of those that are late.
+        default_permissions = ("view",)
 
     def __str__(self) -> str:
         return self.name

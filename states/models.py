@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import datetime as dt
+from typing import TYPE_CHECKING, Any, Final
 
 from django.db import models
 from django.db.models import F, Q
@@ -13,15 +14,18 @@ from states.entries import Application, Component, Environment
 from states.fields import CreatedAtField, IdAt
 
 if TYPE_CHECKING:
-    import datetime as dt
     import uuid
 
     from apikeys.compiled import Parameter
     from apikeys.grants import Binding
 
-__all__ = ["MAX_SERIAL", "Application", "Component", "Environment", "State", "StateVersion"]
+__all__ = [
+    "MAX_SERIAL", "STALE_AFTER", "Application", "Component", "Environment", "State", "StateVersion",
+]  # fmt: skip
 
 MAX_SERIAL = 2**63 - 1
+#: A lock that is held for longer was probably left behind.
+STALE_AFTER: Final = dt.timedelta(hours=1)
 
 
 class StateQuerySet(models.QuerySet["State"]):

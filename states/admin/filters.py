@@ -1,22 +1,18 @@
 from __future__ import annotations
 
-import datetime as dt
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from django.contrib.admin import SimpleListFilter
 from django.utils import timezone
 
 from apikeys.identifiers import parse_uuid
-from states.models import Application
+from states.models import STALE_AFTER, Application
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from django.contrib.admin.views.main import ChangeList
     from django.db.models import QuerySet
-
-#: A lock that is held for longer was probably left behind.
-STALE_AFTER: Final = dt.timedelta(hours=1)
 
 
 class ApplicationFilter(SimpleListFilter):

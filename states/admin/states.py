@@ -12,10 +12,10 @@ from django.utils.timesince import timesince
 
 from apikeys.admin_base import ReadOnlyAdmin, object_tool
 from states import history, locks
-from states.admin.filters import STALE_AFTER, StandingFilter
+from states.admin.filters import StandingFilter
 from states.admin.forms import ForceUnlockForm, RestoreForm
 from states.admin.versions import VersionPages
-from states.models import State
+from states.models import STALE_AFTER, State
 from states.search import search
 
 if TYPE_CHECKING:

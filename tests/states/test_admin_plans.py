@@ -98,3 +98,12 @@ def test_versions_are_found_by_their_state(client: Client) -> None:
         client.get(f"/admin/states/state/{state.pk}/change/")
     (found,) = plans
     assert (found.indexes, found.rows_read) == (["stateversion_number"], 1)
+
+
+def test_the_overview_reads_what_is_locked(client: Client) -> None:
+    locked = State.objects.visible().exclude(lock_id=None).count()
+    with plans_of("states_state", analyze=True) as plans:
+        assert client.get("/admin/").status_code == 200
+    assert [found.sql for found in plans if found.reads_a_table] == []
+    # The rows of the five that are shown, and how many states there are, up to a bound.
+    assert sum(found.rows_read for found in plans) <= 2 * locked + 10 + 10_001

@@ -1,0 +1,34 @@
+"""Moments as people tell them, "3 hours ago", with the exact one on hover and for programs."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Final
+
+from django import template
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.timesince import timesince, timeuntil
+
+register = template.Library()
+
+_MINUTE: Final = dt.timedelta(minutes=1)
+
+
+@register.filter
+def relative(moment: dt.datetime) -> str:
+    """Write how long ago it was, or in how long it will be."""
+    now = timezone.now()
+    if abs(moment - now) < _MINUTE:
+        told = "just now"
+    elif moment < now:
+        told = f"{timesince(moment, now, depth=1)} ago"
+    else:
+        told = f"in {timeuntil(moment, now, depth=1)}"
+    exact = moment.astimezone(dt.UTC)
+    return format_html(
+        '<time datetime="{}" title="{} UTC">{}</time>',
+        exact.isoformat(),
+        f"{exact:%Y-%m-%d %H:%M:%S}",
+        told,
+    )

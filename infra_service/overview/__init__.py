@@ -1,0 +1,33 @@
+"""What the admin's first page tells: a bounded number of queries, none of which reads a big table.
+
+First what needs attention, then what is going on; each to whom may see the pages that it is about.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from infra_service.overview.attention import findings
+from infra_service.overview.clusters import count_clusters
+from infra_service.overview.events import latest_events
+from infra_service.overview.states import held_locks, state_figures
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AnonymousUser
+
+    from apikeys.models import User
+
+
+def overview(user: User | AnonymousUser) -> dict[str, Any]:
+    """Return what this person may see of the whole, by section."""
+    locks = held_locks() if user.has_perm("states.view_state") else None
+    clusters = count_clusters() if user.has_perm("workloads.view_cluster") else None
+    found = findings(user, locks, clusters)
+    sections = {
+        "findings": found,
+        "attention": [finding for finding in found if finding.number.value],
+        "states": locks and state_figures(locks),
+        "clusters": clusters,
+        "events": latest_events(user) if user.has_perm("apikeys.view_auditevent") else None,
+    }
+    return {name: section for name, section in sections.items() if section}

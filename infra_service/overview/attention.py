@@ -1,0 +1,136 @@
+"""What needs attention: each finding is a number, the first of what it counts, and all of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from django.urls import reverse
+
+from apikeys.querysets import SOON, UNUSED_AFTER
+from infra_service.models import LATE_AFTER, HousekeepingPart
+from infra_service.overview.clusters import clusters_in_error, silent_clusters
+from infra_service.overview.counting import Number, up_to
+from infra_service.overview.credentials import Found, ending_soon, first_of_all, never_used
+from infra_service.overview.events import failed_logins
+from infra_service.overview.states import HeldLocks, describe_locks
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from django.contrib.auth.models import AnonymousUser
+
+    from apikeys.models import User
+
+#: Of each finding the overview has so many; its list has the others.
+SHOWN: Final = 5
+
+
+class Finding(NamedTuple):
+    """One thing to see to."""
+
+    #: Also of the template that shows a row.
+    name: str
+    title: str
+    sign: str
+    number: Number
+    rows: Sequence[Any]
+    #: The whole lists: what a link says, and where it leads.
+    links: Sequence[tuple[str, str]] = ()
+
+    @property
+    def template(self) -> str:
+        """The template that shows a row."""
+        return f"admin/overview/{self.name}.html"
+
+
+def findings(
+    user: User | AnonymousUser, locks: HeldLocks | None, clusters: dict[str, Any] | None
+) -> list[Finding]:
+    """Return what this person may see, also that of which there is nothing."""
+    found = []
+    if locks is not None:
+        found.append(_locks(locks, user))
+    if clusters is not None:
+        found.append(_silent(clusters["silent"]))
+        if user.has_perm("workloads.view_workload"):
+            found.append(_errors(clusters["errors"]))
+    if ending := ending_soon(user, SHOWN):
+        found.append(_ending(ending))
+    if unused := never_used(user, SHOWN):
+        found.append(_unused(unused))
+    if user.has_perm("apikeys.view_auditevent"):
+        found.append(_logins())
+    if user.has_perm("infra_service.view_housekeepingpart"):
+        found.append(_jobs())
+    return found
+
+
+def _locks(locks: HeldLocks, user: User | AnonymousUser) -> Finding:
+    number = Number(len(locks.stale), is_more=locks.number.is_more)
+    rows = describe_locks(locks.stale[:SHOWN], user)
+    links = [_link("states_state", "is=stale", f"All {number}")]
+    return Finding("locks", "Locked for over an hour", "error", number, rows, links)
+
+
+def _silent(number: Number) -> Finding:
+    rows = silent_clusters(SHOWN) if number.value else []
+    links = [_link("workloads_cluster", "reports=missing", f"All {number}")]
+    return Finding("silent", "Clusters without reports", "lost", number, rows, links)
+
+
+def _errors(number: Number) -> Finding:
+    rows = clusters_in_error(SHOWN) if number.value else []
+    links = [_link("workloads_cluster", "health=ERROR", "All clusters with errors")]
+    return Finding("errors", "Workloads in error", "error", number, rows, links)
+
+
+def _ending(found: Sequence[Found]) -> Finding:
+    title = f"Keys and tokens that end within {SOON.days} days"
+    rows = first_of_all(found, SHOWN, "expires_at")
+    links = _lists_of(found, "expiring")
+    return Finding("ending", title, "warning", _total(found), rows, links)
+
+
+def _unused(found: Sequence[Found]) -> Finding:
+    title = f"Keys and tokens not used once in {UNUSED_AFTER.days} days"
+    rows = first_of_all(found, SHOWN, "created_at")
+    return Finding("unused", title, "warning", _total(found), rows, _lists_of(found, "unused"))
+
+
+def _total(found: Sequence[Found]) -> Number:
+    numbers = [one.number for one in found]
+    return Number(sum(n.value for n in numbers), is_more=any(n.is_more for n in numbers))
+
+
+def _lists_of(found: Sequence[Found], status: str) -> list[tuple[str, str]]:
+    return [
+        _link(
+            f"apikeys_{one.model._meta.model_name}",
+            f"status={status}",
+            f"{one.number} {_kind(one)}",
+        )
+        for one in found
+        if one.number.value
+    ]
+
+
+def _kind(found: Found) -> str:
+    names = found.model._meta
+    return str(names.verbose_name if found.number.value == 1 else names.verbose_name_plural)
+
+
+def _logins() -> Finding:
+    number, rows = failed_logins()
+    links = [_link("apikeys_auditevent", "action=user.login_failed", "All failed log-ins")]
+    title = "Failed log-ins in a day"
+    return Finding("logins", title, "warning", number, rows[:SHOWN], links)
+
+
+def _jobs() -> Finding:
+    late = list(HousekeepingPart.objects.late().order_by("succeeded_at"))
+    title = f"Jobs not done for {LATE_AFTER.days} days"
+    return Finding("jobs", title, "error", up_to(len(late), len(late)), late)
+
+
+def _link(model: str, query: str, text: str) -> tuple[str, str]:
+    return text, f"{reverse(f'admin:{model}_changelist')}?{query}"

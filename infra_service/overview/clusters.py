@@ -1,0 +1,85 @@
+"""Clusters: how many are how well, which are silent, and what is in error."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from django.db.models import Count, OuterRef, Subquery, Sum
+from django.db.models.functions import Coalesce, Now
+
+from infra_service.overview.counting import EXACT, Number, up_to
+from workloads.cluster_health import ClusterHealth, is_in_health
+from workloads.collection import CollectionStatus, collection_status, is_silent
+from workloads.kubernetes.health import HealthStatus
+from workloads.models import Cluster, Workload
+from workloads.signs import sign, word
+
+_WORST_FIRST: Final = (
+    ClusterHealth.ERROR,
+    ClusterHealth.UNREACHABLE,
+    ClusterHealth.DEGRADED,
+    ClusterHealth.PENDING,
+    ClusterHealth.HEALTHY,
+)
+
+
+def count_clusters() -> dict[str, Any]:
+    """Return how many clusters are how well, and how many workloads are in error, in one query.
+
+    Each report keeps the counts of its cluster, so that no workload is read.
+    """
+    now = Now()
+    in_error = is_in_health(ClusterHealth.ERROR, now)
+    found = Cluster.objects.order_by("id")[: EXACT + 1].aggregate(
+        **{health.value: Count("pk", filter=is_in_health(health, now)) for health in ClusterHealth},
+        silent=Count("pk", filter=is_silent(now)),
+        errors=Coalesce(Sum("workloads_error", filter=in_error), 0),
+    )
+    counts = [(health, found[health]) for health in _WORST_FIRST]
+    total = up_to(EXACT, sum(number for _, number in counts))
+    return {
+        "count": total,
+        "parts": [(sign(health), word(health), number) for health, number in counts],
+        "legend": [(sign(health), word(health), number, health) for health, number in counts],
+        "silent": Number(found["silent"], is_more=total.is_more),
+        "errors": Number(found["errors"], is_more=total.is_more),
+    }
+
+
+def silent_clusters(most: int) -> list[dict[str, Any]]:
+    """Return the clusters that were not heard of for the longest, and why."""
+    silent = Cluster.objects.timed().filter(is_silent(Now()))
+    longest_first = silent.order_by(Coalesce("last_received_at", "created_at"), "id")
+    return [
+        {
+            "cluster": cluster,
+            "sign": sign(status),
+            "status": word(status),
+            "reason": _reason(cluster),
+        }
+        for cluster in longest_first[:most]
+        for status in (collection_status(cluster, cluster.read_at),)
+    ]
+
+
+def _reason(cluster: Cluster) -> str:
+    """Return why its collector says it cannot report; nothing where it says nothing."""
+    if collection_status(cluster, cluster.read_at) is not CollectionStatus.FAILING:
+        return ""
+    return cluster.collection_error_reason.replace("_", " ").lower()
+
+
+def clusters_in_error(most: int) -> list[dict[str, Any]]:
+    """Return the clusters with the most workloads in error, each with the first of those."""
+    clusters = list(
+        Cluster.objects.filter(is_in_health(ClusterHealth.ERROR, Now())).order_by(
+            "-workloads_error", "name"
+        )[:most]
+    )
+    errors = Workload.objects.filter(cluster=OuterRef("pk"), health_status=HealthStatus.ERROR)
+    first = errors.order_by("namespace", "name", "kind").values("pk")[:1]
+    of_clusters = Cluster.objects.filter(pk__in=[cluster.pk for cluster in clusters])
+    shown = Workload.objects.only("cluster_id", "namespace", "name", "kind", "status_reason")
+    examples = shown.filter(pk__in=of_clusters.order_by().values_list(Subquery(first)))
+    example_of = {workload.cluster_id: workload for workload in examples}
+    return [{"cluster": c, "example": example_of.get(c.pk)} for c in clusters]

@@ -1,0 +1,108 @@
+"""States: how many, who holds their locks, and what is pushed."""
+
+from __future__ import annotations
+
+import datetime as dt
+import uuid
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from django.utils import timezone
+
+from apikeys.models import AccessToken
+from infra_service.overview.counting import EXACT, Number, about_how_many, up_to
+from states.lockinfo import LockInfo
+from states.metrics import MAX_LOCKS
+from states.models import STALE_AFTER, State, StateVersion
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from django.contrib.auth.models import AnonymousUser
+
+    from apikeys.models import User
+
+_DAYS: Final = 14
+_DAY: Final = dt.timedelta(days=1)
+
+
+class HeldLocks(NamedTuple):
+    """The locks that are held now: how many, and the states of those that are held for long."""
+
+    number: Number
+    #: The oldest lock first.
+    stale: Sequence[uuid.UUID]
+
+
+def held_locks() -> HeldLocks:
+    """Look at the locks, as many as the metrics do; an index has only them."""
+    locked = State.objects.visible().filter(lock_id__isnull=False).order_by("id")
+    found = list(locked.values_list("lock_acquired_at", "pk")[: MAX_LOCKS + 1])
+    since = timezone.now() - STALE_AFTER
+    stale = [pk for moment, pk in sorted(found[:MAX_LOCKS]) if moment and moment < since]
+    return HeldLocks(up_to(MAX_LOCKS, len(found)), stale)
+
+
+def describe_locks(states: Sequence[uuid.UUID], user: User | AnonymousUser) -> list[dict[str, Any]]:
+    """Return of each state who holds its lock, with which token, and whether this one may break it.
+
+    The token tells the pipeline; its name is for who may see tokens.
+    """
+    found = State.objects.select_related("component", "environment").in_bulk(states)
+    rows = [_described(found[pk]) for pk in states if pk in found and found[pk].lock_info]
+    if user.has_perm("apikeys.view_accesstoken"):
+        ids = {row["token_id"] for row in rows}
+        names = dict(AccessToken.objects.filter(pk__in=ids).values_list("pk", "name"))
+        for row in rows:
+            row["token"] = names.get(row["token_id"])
+    may_break = user.has_perm("states.force_unlock_state")
+    return [{**row, "may_break": may_break} for row in rows]
+
+
+def _described(state: State) -> dict[str, Any]:
+    lock = LockInfo(**(state.lock_info or {})).described(state.lock_taken_by)
+    taken_by = lock.get("taken_by", {})
+    return {
+        "state": state,
+        "who": lock["who"],
+        "operation": lock["operation"].removeprefix("OperationType").lower(),
+        "owner": taken_by.get("name"),
+        "token_id": taken_by.get("token_id"),
+    }
+
+
+def state_figures(locks: HeldLocks) -> dict[str, Any]:
+    """Return how many states there are, how many of them are locked, and what was pushed."""
+    count, is_exact = about_how_many(State)
+    pushes = pushes_per_day(timezone.now())
+    return {
+        "count": count,
+        "is_exact": is_exact,
+        "locked": locks.number,
+        "pushes": pushes,
+        "pushes_today": Number(pushes[-1][1], is_more=pushes[-1][1] >= EXACT),
+        "pushes_limit": EXACT,
+        "pushes_cut": any(number >= EXACT for _, number in pushes),
+        "has_pushes": any(number for _, number in pushes),
+    }
+
+
+def pushes_per_day(now: dt.datetime) -> list[tuple[str, int]]:
+    """Return the last days, UTC, with how many versions each brought, counted up to ``EXACT``.
+
+    A version's id begins with the moment of its push, so a day is a stretch of the primary key.
+    """
+    today = now.astimezone(dt.UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    days = [today - ago * _DAY for ago in reversed(range(_DAYS))]
+    return [
+        (
+            f"{day:%d %b}",
+            StateVersion.objects.filter(id__gte=_first_id(day), id__lt=_first_id(day + _DAY))
+            .order_by()[:EXACT]
+            .count(),
+        )
+        for day in days
+    ]
+
+
+def _first_id(moment: dt.datetime) -> uuid.UUID:
+    return uuid.UUID(int=int(moment.timestamp() * 1000) << 80)
