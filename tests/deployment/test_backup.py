@@ -25,7 +25,8 @@ def blocks(heading: str) -> list[list[str]]:
     """Return the commands of each block of a section."""
     section = PAGE.split(f"\n{heading}\n")[1].split("\n##")[0]
     found = re.findall(r"^```console\n(.+?)^```", section, re.MULTILINE | re.DOTALL)
-    return [[line.removeprefix("$ ") for line in block.splitlines()] for block in found]
+    typed = [[line for line in block.splitlines() if line.startswith("$ ")] for block in found]
+    return [[line.removeprefix("$ ") for line in block] for block in typed]
 
 
 def run(commands: list[str], directory: Path, environment: dict[str, str]) -> str:
