@@ -4,7 +4,7 @@ import datetime as dt
 from typing import TYPE_CHECKING, Any, Final
 
 from django.db import models
-from django.db.models import F, Q
+from django.db.models import F, OuterRef, Q, Subquery
 from django.db.models.functions import Length
 from django.db.models.lookups import Exact
 from django.utils import timezone
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from apikeys.compiled import Parameter
     from apikeys.grants import Binding
+    from states.entries import CatalogueEntry
 
 __all__ = [
     "MAX_SERIAL", "STALE_AFTER", "Application", "Component", "Environment", "State", "StateVersion",
@@ -46,6 +47,17 @@ class StateQuerySet(models.QuerySet["State"]):
             inside = inside.filter(environment_id__in=binding.environment_ids)
         return inside
 
+    def with_names(self) -> StateQuerySet:
+        """Return them with the names of their components and environments.
+
+        Each name is looked up for a row that is shown, and for no other. Of a join the planner may
+        read all components first, for a page of fifty states.
+        """
+        return self.annotate(
+            component_name=_name_of(Component, "component_id"),
+            environment_name=_name_of(Environment, "environment_id"),
+        )
+
     def of(
         self, component_id: uuid.UUID | Parameter, environment_id: uuid.UUID | Parameter
     ) -> StateQuerySet:
@@ -59,6 +71,10 @@ class StateQuerySet(models.QuerySet["State"]):
     def change(self, **values: Any) -> int:
         """Update, and let those who have read the rows before find out."""
         return self.update(revision=F("revision") + 1, **values)
+
+
+def _name_of(model: type[CatalogueEntry], column: str) -> Subquery:
+    return Subquery(model._default_manager.filter(pk=OuterRef(column)).values("name"))
 
 
 class State(models.Model):

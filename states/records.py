@@ -45,7 +45,7 @@ class StateRecordViewSet(StateViewSet):
     def get_queryset(self) -> StateQuerySet:
         """Return what the caller sees; what is deleted only to bring it back."""
         if self.action == "undelete":
-            return State.objects.inside(caller_of(self.request).binding)
+            return State.objects.inside(caller_of(self.request).binding).with_names()
         return super().get_queryset()
 
     def destroy(self, request: Request, **_path: str) -> Response:
@@ -71,7 +71,8 @@ class StateRecordViewSet(StateViewSet):
         """Bring back a deleted state."""
         state = self.get_object()
         self.read_options(NothingSerializer)
-        return self.answer(history.undelete(state_id=state.pk, actor=Actor.of(request)))
+        history.undelete(state_id=state.pk, actor=Actor.of(request))
+        return self.answer(self.get_object())
 
 
 def _key(state: State) -> dict[str, uuid.UUID]:

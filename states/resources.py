@@ -55,7 +55,8 @@ class StateViewSet(ResourceViewSet[State]):
 
     def get_queryset(self) -> StateQuerySet:
         """Return what the caller sees."""
-        return State.objects.visible().inside(caller_of(self.request).binding)
+        seen = State.objects.visible().inside(caller_of(self.request).binding)
+        return seen.with_names()
 
 
 class CatalogueViewSet(ResourceViewSet[Any]):

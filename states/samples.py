@@ -33,7 +33,9 @@ ENVIRONMENT: Final[dict[str, Any]] = {
 UNLOCKED_STATE: Final[dict[str, Any]] = {
     "id": "01941f29-7c00-719e-8289-09881617432c",
     "component_id": COMPONENT["id"],
+    "component_name": COMPONENT["name"],
     "environment_id": ENVIRONMENT["id"],
+    "environment_name": ENVIRONMENT["name"],
     "serial": 6,
     "md5": "11a95caa08ea60c7843ce9d14f731f5b",
     "lineage": "174ae0f8-1f93-4dde-ae32-62f72cd6ad8b",

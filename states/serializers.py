@@ -1,12 +1,14 @@
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from rest_framework import serializers
 from rest_framework.exceptions import ErrorDetail, ValidationError
 
 from apikeys.fields import IdField, PresentSerializer, StrictSerializer, TextField, TimestampField
 from states.models import Application
+
+_NAMED: Final = "As it is called now; empty until somebody names it."
 
 
 class LockSerializer(PresentSerializer):
@@ -26,7 +28,9 @@ class StateSerializer(serializers.Serializer[Any]):
 
     id = serializers.UUIDField(read_only=True)
     component_id = serializers.UUIDField(read_only=True)
+    component_name = serializers.CharField(read_only=True, help_text=_NAMED)
     environment_id = serializers.UUIDField(read_only=True)
+    environment_name = serializers.CharField(read_only=True, help_text=_NAMED)
     serial = serializers.IntegerField(read_only=True, allow_null=True)
     md5 = serializers.CharField(read_only=True, allow_null=True)
     lineage = serializers.CharField(read_only=True, allow_null=True)

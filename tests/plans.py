@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -45,11 +46,17 @@ class Plan:
     @property
     def rows_read(self) -> int:
         """How many rows were looked at, those that a filter then removed included."""
-        return sum(
-            (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"]
-            for node in self.nodes()
-            if "Relation Name" in node
-        )
+        return self.rows_by_table.total()
+
+    @property
+    def rows_by_table(self) -> Counter[str]:
+        """The same, of each table."""
+        rows: Counter[str] = Counter()
+        for node in self.nodes():
+            if "Relation Name" in node:
+                each = node["Actual Rows"] + node.get("Rows Removed by Filter", 0)
+                rows[node["Relation Name"]] += each * node["Actual Loops"]
+        return rows
 
 
 @dataclass

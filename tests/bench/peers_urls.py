@@ -18,6 +18,8 @@ from states.models import State
 
 
 class StateModelSerializer(serializers.ModelSerializer[State]):
+    component_name = serializers.CharField(source="component.name")
+    environment_name = serializers.CharField(source="environment.name")
     lock = serializers.SerializerMethodField()
 
     class Meta:
@@ -25,7 +27,9 @@ class StateModelSerializer(serializers.ModelSerializer[State]):
         fields = [
             "id",
             "component_id",
+            "component_name",
             "environment_id",
+            "environment_name",
             "serial",
             "md5",
             "lineage",
@@ -49,7 +53,8 @@ class Keyset(ListAPIView[State]):
     resource_plural, page_key = "states", ("id",)
 
     def get_queryset(self) -> Any:
-        return State.objects.visible().inside(caller_of(self.request).binding)
+        seen = State.objects.visible().inside(caller_of(self.request).binding)
+        return seen.select_related("component", "environment")
 
 
 class Pages(PageNumberPagination):

@@ -116,6 +116,17 @@ def test_what_it_sees_and_changes(client_with: ClientWith, world: World, name: s
     assert renamed == changed
 
 
+@pytest.mark.parametrize("name", BOUND)
+def test_states_carry_no_names_but_those_that_it_sees(
+    client_with: ClientWith, world: World, name: str
+) -> None:
+    shown = bound(client_with, world, name).items("/api/v1/states", "states")
+
+    names = {s[f"{kind}_name"] for s in shown for kind in ("component", "environment")}
+    assert names <= set(SEES[name][0].split())
+    assert bool(names) is (name != "db in dev")
+
+
 @pytest.mark.parametrize("name", ["dev", "prod", "web in dev", "db in dev"])
 def test_no_state_is_moved_from_outside(client_with: ClientWith, world: World, name: str) -> None:
     client = bound(client_with, world, name)

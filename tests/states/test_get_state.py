@@ -19,7 +19,9 @@ def test_the_record(backend: Backend) -> None:
         "state": {
             "id": str(record.pk),
             "component_id": str(backend.component_id),
+            "component_name": "",
             "environment_id": str(backend.environment_id),
+            "environment_name": "",
             "serial": 7,
             "md5": record.md5,
             "lineage": LINEAGE,

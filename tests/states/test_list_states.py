@@ -72,7 +72,9 @@ def test_a_pushed_state(backend: Backend, reader: ApiClient) -> None:
             {
                 "id": str(state.pk),
                 "component_id": str(backend.component_id),
+                "component_name": "",
                 "environment_id": str(backend.environment_id),
+                "environment_name": "",
                 "serial": 7,
                 "md5": state.md5,
                 "lineage": state.lineage,
@@ -96,7 +98,9 @@ def test_a_locked_state_that_was_never_pushed(
     assert list(shown.items()) == [
         ("id", str(state.pk)),
         ("component_id", str(backend.component_id)),
+        ("component_name", ""),
         ("environment_id", str(backend.environment_id)),
+        ("environment_name", ""),
         ("serial", None),
         ("md5", None),
         ("lineage", None),
@@ -114,6 +118,22 @@ def test_a_locked_state_that_was_never_pushed(
         ("created_at", state.created_at.strftime(MOMENT)),
         ("updated_at", state.updated_at.strftime(MOMENT)),
     ]
+
+
+def test_names_are_those_of_now(reader: ApiClient, catalogue: dict[str, list[Any]]) -> None:
+    """Also where some index finds few rows, which are then looked through."""
+    network, database = catalogue["components"][:2]
+    Component.objects.filter(pk=database.pk).update(name='"db" \\ \u2028')
+    of_two = f"field['component_id'] IN ('{network.pk}', '{database.pk}')"
+
+    for text in ("", of_two):
+        shown = reader.items(PATH, "states", filter=text)[:4]
+        assert [(s["component_name"], s["environment_name"]) for s in shown] == [
+            ("shop-network", "staging"),
+            ("shop-network", "production"),
+            ('"db" \\ \u2028', "staging"),
+            ('"db" \\ \u2028', "production"),
+        ]
 
 
 def test_deleted_states_are_hidden(backend: Backend, admin: Backend, reader: ApiClient) -> None:

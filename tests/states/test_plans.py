@@ -1,5 +1,7 @@
 """What PostgreSQL reads for a page of states: an index, and no more rows than the page has."""
 
+from collections import Counter
+
 import pytest
 from django.db import connection
 
@@ -38,13 +40,19 @@ def reader(client_with: ClientWith) -> ApiClient:
 
 
 def rows_read(reader: ApiClient, text: str, **query: str) -> int:
-    """Return how many rows the page looked at, none of them by walking the table."""
+    """Return how many states the page looked at, none of them by walking the table.
+
+    Beside them it looks up the two names of each state that it shows, and of the one behind them.
+    """
     with plans_of("states_state", analyze=True) as plans:
         answer = reader.get(PATH, {"filter": text, "page_size": "100", **query})
     assert answer.status_code == 200, answer.content
     for plan in plans:
         assert not plan.reads_a_table, text
-    return sum(plan.rows_read for plan in plans if "Seq Scan" not in plan.types)
+    rows = sum((p.rows_by_table for p in plans if "Seq Scan" not in p.types), Counter[str]())
+    for names in ("states_component", "states_environment"):
+        assert rows[names] <= len(answer.json()["states"]) + 1, text
+    return rows["states_state"]
 
 
 def test_each_filter_is_served_by_an_index(reader: ApiClient) -> None:
