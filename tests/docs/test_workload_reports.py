@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.apiserver import ReplayServer
 from tests.docs.conftest import manage_py, readers
 from tests.docs.walk import ROOT, Walk
 from tests.server import LiveServer
@@ -86,3 +87,19 @@ def test_an_agents_reports(place: Path, service: LiveServer) -> None:
     walk = Walk(place, environment, words)
 
     assert walk.through(ROOT / "docs" / "reference" / "workload-reports.md")
+
+
+def test_collecting(place: Path, service: LiveServer) -> None:
+    """The cluster is a recorded one, so that what needs a real one is passed over."""
+    passed_over = (
+        ".venv/bin/pip install --require-hashes -r requirements-kubernetes.txt",
+        "kubectl apply -f docs/how-to/collector-rbac.yaml",
+        "kubectl create token workload-collector --namespace infra-service --duration 8760h",
+    )
+    words = {"http://127.0.0.1:8000": service.url, **manage_py()}
+    by_hand = dict.fromkeys(passed_over, lambda: "")
+    walk = Walk(place, readers(place, service.environment), words, by_hand)
+
+    with ReplayServer() as api:
+        api.kubeconfig(place, "prod-eu-1").rename(place / "prod.kubeconfig")
+        assert walk.through(ROOT / "docs" / "how-to" / "collect-workloads.md")
