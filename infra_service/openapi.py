@@ -1,9 +1,29 @@
 """What is said in the OpenAPI document of the service as a whole; settings take it up."""
 
+_DESCRIPTION = """\
+API keys, infrastructure state and cluster workloads. Every path is also served with a final slash.
+A method that a path does not have is 405, with `Allow`.
+
+**How to get a token.** `make run` prints one when it first starts, and an operator issues one in
+the [admin](/admin/) or with `manage.py issue_token`. An API key mints one: *Mint access token*,
+`POST /v1/access-tokens`.
+
+**Where to put it.** *Authorize* asks for it; nothing is stored, and reloading the page forgets it.
+
+| you have | field | what it opens |
+|---|---|---|
+| an access token, `isp_…` or `iss_…` | `accessToken` | `/api/v1`; a minted one also `/v1` |
+| an API key, `isk_…` | `apiKey` | `/v1` |
+
+`accessTokenAsPassword` is how Terraform sends an access token. Leave it empty here.
+
+**Errors** have one form. `reason` is for programs, `message` for people: `{"error": {"code": 404,
+"status": "NOT_FOUND", "message": "…", "details": [{"reason": "STATE_NOT_FOUND", …}, …]}}`
+"""
+
 SPECTACULAR_SETTINGS = {
     "TITLE": "Infrastructure management service",
-    "DESCRIPTION": "API keys, infrastructure state and cluster workloads. Every path is also "
-    "served with a final slash. A method that a path does not have is 405, with `Allow`.",
+    "DESCRIPTION": _DESCRIPTION,
     "VERSION": "1",
     "OAS_VERSION": "3.1.0",
     "SERVE_INCLUDE_SCHEMA": False,

@@ -23,12 +23,21 @@ def test_swagger_ui(page: Page, live: LiveServer, token: str) -> None:
     page.get_by_role("heading", name="Infrastructure management service").wait_for()
     assert page.locator(".opblock").count() == 56
     assert page.locator(".opblock-tag").count() == 10
+    # How to get a token, and the field to put it in, which Authorize shows under the same name.
+    top = page.locator(".information-container")
+    assert "How to get a token" in top.inner_text()
+    assert top.get_by_role("row").filter(has_text="isp_").get_by_text("accessToken").is_visible()
 
     # 2. An operation tells its scope, and is carried out.
     page.locator("#operations-states-list_states .opblock-summary-control").click()
     listed = page.locator("#operations-states-list_states")
     listed.get_by_text("Needs the scope state:read").wait_for()
     listed.get_by_text("field['name'] = 'value'").first.wait_for()
+    # Its errors are a table; only what else it answers is shown at length.
+    rows = listed.locator("tr.response")
+    rows.filter(has_text="SCOPE_INSUFFICIENT").wait_for()
+    assert rows.count() > 5
+    assert rows.locator(".model-example").filter(visible=True).count() == 1
     page.get_by_role("button", name="Authorize").first.click()
     scheme = page.locator(".auth-container", has_text="accessToken").first
     scheme.get_by_role("textbox").fill(token)
@@ -40,7 +49,14 @@ def test_swagger_ui(page: Page, live: LiveServer, token: str) -> None:
     answer.wait_for()
     assert answer.inner_text().startswith("200")
 
-    # 3. Nothing came from elsewhere.
+    # 3. It is dark when the system is, also when that changes.
+    for scheme, is_dark in (("dark", True), ("light", False)):
+        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        page.wait_for_function(
+            "is_dark => document.documentElement.matches('.dark-mode') === is_dark", arg=is_dark
+        )
+
+    # 4. Nothing came from elsewhere.
     assert any("drf_spectacular_sidecar" in url for url in asked)
     local = (f"{live.url}/", "data:", "blob:")
     assert [url for url in asked if not url.startswith(local)] == []
