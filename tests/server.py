@@ -134,6 +134,14 @@ class LiveServer:
         """Issue a personal access token."""
         return self.tokens(",".join(scopes))[0]
 
+    def api_key(self, *scopes: str) -> str:
+        """Make an API key. A fixture of a module may be made again on one server."""
+        name = f"test {secrets.token_hex(6)}"
+        options = ("--user", "operator", "--name", name, "--scopes", ",".join(scopes), "--json")
+        (made,) = json.loads(self.manage("seed_apikeys", *options))["api_keys"]
+        secret: str = made["secret"]
+        return secret
+
     def start(self) -> None:
         """Start gunicorn, in a process group of its own, and wait until it is ready."""
         assert not self.is_running

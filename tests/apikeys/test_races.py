@@ -19,11 +19,9 @@ SCOPES = ["apikey:read", "apikey:write", "state:read", "state:write"]
 class LiveKey:
     """An API key on the live server."""
 
-    def __init__(self, server: LiveServer, name: str) -> None:
+    def __init__(self, server: LiveServer, *scopes: str) -> None:
         self.server = server
-        options = ("--user", "operator", "--name", name, "--scopes", ",".join(SCOPES), "--json")
-        (seeded,) = json.loads(server.manage("seed_apikeys", *options))["api_keys"]
-        self.secret: str = seeded["secret"]
+        self.secret = server.api_key(*scopes)
 
     def send(self, method: str, path: str, body: Any = None, *, secret: str = "") -> Answer:
         return self.server.request(
@@ -46,7 +44,7 @@ class LiveKey:
 
 @pytest.fixture(scope="module")
 def key(live: LiveServer) -> LiveKey:
-    return LiveKey(live, "races")
+    return LiveKey(live, *SCOPES)
 
 
 def at_once(*requests: Any) -> list[Answer]:

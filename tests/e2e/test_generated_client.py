@@ -70,9 +70,7 @@ def generated(live: LiveServer, tmp_path_factory: pytest.TempPathFactory) -> Ite
 @pytest.fixture(scope="module")
 def key(live: LiveServer, generated: Generated) -> Any:
     """A client with an API key."""
-    options = ("--user", "operator", "--name", "generated", "--scopes", ",".join(SCOPES), "--json")
-    (made,) = json.loads(live.manage("seed_apikeys", *options))["api_keys"]
-    return generated.client(made["secret"])
+    return generated.client(live.api_key(*SCOPES))
 
 
 @pytest.fixture(scope="module")
