@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -191,31 +191,22 @@ def test_it_catches_up_and_is_read_again(pair: Pair) -> None:
     assert "before" in pair.cluster_names()
 
 
-def test_without_it_the_primary_is_read(pair: Pair) -> None:
+@pytest.mark.parametrize(
+    ("leave", "come_back"), [(Server.crash, Server.start), (Server.freeze, Server.thaw)]
+)
+def test_without_it_the_primary_is_read(
+    pair: Pair, leave: Callable[[Server], None], come_back: Callable[[Server], None]
+) -> None:
     wait_until(pair.is_from_replica, 60)
-    pair.replica.crash()
+    leave(pair.replica)
     try:
         for number in range(5):
-            name = f"alone {number}"
+            name = f"{leave.__name__} {number}"
             pair.make_cluster(name)
             assert name in pair.cluster_names()
             assert not pair.is_from_replica()
     finally:
-        pair.replica.start()
-    wait_until(pair.is_from_replica, 60)
-
-
-def test_while_it_is_silent_the_primary_is_read(pair: Pair) -> None:
-    wait_until(pair.is_from_replica, 60)
-    pair.replica.freeze()
-    try:
-        for number in range(5):
-            name = f"silent {number}"
-            pair.make_cluster(name)
-            assert name in pair.cluster_names()
-            assert not pair.is_from_replica()
-    finally:
-        pair.replica.thaw()
+        come_back(pair.replica)
     wait_until(pair.is_from_replica, 60)
 
 
