@@ -18,7 +18,7 @@ the [admin](/admin/) or with `manage.py issue_token`. An API key mints one: *Min
 `accessTokenAsPassword` is how Terraform sends an access token. Leave it empty here.
 
 **Errors** have one form. `reason` is for programs, `message` for people: `{"error": {"code": 404,
-"status": "NOT_FOUND", "message": "…", "details": [{"reason": "STATE_NOT_FOUND", …}, …]}}`
+"status": "NOT_FOUND", "message": "…", "details": [{"reason": "…", …}, …]}}`
 """
 
 SPECTACULAR_SETTINGS = {
