@@ -67,11 +67,10 @@ def permission_denied(request: HttpRequest, exception: Exception) -> JsonRespons
 
 def not_found(request: HttpRequest, exception: Exception) -> JsonResponse:  # noqa: ARG001 - Django's signature
     """Django's handler404: no such path."""
-    message, metadata = "There is nothing at this path", None
-    if meant := path_with_right_prefix(request.path_info):
-        message, metadata = f"{message}; ask {meant} instead.", {"suggestion": meant}
-    else:
-        message += "; /api/docs/ lists those that there are."
+    meant = path_with_right_prefix(request.path_info)
+    advice = f"ask {meant} instead." if meant else "/api/docs/ lists those that there are."
+    message = f"There is nothing at this path; {advice}"
+    metadata = {"suggestion": meant} if meant else None
     return _plain(request, HTTPStatus.NOT_FOUND, "NOT_FOUND", message, metadata)
 
 

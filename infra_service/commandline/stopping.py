@@ -39,9 +39,9 @@ def stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
             while woken.recv(1):
                 stop()
 
-    threading.Thread(target=listen, name="stopping").start()
     handlers = {number: signal.signal(number, handle) for number in (signal.SIGTERM, signal.SIGINT)}
     wakeup = signal.set_wakeup_fd(waker.fileno())
+    threading.Thread(target=listen, name="stopping").start()
     try:
         yield
     finally:

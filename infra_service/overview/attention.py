@@ -9,7 +9,7 @@ from django.urls import reverse
 from apikeys.querysets import SOON, UNUSED_AFTER
 from infra_service.models import LATE_AFTER, HousekeepingPart
 from infra_service.overview.clusters import clusters_in_error, silent_clusters
-from infra_service.overview.counting import Number, up_to
+from infra_service.overview.counting import Number
 from infra_service.overview.credentials import Found, ending_soon, first_of_all, never_used
 from infra_service.overview.events import failed_logins
 from infra_service.overview.states import HeldLocks, describe_locks
@@ -129,7 +129,7 @@ def _logins() -> Finding:
 def _jobs() -> Finding:
     late = list(HousekeepingPart.objects.late().order_by("succeeded_at"))
     title = f"Jobs not done for {LATE_AFTER.days} days"
-    return Finding("jobs", title, "error", up_to(len(late), len(late)), late)
+    return Finding("jobs", title, "error", Number(len(late)), late)
 
 
 def _link(model: str, query: str, text: str) -> tuple[str, str]:

@@ -55,16 +55,16 @@ def silent_clusters(most: int) -> list[dict[str, Any]]:
             "cluster": cluster,
             "sign": sign(status),
             "status": word(status),
-            "reason": _reason(cluster),
+            "reason": _reason(cluster, status),
         }
         for cluster in longest_first[:most]
         for status in (collection_status(cluster, cluster.read_at),)
     ]
 
 
-def _reason(cluster: Cluster) -> str:
+def _reason(cluster: Cluster, status: CollectionStatus) -> str:
     """Return why its collector says it cannot report; nothing where it says nothing."""
-    if collection_status(cluster, cluster.read_at) is not CollectionStatus.FAILING:
+    if status is not CollectionStatus.FAILING:
         return ""
     return cluster.collection_error_reason.replace("_", " ").lower()
 
