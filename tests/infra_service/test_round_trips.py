@@ -1,0 +1,138 @@
+"""How often a request asks PostgreSQL and waits: what it costs when the database is far away.
+
+Counted on a wire (``tests.bench.wire``), in the steady state: statements are prepared, and the use
+of the token was noted within the minute.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import uuid
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import psycopg
+import pytest
+from django.db import connection
+
+from tests.apikeys.conftest import KeyWith, key_with  # noqa: F401 - a fixture
+from tests.bench.wire import Wire
+from tests.committed import db  # noqa: F401 - a fixture
+from tests.conftest import ClientWith
+from tests.states.conftest import Backend, document
+from tests.workloads.records import healthy, snapshot_body
+from workloads.models import Cluster
+
+pytestmark = pytest.mark.skipif(
+    connection.vendor != "postgresql", reason="SQLite is asked without a wire"
+)
+# A statement is prepared at its third use, which is one round trip more.
+WARM = 6
+
+
+@pytest.fixture
+def wire(db: None) -> Iterator[Wire]:  # noqa: F811 - the fixture
+    """The connections of this test go over a wire."""
+    settings = connection.settings_dict
+    before = {name: settings[name] for name in ("HOST", "PORT", "OPTIONS")}
+    wire = Wire(settings["HOST"], int(settings["PORT"]))
+    # One connection, so that a statement is prepared once.
+    options = {**settings["OPTIONS"], "pool": {**settings["OPTIONS"]["pool"], "max_size": 1}}
+    _reconnect(HOST="127.0.0.1", PORT=str(wire.port), OPTIONS=options)
+    try:
+        yield wire
+    finally:
+        _reconnect(**before)
+        wire.close()
+
+
+def _reconnect(**settings: Any) -> None:
+    wrapper: Any = connection
+    wrapper.close()
+    wrapper.close_pool()
+    wrapper.settings_dict.update(settings)
+
+
+@pytest.fixture
+def state(client_with: ClientWith, wire: Wire) -> Backend:
+    """A state that was pushed, and a client that may do all with it."""
+    state = Backend(client_with("state:read", "state:write", "state:admin"))
+    assert state.push(document(1)).status_code == 200
+    return state
+
+
+def trips(wire: Wire, *calls: Callable[[], Any]) -> list[int]:
+    """Return what each of the calls takes, one after the other, once all is warm."""
+    found: list[int] = []
+    for _ in range(WARM):
+        found = []
+        for call in calls:
+            before = wire.trips
+            answer = call()
+            assert answer.status_code < 300, answer.content
+            found.append(wire.trips - before)
+    return found
+
+
+def test_the_wire_counts_a_pipeline_once(wire: Wire) -> None:
+    with psycopg.connect(wire.through(os.environ["DATABASE_URL"]), autocommit=True) as direct:
+        before = wire.trips
+        direct.execute("SELECT 1")
+        direct.execute("SELECT %s", [2])
+        assert wire.trips - before == 2
+        with direct.pipeline():
+            answers = [direct.execute("SELECT %s", [number]) for number in range(9)]
+        assert [answer.fetchone() for answer in answers] == [(number,) for number in range(9)]
+        assert wire.trips - before == 3
+
+
+def test_a_lock_and_an_unlock(wire: Wire, state: Backend) -> None:
+    lock_id = uuid.uuid4()
+    # Caller, state; BEGIN, UPDATE, event, COMMIT.
+    assert trips(wire, lambda: state.lock(lock_id), lambda: state.unlock(lock_id)) == [6, 6]
+
+
+def test_a_push(wire: Wire, state: Backend) -> None:
+    lock_id, serials = uuid.uuid4(), itertools.count(2)
+    # Caller, state; BEGIN, UPDATE, version, event, COMMIT.
+    assert trips(wire, lambda: state.push(document(next(serials)))) == [7]
+    state.lock(lock_id)
+    assert trips(wire, lambda: state.push(document(next(serials)), f"?ID={lock_id}")) == [7]
+    # Nothing new: caller, state.
+    same = document(next(serials))
+    assert trips(wire, lambda: state.push(same, f"?ID={lock_id}")) == [2]
+
+
+def test_a_document(wire: Wire, state: Backend) -> None:
+    # Caller, document; event.
+    assert trips(wire, state.get) == [3]
+
+
+def test_lists(wire: Wire, state: Backend) -> None:
+    client = state.client
+    paths = ("/api/v1/states", "/api/v1/states?page_size=2", "/api/v1/components")
+    # Caller, page.
+    assert trips(wire, *(partial(client.get, path) for path in paths)) == [2, 2, 2]
+
+
+def test_a_report_with_nothing_changed(wire: Wire, client_with: ClientWith) -> None:
+    client, cluster = client_with("cluster:write"), Cluster.objects.create(name="prod")
+    seconds = itertools.count(1)
+    path, items = f"/api/v1/clusters/{cluster.pk}/workloads", [healthy("api"), healthy("web")]
+
+    def report() -> Any:
+        return client.put(path, snapshot_body(next(seconds), items), "application/json")
+
+    # Caller, cluster twice, rows; BEGIN, SET LOCAL, UPDATE, COMMIT.
+    assert trips(wire, report) == [8]
+
+
+def test_tokens(wire: Wire, key_with: KeyWith) -> None:  # noqa: F811 - the fixture
+    owner = key_with("apikey:write", "state:read")
+    new = {"access_token": {"name": "x", "scopes": ["state:read"]}}
+    # Caller; BEGIN, token, event, COMMIT; owner.
+    assert trips(wire, lambda: owner.send("POST", "/v1/access-tokens", new)) == [6]
+    # Caller, owner.
+    assert trips(wire, lambda: owner.get("/v1/whoami")) == [2]
