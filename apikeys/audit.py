@@ -13,10 +13,10 @@ from django.utils import timezone
 
 from apikeys import revalidation
 from apikeys.authentication import caller_of
-from apikeys.compiled import insert
 from apikeys.grants import EVERYTHING, Grant
-from apikeys.identifiers import uuid7_of
 from apikeys.models import AuditEvent
+from infra_service.api.identifiers import uuid7_of
+from infra_service.database.compiled import insert
 
 if TYPE_CHECKING:
     import datetime as dt

@@ -10,7 +10,6 @@ from django.db.models import BinaryField, CharField, DateTimeField, Q
 from django.utils import timezone
 
 from apikeys import metrics, tokens
-from apikeys.compiled import CompiledQuery, Parameter
 from apikeys.errors import CredentialsInvalid, TokenExpired
 from apikeys.grants import Binding, Grant
 from apikeys.metrics import Authentication
@@ -18,6 +17,7 @@ from apikeys.models import AccessToken, ApiKey
 from apikeys.querysets import LAST_USED_RESOLUTION
 from apikeys.scopes import Scope, with_included
 from apikeys.tokens import TokenKind
+from infra_service.database.compiled import CompiledQuery, Parameter
 
 if TYPE_CHECKING:
     import datetime as dt

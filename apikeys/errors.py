@@ -18,6 +18,7 @@ from rest_framework.exceptions import (
 )
 
 from apikeys.tokens import TokenKind
+from infra_service.api.parameters import InvalidParameter
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -216,17 +217,6 @@ class ConcurrentChange(APIException):
     status_code = 409
     default_code = "CONCURRENT_CHANGE"
     default_detail = "The API key was changed at the same moment; look at it and try again."
-
-
-class InvalidParameter(APIException):
-    """A path or query parameter that is unknown, given twice, out of range or of a wrong form."""
-
-    status_code = 400
-    default_code = "INVALID_FIELDS"
-
-    def __init__(self, field: str, description: str, reason: str = "INVALID_FORMAT") -> None:
-        super().__init__(f"{field}: {description}")
-        self.field_violations = [{"field": field, "description": description, "reason": reason}]
 
 
 class ExpiryPast(InvalidParameter):

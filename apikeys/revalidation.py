@@ -15,10 +15,10 @@ from django.db.models import CharField, DateTimeField, Exists, PositiveIntegerFi
 from django.utils import timezone
 
 from apikeys import callers
-from apikeys.compiled import CompiledInsert, Parameter
 from apikeys.errors import CallerChanged, TokenExpired, TooManyApiKeys
 from apikeys.models import AccessToken, ApiKey
 from apikeys.tokens import TokenKind
+from infra_service.database.compiled import CompiledInsert, Parameter
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet

@@ -1,7 +1,7 @@
 from django.urls import include, path, re_path
 
-from apikeys.resources import ResourceRouter
-from apikeys.views import AccessTokenViewSet, ApiKeyViewSet, AuditEventListView, WhoAmIView
+from apikeys.api.views import AccessTokenViewSet, ApiKeyViewSet, AuditEventListView, WhoAmIView
+from infra_service.api.viewsets import ResourceRouter
 
 router = ResourceRouter()
 router.register("api-keys", ApiKeyViewSet, basename="api-key")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
-from infra_service import metrics
+from infra_service.operations import metrics
 
 if TYPE_CHECKING:
     from collections.abc import Callable

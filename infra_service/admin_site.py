@@ -5,13 +5,16 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-from django.contrib.admin import AdminSite
 from django.core.exceptions import PermissionDenied
 from django.http import Http404
 from django.template.response import TemplateResponse
+from django.urls import reverse
 from django.utils.decorators import method_decorator
+from django.utils.http import urlencode
 from django.views.decorators.cache import never_cache
 
+from apikeys.audit import Actor
+from infra_service.admin.site import TrailedSite
 from infra_service.api.throttling import count_login
 from infra_service.overview import overview
 
@@ -19,13 +22,22 @@ if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
 
-class ServiceAdminSite(AdminSite):
+class ServiceAdminSite(TrailedSite):
     """The admin of the service."""
 
     site_header = site_title = "Infrastructure management service"
     index_title = "Overview"
     site_url = None
     empty_value_display = "–"  # noqa: RUF001 - a dash
+
+    def actor(self, request: HttpRequest) -> Actor:
+        """Return the person who is logged in."""
+        return Actor.of_person(request)
+
+    def trail_url(self, object_id: str) -> str:
+        """Return the address of the audit trail's list, searched for the object."""
+        trail = reverse("admin:apikeys_auditevent_changelist")
+        return f"{trail}?{urlencode({'q': object_id})}"
 
     def get_urls(self) -> list[Any]:
         """Return Django's without ``r/``: nothing here has a page elsewhere to be sent to."""

@@ -10,7 +10,7 @@ from rest_framework.exceptions import APIException
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from apikeys.described import Named, answered, object_of, refusals
+from infra_service.api.openapi_words import Named, answered, object_of, refusals
 from infra_service.database.failures import DatabaseUnavailable
 from infra_service.database.probing import connection_of_its_own
 

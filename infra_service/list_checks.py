@@ -8,8 +8,8 @@ from django.core.checks import CheckMessage, Error, register
 from django.core.exceptions import FieldDoesNotExist
 from django.urls import URLPattern, get_resolver
 
-from apikeys.pages.conditions import Conditions
-from apikeys.pages.indexes import indexes_of, walk
+from infra_service.database.pages.conditions import Conditions
+from infra_service.database.pages.indexes import indexes_of, walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -10,9 +10,9 @@ from pathlib import Path
 import environ
 
 from infra_service.database.connecting import with_defaults
-from infra_service.environment import Environment
-from infra_service.object_storage import s3_storage
-from infra_service.openapi import SPECTACULAR_SETTINGS  # noqa: F401 - a setting
+from infra_service.openapi.settings import SPECTACULAR_SETTINGS  # noqa: F401 - a setting
+from infra_service.operations.environment import Environment
+from infra_service.operations.object_storage import s3_storage
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -177,7 +177,7 @@ REST_FRAMEWORK = {
     "DEFAULT_PAGINATION_CLASS": "infra_service.api.pagination.KeysetPagination",
     # No view answers OPTIONS: what there is to say is in the OpenAPI document.
     "DEFAULT_METADATA_CLASS": None,
-    "DEFAULT_SCHEMA_CLASS": "infra_service.api.schema.ApiSchema",
+    "DEFAULT_SCHEMA_CLASS": "infra_service.openapi.schema.ApiSchema",
     "EXCEPTION_HANDLER": "infra_service.api.errors.exception_handler",
     "UNAUTHENTICATED_USER": None,
     "URL_FORMAT_OVERRIDE": None,

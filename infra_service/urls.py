@@ -3,10 +3,10 @@
 from django.contrib import admin
 from django.urls import include, path, re_path
 
-from infra_service.api.documents import SchemaView, SwaggerView
 from infra_service.health import HealthView, ReadyView
 from infra_service.home import HomeView
-from infra_service.metrics import MetricsView
+from infra_service.openapi.pages import SchemaView, SwaggerView
+from infra_service.operations.metrics import MetricsView
 
 handler400 = "infra_service.api.handlers.bad_request"
 handler403 = "infra_service.api.handlers.permission_denied"

@@ -8,14 +8,15 @@ from typing import Any
 from django.core.checks import CheckMessage, Error, register
 
 from infra_service.api import memory
-from states import documents, history
+from states.actions import history
+from states.document import sealing
 
 
 @register("settings")
 def encryption_keys_are_usable(**_kwargs: Any) -> list[CheckMessage]:
     """Report keys that could not encrypt."""
     try:
-        if documents.keyring():
+        if sealing.keyring():
             return []
         problem = "there is none"
     except (ValueError, binascii.Error) as error:

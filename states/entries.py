@@ -11,7 +11,7 @@ from django.utils import timezone
 from uuid_utils.compat import uuid7
 
 from apikeys.grants import EVERYWHERE
-from apikeys.pages import NamedBy
+from infra_service.database.pages import NamedBy
 
 if TYPE_CHECKING:
     from apikeys.grants import Binding, Ids

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from django.utils import timezone
 
-from apikeys.identifiers import parse_uuid
+from infra_service.api.identifiers import parse_uuid
 from states.errors import InvalidLockInfo
 
 if TYPE_CHECKING:

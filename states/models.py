@@ -16,8 +16,8 @@ from states.fields import CreatedAtField, IdAt
 if TYPE_CHECKING:
     import uuid
 
-    from apikeys.compiled import Parameter
     from apikeys.grants import Binding
+    from infra_service.database.compiled import Parameter
     from states.entries import CatalogueEntry
 
 __all__ = [
@@ -218,7 +218,7 @@ class StateVersion(models.Model):
     lineage = models.CharField(max_length=255, null=True)  # noqa: DJ001 - a document may have none
     md5 = models.CharField(max_length=32)
     size_bytes = models.BigIntegerField()
-    # gzip, then AES-256-GCM with the key named beside it (states.documents): here, or as an object
+    # gzip, then AES-256-GCM with the key named beside it (document.sealing): here, or as an object
     # of this name in the store that STATE_STORAGE_URL names.
     document = models.BinaryField(null=True)
     object_name = models.CharField(max_length=100, blank=True, default="", db_default="")

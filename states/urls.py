@@ -1,10 +1,10 @@
 from django.urls import include, path, re_path
 
-from apikeys.resources import ResourceRouter
-from states.records import StateRecordViewSet
-from states.resources import ApplicationViewSet, ComponentViewSet, EnvironmentViewSet
-from states.versions import ContentsViewSet, VersionViewSet
-from states.views import StateBackendView, StateLockView
+from infra_service.api.viewsets import ResourceRouter
+from states.api.backend import StateBackendView, StateLockView
+from states.api.catalogue import ApplicationViewSet, ComponentViewSet, EnvironmentViewSet
+from states.api.states import StateRecordViewSet
+from states.api.versions import ContentsViewSet, VersionViewSet
 
 _KEY = r"^state/(?P<component_id>[^/]+)/env/(?P<environment_id>[^/]+)"
 

@@ -11,12 +11,12 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from apikeys import audit
-from apikeys.constraints import breaks
+from infra_service.database.constraints import breaks
 from workloads.collection import MAX_MESSAGE, MAX_RESOURCE, safe_text
 from workloads.errors import ClusterExists, ClusterNotFound
 from workloads.models import MAX_COLLECTOR_VERSION, Cluster, Workload
-from workloads.report_errors import ClusterBusy
-from workloads.short_transactions import short_transaction
+from workloads.reporting.errors import ClusterBusy
+from workloads.reporting.short_transactions import short_transaction
 
 if TYPE_CHECKING:
     import uuid

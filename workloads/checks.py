@@ -7,7 +7,7 @@ from typing import Any
 from django.core.checks import CheckMessage, register
 
 from infra_service.api import memory
-from workloads import bodies
+from workloads.reporting import bodies
 
 
 @register("settings")

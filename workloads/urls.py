@@ -1,8 +1,8 @@
 from django.urls import include, path, re_path
 
-from apikeys.resources import ResourceRouter
-from workloads.report_views import ReportedWorkloadViewSet
-from workloads.views import ClusterViewSet
+from infra_service.api.viewsets import ResourceRouter
+from workloads.api.reports import ReportedWorkloadViewSet
+from workloads.api.views import ClusterViewSet
 
 router = ResourceRouter()
 router.register("clusters", ClusterViewSet, basename="cluster")

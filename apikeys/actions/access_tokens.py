@@ -17,8 +17,8 @@ from apikeys.errors import LifetimeExceeded
 from apikeys.grants import Binding, Grant
 from apikeys.identifiers import access_token_id
 from apikeys.models import AccessToken, ApiKey
-from apikeys.retries import retrying
 from apikeys.tokens import TokenKind
+from infra_service.database.retries import retrying
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

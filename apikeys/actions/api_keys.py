@@ -25,8 +25,8 @@ from apikeys.errors import (
 from apikeys.grants import Binding, Grant
 from apikeys.identifiers import api_key_id
 from apikeys.models import ApiKey
-from apikeys.retries import retrying
 from apikeys.tokens import TokenKind
+from infra_service.database.retries import retrying
 
 if TYPE_CHECKING:
     import datetime as dt

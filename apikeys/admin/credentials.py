@@ -13,12 +13,12 @@ from django.utils.html import format_html, format_html_join
 from apikeys import actions
 from apikeys.admin.filters import StatusFilter
 from apikeys.admin.issuing import AccessTokenForm, CredentialForm
-from apikeys.admin_base import ReadOnlyAdmin, object_tool
 from apikeys.audit import Actor
-from apikeys.errors import InvalidParameter
 from apikeys.grants import EVERYWHERE
 from apikeys.models import AccessToken, ApiKey, User
 from apikeys.tokens import TokenKind
+from infra_service.admin import ReadOnlyAdmin, object_tool
+from infra_service.api.parameters import InvalidParameter
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -94,10 +94,10 @@ class CredentialAdmin(ReadOnlyAdmin):
         if form.is_valid() and (issued := self._issued(request, form)):
             credential, secret = issued
             context |= {"title": "Copy the secret now", "credential": credential, "secret": secret}
-            response = TemplateResponse(request, "admin_base/secret.html", context)
+            response = TemplateResponse(request, "admin/apikeys/secret.html", context)
             response["Cache-Control"] = "no-store"
             return response
-        return TemplateResponse(request, "admin_base/issue.html", context)
+        return TemplateResponse(request, "admin/apikeys/issue.html", context)
 
     def _issued(self, request: HttpRequest, form: CredentialForm) -> tuple[Any, str] | None:
         """Issue one and return it with its secret, or tell the form why it is refused."""

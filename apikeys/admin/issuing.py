@@ -9,10 +9,10 @@ from typing import Any, Final
 from django import forms
 from django.utils import timezone
 
+from apikeys.api.serializers import CredentialSerializer
 from apikeys.grants import EVERYWHERE
 from apikeys.models import AccessToken, User
 from apikeys.scopes import Scope
-from apikeys.serializers import CredentialSerializer
 
 _LIFETIME: Final = dt.timedelta(days=90)
 _MOMENT: Final = "%Y-%m-%dT%H:%M"

@@ -14,10 +14,10 @@ from django.urls import reverse
 
 from apikeys import audit
 from apikeys.actions import revoke_credentials
-from apikeys.admin_base import KeysetAdmin
 from apikeys.audit import Actor
 from apikeys.models import User
 from apikeys.people import may_change_user, may_give, may_give_group
+from infra_service.admin import KeysetAdmin
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet

@@ -10,8 +10,8 @@ from django.contrib.admin.utils import quote, unquote
 from django.db import connection
 from django.utils.html import format_html
 
-from apikeys.admin_base import ReadOnlyAdmin
 from apikeys.models import AuditEvent
+from infra_service.admin import ReadOnlyAdmin
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet

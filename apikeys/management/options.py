@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from django.core.management.base import CommandError
 from rest_framework.exceptions import APIException
 
+from apikeys.api.serializers import CredentialSerializer
 from apikeys.grants import EVERYWHERE
 from apikeys.models import User
 from apikeys.scopes import Scope
-from apikeys.serializers import CredentialSerializer
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser

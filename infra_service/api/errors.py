@@ -20,7 +20,7 @@ from rest_framework import exceptions
 from rest_framework.renderers import JSONRenderer
 from rest_framework.response import Response
 
-from apikeys.bodies import BodyTooLarge
+from infra_service.api.bodies import BodyTooLarge
 from infra_service.api.throttling import RateLimited, count_failure
 from infra_service.database.failures import failure_of
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 from django.urls import Resolver404, resolve
 
-from apikeys.bodies import BodyTooLarge, LengthRequired
+from infra_service.api.bodies import BodyTooLarge, LengthRequired
 from infra_service.api.handlers import refused
 
 if TYPE_CHECKING:

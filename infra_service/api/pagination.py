@@ -3,7 +3,7 @@
 A view says ``page_key``, the columns by which its list is ordered. Together they are unique, an
 index serves them, and they are all ascending or all descending (``("-id",)``). ``resource_plural``
 is the list's name in the answer; ``list_parameters`` are query parameters that the view itself
-reads, beside those of its filters. How many rows are looked at: ``apikeys.pages``.
+reads, beside those of its filters. How many rows are looked at: ``infra_service.database.pages``.
 """
 
 from __future__ import annotations
@@ -18,12 +18,11 @@ from rest_framework.exceptions import APIException
 from rest_framework.pagination import BasePagination
 from rest_framework.response import Response
 
-from apikeys.errors import InvalidParameter
-from apikeys.keyset import columns_of
-from apikeys.pages import read_page
-from apikeys.parameters import refuse_unknown
+from infra_service.api.parameters import InvalidParameter, refuse_unknown
 from infra_service.api.rendering import ListReader
 from infra_service.database import replica
+from infra_service.database.keyset import columns_of
+from infra_service.database.pages import read_page
 
 if TYPE_CHECKING:
     from django.http import QueryDict
@@ -53,7 +52,7 @@ class InvalidPageToken(APIException):
 class KeysetPagination(BasePagination):
     """``page_size`` and ``page_token`` in, ``next_page_token`` out; "" on the last page only."""
 
-    # The list's view; for the OpenAPI description infra_service.api.schema sets it.
+    # The list's view; for the OpenAPI description infra_service.openapi.schema sets it.
     view: Any = None
 
     def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any]:

@@ -20,7 +20,7 @@ from django.utils.functional import Promise
 from rest_framework import serializers
 from rest_framework.renderers import BaseRenderer
 
-from apikeys.fields import PresentSerializer
+from infra_service.api.fields import PresentSerializer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -9,14 +9,14 @@ from django.conf import settings
 from rest_framework.exceptions import Throttled
 from rest_framework.permissions import BasePermission
 
-from infra_service.limits import Limit, limiter
+from infra_service.api.limits import Limit, limiter
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
     from rest_framework.request import Request
     from rest_framework.views import APIView
 
-    from infra_service.limits import Exceeded
+    from infra_service.api.limits import Exceeded
 
 _WHAT: Final = {
     "token": "requests of this token",

@@ -20,9 +20,10 @@ from infra_service.demo.chance import Chance
 from infra_service.demo.loading import insert
 from infra_service.demo.stacks import Stack
 from infra_service.demo.states import Place, missing_catalogue, place_of
-from states import actions, history, locks
+from states.actions import history, locks
+from states.actions.push import find, find_or_register, push
+from states.document.uploads import Upload
 from states.lockinfo import LockInfo
-from states.uploads import Upload
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -59,7 +60,7 @@ def load_histories(
     used: dict[str, dt.datetime] = {}
     for number in numbers:
         place = place_of(number)
-        if actions.find(place.component_id, place.environment_id) is None:
+        if find(place.component_id, place.environment_id) is None:
             one = _History(number, place, writers, now)
             with transaction.atomic():
                 created.update(one.play())
@@ -90,7 +91,7 @@ class _History:
         """Do it all, in its order, and return how many rows of each kind it made."""
         moments = self._moments(self._now - self._quiet_for())
         registered = _at(self._writer(), moments[0] - _SECOND)
-        state = actions.find_or_register(**self._key, actor=registered)
+        state = find_or_register(**self._key, actor=registered)
         for moment in moments[:-1]:
             self._apply(moment)
             self._stack.change()
@@ -125,7 +126,7 @@ class _History:
         lock = self._lock(writer, moment)
         done = _at(writer, moment + _APPLY)
         upload = Upload.of(self._stack.document())
-        state = actions.push(**self._key, upload=upload, lock_id=lock.uuid, force=False, actor=done)
+        state = push(**self._key, upload=upload, lock_id=lock.uuid, force=False, actor=done)
         # Events of one millisecond have no order.
         released = _at(writer, moment + _APPLY + _SECOND)
         locks.unlock(**self._key, lock_id=lock.uuid, actor=released)

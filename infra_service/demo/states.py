@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from infra_service.demo.chance import BEGINNING, Chance
 from infra_service.demo.loading import batches, insert, new
 from infra_service.demo.stacks import PARTS
-from states import documents
+from states.document import sealing
 from states.models import Application, Component, Environment, State, StateVersion
 
 if TYPE_CHECKING:
@@ -190,8 +190,8 @@ def _state(number: int) -> tuple[State, StateVersion]:
         created_at=state.updated_at,
         created_by="seed_demo",
     )
-    place = documents.Place(state.pk, version.pk, version.number)
-    sealed = documents.seal(documents.compress(document), place)
+    place = sealing.Place(state.pk, version.pk, version.number)
+    sealed = sealing.seal(sealing.compress(document), place)
     version.document, version.encryption_key = sealed.payload, sealed.key_name
     state.current_version_id = version.pk
     state.md5, state.size_bytes = version.md5, version.size_bytes

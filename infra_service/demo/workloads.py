@@ -19,7 +19,7 @@ from workloads import actions
 from workloads.collection import CollectionFailure, FailureReason
 from workloads.kubernetes.facts import RUNNING, WAITING
 from workloads.models import MAX_REPORT_INTERVAL, Cluster, Workload
-from workloads.reports import Report, apply_report
+from workloads.reporting.reports import Report, apply_report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -13,7 +13,7 @@ from django.utils import timezone
 from apikeys.actions.ended import remove_ended_tokens
 from apikeys.archiving import archive_next
 from apikeys.audit import Actor
-from states import pruning, storage, sweeping
+from states.keeping import pruning, storage, sweeping
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

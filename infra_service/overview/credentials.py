@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from django.urls import reverse
 
 from apikeys.models import AccessToken, ApiKey
-from apikeys.pages import read_page
 from apikeys.querysets import SOON
+from infra_service.database.pages import read_page
 from infra_service.overview.counting import MOST, Number, number_of
 
 if TYPE_CHECKING:

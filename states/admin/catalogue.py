@@ -9,9 +9,9 @@ from django.contrib import admin
 from django.urls import reverse
 from django.utils.html import format_html
 
-from apikeys.admin_base import EditableAdmin
-from apikeys.identifiers import parse_uuid
-from states import catalogue
+from infra_service.admin import EditableAdmin
+from infra_service.api.identifiers import parse_uuid
+from states.actions import catalogue
 from states.admin.filters import ApplicationFilter
 from states.models import Application, Component, Environment
 

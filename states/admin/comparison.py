@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from states import contents, reading, terraform
-from states.effort import Effort
+from states.document import contents, format4
+from states.document.effort import Effort
+from states.document.hidden import encode
 from states.errors import VersionNotFound
-from states.hidden import encode
+from states.keeping import reading
 from states.models import StateVersion
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def _cut_down(changes: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def _shown(changes: msgspec.Raw, kind: str) -> Iterable[dict[str, Any]]:
-    for change in terraform.decode(changes, Effort(len(changes))):
+    for change in format4.decode(changes, Effort(len(changes))):
         attributes = [
             {
                 "path": _cut(entry["path"]),

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from django.contrib.admin import SimpleListFilter
 from django.utils import timezone
 
-from apikeys.identifiers import parse_uuid
+from infra_service.api.identifiers import parse_uuid
 from states.models import STALE_AFTER, Application
 
 if TYPE_CHECKING:

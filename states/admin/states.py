@@ -10,13 +10,13 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.timesince import timesince
 
-from apikeys.admin_base import ReadOnlyAdmin, object_tool
-from states import history, locks
+from infra_service.admin import ReadOnlyAdmin, object_tool
+from states.actions import history, locks
 from states.admin.filters import StandingFilter
 from states.admin.forms import ForceUnlockForm, RestoreForm
+from states.admin.search import search
 from states.admin.versions import VersionPages
 from states.models import STALE_AFTER, State
-from states.search import search
 
 if TYPE_CHECKING:
     import uuid

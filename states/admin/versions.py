@@ -16,14 +16,14 @@ from django.urls import path, reverse
 from django.utils.text import slugify
 from rest_framework.exceptions import APIException
 
-from apikeys.admin_base import ReadOnlyAdmin
 from apikeys.audit import Actor
-from states import reading
+from infra_service.admin import ReadOnlyAdmin
 from states.admin import comparison
 from states.admin.forms import LAST_NUMBER, CompareForm
+from states.api.sending import document_response
 from states.errors import VersionNotFound
+from states.keeping import reading
 from states.models import State, StateVersion
-from states.sending import document_response
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse

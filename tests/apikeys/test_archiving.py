@@ -21,8 +21,8 @@ from django.utils import timezone
 
 from apikeys.archiving import ArchiveError, archive_next, check_archives, files, leaving
 from apikeys.audit import Actor
-from apikeys.compiled import insert
 from apikeys.models import AuditArchive, AuditEvent
+from infra_service.database.compiled import insert
 from tests.server import ROOT, LiveServer
 
 LONG_AGO = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)

@@ -6,7 +6,14 @@ from typing import Any
 import pytest
 from django.template import Context, Template
 
-from apikeys.templatetags.charts import HEIGHT, WIDTH, bar_chart, identifier, line_chart, shares
+from infra_service.templatetags.charts import (
+    HEIGHT,
+    WIDTH,
+    bar_chart,
+    identifier,
+    line_chart,
+    shares,
+)
 
 
 def drawn(tag: str, **context: Any) -> str:

@@ -6,8 +6,8 @@ import json
 import pytest
 from django.core.exceptions import ValidationError
 
-from apikeys.keyset import beyond, columns_of, position_of, reversed_key
 from apikeys.models import User
+from infra_service.database.keyset import beyond, columns_of, position_of, reversed_key
 
 
 def test_integers_stay_integers() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from rest_framework import serializers
 
-from apikeys import masks
+from infra_service.api import masks
 
 
 class Thing(serializers.Serializer[Any]):

@@ -5,7 +5,7 @@ import datetime as dt
 import pytest
 from django.utils import timezone
 
-from apikeys.templatetags.moments import relative
+from infra_service.templatetags.moments import relative
 
 
 @pytest.mark.parametrize(

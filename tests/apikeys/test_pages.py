@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from apikeys.audit import Actor, record
 from apikeys.models import AuditEvent
-from apikeys.pages import read_page, reading
-from apikeys.pages.conditions import Kind, conditions_of
-from apikeys.pages.indexes import walk
-from apikeys.pages.reading import is_selective, replanned
+from infra_service.database.pages import read_page, reading
+from infra_service.database.pages.conditions import Kind, conditions_of
+from infra_service.database.pages.indexes import walk
+from infra_service.database.pages.reading import is_selective, replanned
 from states.models import Component, State
 
 WORDS = st.sampled_from(["a", "b", "c"])

@@ -12,11 +12,11 @@ from django.core import signing
 from django.db import connection, transaction
 from django.http import QueryDict
 
-from apikeys.filters import AuditEventFilters
+from apikeys.api.filters import AuditEventFilters
 from apikeys.models import AuditEvent
-from apikeys.pages.reading import MOST_ROWS
 from filterlang.fields import field_set
 from infra_service.api import pagination
+from infra_service.database.pages.reading import MOST_ROWS
 from tests.conftest import ApiClient, ClientWith
 from tests.plans import Plan, analyze, plans_of
 

@@ -8,7 +8,8 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from apikeys import revalidation, views
+from apikeys import revalidation
+from apikeys.api import views
 from apikeys.audit import Actor, record
 from apikeys.callers import find_caller
 from apikeys.errors import CallerChanged

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from apikeys import actions, views
+from apikeys import actions
+from apikeys.api import views
 from apikeys.audit import Actor
 from apikeys.models import ApiKey, AuditEvent
 from apikeys.querysets import ApiKeyQuerySet

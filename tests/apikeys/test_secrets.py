@@ -13,7 +13,8 @@ from django.db import connection
 from django.test import Client, RequestFactory
 from django.views.debug import get_exception_reporter_class
 
-from apikeys import actions, tokens, views
+from apikeys import actions, tokens
+from apikeys.api import views
 from apikeys.models import AccessToken, ApiKey, User
 from apikeys.tokens import TokenKind
 from tests.apikeys.conftest import KeyClient, KeyOwner

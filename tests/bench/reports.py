@@ -133,9 +133,9 @@ def applied(environment: dict[str, str]) -> None:
 def apply() -> None:
     """Apply snapshots of 15,000 workloads of which 5 % changed; print the median."""
     from apikeys.audit import Actor
-    from workloads.incoming import read_report
     from workloads.models import Cluster
-    from workloads.reports import apply_report
+    from workloads.reporting.incoming import read_report
+    from workloads.reporting.reports import apply_report
 
     cluster = Cluster.objects.create(name="bench-apply")
     reported, chance, times = items(), random.Random(1), []

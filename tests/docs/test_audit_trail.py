@@ -4,8 +4,8 @@ import re
 import uuid
 from typing import Any
 
+from apikeys.api.serializers import AuditEventSerializer
 from apikeys.models import AuditEvent
-from apikeys.serializers import AuditEventSerializer
 from states.entries import CatalogueEntry
 from tests.conftest import ApiClient, ClientWith
 from tests.docs.test_references import code, reference

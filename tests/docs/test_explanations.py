@@ -10,16 +10,17 @@ from django.urls import get_resolver
 
 from apikeys import models, revalidation
 from apikeys.actions import access_tokens
-from apikeys.pages import reading
 from filterlang import grammar
 from infra_service.api import pagination
-from states import documents, lockinfo
-from states.catalogue import CatalogueEntry
+from infra_service.database.pages import reading
+from states import lockinfo
+from states.actions.catalogue import CatalogueEntry
+from states.document import sealing
 from states.models import MAX_SERIAL
 from tests.conftest import ApiClient, ClientWith, error_reason
 from tests.docs.walk import ROOT
 from tests.e2e.backend import document, lock_info
-from workloads.wire import MAX_WORKLOADS
+from workloads.reporting.wire import MAX_WORKLOADS
 
 EXPLANATION = ROOT / "docs" / "explanation"
 GUNICORN = ROOT / "infra_service" / "gunicorn.py"
@@ -121,7 +122,7 @@ def test_sizes() -> None:
         "a request line": f"{line} bytes",
         "components, or environments, that a token is bound to": f"{models.MAX_BOUND_IDS}",
         "a serial": f"{MAX_SERIAL}",
-        "a lineage": f"{documents._MAX_LINEAGE} characters",
+        "a lineage": f"{sealing._MAX_LINEAGE} characters",
         "a name": f"{CatalogueEntry._meta.get_field('name').max_length} characters",
         "a minted token's life": f"{access_tokens.MAX_MINTED_LIFETIME.seconds // 3600} hours",
         "keys of one owner that work": (

@@ -7,7 +7,7 @@ from prometheus_client import REGISTRY, Metric
 from prometheus_client.metrics import MetricWrapperBase
 
 from apikeys.metrics import Authentication
-from infra_service.metrics import DatabaseCollector
+from infra_service.operations.metrics import DatabaseCollector
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "metrics.md").read_text()
 OURS = ("infra_", "django_http_")

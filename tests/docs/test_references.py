@@ -7,10 +7,11 @@ import pytest
 from django.core.management import get_commands, load_command_class
 from django.urls import get_resolver
 
-from apikeys import filters, tokens
+from apikeys import tokens
+from apikeys.api import filters
+from apikeys.api.serializers import AccessTokenSerializer, ApiKeySerializer, BindingSerializer
 from apikeys.querysets import AccessTokenStatus, ApiKeyStatus
 from apikeys.scopes import Scope
-from apikeys.serializers import AccessTokenSerializer, ApiKeySerializer, BindingSerializer
 from apikeys.tokens import TokenKind
 from filterlang.fields import field_set
 

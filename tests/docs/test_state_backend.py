@@ -9,9 +9,10 @@ import msgspec
 from django.conf import settings
 
 from infra_service.api import pagination
-from states import documents, lockinfo
+from states import lockinfo
+from states.api.backend import StateBackendView, StateLockView
+from states.document import sealing
 from states.models import MAX_SERIAL
-from states.views import StateBackendView, StateLockView
 from tests.docs.conftest import readers
 from tests.docs.test_references import reference
 from tests.e2e.backend import Backend, document
@@ -52,7 +53,7 @@ def test_limits() -> None:
     page, lists = " ".join(PAGE.split()), " ".join(LISTS.split())
     assert f"over {lockinfo.MAX_BYTES // 1024} KiB" in page
     assert f"0 to {MAX_SERIAL}" in page
-    assert f"at most {documents._MAX_LINEAGE}" in page
+    assert f"at most {sealing._MAX_LINEAGE}" in page
     assert f"up to {settings.DATA_UPLOAD_MAX_MEMORY_SIZE // 1024**2} MiB" in lists
     assert (
         f"0 to {pagination.MAX_PAGE_SIZE}; 0 or absent is {pagination.DEFAULT_PAGE_SIZE}" in lists
@@ -65,7 +66,7 @@ def test_what_is_said_of_bodies(service: LiveServer) -> None:
     token = service.token("state:read,state:write")
     backend = Backend(service, token)
 
-    assert backend.push(documents.compress(document())).reason == "INVALID_DOCUMENT"
+    assert backend.push(sealing.compress(document())).reason == "INVALID_DOCUMENT"
     assert backend.push(b"{}").status == 200
     assert backend.push(b'{"version": 9, "other": true}').status == 200
     assert backend.push(b"[]").reason == "INVALID_DOCUMENT"

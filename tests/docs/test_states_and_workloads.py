@@ -13,10 +13,10 @@ from rest_framework.viewsets import GenericViewSet
 from filterlang.fields import field_set
 from infra_service.demo.states import load_states
 from infra_service.demo.workloads import load_clusters, load_workloads
-from states.serializers import ComponentSerializer, LockSerializer, StateSerializer
+from states.api.serializers import ComponentSerializer, LockSerializer, StateSerializer
 from tests.conftest import ClientWith
+from workloads.api.serializers import ClusterSerializer, ContainerSerializer, WorkloadSerializer
 from workloads.models import Cluster
-from workloads.serializers import ClusterSerializer, ContainerSerializer, WorkloadSerializer
 
 PAGE = (
     Path(__file__).resolve().parents[2] / "docs" / "reference" / "states-and-workloads.md"

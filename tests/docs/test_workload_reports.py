@@ -13,8 +13,8 @@ from tests.apiserver import ReplayServer
 from tests.docs.conftest import manage_py, readers
 from tests.docs.walk import ROOT, Walk
 from tests.server import LiveServer
-from workloads.incoming import read_report
-from workloads.wire import (
+from workloads.reporting.incoming import read_report
+from workloads.reporting.wire import (
     Condition,
     Container,
     Delta,

@@ -13,8 +13,8 @@ from django.contrib import admin
 from django.contrib.auth.models import Group
 from django.test import Client
 
-from apikeys.admin_base import ReadOnlyAdmin
 from apikeys.models import User
+from infra_service.admin import ReadOnlyAdmin
 from states.models import State
 from tests.apikeys.admin.conftest import make_key, make_token
 from tests.people import log_in, person

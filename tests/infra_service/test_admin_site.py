@@ -6,8 +6,8 @@ import pytest
 from django.test import Client
 
 from apikeys.models import User
-from infra_service import limits
-from infra_service.limits import Limiter, MemoryCounters
+from infra_service.api import limits
+from infra_service.api.limits import Limiter, MemoryCounters
 from tests.people import person
 
 PASSWORD = "correct horse battery staple"

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from infra_service import allocated, metric_files
-from infra_service.allocated import SIZE, AllocatedDict
+from infra_service.operations import allocated, metric_files
+from infra_service.operations.allocated import SIZE, AllocatedDict
 from tests.server import ROOT, live_server
 
 # It runs in a file system of 600 KiB: room for the files of one worker, and for no growth.

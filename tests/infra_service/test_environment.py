@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from infra_service.environment import Environment, MountedSecrets
+from infra_service.operations.environment import Environment, MountedSecrets
 
 
 class Env(Environment):

@@ -8,10 +8,10 @@ import pytest
 from django.test import Client
 from django.urls import get_resolver
 
-from states.views import StateBackendView, StateLockView
+from states.api.backend import StateBackendView, StateLockView
 from tests.conftest import error_reason
 from tests.infra_service.test_owned_connections import paths
-from workloads.report_views import ReportedWorkloadViewSet
+from workloads.api.reports import ReportedWorkloadViewSet
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "LOCK", "UNLOCK", "TRACE")
 ELSEWHERE = [

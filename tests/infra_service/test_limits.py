@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from infra_service import limits, redis_counters
-from infra_service.limits import Exceeded, Limit, Limiter, MemoryCounters
-from infra_service.redis_counters import RedisCounters
+from infra_service.api import limits, redis_counters
+from infra_service.api.limits import Exceeded, Limit, Limiter, MemoryCounters
+from infra_service.api.redis_counters import RedisCounters
 from tests.infra_service.redis_server import redis_server
 
 X = Limit("token", "x", 1)

@@ -7,7 +7,7 @@ from django.urls import path
 from django_filters import CharFilter, FilterSet
 
 from apikeys.models import AuditEvent
-from apikeys.resources import ResourceViewSet
+from infra_service.api.viewsets import ResourceViewSet
 from infra_service.list_checks import (
     every_filter_is_in_an_index,
     every_list_is_in_the_order_of_an_index,

@@ -12,8 +12,9 @@ from django.core.management import call_command
 from django.test import Client
 
 from apikeys.models import AuditEvent, User
-from infra_service import limits, logins
-from infra_service.limits import Limiter, MemoryCounters
+from infra_service import logins
+from infra_service.api import limits
+from infra_service.api.limits import Limiter, MemoryCounters
 from tests.people import person
 
 LOGIN = "/admin/login/"

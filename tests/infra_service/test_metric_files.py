@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from infra_service import metric_files
+from infra_service.operations import metric_files
 
 # What a worker does: it counts, and is gone.
 _WORKER = """

@@ -7,7 +7,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 from django.core.files.storage import storages
 
-from infra_service.object_storage import s3_storage
+from infra_service.operations.object_storage import s3_storage
 
 
 def options(url: str) -> dict[str, Any]:

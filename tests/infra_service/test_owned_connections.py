@@ -24,13 +24,13 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from infra_service.api.rendering import JsonRenderer
-from states import contents, documents, terraform
+from states.document import contents, format4, sealing
 from tests.apikeys.conftest import KeyClient
 from tests.committed import db  # noqa: F401 - a fixture
 from tests.conftest import ApiClient, ClientWith
 from tests.people import person
 from tests.states.conftest import Backend, document, store  # noqa: F401 - a fixture
-from workloads import report_views
+from workloads.api import reports
 from workloads.models import Cluster
 
 pytestmark = pytest.mark.usefixtures("db")
@@ -85,8 +85,8 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
     watch = Watch()
     points: list[tuple[Any, str]] = [
         (JsonRenderer, "render"), (Template, "render"), (hashers, "check_password"),
-        (documents, "read_head"), (documents, "compress"), (documents, "decompress"),
-        (terraform, "parse"), (contents, "encode"), (report_views, "read_report"),
+        (sealing, "read_head"), (sealing, "compress"), (sealing, "decompress"),
+        (format4, "parse"), (contents, "encode"), (reports, "read_report"),
     ]  # fmt: skip
     for place, name in points:
         monkeypatch.setattr(place, name, watch.around(name, getattr(place, name)))

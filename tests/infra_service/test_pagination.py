@@ -13,12 +13,12 @@ from django.test.utils import CaptureQueriesContext
 from rest_framework.request import Request
 from rest_framework.test import APIRequestFactory
 
-from apikeys.errors import InvalidParameter
-from apikeys.filters import ApiKeyFilters
+from apikeys.api.filters import ApiKeyFilters
 from apikeys.models import ApiKey, User
 from filterlang.backend import FilterLanguageBackend
 from infra_service.api import pagination
 from infra_service.api.pagination import InvalidPageToken, KeysetPagination
+from infra_service.api.parameters import InvalidParameter
 
 DAY = dt.timedelta(days=1)
 

@@ -9,7 +9,7 @@ import pytest
 from django.db import IntegrityError, OperationalError, connection, transaction
 
 from apikeys.models import User
-from apikeys.pages.reading import replanned
+from infra_service.database.pages.reading import replanned
 from tests.committed import db  # noqa: F401 - a fixture
 
 pytestmark = pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has no pool")

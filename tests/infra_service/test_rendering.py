@@ -13,17 +13,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rest_framework import serializers
 
-from apikeys.fields import PresentSerializer, TimestampField
+from apikeys.api.serializers import ApiKeySerializer, AuditEventSerializer
 from apikeys.models import AuditEvent
-from apikeys.serializers import ApiKeySerializer, AuditEventSerializer
 from infra_service.api import rendering
+from infra_service.api.fields import PresentSerializer, TimestampField
 from infra_service.api.rendering import JsonRenderer, ListReader
+from states.api.serializers import StateSerializer
 from states.models import Component, Environment, State
-from states.serializers import StateSerializer
 from tests.conftest import LONG_AGO
 from tests.workloads.conftest import NewWorkload
+from workloads.api.serializers import WorkloadSerializer
 from workloads.models import Workload
-from workloads.serializers import WorkloadSerializer
 
 postgres = pytest.mark.skipif(connection.vendor != "postgresql", reason="PostgreSQL writes JSON")
 

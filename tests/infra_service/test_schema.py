@@ -9,7 +9,7 @@ import yaml
 from django.test import Client
 from drf_spectacular.generators import SchemaGenerator
 
-from infra_service.api.schema import ApiSchema
+from infra_service.openapi.schema import ApiSchema
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from apikeys.models import AccessToken, ApiKey, AuditArchive, AuditEvent, User
 from apikeys.querysets import SOON
 from infra_service.demo import histories, loading
 from infra_service.demo.states import load_states
-from states import actions
+from states.actions.push import find
 from states.admin.filters import STALE_AFTER
 from states.lockinfo import LockInfo
 from states.models import Application, Component, Environment, State, StateVersion
@@ -223,7 +223,7 @@ def test_the_states_hold_together(client_with: ClientWith) -> None:
     document = answer.json()
     assert (document["serial"], document["lineage"]) == (state.serial, state.lineage)
     assert len(answer.content) == state.size_bytes
-    assert actions.find(state.component_id, state.environment_id) == state
+    assert find(state.component_id, state.environment_id) == state
 
 
 def test_the_clusters_count_their_workloads() -> None:

@@ -72,7 +72,7 @@ def test_commands_load_what_they_need_and_workers_all_that_requests_need() -> No
     assert problems == []
     assert NEEDLESS & set(for_commands) == set()
     assert POSTGRESQL & set(for_all) == (POSTGRESQL if connection.vendor == "postgresql" else set())
-    assert {"infra_service.urls", "states.admin", "states.views"} <= set(for_worker)
+    assert {"infra_service.urls", "states.admin", "states.api.backend"} <= set(for_worker)
     assert limiters == 1
 
 

@@ -9,10 +9,9 @@ from django.utils import timezone
 from apikeys import tokens
 from apikeys.models import ApiKey
 from apikeys.tokens import TokenKind
-from infra_service import limits
-from infra_service.api import throttling
-from infra_service.limits import Limiter, MemoryCounters
-from infra_service.redis_counters import RedisCounters
+from infra_service.api import limits, throttling
+from infra_service.api.limits import Limiter, MemoryCounters
+from infra_service.api.redis_counters import RedisCounters
 from tests.apikeys.conftest import KeyClient, KeyOwner, KeyWith
 from tests.conftest import error_reason
 

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from gunicorn.config import Config
 
-from infra_service import arrivals, pace, worker
-from infra_service.arrivals import LARGEST_BODY, Arrival
-from infra_service.pace import LARGEST_REST, PacedSocket
-from infra_service.worker import ServiceWorker
+from infra_service.server import arrivals, pace, worker
+from infra_service.server.arrivals import LARGEST_BODY, Arrival
+from infra_service.server.pace import LARGEST_REST, PacedSocket
+from infra_service.server.worker import ServiceWorker
 
 HEAD = b"POST / HTTP/1.1\r\nHost: x\r\n"
 

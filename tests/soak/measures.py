@@ -12,7 +12,7 @@ from typing import Any
 
 import psycopg
 
-from infra_service.allocated import AllocatedDict
+from infra_service.operations.allocated import AllocatedDict
 from tests.bench.push import state
 from tests.e2e.backend import Backend
 from tests.server import LiveServer

@@ -4,7 +4,7 @@ import pytest
 from django.db import connection
 from django.test import Client
 
-from apikeys.pages.reading import MOST_ROWS
+from infra_service.database.pages.reading import MOST_ROWS
 from infra_service.demo.states import load_states
 from states.models import Application, Component, Environment, State
 from tests.people import person

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from states.admin.search import MOST_NAMES
 from states.models import Application, Component, State
-from states.search import MOST_NAMES
 from tests.people import person, reads_of, statements, text_of
 from tests.states.conftest import Backend, named
 

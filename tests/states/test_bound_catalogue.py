@@ -12,8 +12,8 @@ from django.db import connection
 from django.utils import timezone
 
 from apikeys.audit import Actor
-from apikeys.pages import reading
-from states import actions
+from infra_service.database.pages import reading
+from states.actions.push import find_or_register
 from states.models import Application, Component, Environment, State
 from tests.conftest import ApiClient, ClientWith, error_reason
 from tests.plans import analyze, plans_of, steps_of_sqlite
@@ -41,7 +41,7 @@ class World:
         for component, environment in (
             ("web", "dev"), ("web", "prod"), ("db", "prod"), ("ledger", "prod"),
         ):  # fmt: skip
-            actions.find_or_register(
+            find_or_register(
                 component_id=self[component], environment_id=self[environment],
                 actor=Actor(name="test"),
             )  # fmt: skip

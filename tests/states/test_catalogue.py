@@ -10,7 +10,8 @@ from django.test.utils import CaptureQueriesContext
 
 from apikeys.audit import Actor
 from apikeys.models import AuditEvent
-from states import actions, catalogue
+from states.actions import catalogue
+from states.actions.push import find_or_register
 from states.models import Application, Component, Environment, State
 from tests.conftest import LONG_AGO, ApiClient, ClientWith, error_reason
 
@@ -171,11 +172,9 @@ def moving(db: None) -> tuple[Component, Application, Application]:
     old, new = Application.objects.create(name="old"), Application.objects.create(name="new")
     component = Component.objects.create(name="dns", application=old)
     for _ in range(2):
-        actions.find_or_register(
-            component_id=component.pk, environment_id=uuid.uuid4(), actor=ACTOR
-        )
+        find_or_register(component_id=component.pk, environment_id=uuid.uuid4(), actor=ACTOR)
     other = Component.objects.create(application=old)
-    actions.find_or_register(component_id=other.pk, environment_id=uuid.uuid4(), actor=ACTOR)
+    find_or_register(component_id=other.pk, environment_id=uuid.uuid4(), actor=ACTOR)
     return component, old, new
 
 
@@ -214,7 +213,7 @@ def test_a_state_that_is_registered_after_a_move(
         changes={"application_id": new.pk},
         actor=ACTOR,
     )
-    actions.find_or_register(component_id=component.pk, environment_id=uuid.uuid4(), actor=ACTOR)
+    find_or_register(component_id=component.pk, environment_id=uuid.uuid4(), actor=ACTOR)
 
     assert State.objects.filter(component=component, application=new).count() == 3
 
@@ -236,8 +235,6 @@ def test_a_move_costs_the_same_however_many_states(
 
     first = queries(new)
     for _ in range(4):
-        actions.find_or_register(
-            component_id=component.pk, environment_id=uuid.uuid4(), actor=ACTOR
-        )
+        find_or_register(component_id=component.pk, environment_id=uuid.uuid4(), actor=ACTOR)
     assert queries(old) == first
     assert not State.objects.filter(component=component).exclude(application=old).exists()

@@ -4,7 +4,8 @@ import uuid
 from typing import Any
 
 from apikeys.models import AuditEvent
-from states import actions
+from states.actions import history
+from states.actions.push import find
 from states.models import StateVersion
 from tests.conftest import error_reason
 from tests.states.conftest import Backend, document
@@ -91,10 +92,10 @@ def test_one_that_was_overtaken_looks_again(
     """Somebody locks after the deletion has looked: the compare-and-swap notices."""
     admin.push(document())
     state = admin.record
-    before = actions.find(state.component_id, state.environment_id)
+    before = find(state.component_id, state.environment_id)
     assert before is not None
     admin.lock(lock_id)
-    real, looks = actions.find, iter([before])
-    monkeypatch.setattr(actions, "find", lambda *key: next(looks, None) or real(*key))
+    real, looks = find, iter([before])
+    monkeypatch.setattr(history, "find", lambda *key: next(looks, None) or real(*key))
 
     assert admin.delete().status_code == 423

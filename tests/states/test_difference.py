@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from states import contents, difference, documents
-from states.effort import Effort
+from states.document import contents, difference, sealing
+from states.document.effort import Effort
+from states.document.hidden import MASK
 from states.errors import StateEncrypted, StateFormatUnsupported
-from states.hidden import MASK
 from tests.states.samples import (
     AFTER,
     BEFORE,
@@ -28,8 +28,8 @@ from tests.states.samples import (
 
 def diff(before: bytes | None, after: bytes, **options: Any) -> contents.DifferencePage:
     options = {"start": 0, "size": 1000, "hide": True, **options}
-    old = None if before is None else documents.compress(before)
-    return contents.diff(old, documents.compress(after), **options)
+    old = None if before is None else sealing.compress(before)
+    return contents.diff(old, sealing.compress(after), **options)
 
 
 def resources(before: bytes, after: bytes, *, hide: bool = True) -> list[Any]:

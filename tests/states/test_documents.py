@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from states import documents
 from states.checks import encryption_keys_are_usable
-from states.documents import Sealed
+from states.document import sealing
+from states.document.sealing import Sealed
 from states.errors import DocumentDamaged
 
 STATE, VERSION = uuid.UUID(int=1), uuid.UUID(int=2)
-PLACE = documents.Place(STATE, VERSION, 1)
-GZIPPED = documents.compress(b"document")
+PLACE = sealing.Place(STATE, VERSION, 1)
+GZIPPED = sealing.compress(b"document")
 
 
 def new_key() -> str:
@@ -25,29 +25,29 @@ def new_key() -> str:
 def test_there_and_back() -> None:
     document = b'{"serial": 1}' * 1000
 
-    sealed = documents.seal(documents.compress(document), PLACE)
+    sealed = sealing.seal(sealing.compress(document), PLACE)
 
-    assert documents.decompress(documents.unseal(sealed, PLACE)) == document
+    assert sealing.decompress(sealing.unseal(sealed, PLACE)) == document
 
 
 def test_the_same_document_never_looks_the_same() -> None:
-    first, second = (documents.seal(GZIPPED, PLACE).payload for _ in range(2))
+    first, second = (sealing.seal(GZIPPED, PLACE).payload for _ in range(2))
 
     assert first != second
 
 
 @pytest.mark.parametrize("place", [(VERSION, VERSION, 1), (STATE, STATE, 1), (STATE, VERSION, 2)])
 def test_it_is_bound_to_its_place(place: tuple[uuid.UUID, uuid.UUID, int]) -> None:
-    sealed = documents.seal(GZIPPED, PLACE)
+    sealed = sealing.seal(GZIPPED, PLACE)
 
     with pytest.raises(DocumentDamaged):
-        documents.unseal(sealed, documents.Place(*place))
+        sealing.unseal(sealed, sealing.Place(*place))
 
 
 def test_the_release_before_numbers_reads_it() -> None:
     """It knows the ids alone, and nothing of a number."""
-    sealed = documents.seal(GZIPPED, PLACE)
-    payload, cipher = bytes(sealed.payload), documents.keyring()[sealed.key_name]
+    sealed = sealing.seal(GZIPPED, PLACE)
+    payload, cipher = bytes(sealed.payload), sealing.keyring()[sealed.key_name]
 
     gzipped = cipher.decrypt(payload[:12], payload[12:], STATE.bytes + VERSION.bytes)
 
@@ -55,36 +55,34 @@ def test_the_release_before_numbers_reads_it() -> None:
 
 
 def test_what_is_sealed_again_has_its_new_number() -> None:
-    other = documents.Place(STATE, VERSION, 2**31 - 1)
-    moved = documents.unseal(documents.seal(GZIPPED, PLACE), PLACE)
+    other = sealing.Place(STATE, VERSION, 2**31 - 1)
+    moved = sealing.unseal(sealing.seal(GZIPPED, PLACE), PLACE)
 
-    assert (
-        documents.decompress(documents.unseal(documents.seal(moved, other), other)) == b"document"
-    )
+    assert sealing.decompress(sealing.unseal(sealing.seal(moved, other), other)) == b"document"
 
 
 def test_every_byte_is_guarded() -> None:
-    sealed = documents.seal(GZIPPED, PLACE)
+    sealed = sealing.seal(GZIPPED, PLACE)
 
     for position in range(len(sealed.payload)):
         changed = bytearray(sealed.payload)
         changed[position] ^= 1
         with pytest.raises(DocumentDamaged):
-            documents.unseal(Sealed(changed, sealed.key_name), PLACE)
+            sealing.unseal(Sealed(changed, sealed.key_name), PLACE)
 
 
 def test_the_first_key_encrypts_and_all_decrypt(settings: Any) -> None:
     old, new = new_key(), new_key()
     settings.STATE_ENCRYPTION_KEYS = [old]
-    sealed = documents.seal(GZIPPED, PLACE)
+    sealed = sealing.seal(GZIPPED, PLACE)
 
     settings.STATE_ENCRYPTION_KEYS = [new, old]
-    assert documents.decompress(documents.unseal(sealed, PLACE)) == b"document"
-    assert documents.seal(GZIPPED, PLACE).key_name != sealed.key_name
+    assert sealing.decompress(sealing.unseal(sealed, PLACE)) == b"document"
+    assert sealing.seal(GZIPPED, PLACE).key_name != sealed.key_name
 
     settings.STATE_ENCRYPTION_KEYS = [new]
     with pytest.raises(DocumentDamaged):
-        documents.unseal(sealed, PLACE)
+        sealing.unseal(sealed, PLACE)
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from states.document.restamp import with_head
 from states.errors import StateFormatUnsupported
-from states.heads import with_head
 from tests.states.samples import AFTER
 
 

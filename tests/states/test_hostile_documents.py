@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from states import contents, documents, heads
+from states.document import contents, restamp, sealing
 from states.errors import StateFormatUnsupported, StateTooComplex
 from tests.states.hostile import DOCUMENTS, changed
 
@@ -32,7 +32,7 @@ def _diff(gzipped: bytes, other: bytes) -> None:
 
 
 def _restore(gzipped: bytes, _other: bytes) -> None:
-    heads.with_head(documents.decompress(gzipped), serial=7, lineage="x")
+    restamp.with_head(sealing.decompress(gzipped), serial=7, lineage="x")
 
 
 OPERATIONS = [_resources, _outputs, _diff, _restore]
@@ -46,7 +46,7 @@ def attempt(operation: Callable[[bytes, bytes], None], pair: tuple[bytes, bytes]
 
 def packed(name: str, size: int) -> tuple[bytes, bytes]:
     document = DOCUMENTS[name](size)
-    return documents.compress(document), documents.compress(changed(document))
+    return sealing.compress(document), sealing.compress(changed(document))
 
 
 @pytest.mark.parametrize("operation", [_resources, _diff])
@@ -54,7 +54,7 @@ def packed(name: str, size: int) -> tuple[bytes, bytes]:
 def test_memory(name: str, operation: Callable[[bytes, bytes], None]) -> None:
     """At most 8 times the size, beside what every request may take."""
     pair = packed(name, MIB // 2)
-    sizes = [documents.size_of(gzipped) for gzipped in pair]
+    sizes = [sealing.size_of(gzipped) for gzipped in pair]
     size = sum(sizes) if operation is _diff else sizes[0]
     tracemalloc.start()
     try:

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from apikeys.models import AuditEvent
-from states import actions
+from states.actions import locks
+from states.actions.push import find
 from states.errors import StateLocked
 from states.lockinfo import LockInfo
 from states.models import State
@@ -239,11 +240,11 @@ def test_one_that_lost_the_race_is_refused(
     """Another takes the lock after this one has looked: the UPDATE decides, not the look."""
     backend.push(document())
     state = backend.record
-    before = actions.find(state.component_id, state.environment_id)
+    before = find(state.component_id, state.environment_id)
     assert before is not None
     backend.lock(lock_id)
-    real, looks = actions.find, iter([before])
-    monkeypatch.setattr(actions, "find", lambda *key: next(looks, None) or real(*key))
+    real, looks = find, iter([before])
+    monkeypatch.setattr(locks, "find", lambda *key: next(looks, None) or real(*key))
 
     response = backend.lock(uuid.uuid4())
 

@@ -8,16 +8,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from states import marks
-from states.effort import Effort
+from states.document import sensitive_paths
+from states.document.effort import Effort
+from states.document.format4 import Instance
 from states.errors import StateFormatUnsupported
-from states.terraform import Instance
 from tests.states.samples import path
 
 
-def marked(values: Any, *paths: Any) -> marks.Marks:
+def marked(values: Any, *paths: Any) -> sensitive_paths.Marks:
     raw = msgspec.Raw(json.dumps(paths).encode())
-    return marks.marks_of(Instance(sensitive_attributes=raw), values, Effort(0))
+    return sensitive_paths.marks_of(Instance(sensitive_attributes=raw), values, Effort(0))
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_steps_into_what_has_no_keys(step: Any) -> None:
 @pytest.mark.parametrize("paths", [{"a": 1}, [[1]], [{"type": "get_attr"}]])
 def test_no_paths_at_all(paths: Any) -> None:
     with pytest.raises(StateFormatUnsupported):
-        marks.paths(
+        sensitive_paths.paths(
             Instance(sensitive_attributes=msgspec.Raw(json.dumps(paths).encode())), Effort(0)
         )
 
@@ -91,4 +91,4 @@ def test_no_paths_at_all(paths: Any) -> None:
     ],
 )
 def test_paths_as_text(steps: list[Any], text: str) -> None:
-    assert marks.path_text(steps).replace('["?"]', ".?") == text
+    assert sensitive_paths.path_text(steps).replace('["?"]', ".?") == text

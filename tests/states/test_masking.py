@@ -12,23 +12,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from states import contents, documents
-from states.effort import Effort
+from states.document import contents, sealing
+from states.document.effort import Effort
+from states.document.hidden import MASK
+from states.document.secret_values import Secrets
 from states.errors import StateFormatUnsupported
-from states.hidden import MASK
-from states.secret_values import Secrets
 from tests.states.samples import AFTER, BEFORE, PASSWORDS, instance, path, resource, state
 
 
 def shown(document: bytes, *, hide: bool = True) -> list[Any]:
     """Return the resources of a state, as they are shown."""
-    page = contents.resources(documents.compress(document), start=0, size=1000, hide=hide)
+    page = contents.resources(sealing.compress(document), start=0, size=1000, hide=hide)
     found: list[Any] = msgspec.json.decode(page.items)
     return found
 
 
 def shown_outputs(document: bytes, *, hide: bool = True) -> list[Any]:
-    page = contents.outputs(documents.compress(document), start=0, size=1000, hide=hide)
+    page = contents.outputs(sealing.compress(document), start=0, size=1000, hide=hide)
     found: list[Any] = msgspec.json.decode(page.items)
     return found
 
@@ -144,7 +144,7 @@ def test_with_the_scope_values_are_as_they_were_written() -> None:
     text = state(resource("a", instance({"n": 0}, path("n")))).replace(
         b'"n": 0', b'"n":  0.1234567890123456789012345'
     )
-    page = contents.resources(documents.compress(text), start=0, size=1, hide=False)
+    page = contents.resources(sealing.compress(text), start=0, size=1, hide=False)
 
     assert b'{"n":  0.1234567890123456789012345}' in bytes(page.items)
 
@@ -258,7 +258,7 @@ def test_a_number_that_no_machine_has() -> None:
 
 def shown_raw(document: bytes) -> bool:
     """Whether it is shown as it was written to whoever may see secrets."""
-    page = contents.resources(documents.compress(document), start=0, size=1, hide=False)
+    page = contents.resources(sealing.compress(document), start=0, size=1, hide=False)
     return b"1e99999999999999999999" in bytes(page.items)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from states import reading, rewriting, storage
+from states.keeping import reading, reencryption, storage
 from states.models import StateVersion
 from tests.states.conftest import Backend, UnsteadyStorage, document
 from tests.states.test_documents import new_key
@@ -53,7 +53,7 @@ def test_again_there_is_nothing_to_do(three: Backend, store: UnsteadyStorage) ->
 
 
 def test_a_run_that_was_stopped_is_continued(three: Backend, store: UnsteadyStorage) -> None:
-    next(rewriting.move(to_store=True))
+    next(reencryption.move(to_store=True))
     assert len(store.names) == 1
 
     assert move("storage") == {"moved": 2, "damaged": 0}
@@ -66,7 +66,7 @@ def test_moving_gives_the_first_key_too(
 
     move("storage")
 
-    assert not rewriting.outdated().exists()
+    assert not reencryption.outdated().exists()
 
 
 def test_keys_are_rotated_in_the_store_too(

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 from django.db import connection
 
-from apikeys.pages.reading import MOST_ROWS
+from infra_service.database.pages.reading import MOST_ROWS
 from infra_service.demo.states import load_states
 from states.models import Application, Component, Environment, State
 from tests.conftest import ApiClient, ClientWith

@@ -10,7 +10,7 @@ from django.core.management import call_command
 from django.utils import timezone
 
 from apikeys.models import AuditEvent
-from states import pruning
+from states.keeping import pruning
 from states.models import State, StateVersion
 from tests.states.conftest import Backend, UnsteadyStorage, document
 from tests.terminal import Terminal

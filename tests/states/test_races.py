@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from states import actions
+from states.actions import history, locks, push
 from states.models import State, StateVersion
 from tests.conftest import error_reason
 from tests.states.conftest import Backend, document
@@ -18,12 +18,18 @@ from tests.states.conftest import Backend, document
 Interrupt = Callable[[Callable[[], Any]], None]
 
 
+def replace_find(monkeypatch: pytest.MonkeyPatch, find: Callable[..., State | None]) -> None:
+    """Have every action look by this."""
+    for module in (push, locks, history):
+        monkeypatch.setattr(module, "find", find)
+
+
 @pytest.fixture
 def after_the_first_look(monkeypatch: pytest.MonkeyPatch) -> Interrupt:
     """Let something happen right after the next action has read the state."""
 
     def arrange(event: Callable[[], Any]) -> None:
-        real = actions.find
+        real = push.find
         pending = [event]
 
         def find(*key: uuid.UUID) -> State | None:
@@ -32,7 +38,7 @@ def after_the_first_look(monkeypatch: pytest.MonkeyPatch) -> Interrupt:
                 pending.pop()()
             return seen
 
-        monkeypatch.setattr(actions, "find", find)
+        replace_find(monkeypatch, find)
 
     return arrange
 
@@ -119,7 +125,7 @@ def test_one_that_always_loses_is_told_to_come_again(
 ) -> None:
     """Whatever is read is outdated at once: another takes the lock, and gives it back."""
     admin.push(document(1))
-    real = actions.find
+    real = push.find
 
     held = {"lock_id": uuid.uuid4(), "lock_info": {}, "lock_acquired_at": timezone.now()}
 
@@ -129,7 +135,7 @@ def test_one_that_always_loses_is_told_to_come_again(
         State.objects.all().change(**held)
         return seen
 
-    monkeypatch.setattr(actions, "find", find)
+    replace_find(monkeypatch, find)
 
     response = {
         "push": lambda: admin.push(document(2)),

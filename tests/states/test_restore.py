@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from apikeys.models import AuditEvent
-from states import actions
+from states.actions import history
+from states.actions.push import append_version
 from states.models import MAX_SERIAL, State, StateVersion
 from tests.conftest import ClientWith, error_reason
 from tests.states.conftest import LINEAGE, Backend, document, seen
@@ -187,7 +188,7 @@ def test_outside_the_binding_there_is_nothing(backend: Backend, client_with: Cli
 @pytest.fixture
 def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Let something happen right before the new version is appended, the first time."""
-    real = actions.append_version
+    real = append_version
 
     def arrange(event: Any) -> None:
         pending = [event]
@@ -197,7 +198,7 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Any:
                 pending.pop()()
             return real(*given, **details)
 
-        monkeypatch.setattr(actions, "append_version", append)
+        monkeypatch.setattr(history, "append_version", append)
 
     return arrange
 
@@ -232,7 +233,7 @@ def test_a_version_that_is_pruned_in_between(
 ) -> None:
     backend.push(document(1))
     backend.push(document(2))
-    monkeypatch.setattr("states.reading.find_version", lambda **_: (None, b""))
+    monkeypatch.setattr("states.keeping.reading.find_version", lambda **_: (None, b""))
 
     response = backend.call("/versions/1:restore")
 
@@ -243,13 +244,13 @@ def test_one_that_always_loses_is_told_to_come_again(
     backend: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     backend.push(document(1))
-    real = actions.append_version
+    real = append_version
 
     def append(*given: Any, **details: Any) -> Any:
         State.objects.all().change()
         return real(*given, **details)
 
-    monkeypatch.setattr(actions, "append_version", append)
+    monkeypatch.setattr(history, "append_version", append)
 
     response = backend.call("/versions/1:restore")
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from states import rewriting
+from states.keeping import reencryption
 from states.models import StateVersion
 from tests.states.conftest import Backend, document
 from tests.states.test_documents import new_key
@@ -30,7 +30,7 @@ def test_every_document_gets_the_first_key(backend: Backend, settings: Any) -> N
 
     settings.STATE_ENCRYPTION_KEYS = [new]
     assert backend.get().content == document(3)
-    assert not rewriting.outdated().exists()
+    assert not reencryption.outdated().exists()
 
 
 def test_again_there_is_nothing_to_do(backend: Backend) -> None:
@@ -43,8 +43,8 @@ def test_a_run_that_was_stopped_is_continued(backend: Backend, settings: Any) ->
     for serial in (1, 2, 3):
         backend.push(document(serial))
     settings.STATE_ENCRYPTION_KEYS = [new_key(), *settings.STATE_ENCRYPTION_KEYS]
-    next(rewriting.rotate_keys())
-    assert rewriting.outdated().count() == 2
+    next(reencryption.rotate_keys())
+    assert reencryption.outdated().count() == 2
     assert backend.get().content == document(3)
 
     assert json.loads(_rotate(json=True)) == {"reencrypted": 2}
@@ -54,7 +54,7 @@ def test_a_version_that_is_gone_meanwhile(backend: Backend, settings: Any) -> No
     for serial in (1, 2):
         backend.push(document(serial))
     settings.STATE_ENCRYPTION_KEYS = [new_key(), *settings.STATE_ENCRYPTION_KEYS]
-    run = rewriting.rotate_keys()
+    run = reencryption.rotate_keys()
     next(run)
     type(backend.record).objects.all().update(
         current_version=None, version_number=0, serial=None, md5=None, size_bytes=None

@@ -6,8 +6,8 @@ import uuid
 
 import pytest
 
+from states.admin.search import MOST_NAMES, search
 from states.models import Application, Component, Environment, State
-from states.search import MOST_NAMES, search
 
 pytestmark = pytest.mark.django_db
 

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from states import actions, reading, storage
+from states.actions import push
 from states.errors import StorageUnavailable
+from states.keeping import reading, storage
 from states.models import State, StateVersion
 from tests.conftest import error_reason
 from tests.states.conftest import Backend, UnsteadyStorage, document
@@ -196,7 +197,7 @@ def test_an_unknown_outcome_keeps_the_object(
     def lost(*_given: Any, **_details: Any) -> None:
         raise RuntimeError("the connection is gone")
 
-    monkeypatch.setattr(actions, "_make_current", lost)
+    monkeypatch.setattr(push, "_make_current", lost)
 
     assert backend.push(document()).status_code == 500
 

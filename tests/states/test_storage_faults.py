@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from prometheus_client import REGISTRY
 
-from states import faults
+from states.keeping import faults
 from states.models import StateVersion
 from tests.conftest import error_reason
 from tests.states.conftest import Backend, UnsteadyStorage, document

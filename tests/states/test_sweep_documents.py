@@ -31,7 +31,7 @@ def orphan(backend: Backend, store: UnsteadyStorage) -> str:
 def hours_later(monkeypatch: pytest.MonkeyPatch) -> Any:
     def shift(hours: float) -> None:
         moment = timezone.now() + dt.timedelta(hours=hours)
-        monkeypatch.setattr("states.sweeping.timezone.now", lambda: moment)
+        monkeypatch.setattr("states.keeping.sweeping.timezone.now", lambda: moment)
 
     return shift
 

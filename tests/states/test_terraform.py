@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
-from states import terraform
-from states.effort import Effort
+from states.document import format4
+from states.document.effort import Effort
+from states.document.hidden import encode
 from states.errors import StateEncrypted, StateFormatUnsupported
-from states.hidden import encode
 from tests.states.samples import AFTER, ENCRYPTED, instance, resource, state
 
 
-def parse(document: bytes) -> terraform.Document:
-    return terraform.parse(document, Effort(len(document)))
+def parse(document: bytes) -> format4.Document:
+    return format4.parse(document, Effort(len(document)))
 
 
 def test_a_recorded_state() -> None:
@@ -53,7 +53,7 @@ def test_a_recorded_state() -> None:
     ],
 )
 def test_keys_are_written_as_terraform_writes_them(text: str, literal: str) -> None:
-    assert terraform.quoted(text) == literal
+    assert format4.quoted(text) == literal
 
 
 def test_nothing_in_it() -> None:
@@ -68,13 +68,13 @@ def test_flat_attributes_of_old_states() -> None:
 
     ((_, found),) = parse(state(resource("x", flat))).instances()
 
-    assert terraform.decode(found.values, Effort(0)) == {"id": "1", "tags.%": "0"}
+    assert format4.decode(found.values, Effort(0)) == {"id": "1", "tags.%": "0"}
 
 
 def test_numbers_keep_their_digits() -> None:
     text = b"[0.1234567890123456789012345,12345678901234567890123456789,1.50]"
 
-    value = terraform.decode(Raw(text), Effort(0))
+    value = format4.decode(Raw(text), Effort(0))
 
     assert value[0] == decimal.Decimal("0.1234567890123456789012345")
     assert bytes(encode(value)) == text
@@ -108,14 +108,14 @@ def test_anything_else_is_unsupported(document: bytes, problem: str, version: st
 @pytest.mark.parametrize("text", [b"[" * 5000 + b"]" * 5000, b'"\\ud800"'])
 def test_values_that_cannot_be_read(text: bytes) -> None:
     with pytest.raises(StateFormatUnsupported):
-        terraform.decode(Raw(text), Effort(0))
+        format4.decode(Raw(text), Effort(0))
 
 
 def test_dependencies_that_are_none() -> None:
     ((_, found),) = parse(state(resource("x", instance(dependencies={"a": "b"})))).instances()
 
     with pytest.raises(StateFormatUnsupported):
-        terraform.dependencies(found, Effort(0))
+        format4.dependencies(found, Effort(0))
 
 
 def test_large_states_are_not_built() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from apikeys.models import AuditEvent
-from states import history
+from states.actions import history
 from states.models import State
 from tests.conftest import ClientWith, error_reason
 from tests.states.conftest import Backend, document

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from states import documents, reading
+from states.document import sealing
+from states.keeping import reading
 from states.models import State, StateVersion
 from tests.states.conftest import Backend, UnsteadyStorage, document
 from tests.terminal import Terminal
@@ -122,9 +123,9 @@ def test_numbers_that_were_exchanged(both: Backend) -> None:
 
 def test_documents_of_before_numbers_were_a_part_are_read(both: Backend) -> None:
     version = StateVersion.objects.get(number=2)
-    key_name, cipher = next(iter(documents.keyring().items()))
+    key_name, cipher = next(iter(sealing.keyring().items()))
     nonce, ids = b"n" * 12, version.state_id.bytes + version.pk.bytes
-    version.document = nonce + cipher.encrypt(nonce, documents.compress(document(2)), ids)
+    version.document = nonce + cipher.encrypt(nonce, sealing.compress(document(2)), ids)
     version.encryption_key = key_name
     version.save()
     assert both.get().content == document(2)

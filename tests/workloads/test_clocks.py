@@ -11,7 +11,7 @@ from tests.conftest import ApiClient, ClientWith, error_reason
 from tests.workloads.agent import Agent, nothing_is_stored
 from tests.workloads.records import apply, at, healthy, place, record, report, snapshot_body, stored
 from workloads.models import Cluster, Workload
-from workloads.report_errors import ClockAhead
+from workloads.reporting.errors import ClockAhead
 
 HOUR = dt.timedelta(hours=1)
 

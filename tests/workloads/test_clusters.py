@@ -10,8 +10,8 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from apikeys.audit import Actor
-from apikeys.constraints import breaks
 from apikeys.models import AuditEvent
+from infra_service.database.constraints import breaks
 from tests.conftest import LONG_AGO, ApiClient, ClientWith, error_reason
 from tests.workloads.conftest import NewWorkload
 from workloads import actions

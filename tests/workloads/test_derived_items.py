@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.workloads.records import item, snapshot_body
-from workloads.incoming import read_report
 from workloads.kubernetes.records import ContainerRecord, WorkloadRecord
+from workloads.reporting.incoming import read_report
 
 RUNNING = {"name": "app", "state": "running", "ready": True}
 CRASHING = {"name": "app", "state": "waiting", "reason": "CrashLoopBackOff", "restart_count": 7}

@@ -13,8 +13,8 @@ from workloads.kubernetes.facts import WorkloadKind
 from workloads.kubernetes.health import HealthStatus
 from workloads.kubernetes.records import WorkloadRecord
 from workloads.models import Cluster
-from workloads.report_errors import ClusterUidMismatch, StaleReport
-from workloads.reports import Place, Report
+from workloads.reporting.errors import ClusterUidMismatch, StaleReport
+from workloads.reporting.reports import Place, Report
 
 REPORTS = 1000
 

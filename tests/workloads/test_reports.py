@@ -14,13 +14,13 @@ from django.utils import timezone
 
 from apikeys.models import AuditEvent
 from tests.workloads.records import apply, as_said, at, place, record, report, stored
-from workloads import differences, reports
 from workloads.kubernetes.facts import WorkloadKind
 from workloads.kubernetes.health import HealthStatus
 from workloads.kubernetes.records import ContainerRecord
 from workloads.models import Cluster, Workload
-from workloads.report_errors import ClusterBusy, ClusterUidMismatch, StaleReport
-from workloads.reports import Applied, Report
+from workloads.reporting import differences, reports
+from workloads.reporting.errors import ClusterBusy, ClusterUidMismatch, StaleReport
+from workloads.reporting.reports import Applied, Report
 
 
 def counts(cluster: Cluster) -> dict[str, int]:

@@ -9,9 +9,9 @@ import uuid
 import pytest
 
 from tests.e2e.together import in_threads
-from workloads import turns as module
-from workloads.report_errors import ClusterBusy, TooManyReports
-from workloads.turns import Turns
+from workloads.reporting import turns as module
+from workloads.reporting.errors import ClusterBusy, TooManyReports
+from workloads.reporting.turns import Turns
 
 A, B, C = (uuid.UUID(int=n) for n in range(3))
 PATIENT = 60.0

@@ -11,11 +11,11 @@ from django.db.models import F
 from django.test.utils import CaptureQueriesContext
 
 from tests.workloads.records import apply, place, record, report, stored
-from workloads import differences
 from workloads.kubernetes.health import HealthStatus
 from workloads.kubernetes.records import WorkloadRecord
 from workloads.models import Cluster, Workload
-from workloads.reports import Applied
+from workloads.reporting import differences
+from workloads.reporting.reports import Applied
 
 USAGE = ("cpu_used_millicores", "memory_used_bytes")
 

@@ -12,8 +12,8 @@ from django.utils.html import format_html
 from django.utils.timesince import timesince
 from rest_framework.exceptions import APIException
 
-from apikeys.admin_base import EditableAdmin
 from apikeys.audit import Actor
+from infra_service.admin import EditableAdmin
 from workloads import actions
 from workloads.admin.figures import counts_bar, cpu_bar, mark, memory_bar
 from workloads.admin.filters import ClusterHealthFilter, ReportsFilter, cluster_id_of

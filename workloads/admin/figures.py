@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from django.template.loader import render_to_string
 from django.utils.html import format_html
 
-from apikeys.templatetags.charts import shares
+from infra_service.templatetags.charts import shares
 from workloads.signs import sign, word
 
 if TYPE_CHECKING:

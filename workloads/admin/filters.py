@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 from django.contrib.admin import SimpleListFilter
 from django.db.models.functions import Now
 
-from apikeys.identifiers import parse_uuid
+from infra_service.api.identifiers import parse_uuid
 from workloads.cluster_health import ClusterHealth, is_in_health
 from workloads.collection import is_silent
 from workloads.kubernetes.health import HealthStatus

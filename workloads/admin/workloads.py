@@ -8,7 +8,7 @@ from django.contrib import admin
 from django.db.models import Q
 from django.template.defaultfilters import filesizeformat
 
-from apikeys.admin_base import ReadOnlyAdmin
+from infra_service.admin import ReadOnlyAdmin
 from workloads.admin.figures import cpu_bar, mark, memory_bar
 from workloads.admin.filters import ClusterFilter, HealthFilter, NamespaceFilter
 from workloads.models import Workload

@@ -11,7 +11,7 @@ from workloads.kubernetes.raw import child, text
 from workloads.kubernetes.records import workload_record
 from workloads.kubernetes.reduce import reduce_pod, reduce_replicaset, reduce_workload
 from workloads.kubernetes.tally import tally_pods
-from workloads.reports import Place
+from workloads.reporting.reports import Place
 
 if TYPE_CHECKING:
     import datetime as dt

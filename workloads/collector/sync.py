@@ -18,8 +18,8 @@ from workloads.collector.reflectors import reflect
 from workloads.collector.telling import Telling, drop_connection, tell_failure
 from workloads.collector.troubles import FailuresInARow
 from workloads.collector.usage import UsageReader
-from workloads.report_errors import ClockAhead, ClusterBusy, StaleReport
-from workloads.reports import Report, apply_report
+from workloads.reporting.errors import ClockAhead, ClusterBusy, StaleReport
+from workloads.reporting.reports import Report, apply_report
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from workloads.collector.reflectors import Reflector
     from workloads.collector.troubles import Trouble
     from workloads.kubernetes.records import WorkloadRecord
-    from workloads.reports import Applied, Place
+    from workloads.reporting.reports import Applied, Place
 
 log = structlog.get_logger("workloads.collector")
 

@@ -13,7 +13,7 @@ from workloads.actions import record_collection_failure
 from workloads.collection import CollectionFailure
 from workloads.collector.troubles import failure_reason
 from workloads.errors import ClusterNotFound
-from workloads.report_errors import ClusterBusy
+from workloads.reporting.errors import ClusterBusy
 
 if TYPE_CHECKING:
     import uuid

@@ -17,7 +17,7 @@ from workloads.collector.errors import (
     RefusedError,
     UnreachableError,
 )
-from workloads.report_errors import ClockAhead, ClusterUidMismatch, StaleReport
+from workloads.reporting.errors import ClockAhead, ClusterUidMismatch, StaleReport
 
 if TYPE_CHECKING:
     import datetime as dt

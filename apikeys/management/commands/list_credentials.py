@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 from django.core.management.base import CommandError
 from rest_framework import serializers
 
-from apikeys.fields import TimestampField
+from apikeys.api.serializers import BindingSerializer
 from apikeys.models import AccessToken, ApiKey, User
-from apikeys.serializers import BindingSerializer
+from infra_service.api.fields import TimestampField
 from infra_service.commandline.base import ServiceCommand
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from django.core.management.base import CommandError
 from django.db import DatabaseError, connection
 
-from infra_service import database_roles
 from infra_service.commandline.base import ServiceCommand
+from infra_service.operations import database_roles
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser

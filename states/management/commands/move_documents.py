@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 from django.core.management.base import CommandError
 
 from infra_service.commandline.base import ServiceCommand
-from states import rewriting, storage
 from states.errors import StorageUnavailable
+from states.keeping import reencryption, storage
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -42,8 +42,10 @@ class Command(ServiceCommand):
         _check_settings(to_store=to_store)
         counts = {"moved": 0, "damaged": 0}
         try:
-            with self.progress("documents", rewriting.elsewhere(than_store=to_store).count) as bar:
-                for version, is_moved in rewriting.move(to_store=to_store):
+            with self.progress(
+                "documents", reencryption.elsewhere(than_store=to_store).count
+            ) as bar:
+                for version, is_moved in reencryption.move(to_store=to_store):
                     counts["moved" if is_moved else "damaged"] += 1
                     if not is_moved:
                         self.problem(f"damaged: state {version.state_id} version {version.number}")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from apikeys.audit import Actor
 from infra_service.commandline.base import ServiceCommand
-from states import pruning
+from states.keeping import pruning
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from django.core.management.base import CommandError
 
 from infra_service.commandline.base import ServiceCommand
-from states import rewriting
 from states.errors import DocumentUnreadable, StorageUnavailable
+from states.keeping import reencryption
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -41,8 +41,10 @@ class Command(ServiceCommand):
         """
         done = 0
         try:
-            with self.progress("documents", rewriting.due(everything=options["all"]).count) as bar:
-                for _version in rewriting.rotate_keys(everything=options["all"]):
+            with self.progress(
+                "documents", reencryption.due(everything=options["all"]).count
+            ) as bar:
+                for _version in reencryption.rotate_keys(everything=options["all"]):
                     done += 1
                     bar.advance()
         except (DocumentUnreadable, StorageUnavailable) as error:

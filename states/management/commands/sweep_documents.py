@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 from django.core.management.base import CommandError
 
 from infra_service.commandline.base import ServiceCommand
-from states import storage, sweeping
 from states.errors import StorageUnavailable
+from states.keeping import storage, sweeping
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 from django.core.management.base import CommandError
 
 from infra_service.commandline.base import ServiceCommand
-from states import verification
 from states.errors import StorageUnavailable
+from states.keeping import verification
 from states.models import StateVersion
 
 if TYPE_CHECKING:
-    from states.verification import Checked
+    from states.keeping.verification import Checked
 
 
 class Command(ServiceCommand):

@@ -43,8 +43,8 @@ from workloads.collector.sync import Collector, Synced
 from workloads.collector.troubles import Trouble
 from workloads.kubernetes.facts import WorkloadKind
 from workloads.models import Cluster
-from workloads.report_errors import ClusterUidMismatch, StaleReport
-from workloads.reports import Applied, Place
+from workloads.reporting.errors import ClusterUidMismatch, StaleReport
+from workloads.reporting.reports import Applied, Place
 
 HISTORY = "watch-deployments-history.jsonl"
 Follow = Callable[[Callable[[list[Synced]], bool]], list[Synced]]

@@ -13,7 +13,7 @@ from workloads.collector.messages import report_line, trouble_lines
 from workloads.collector.sync import Synced
 from workloads.collector.telling import tell_failure
 from workloads.collector.troubles import Trouble
-from workloads.reports import Applied
+from workloads.reporting.reports import Applied
 
 SYNCED = Synced(complete=False, workloads=54, applied=Applied(1, 2, 3, 4), seconds=0.25)
 TROUBLE = Trouble(

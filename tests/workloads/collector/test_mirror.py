@@ -24,7 +24,7 @@ from workloads.collector.mirror import Mirror
 from workloads.kubernetes.facts import WorkloadKind
 from workloads.kubernetes.records import WorkloadRecord
 from workloads.kubernetes.snapshot import SnapshotBuilder
-from workloads.reports import Place
+from workloads.reporting.reports import Place
 
 RESOURCES = {resource.path: resource for resource in WORKLOADS.values()} | {
     PODS: PODS_RESOURCE,

@@ -22,8 +22,8 @@ from tests.workloads.records import apply, at, record, report, stored
 from workloads.collector.errors import ExpiredError, KubernetesError
 from workloads.collector.sync import Collector
 from workloads.models import Cluster
-from workloads.report_errors import ClusterUidMismatch
-from workloads.reports import Applied
+from workloads.reporting.errors import ClusterUidMismatch
+from workloads.reporting.reports import Applied
 
 
 def test_the_recorded_cluster(

@@ -19,7 +19,7 @@ from workloads.collector.errors import KubernetesError
 from workloads.collector.messages import report_line, trouble_lines
 from workloads.collector.sync import Collector
 from workloads.models import MAX_REPORT_INTERVAL, Cluster
-from workloads.report_errors import ClockAhead, ClusterBusy, ClusterUidMismatch, StaleReport
+from workloads.reporting.errors import ClockAhead, ClusterBusy, ClusterUidMismatch, StaleReport
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser

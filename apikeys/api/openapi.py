@@ -1,0 +1,167 @@
+"""How keys, tokens and the trail are described in OpenAPI."""
+
+from __future__ import annotations
+
+from drf_spectacular.utils import extend_schema, extend_schema_view
+from rest_framework import serializers
+
+from apikeys.api import samples
+from apikeys.api.serializers import (
+    AccessTokenSerializer,
+    ApiKeySerializer,
+    AuditEventSerializer,
+    CallerSerializer,
+    OwnerSerializer,
+    RotationSerializer,
+)
+from apikeys.errors import (
+    ApiKeyExpired,
+    ApiKeyRevoked,
+    AuditTrailNotFound,
+    ConcurrentChange,
+    GrantExceeded,
+    SecretRetired,
+    TooManyApiKeys,
+)
+from infra_service.api.fields import NothingSerializer
+from infra_service.api.openapi_words import (
+    NO_STORE,
+    answered,
+    asked,
+    list_schema,
+    needs,
+    refusals,
+    update_mask,
+    wrapped,
+)
+
+_SECRET = serializers.CharField(help_text="The secret, shown only now.")
+_KEY = wrapped("ApiKeyAnswer", "api_key", ApiKeySerializer)
+_NEW_KEY = wrapped("ApiKeyWithSecret", "api_key", ApiKeySerializer, secret=_SECRET)
+_KEY_MASK, _KEY_MASK_PARAMETER = update_mask(ApiKeySerializer)
+_KEY_CHANGE = wrapped(
+    "ChangeApiKey", "api_key", ApiKeySerializer, partial=True, update_mask=_KEY_MASK
+)
+_TOKEN = wrapped("AccessTokenAnswer", "access_token", AccessTokenSerializer)
+_NEW_TOKEN = wrapped("AccessTokenWithSecret", "access_token", AccessTokenSerializer, secret=_SECRET)
+
+_ALSO_REVOKED = serializers.IntegerField(
+    min_value=0, help_text="How many keys descended from it and were revoked with it."
+)
+_REVOKED_KEY = wrapped(
+    "RevokedApiKey", "api_key", ApiKeySerializer, descendants_revoked=_ALSO_REVOKED
+)
+_REVOKED_TOKEN = wrapped(
+    "RevokedAccessToken", "access_token", AccessTokenSerializer, descendants_revoked=_ALSO_REVOKED
+)
+
+_SHOWN_KEY = answered({"api_key": samples.API_KEY})
+_SHOWN_NEW_KEY = answered({"api_key": samples.API_KEY, "secret": samples.API_KEY_SECRET})
+_WRITABLE = ("name", "scopes", "binding", "expires_at")
+
+api_keys_schema = extend_schema_view(
+    list=list_schema("api_key", samples.API_KEY),
+    retrieve=extend_schema(operation_id="get_api_key", responses=_KEY, examples=[_SHOWN_KEY]),
+    create=extend_schema(
+        operation_id="create_api_key",
+        parameters=[NO_STORE],
+        request=wrapped("CreateApiKey", "api_key", ApiKeySerializer),
+        responses={
+            201: _NEW_KEY,
+            **refusals(TooManyApiKeys, GrantExceeded, SecretRetired),
+        },
+        examples=[
+            asked({"api_key": {name: samples.API_KEY[name] for name in _WRITABLE}}),
+            _SHOWN_NEW_KEY,
+        ],
+    ),
+    partial_update=extend_schema(
+        operation_id="update_api_key",
+        parameters=[_KEY_MASK_PARAMETER],
+        request=_KEY_CHANGE,
+        responses={
+            200: _KEY,
+            **refusals(
+                ApiKeyRevoked,
+                ApiKeyExpired,
+                TooManyApiKeys,
+                GrantExceeded,
+                SecretRetired,
+                ConcurrentChange,
+            ),
+        },
+        examples=[asked({"api_key": {"name": "deploy"}, "update_mask": "name"}), _SHOWN_KEY],
+    ),
+    rotate=extend_schema(
+        operation_id="rotate_api_key",
+        parameters=[NO_STORE],
+        request=RotationSerializer,
+        responses={
+            200: _NEW_KEY,
+            **refusals(
+                ApiKeyRevoked,
+                ApiKeyExpired,
+                GrantExceeded,
+                SecretRetired,
+                ConcurrentChange,
+            ),
+        },
+        examples=[asked({"grace_period": "3600s"}), _SHOWN_NEW_KEY],
+    ),
+    revoke=extend_schema(
+        operation_id="revoke_api_key",
+        request=NothingSerializer,
+        responses={200: _REVOKED_KEY, **refusals(SecretRetired)},
+        examples=[
+            asked({}),
+            answered({"api_key": samples.REVOKED_API_KEY, "descendants_revoked": 2}),
+        ],
+    ),
+)
+
+access_tokens_schema = extend_schema_view(
+    list=list_schema("access_token", samples.ACCESS_TOKEN),
+    retrieve=extend_schema(
+        operation_id="get_access_token",
+        responses=_TOKEN,
+        examples=[answered({"access_token": samples.ACCESS_TOKEN})],
+    ),
+    create=extend_schema(
+        operation_id="mint_access_token",
+        # Narrower than the view: a token mints no token.
+        auth=needs("apikey:write", of="apiKey"),
+        parameters=[NO_STORE],
+        request=wrapped("MintAccessToken", "access_token", AccessTokenSerializer),
+        responses={201: _NEW_TOKEN, **refusals(GrantExceeded)},
+        examples=[
+            asked({"access_token": samples.NEW_ACCESS_TOKEN}),
+            answered({"access_token": samples.ACCESS_TOKEN, "secret": samples.ACCESS_TOKEN_SECRET}),
+        ],
+    ),
+    revoke=extend_schema(
+        operation_id="revoke_access_token",
+        request=NothingSerializer,
+        responses={200: _REVOKED_TOKEN, **refusals(SecretRetired)},
+        examples=[
+            asked({}),
+            answered({"access_token": samples.REVOKED_ACCESS_TOKEN, "descendants_revoked": 0}),
+        ],
+    ),
+)
+
+whoami_schema = extend_schema_view(
+    get=extend_schema(
+        operation_id="whoami",
+        summary="Who calls",
+        responses=wrapped("CallerAnswer", "caller", CallerSerializer, user=OwnerSerializer()),
+        examples=[answered({"caller": samples.CALLER, "user": samples.OWNER})],
+    )
+)
+
+audit_events_schema = extend_schema_view(
+    get=list_schema(
+        "audit_event",
+        samples.AUDIT_EVENT,
+        responses={200: AuditEventSerializer(many=True), **refusals(AuditTrailNotFound)},
+    )
+)

@@ -1,0 +1,200 @@
+"""The caller's own API keys and access tokens, who the caller is, and the audit trail."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING
+
+from rest_framework.decorators import action
+from rest_framework.generics import ListAPIView
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from apikeys import actions
+from apikeys.api.filters import AccessTokenFilters, ApiKeyFilters, AuditEventFilters
+from apikeys.api.openapi import (
+    access_tokens_schema,
+    api_keys_schema,
+    audit_events_schema,
+    whoami_schema,
+)
+from apikeys.api.serializers import (
+    AccessTokenSerializer,
+    ApiKeySerializer,
+    AuditEventSerializer,
+    CallerSerializer,
+    OwnerSerializer,
+    RotationSerializer,
+)
+from apikeys.audit import Actor
+from apikeys.authentication import caller_of
+from apikeys.errors import AccessTokenNotFound, ApiKeyNotFound, AuditTrailNotFound
+from apikeys.grants import EVERYWHERE
+from apikeys.models import AccessToken, ApiKey, AuditEvent, User
+from apikeys.permissions import ACCESS_TOKENS, ANY_TOKEN, API_KEYS, demand_kind
+from apikeys.scopes import Scope
+from apikeys.tokens import TokenKind
+from infra_service.api.fields import NothingSerializer
+from infra_service.api.viewsets import ResourceViewSet
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+    from rest_framework.request import Request
+
+    from apikeys.querysets import AccessTokenQuerySet, ApiKeyQuerySet
+
+
+@api_keys_schema
+class ApiKeyViewSet(ResourceViewSet[ApiKey]):
+    """The caller's own API keys, as far as they are inside what the caller is bound to."""
+
+    queryset = ApiKey.objects.all()
+    serializer_class = ApiKeySerializer
+    filterset_class = ApiKeyFilters
+    resource, resource_plural = "api_key", "api_keys"
+    scoped_by = ("created_by_id",)
+    searched_fields = ("status", "name", "created_at", "expires_at")
+    not_found = ApiKeyNotFound
+    token_kinds = ANY_TOKEN
+    minted_only = True
+    required_scopes = {
+        "list": Scope.APIKEY_READ,
+        "retrieve": Scope.APIKEY_READ,
+        "create": Scope.APIKEY_WRITE,
+        "partial_update": Scope.APIKEY_WRITE,
+        "rotate": Scope.APIKEY_WRITE,
+        "revoke": Scope.APIKEY_WRITE,
+    }
+
+    def get_queryset(self) -> QuerySet[ApiKey]:
+        """Return the caller's keys, with their status and their creator."""
+        return self.own().with_status().select_related("created_by")
+
+    def own(self) -> ApiKeyQuerySet:
+        """Return the caller's keys."""
+        return ApiKey.objects.visible_to(caller_of(self.request))
+
+    def create(self, request: Request) -> Response:
+        """Create a key."""
+        actor = Actor.of(request)
+        key, secret = actions.create_api_key(
+            user_id=caller_of(request).user_id,
+            actor=actor,
+            **{"expires_at": actor.grant.expires_at, **self.read_new()},
+        )
+        return self.answer(self.get_queryset().get(pk=key.pk), status=201, secret=secret)
+
+    def partial_update(self, request: Request, **_path: str) -> Response:
+        """Change a key."""
+        key = self.get_object()
+        actions.change_api_key(
+            keys=self.own(), key_id=key.pk, changes=self.read_changes(), actor=Actor.of(request)
+        )
+        return self.answer(self.get_object())
+
+    @action(detail=True, methods=["post"])
+    def rotate(self, request: Request, **_path: str) -> Response:
+        """Give a key a new secret."""
+        key = self.get_object()
+        options = self.read_options(RotationSerializer)
+        secret = actions.rotate_api_key(
+            keys=self.own(),
+            key_id=key.pk,
+            grace_period=options.get("grace_period") or dt.timedelta(0),
+            actor=Actor.of(request),
+        )
+        return self.answer(self.get_object(), secret=secret)
+
+    @action(detail=True, methods=["post"])
+    def revoke(self, request: Request, **_path: str) -> Response:
+        """Revoke a key."""
+        key = self.get_object()
+        self.read_options(NothingSerializer)
+        revoked = actions.revoke_api_key(key=key, actor=Actor.of(request))
+        return self.answer(self.get_object(), descendants_revoked=max(revoked - 1, 0))
+
+
+@access_tokens_schema
+class AccessTokenViewSet(ResourceViewSet[AccessToken]):
+    """The caller's own access tokens, minted or issued, inside what the caller is bound to."""
+
+    queryset = AccessToken.objects.all()
+    serializer_class = AccessTokenSerializer
+    filterset_class = AccessTokenFilters
+    resource, resource_plural = "access_token", "access_tokens"
+    scoped_by = ("created_by_id",)
+    searched_fields = ("status", "name", "kind", "created_at", "expires_at")
+    not_found = AccessTokenNotFound
+    token_kinds = ANY_TOKEN
+    minted_only = True
+    required_scopes = {
+        "list": Scope.APIKEY_READ,
+        "retrieve": Scope.APIKEY_READ,
+        "create": Scope.APIKEY_WRITE,
+        "revoke": Scope.APIKEY_WRITE,
+    }
+
+    def get_queryset(self) -> QuerySet[AccessToken]:
+        """Return the caller's tokens, with their status and their creator."""
+        tokens: AccessTokenQuerySet = AccessToken.objects.visible_to(caller_of(self.request))
+        return tokens.with_status().select_related("created_by")
+
+    def create(self, request: Request) -> Response:
+        """Mint a token from the key that calls."""
+        demand_kind(request, API_KEYS)
+        fields = self.read_new()
+        token, secret = actions.mint_access_token(
+            caller=caller_of(request),
+            actor=Actor.of(request),
+            **{"ttl": None, "expires_at": None, **fields, "kind": TokenKind[fields["kind"]]},
+        )
+        return self.answer(self.get_queryset().get(pk=token.pk), status=201, secret=secret)
+
+    @action(detail=True, methods=["post"])
+    def revoke(self, request: Request, **_path: str) -> Response:
+        """Revoke a token."""
+        token = self.get_object()
+        self.read_options(NothingSerializer)
+        revoked = actions.revoke_access_token(token=token, actor=Actor.of(request))
+        return self.answer(self.get_object(), descendants_revoked=max(revoked - 1, 0))
+
+
+@whoami_schema
+class WhoAmIView(APIView):
+    """Who calls."""
+
+    http_method_names = ["get", "head"]
+    token_kinds = ANY_TOKEN
+    required_scopes = {"GET": None}
+
+    def get(self, request: Request) -> Response:
+        """Return the caller: the token, what it may do, and its owner."""
+        caller = caller_of(request)
+        user = User.objects.get(pk=caller.user_id)
+        answer = {"caller": CallerSerializer(caller).data, "user": OwnerSerializer(user).data}
+        return Response(answer)
+
+
+@audit_events_schema
+class AuditEventListView(ListAPIView[AuditEvent]):
+    """The audit trail, the newest first."""
+
+    http_method_names = ["get", "head"]
+    queryset = AuditEvent.objects.all()
+    serializer_class = AuditEventSerializer
+    filterset_class = AuditEventFilters
+    resource_plural = "audit_events"
+    page_key = ("-occurred_at", "-id")
+    searched_fields = ("actor_name",)
+    token_kinds = ACCESS_TOKENS
+    required_scopes = {"GET": Scope.AUDIT_READ}
+
+    def get_queryset(self) -> QuerySet[AuditEvent]:
+        """Return the whole trail, or nothing to a token that is bound: it tells of everything.
+
+        Raises:
+            AuditTrailNotFound: the token is bound.
+        """
+        if caller_of(self.request).binding != EVERYWHERE:
+            raise AuditTrailNotFound
+        return super().get_queryset()

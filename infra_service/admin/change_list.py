@@ -1,0 +1,114 @@
+"""A list that is never counted: a page reads one row more than it shows, and knows its neighbours.
+
+``?after=`` and ``?before=`` name the row beside which the page begins, so page 5,000 of a million
+rows costs what page 1 costs.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from django.contrib.admin.options import IncorrectLookupParameters
+from django.contrib.admin.views.main import SEARCH_VAR, ChangeList
+from django.core.exceptions import ValidationError
+from django.utils.text import capfirst
+
+from infra_service.database.keyset import columns_of, position_of, reversed_key
+from infra_service.database.pages import read_page
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from django.db.models import QuerySet
+    from django.http import HttpRequest
+
+AFTER: Final = "after"
+BEFORE: Final = "before"
+# NUL, and halves of a surrogate pair: no database takes them.
+_NO_TEXT: Final = re.compile("[\0\ud800-\udfff]")
+
+
+class KeysetChangeList(ChangeList):
+    """The list of an admin that says its ``page_key``."""
+
+    model_admin: Any  # a KeysetAdmin
+    next_url: str | None
+    previous_url: str | None
+    #: Whether the rows that were looked at are not the last ones, though the page is not full.
+    stopped_early: bool
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.title = capfirst(str(self.opts.verbose_name_plural))
+
+    @property
+    def without_search_url(self) -> str:
+        """The same filters without the search."""
+        return self.get_query_string(remove=[SEARCH_VAR])
+
+    def get_queryset(self, request: HttpRequest, *args: Any, **kwargs: Any) -> QuerySet[Any]:
+        """Return the filtered rows; the position is no filter, and no link but ours keeps it."""
+        for parameters in (self.params, self.filter_params):
+            parameters.pop(AFTER, None)
+            parameters.pop(BEFORE, None)
+        return super().get_queryset(request, *args, **kwargs)
+
+    def get_ordering(self, _request: HttpRequest, _queryset: QuerySet[Any]) -> list[Any]:
+        """Return the one order that an index serves."""
+        return list(self.model_admin.page_key)
+
+    def get_results(self, request: HttpRequest) -> None:
+        """Read the page, and where its neighbours begin."""
+        rows, before, after = self._page(request)
+
+        def link(name: str, position: Any) -> str | None:
+            return position and self.get_query_string({name: json.dumps(position)})
+
+        self.next_url, self.previous_url = link(AFTER, after), link(BEFORE, before)
+        self.result_list = rows
+        self.result_count = len(rows)
+        self.full_result_count = None
+        self.show_full_result_count = False
+        self.show_admin_actions = bool(rows)
+        self.can_show_all = self.multi_page = False
+        self.paginator = None
+
+    def _page(self, request: HttpRequest) -> tuple[list[Any], Any, Any]:
+        """Return the rows, and the positions before and behind them; None where nothing is."""
+        name = next((n for n in (BEFORE, AFTER) if n in request.GET), None)
+        key: Sequence[str] = self.model_admin.page_key
+        columns, _ = columns_of(key)
+        position = None if name is None else _read_position(request.GET[name], len(columns))
+        try:
+            page = read_page(
+                self.queryset,
+                key=reversed_key(key) if name == BEFORE else key,
+                position=position,
+                size=self.list_per_page,
+            )
+        except ValidationError as error:
+            raise IncorrectLookupParameters from error
+        rows = page.rows
+        self.stopped_early = page.position is not None and len(rows) < self.list_per_page
+        if name == BEFORE:
+            rows.reverse()
+            return rows, page.position, position_of(rows[-1], columns) if rows else position
+        first = position_of(rows[0], columns) if rows else position
+        return rows, first if name == AFTER else None, page.position
+
+
+def _read_position(text: str, length: int) -> list[int | str]:
+    try:
+        position = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise IncorrectLookupParameters from error
+    if (
+        not isinstance(position, list)
+        or len(position) != length
+        or not all(isinstance(value, int | str) for value in position)
+        or _NO_TEXT.search("".join(map(str, position)))
+    ):
+        raise IncorrectLookupParameters
+    return position

@@ -1,0 +1,160 @@
+"""The admins that ours derive from: closed by default, and never counting."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from django.contrib import admin, messages
+from django.contrib.admin.utils import quote, unquote
+from django.core.exceptions import PermissionDenied
+from django.http import HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import path, reverse
+from rest_framework.exceptions import APIException
+
+from infra_service.admin.change_list import KeysetChangeList
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from django.contrib.admin.views.main import ChangeList
+    from django.http import HttpRequest
+    from django.urls import URLPattern
+
+    from infra_service.admin.site import TrailedSite
+    from infra_service.admin.tools import ObjectTool
+
+    ModelAdmin = admin.ModelAdmin[Any]
+else:
+    ModelAdmin = admin.ModelAdmin
+
+
+class KeysetAdmin(ModelAdmin):
+    """Lists by keyset: no COUNT, no OFFSET, one order that an index serves."""
+
+    admin_site: TrailedSite
+    #: The order of the list: unique together, all ascending or all descending, served by an index.
+    page_key: ClassVar[Sequence[str]] = ("-id",)
+
+    actions = None
+    sortable_by = ()
+    list_per_page = 50
+    show_full_result_count = False
+    show_facets = admin.ShowFacets.NEVER
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:  # noqa: ARG002 - Django's signature
+        """Return the list that does not count."""
+        return KeysetChangeList
+
+    def get_object(
+        self, request: HttpRequest, object_id: str, from_field: str | None = None
+    ) -> Any:
+        """Return the row, or None; PostgreSQL takes no NUL, and no id has one."""
+        return None if "\0" in object_id else super().get_object(request, object_id, from_field)
+
+    def lookup_allowed(self, lookup: str, _value: Any, request: Any = None) -> bool:  # noqa: ARG002 - Django's signature
+        """Take from the address only what ``list_filter`` names: any column else would answer."""
+        return any(
+            lookup == name or lookup.startswith(f"{name}__")
+            for name in map(_name_of_filter, self.list_filter)
+        )
+
+
+class ReadOnlyAdmin(KeysetAdmin):
+    """Shows; what may be done is done by ``tools``, through our actions and with an audit event."""
+
+    #: Names of methods that ``object_tool`` decorates.
+    tools: ClassVar[Sequence[str]] = ()
+
+    def has_add_permission(self, _request: HttpRequest) -> bool:
+        """Refuse."""
+        return False
+
+    def has_change_permission(self, _request: HttpRequest, _obj: Any = None) -> bool:
+        """Refuse."""
+        return False
+
+    def has_delete_permission(self, _request: HttpRequest, _obj: Any = None) -> bool:
+        """Refuse."""
+        return False
+
+    def get_urls(self) -> list[URLPattern]:
+        """Add a page for each tool."""
+        model = f"{self.opts.app_label}_{self.opts.model_name}"
+        ours = [
+            path(
+                f"<path:object_id>/{name.replace('_', '-')}/",
+                self.admin_site.admin_view(functools.partial(self.tool_view, name=name)),
+                name=f"{model}_{name}",
+            )
+            for name in self.tools
+        ]
+        return [*ours, *super().get_urls()]
+
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> HttpResponse:
+        """Show the object with the tools that this person may use on it now."""
+        obj = context.get("original")
+        context["tools"] = [] if obj is None else self._offered(request, obj)
+        return super().render_change_form(request, context, *args, **kwargs)
+
+    def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> Any:
+        """Go to the audit trail, which tells also what was done elsewhere."""
+        del request, extra_context  # it is for the trail to say who may see it
+        return HttpResponseRedirect(self.admin_site.trail_url(unquote(object_id)))
+
+    def tool_view(self, request: HttpRequest, object_id: str, *, name: str) -> HttpResponse:
+        """Ask, then do it, then show the object and what was done."""
+        method = getattr(self, name)
+        tool: ObjectTool = method.tool
+        if not (self.has_view_permission(request) and request.user.has_perm(tool.permission)):
+            raise PermissionDenied
+        obj = self.get_object(request, unquote(object_id))
+        if obj is None:
+            return self._get_obj_does_not_exist_redirect(request, self.opts, object_id)  # type: ignore[attr-defined, no-any-return]  # Django's stubs lack it
+        given = request.POST if request.method == "POST" else None
+        form = tool.form(given, initial={**request.GET.dict(), **tool.initial(obj)})
+        if not tool.offered(obj):
+            messages.error(request, f"{tool.label} is not possible any more.")
+            return HttpResponseRedirect(self._address(obj, "change"))
+        if form.is_valid():
+            try:
+                done = method(obj, self.admin_site.actor(request), **form.cleaned_data)
+            except APIException as error:
+                form.add_error(None, str(error.detail))
+            else:
+                messages.success(request, done)
+                return HttpResponseRedirect(self._address(obj, "change"))
+        context = {
+            **self.admin_site.each_context(request),
+            "title": tool.label,
+            "subtitle": str(obj),
+            "opts": self.opts,
+            "original": obj,
+            "tool": tool,
+            "form": form,
+            "back": self._address(obj, "change"),
+        }
+        return TemplateResponse(request, "admin_base/tool.html", context)
+
+    def _offered(self, request: HttpRequest, obj: Any) -> list[dict[str, Any]]:
+        tools = ((name, getattr(self, name).tool) for name in self.tools)
+        return [
+            {"tool": tool, "url": self._address(obj, name)}
+            for name, tool in tools
+            if request.user.has_perm(tool.permission) and tool.offered(obj)
+        ]
+
+    def _address(self, obj: Any, name: str) -> str:
+        model = f"{self.opts.app_label}_{self.opts.model_name}"
+        return reverse(f"{self.admin_site.name}:{model}_{name}", args=(quote(obj.pk),))
+
+
+def _name_of_filter(given: Any) -> str:
+    """Return how a filter is called in the address."""
+    name: str = getattr(given, "parameter_name", None) or (
+        given[0] if isinstance(given, tuple) else given
+    )
+    return name

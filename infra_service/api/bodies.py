@@ -1,0 +1,87 @@
+"""Reading a request's body: whole or not at all, within a limit.
+
+Django's ``request.body`` knows neither chunked bodies nor a body that ends too soon.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gunicorn.http.errors import ParseException
+from rest_framework.exceptions import APIException
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from django.http import HttpRequest
+
+_BLOCK: Final = 256 * 1024
+
+
+class BodyIncomplete(APIException):
+    """The connection ended before the body did."""
+
+    status_code = 400
+    default_code = "BODY_INCOMPLETE"
+    default_detail = "The body is shorter than its Content-Length, or its chunks are damaged."
+
+
+class RequestTimeout(APIException):
+    """The body came too slowly, or not at all."""
+
+    status_code = 408
+    default_code = "REQUEST_TIMEOUT"
+    default_detail = "The body did not arrive in time."
+
+
+class LengthRequired(APIException):
+    """A chunked body, which Django would take for an empty one."""
+
+    status_code = 411
+    default_code = "LENGTH_REQUIRED"
+    default_detail = "Send the body with a Content-Length."
+
+
+class BodyTooLarge(APIException):
+    """The body is over the limit."""
+
+    status_code = 413
+    default_code = "REQUEST_TOO_LARGE"
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"The body is larger than {limit} bytes.")
+        self.metadata = {"limit_bytes": str(limit)}
+
+
+def read_body(request: HttpRequest, limit: int) -> bytes:
+    """Read a short body; the errors are those of ``blocks``."""
+    return b"".join(blocks(request, limit))
+
+
+def blocks(request: HttpRequest, limit: int) -> Iterator[bytes]:
+    """Yield the body, with a Content-Length or chunked.
+
+    Raises:
+        BodyTooLarge: more than ``limit`` bytes; with a Content-Length none of them is read.
+        BodyIncomplete: the client went away, or its chunks are damaged.
+        RequestTimeout: it is slower than the server waits for (``infra_service.server.pace``).
+    """
+    chunked = "HTTP_TRANSFER_ENCODING" in request.META
+    length = None if chunked else int(request.META.get("CONTENT_LENGTH") or 0)
+    if length is not None and length > limit:
+        raise BodyTooLarge(limit)
+    # Django takes a body without Content-Length for empty; the server knows where its chunks end.
+    stream = request.META["wsgi.input"] if chunked else request
+    received = 0
+    try:
+        while block := stream.read(_BLOCK):
+            received += len(block)
+            if received > limit:
+                raise BodyTooLarge(limit)
+            yield block
+    except (OSError, ParseException) as error:
+        if isinstance(error, TimeoutError) or isinstance(error.__cause__, TimeoutError):
+            raise RequestTimeout from error
+        raise BodyIncomplete from error
+    if length is not None and received != length:
+        raise BodyIncomplete

@@ -1,0 +1,196 @@
+"""Serializer fields that take exactly what the API says, where DRF's would guess or convert."""
+
+from __future__ import annotations
+
+import datetime as dt
+import difflib
+import re
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from rest_framework import fields, serializers
+from rest_framework.exceptions import ErrorDetail, ValidationError
+
+from infra_service.api.identifiers import parse_uuid
+
+if TYPE_CHECKING:
+    import uuid
+    from collections.abc import Iterable
+
+_RFC3339: Final = re.compile(
+    r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII | re.IGNORECASE
+)
+_SECONDS: Final = re.compile(r"(\d{1,9}(\.\d{1,9})?)s", re.ASCII)
+# Longer words are not worth a search for what they resemble, nor is a long list of them.
+_GUESSABLE: Final = 64
+_LISTED: Final = 10
+
+
+def did_you_mean(word: str, choices: Iterable[str]) -> str:
+    """Return "; did you mean 'name'?", or nothing when no choice is near."""
+    near = (
+        difflib.get_close_matches(word.lower(), list(choices), n=1)
+        if len(word) <= _GUESSABLE
+        else []
+    )
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+class StrictSerializer(serializers.Serializer[Any]):
+    """Refuses fields that it does not know; those that are only put out are ignored."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        """Return the validated fields; the errors name unknown fields beside wrong ones."""
+        unknown: dict[str, Any] = {}
+        if isinstance(data, dict):
+            names = [name for name in data if name not in self.fields][:_LISTED]
+            unknown = {name: [_unknown_field(name, self.fields)] for name in names}
+        try:
+            validated = super().to_internal_value(data)
+        except ValidationError as error:
+            if not unknown:
+                raise
+            detail: Any = error.detail
+            raise ValidationError({**detail, **unknown}) from error
+        if unknown:
+            raise ValidationError(unknown)
+        return validated
+
+
+class NothingSerializer(StrictSerializer):
+    """The body of a method that takes no options."""
+
+
+def _unknown_field(name: str, known: Iterable[str]) -> ErrorDetail:
+    return ErrorDetail(f"Unknown field{did_you_mean(name, known)}", code="unknown_field")
+
+
+class PresentSerializer(serializers.Serializer[Any]):
+    """An object made of its parent's own columns, left out while ``present_with`` is null."""
+
+    present_with: ClassVar[str]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, source="*", read_only=True, **kwargs)
+
+    def get_attribute(self, instance: Any) -> Any:
+        """Return the parent, or tell it to leave this out."""
+        if fields.get_attribute(instance, [self.present_with]) is None:
+            raise fields.SkipField
+        return instance
+
+
+class TextField(serializers.CharField):
+    """A string; a number or a boolean is not taken for one."""
+
+    def to_internal_value(self, data: Any) -> str:
+        """Return the text without the space around it."""
+        if not isinstance(data, str):
+            self.fail("invalid")
+        return super().to_internal_value(data)
+
+
+class IdField(serializers.UUIDField):
+    """A UUID as text in its canonical form; a number or a boolean is not taken for one."""
+
+    def to_internal_value(self, data: Any) -> uuid.UUID:
+        """Return the UUID."""
+        found = parse_uuid(data) if isinstance(data, str) else None
+        if found is None:
+            self.fail("invalid", value=data)
+        return found
+
+
+def _is_whole(data: Any) -> bool:
+    """Whether it is an integer as JSON Schema has it: 60 and 60.0, but not true and not 1e400."""
+    return isinstance(data, int | float) and not isinstance(data, bool) and data % 1 == 0
+
+
+class WholeField(serializers.IntegerField):
+    """A JSON integer; text is not taken for one."""
+
+    def to_internal_value(self, data: Any) -> int:
+        """Return the integer."""
+        if not _is_whole(data):
+            self.fail("invalid")
+        return int(data)
+
+
+class TimestampField(serializers.DateTimeField):
+    """RFC 3339 with an offset; without one, whose time it is would be a guess."""
+
+    default_error_messages = {
+        "invalid": "Not an RFC 3339 timestamp with an offset, such as '2026-01-31T12:00:00Z'.",
+        "past": "Not in the future.",
+    }
+
+    def __init__(self, *, in_future: bool = False, **kwargs: Any) -> None:
+        self.in_future = in_future
+        super().__init__(**kwargs)
+
+    def to_internal_value(self, value: Any) -> dt.datetime:
+        """Return the moment in UTC."""
+        if not isinstance(value, str) or _RFC3339.fullmatch(value) is None:
+            self.fail("invalid")
+        try:
+            moment = dt.datetime.fromisoformat(value.upper()).astimezone(dt.UTC)
+        except (ValueError, OverflowError):  # the right form, but no such day or year
+            self.fail("invalid")
+        if self.in_future and moment <= dt.datetime.now(dt.UTC):
+            self.fail("past")
+        return moment
+
+
+class SecondsField(serializers.Field[dt.timedelta, Any, str, Any]):
+    """A length of time: ``"3600s"`` as JSON writes google.protobuf.Duration, or whole seconds."""
+
+    default_error_messages = {
+        "invalid": "Not a length of time, such as '3600s' or 3600.",
+        "range": "Not between {minimum} and {maximum} seconds.",
+    }
+
+    def __init__(self, *, minimum: dt.timedelta, maximum: dt.timedelta, **kwargs: Any) -> None:
+        self.minimum, self.maximum = minimum, maximum
+        super().__init__(**kwargs)
+
+    def to_internal_value(self, data: Any) -> dt.timedelta:
+        """Return the length of time."""
+        if isinstance(data, str) and (match := _SECONDS.fullmatch(data)):
+            seconds = float(match[1])
+        elif _is_whole(data):
+            seconds = data
+        else:
+            self.fail("invalid")
+        low, high = self.minimum.total_seconds(), self.maximum.total_seconds()
+        if not low <= seconds <= high:
+            self.fail("range", minimum=int(low), maximum=int(high))
+        return dt.timedelta(seconds=seconds)
+
+
+class WordField(serializers.ChoiceField):
+    """One of fixed words, exactly; ``code`` is the reason of a refusal, for programs."""
+
+    def __init__(self, choices: Any, *, code: str = "unknown_value", **kwargs: Any) -> None:
+        self.code = code
+        super().__init__(choices, **kwargs)
+
+    def to_internal_value(self, data: Any) -> str:
+        """Return the word."""
+        if isinstance(data, str) and data in self.choices:
+            return data
+        known = [str(choice) for choice in self.choices]
+        guess = did_you_mean(data, known) if isinstance(data, str) else ""
+        raise ValidationError(f"Not one of {', '.join(known)}{guess}", code=self.code)
+
+
+class WordsField(serializers.ListField):
+    """A list of some of the ``words``; one that is much longer than these is not looked through."""
+
+    def __init__(self, words: Any, *, code: str, **kwargs: Any) -> None:
+        self.most = 10 * len(words)
+        super().__init__(child=WordField(words, code=code), **kwargs)
+
+    def to_internal_value(self, data: Any) -> list[str]:
+        """Return the words, each once, in their order."""
+        if isinstance(data, list) and len(data) > self.most:
+            raise ValidationError(f"More than {self.most} items.", code="max_length")
+        return list(dict.fromkeys(super().to_internal_value(data)))

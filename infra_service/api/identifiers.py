@@ -1,0 +1,25 @@
+"""UUIDs as the API writes and reads them."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+import uuid
+from typing import Final
+
+from uuid_utils.compat import uuid7
+
+_CANONICAL_UUID: Final = re.compile(
+    r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.ASCII | re.IGNORECASE
+)
+_UNIX: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+
+def uuid7_of(moment: dt.datetime) -> uuid.UUID:
+    """Return a new UUIDv7 of that moment, to the millisecond."""
+    return uuid7(nanoseconds=(moment - _UNIX) // dt.timedelta(milliseconds=1) * 1_000_000)
+
+
+def parse_uuid(text: str) -> uuid.UUID | None:
+    """Return the UUID that is written in the canonical 8-4-4-4-12 form, in any case."""
+    return uuid.UUID(text) if _CANONICAL_UUID.fullmatch(text) else None

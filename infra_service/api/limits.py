@@ -1,0 +1,129 @@
+"""Counting requests: in Redis for all worker processes, or in the memory of each for itself.
+
+A counter counts within one window of a minute. Reading and raising it is one atomic step. When the
+counters cannot be reached, requests go on uncounted, and one log line a few seconds says so.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+import time
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+import structlog
+from django.conf import settings
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+log = structlog.get_logger("infra_service.limits")
+
+WINDOW: Final = 60
+# How long requests go uncounted after the counters could not be reached.
+_PAUSE: Final = 5
+
+
+class Counters(Protocol):
+    """Where the counts are."""
+
+    def hit(self, names: Sequence[str], window: int) -> list[int]:
+        """Count one more of each in this window, and return how many each has now.
+
+        Raises:
+            OSError: they cannot be reached.
+        """
+
+
+class MemoryCounters:
+    """Counts of one worker process, in the current window.
+
+    There is room for so many names. A new one takes the place of the one that was counted longest
+    ago, so a flood of names can only make others count less.
+    """
+
+    NAMES: Final = 1 << 16
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._window = 0
+        self._counts: OrderedDict[str, int] = OrderedDict()
+
+    def hit(self, names: Sequence[str], window: int) -> list[int]:
+        """Count one more of each; a few microseconds for all of them."""
+        with self._lock:
+            if window != self._window:
+                self._window = window
+                self._counts.clear()
+            return [self._raise(name) for name in names]
+
+    def _raise(self, name: str) -> int:
+        count = self._counts[name] = self._counts.pop(name, 0) + 1
+        if len(self._counts) > self.NAMES:
+            self._counts.popitem(last=False)
+        return count
+
+
+class Limit(NamedTuple):
+    """What is counted together, and how many a minute there may be; 0 is no limit."""
+
+    kind: str  # whose requests they are: "token", "key", "owner", "address", "login"
+    name: str
+    most: int
+
+
+class Exceeded(NamedTuple):
+    """The limit that a request is over, and the seconds until the next window."""
+
+    limit: Limit
+    wait: float
+
+
+class Limiter:
+    """Says who has had enough, and goes on without counting when the counters are away."""
+
+    def __init__(self, counters: Counters) -> None:
+        self._counters = counters
+        self._paused_until = 0.0
+        self._pausing = threading.Lock()
+
+    def hit(self, *limits: Limit) -> Exceeded | None:
+        """Count one more for each; return the first limit that is exceeded, if one is."""
+        limits = tuple(limit for limit in limits if limit.most)
+        if not limits or time.monotonic() < self._paused_until:
+            return None
+        now = time.time()
+        window = int(now // WINDOW)
+        try:
+            counts = self._counters.hit([f"{kind}:{name}" for kind, name, _ in limits], window)
+        except OSError as error:
+            with self._pausing:
+                if time.monotonic() < self._paused_until:  # another thread has said so
+                    return None
+                self._paused_until = time.monotonic() + _PAUSE
+            log.warning("rate_limits_unavailable", error=repr(error), uncounted_seconds=_PAUSE)
+            return None
+        for limit, count in zip(limits, counts, strict=True):
+            if count > limit.most:
+                return Exceeded(limit, (window + 1) * WINDOW - now)
+        return None
+
+
+_making = threading.Lock()
+
+
+def limiter() -> Limiter:
+    """Return the one limiter of this process."""
+    with _making:  # a cache alone would make one for each thread of the first requests
+        return _limiter()
+
+
+@functools.cache
+def _limiter() -> Limiter:
+    if settings.CACHE_URL:
+        # The client takes long to import, and most commands and small services have no Redis.
+        from infra_service.api.redis_counters import RedisCounters  # noqa: PLC0415
+
+        return Limiter(RedisCounters(settings.CACHE_URL))
+    return Limiter(MemoryCounters())

@@ -1,0 +1,39 @@
+"""The query parameters that a list takes, and the error of a wrong one."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING
+
+from rest_framework.exceptions import APIException
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from django.http import QueryDict
+
+
+class InvalidParameter(APIException):
+    """A path or query parameter that is unknown, given twice, out of range or of a wrong form."""
+
+    status_code = 400
+    default_code = "INVALID_FIELDS"
+
+    def __init__(self, field: str, description: str, reason: str = "INVALID_FORMAT") -> None:
+        super().__init__(f"{field}: {description}")
+        self.field_violations = [{"field": field, "description": description, "reason": reason}]
+
+
+def refuse_unknown(parameters: QueryDict, known: Collection[str]) -> None:
+    """Refuse parameters that are misspelt, since a filter that is not applied shows too much.
+
+    Raises:
+        InvalidParameter: unknown, or given more than once.
+    """
+    for name, values in parameters.lists():
+        if name not in known:
+            near = difflib.get_close_matches(name[:64].lower(), sorted(known), n=1)
+            guess = f"did you mean {near[0]}?" if near else f"known are {', '.join(sorted(known))}"
+            raise InvalidParameter(name[:64], f"Unknown parameter; {guess}", "UNKNOWN_PARAMETER")
+        if len(values) > 1:
+            raise InvalidParameter(name, "Given more than once.", "DUPLICATE")

@@ -1,0 +1,162 @@
+"""What the views of every resource share: the wrapper, the update mask, paths and answers.
+
+A resource is wrapped in its name on the way in and out (``{"api_key": {…}}``); on the way in the
+wrapper may be left out. A view says ``resource``, ``resource_plural`` (the name of its list),
+``page_key`` (the unique columns by which the list is ordered) and ``not_found``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+from django.core.exceptions import ObjectDoesNotExist
+from django.db.models import Model, UUIDField
+from rest_framework.exceptions import ErrorDetail, NotFound, ValidationError
+from rest_framework.mixins import ListModelMixin
+from rest_framework.response import Response
+from rest_framework.routers import DynamicRoute, Route, SimpleRouter
+from rest_framework.viewsets import GenericViewSet
+
+from infra_service.api import masks
+from infra_service.api.fields import did_you_mean
+from infra_service.api.identifiers import parse_uuid
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+    from rest_framework.request import Request
+    from rest_framework.serializers import BaseSerializer, Serializer
+
+M = TypeVar("M", bound=Model)
+
+
+class ResourceRouter(SimpleRouter):
+    """Routes with and without a final slash, and ``@action`` methods as ``…/{id}:name``."""
+
+    routes = [
+        Route(
+            url=route.url,
+            mapping=route.mapping,
+            name=route.name,
+            detail=route.detail,
+            initkwargs=route.initkwargs,
+        )
+        if isinstance(route, Route)
+        else DynamicRoute(
+            url=route.url.replace("/{url_path}", ":{url_path}"),
+            name=route.name,
+            detail=route.detail,
+            initkwargs=route.initkwargs,
+        )
+        for route in SimpleRouter.routes
+    ]
+
+    def __init__(self) -> None:
+        super().__init__(trailing_slash=False)
+        self.trailing_slash = "/?"
+
+
+class ResourceViewSet(ListModelMixin, GenericViewSet[M]):
+    """A resource's list and its single resources; a view adds what else can be done to it."""
+
+    http_method_names = ["get", "head", "post", "put", "patch", "delete"]
+    resource: ClassVar[str]
+    resource_plural: ClassVar[str]
+    page_key: ClassVar[tuple[str, ...]] = ("id",)
+    #: Columns that ``get_queryset`` fixes, with which indexes may begin.
+    scoped_by: ClassVar[tuple[str, ...]] = ()
+    #: Filterable fields without an index: looked for a piece of the list at a time.
+    searched_fields: ClassVar[tuple[str, ...]] = ()
+    not_found: ClassVar[type[NotFound]] = NotFound
+    lookup_field = "id"
+    # No colon, which begins a method's name, and no character that a database refuses.
+    lookup_value_regex = "[0-9A-Za-z._~-]+"
+
+    def retrieve(self, _request: Request, **_path: str) -> Response:
+        """Return one resource."""
+        return self.answer(self.get_object())
+
+    def get_object(self) -> M:
+        """Return the resource that the path names, from ``get_queryset``.
+
+        Raises:
+            NotFound: ``not_found``, also for an id of the wrong form.
+        """
+        try:
+            return by_id(self.get_queryset(), self.kwargs[self.lookup_field])
+        except ObjectDoesNotExist as error:
+            raise self.not_found from error
+
+    def answer(
+        self, instance: M, *, status: int = 200, secret: str | None = None, **beside: Any
+    ) -> Response:
+        """Answer with the wrapped resource, and beside it once its secret, and more."""
+        body: dict[str, Any] = {self.resource: self.get_serializer(instance).data, **beside}
+        if secret is None:
+            return Response(body, status)
+        return Response({**body, "secret": secret}, status, headers={"Cache-Control": "no-store"})
+
+    def read_new(self) -> dict[str, Any]:
+        """Return the validated fields of a resource to be created."""
+        fields, path = _unwrap(_body(self.request), self.resource)
+        return _validated(self.get_serializer(data=fields), path)
+
+    def read_changes(self) -> dict[str, Any]:
+        """Return the validated fields that a PATCH changes, by its mask or by what is present."""
+        body = _body(self.request)
+        blank: Any = self.get_serializer()
+        known = blank.fields
+        mask = masks.read_mask(body, self.request.query_params, known)
+        unmasked = {name: value for name, value in body.items() if name not in masks.NAMES}
+        fields, path = _unwrap(unmasked, self.resource)
+        data = masks.select(fields, mask, known)
+        return _validated(self.get_serializer(data=data, partial=True), path)
+
+    def read_options(self, serializer: type[Serializer[Any]]) -> dict[str, Any]:
+        """Return the validated body of a method such as ``:rotate``, which is never wrapped."""
+        return _validated(serializer(data=_body(self.request)), "")
+
+
+def by_id(queryset: QuerySet[M], text: str) -> M:
+    """Return the row of the id in a path; a UUID has one form, as everywhere.
+
+    Raises:
+        ObjectDoesNotExist: there is none, or the text is no id.
+    """
+    key = parse_uuid(text) if isinstance(queryset.model._meta.pk, UUIDField) else text
+    if key is None:
+        raise ObjectDoesNotExist
+    return queryset.get(pk=key)
+
+
+def _body(request: Request) -> dict[str, Any]:
+    body = request.data
+    if not isinstance(body, Mapping):
+        raise _not_an_object("")
+    return dict(body)
+
+
+def _unwrap(body: Mapping[str, Any], resource: str) -> tuple[Mapping[str, Any], str]:
+    """Return the resource's fields, and where they stood, for the paths of errors."""
+    if resource not in body:
+        return body, "" if body else resource
+    fields = body[resource]
+    if not isinstance(fields, Mapping):
+        raise _not_an_object(resource)
+    unknown = [name for name in body if name != resource]
+    if unknown:
+        guess = did_you_mean(unknown[0], (resource, *masks.NAMES))
+        raise ValidationError({unknown[0]: [ErrorDetail(f"Unknown field{guess}", "unknown_field")]})
+    return fields, resource
+
+
+def _validated(serializer: BaseSerializer[Any], path: str) -> dict[str, Any]:
+    if not serializer.is_valid():
+        errors: Any = serializer.errors
+        raise ValidationError({path: errors} if path else errors)
+    validated: dict[str, Any] = serializer.validated_data
+    return validated
+
+
+def _not_an_object(path: str) -> ValidationError:
+    return ValidationError({path: [ErrorDetail("Not a JSON object.", "invalid")]})

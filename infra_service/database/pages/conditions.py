@@ -1,0 +1,161 @@
+"""What a queryset's WHERE demands of each row: comparisons of a column that an index may decide."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from django.db.models import Exists, OuterRef, lookups
+from django.db.models.expressions import Col
+from django.db.models.sql.where import AND, WhereNode
+
+from filterlang.lookups import TextMatches
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from django.db.models import QuerySet
+
+
+class NamedBy(Exists):
+    """Whether one of ``rows`` has this row's primary key in its ``column``; to SQL an EXISTS.
+
+    A page is read from those rows where they lead to it sooner (``pages.naming``).
+    """
+
+    def __init__(self, rows: QuerySet[Any, Any], column: str) -> None:
+        super().__init__(rows.filter((column, OuterRef("pk"))))
+        self.rows, self.column = rows, column
+
+
+class Kind(Enum):
+    """How a column is compared, as far as an index cares."""
+
+    EQUAL = "="
+    IN = "IN"
+    RANGE = "BETWEEN"
+    NULL = "IS NULL"
+    NOT_NULL = "IS NOT NULL"
+
+
+_KINDS: Final[dict[type[Any], Kind]] = {
+    lookups.Exact: Kind.EQUAL,
+    lookups.In: Kind.IN,
+    lookups.GreaterThan: Kind.RANGE,
+    lookups.GreaterThanOrEqual: Kind.RANGE,
+    lookups.LessThan: Kind.RANGE,
+    lookups.LessThanOrEqual: Kind.RANGE,
+    lookups.Range: Kind.RANGE,
+}
+#: Nothing comes after it in the order of bytes.
+_LAST_CHARACTER: Final = "\U0010ffff"
+
+
+class Comparison(NamedTuple):
+    """A comparison that every row must pass; ``node.children[position]`` is where it stands.
+
+    One that only follows from another has no ``node``.
+    """
+
+    column: str
+    kind: Kind
+    lookup: Any
+    node: Any = None
+    position: int = 0
+
+
+class Conditions(NamedTuple):
+    """A WHERE, taken apart: the comparisons, and how many conditions are none.
+
+    ``named`` are those of the others that ask whether rows of another table name the row.
+    """
+
+    comparisons: tuple[Comparison, ...]
+    others: int
+    named: tuple[NamedBy, ...] = ()
+
+    @property
+    def is_only_named(self) -> bool:
+        """Whether there is no condition but that some rows name the row."""
+        return not self.comparisons and self.others == len(self.named) == 1
+
+    def of(self, column: str, *kinds: Kind) -> tuple[Comparison, ...]:
+        """Return the comparisons of the column."""
+        return tuple(c for c in self.comparisons if c.column == column and c.kind in kinds)
+
+
+def conditions_of(query: Any) -> Conditions:
+    """Return what the query's WHERE demands; what OR and NOT combine is no comparison."""
+    comparisons: list[Comparison] = []
+    named: list[NamedBy] = []
+    others = 0
+    for node, position in _conjuncts(query.where):
+        lookup = node.children[position]
+        column: Any = getattr(lookup, "lhs", None)
+        if not isinstance(column, Col) or column.alias != query.model._meta.db_table:
+            others += 1
+            if isinstance(column, NamedBy) and lookup.rhs is True:
+                named.append(column)
+            continue
+        comparisons += _implied(lookup, column, query.model)
+        kind = _kind(lookup)
+        if kind is None:
+            others += 1
+        else:
+            comparisons.append(Comparison(column.target.attname, kind, lookup, node, position))
+    return Conditions(tuple(comparisons), others, tuple(named))
+
+
+def weight(query: Any) -> int:
+    """Return how many searches in texts and labels it takes to test one row; else it costs less."""
+    return sum(_weight(leaf) for leaf in query.where.leaves())
+
+
+def _weight(leaf: Any) -> int:
+    rhs = getattr(leaf, "rhs", None)
+    if isinstance(rhs, dict):  # a label, which is compared with each of several values
+        (values,) = rhs.values()
+        return len(values) if type(values) is tuple else 1
+    return 1 if isinstance(leaf, TextMatches) else 0
+
+
+def without(query: Any, condition: NamedBy) -> None:
+    """Take a condition out of the query's WHERE."""
+    for node, position in _conjuncts(query.where):
+        if getattr(node.children[position], "lhs", None) is condition:
+            del node.children[position]
+            return
+
+
+def _conjuncts(node: Any) -> Iterator[tuple[Any, int]]:
+    for position, child in enumerate(node.children):
+        if isinstance(child, WhereNode) and child.connector == AND and not child.negated:
+            yield from _conjuncts(child)
+        else:
+            yield node, position
+
+
+def _kind(lookup: Any) -> Kind | None:
+    if isinstance(lookup, lookups.IsNull):
+        return Kind.NULL if lookup.rhs else Kind.NOT_NULL
+    if not lookup.rhs_is_direct_value():
+        return None
+    return next((kind for base, kind in _KINDS.items() if isinstance(lookup, base)), None)
+
+
+def _implied(lookup: Any, column: Col, model: Any) -> Iterator[Comparison]:
+    """Yield what follows from a condition, and is served by an index that does not serve it."""
+    implied: list[Any] = []
+    if isinstance(lookup, TextMatches):
+        # The beginning of a text is a range where the column is in the order of bytes.
+        piece = lookup.rhs
+        names = getattr(model, "byte_ordered", ())
+        if piece.at_start and not piece.ignore_case and column.target.attname in names:
+            implied = [
+                lookups.GreaterThanOrEqual(column, piece.text),
+                lookups.LessThan(column, piece.text + _LAST_CHARACTER),
+            ]
+    elif hasattr(column.target, "implied_by"):
+        implied = list(column.target.implied_by(lookup))
+    for other in implied:
+        yield Comparison(other.lhs.target.attname, Kind.RANGE, other)

@@ -1,0 +1,157 @@
+"""A list's table, cut down to a bounded piece before any other condition is looked at.
+
+``FROM (SELECT … FROM states_state WHERE … ORDER BY … LIMIT 5000) states_state WHERE …``: neither
+PostgreSQL nor SQLite moves a condition below a LIMIT, so whatever stands behind it is asked of so
+many rows and no more. The piece has the table's own name, and all of its columns.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from typing import TYPE_CHECKING, Any
+
+from django.db import connection
+from django.db.models import lookups
+from django.db.models.expressions import RawSQL
+from django.db.models.sql.datastructures import BaseTable
+
+from infra_service.database.keyset import beyond
+from infra_service.database.pages.conditions import Comparison, Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from infra_service.database.pages.indexes import Access
+
+#: A text, and the values of its parameters.
+Statement = tuple[str, tuple[Any, ...]]
+
+
+class OneOf(lookups.Exact):
+    """``column = ANY (ARRAY[value])``: PostgreSQL takes it for no constant.
+
+    A column that is compared with a constant is dropped from the order, and then any index in the
+    order of the rest will do: the planner walks the primary key past a million other rows, because
+    it believes that matching ones are spread evenly. Only the first column of an index is compared
+    so: any other would lose the order.
+    """
+
+    def as_sql(self, compiler: Any, connection: Any) -> tuple[str, Any]:
+        """Return the condition."""
+        lhs, lhs_params = self.process_lhs(compiler, connection)
+        rhs, rhs_params = self.process_rhs(compiler, connection)
+        return f"{lhs} = ANY (ARRAY[{rhs}])", (*lhs_params, *rhs_params)
+
+
+class Piece(BaseTable):
+    """A table cut down to what a statement returns."""
+
+    def __init__(self, table_name: str, alias: str, sql: str, params: Sequence[Any]) -> None:
+        super().__init__(table_name, alias)
+        self.sql, self.params = sql, list(params)
+
+    def as_sql(self, compiler: Any, _connection: Any) -> Any:
+        """Return the statement under the table's name."""
+        return f"({self.sql}) {compiler.quote_name_unless_alias(self.table_alias)}", self.params
+
+
+def forced(comparison: Comparison) -> Any:
+    """Return the comparison as one that keeps its column in the order."""
+    lookup = comparison.lookup
+    if comparison.kind is Kind.EQUAL and connection.vendor == "postgresql":
+        return OneOf(lookup.lhs, lookup.rhs)
+    return lookup
+
+
+def fenced(queryset: Any, sql: str, params: Sequence[Any]) -> Any:
+    """Return the queryset reading from the statement instead of from its table."""
+    queryset = queryset.all()
+    alias = queryset.query.get_initial_alias()
+    table = queryset.model._meta.db_table
+    queryset.query.alias_map[alias] = Piece(table, alias, sql, params)
+    return queryset
+
+
+def statement_of(
+    access: Access,
+    queryset: Any,
+    limit: int,
+    columns: Sequence[str] = (),
+    after: tuple[Sequence[str], Sequence[Any]] | None = None,
+) -> Statement:
+    """Return the statement that finds the rows of an access, and no more than ``limit``.
+
+    It returns ``columns``, else those that the queryset does not defer; with ``after``, a page key
+    and a position, only the rows beyond that.
+    """
+    several = _several(access)
+    if several is None or connection.vendor != "postgresql":
+        return compiled(rows_of(access, queryset, columns, after)[:limit])
+    sql, params = each_of(access, queryset, limit, columns, after)
+    return f"{sql} LIMIT {limit:d}", params
+
+
+def each_of(
+    access: Access,
+    queryset: Any,
+    limit: int,
+    columns: Sequence[str] = (),
+    after: tuple[Sequence[str], Sequence[Any]] | None = None,
+) -> Statement:
+    """Return the statement that finds up to ``limit`` rows for each value that is searched for.
+
+    An index that is searched for several values has no order, so that the planner might rather
+    read the whole table. One search for each value has one.
+    """
+    several = _several(access)
+    if several is None:
+        return compiled(rows_of(access, queryset, columns, after)[:limit])
+    lookup: Any = several.lookup
+    field = lookup.lhs.target
+
+    def one(value: Any) -> Statement:
+        equal = several._replace(kind=Kind.EQUAL, lookup=lookups.Exact(lookup.lhs, value))
+        each = dataclasses.replace(access, equal=(*access.equal, equal), within=())
+        return compiled(rows_of(each, queryset, columns, after)[:limit])
+
+    values = list(dict.fromkeys(lookup.rhs))
+    if connection.vendor != "postgresql":
+        texts, params = zip(*map(one, values), strict=True)
+        union = " UNION ALL ".join(f"SELECT * FROM ({text})" for text in texts)  # noqa: S608 - compiled
+        return union, tuple(itertools.chain(*params))
+    sql, rest = one(RawSQL('"one_of"."value"', (), output_field=field))
+    prepared = [lookup.lhs.output_field.get_db_prep_value(v, connection) for v in values]
+    each_value = f'UNNEST(%s::{field.db_type(connection)}[]) "one_of"("value")'
+    text = f'SELECT "piece".* FROM {each_value} CROSS JOIN LATERAL ({sql}) "piece"'  # noqa: S608 - compiled
+    return text, (prepared, *rest)
+
+
+def _several(access: Access) -> Comparison | None:
+    return next((c for c in access.within if c.kind is Kind.IN), None)
+
+
+def rows_of(
+    access: Access,
+    queryset: Any,
+    columns: Sequence[str] = (),
+    after: tuple[Sequence[str], Sequence[Any]] | None = None,
+) -> Any:
+    """Return what an access finds of the queryset's table, in its order."""
+    found = queryset.model._base_manager.all()
+    found.query.get_initial_alias()
+    found.query.deferred_loading = queryset.query.deferred_loading
+    for comparison in access.comparisons:
+        is_first = comparison is next(iter(access.equal), None)
+        found.query.where.children.append(forced(comparison) if is_first else comparison.lookup)
+    if after is not None:
+        found = found.filter(beyond(*after, found))
+    if columns:
+        found = found.values(*columns)
+    return found.order_by(*access.order)
+
+
+def compiled(queryset: Any) -> Statement:
+    """Return the statement of a queryset."""
+    sql, params = queryset.query.get_compiler(connection=connection).as_sql()
+    return sql, tuple(params)

@@ -1,0 +1,214 @@
+"""What the indexes of a model can do for a list: derived from the model, never listed by hand."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from django.db import models
+
+from infra_service.database.pages.conditions import Comparison, Conditions, Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+
+@dataclass(frozen=True, slots=True)
+class PageIndex:
+    """A B-tree: its columns with whether each is descending, and what a partial one demands."""
+
+    columns: tuple[tuple[str, bool], ...]
+    demands: tuple[tuple[str, Kind], ...] = ()
+    is_unique: bool = False
+
+
+@dataclass(frozen=True)
+class Access:
+    """How an index finds rows: the comparisons that it decides, and the order that it reads in.
+
+    ``equal`` fix its first columns, ``within`` narrow the next one, ``demanded`` are those of a
+    partial index. ``order`` is as ``order_by`` takes it.
+    """
+
+    index: PageIndex
+    equal: tuple[Comparison, ...]
+    within: tuple[Comparison, ...]
+    demanded: tuple[Comparison, ...]
+    order: tuple[str, ...]
+
+    @property
+    def comparisons(self) -> tuple[Comparison, ...]:
+        """All that the index decides."""
+        return (*self.equal, *self.within, *self.demanded)
+
+    @property
+    def decides(self) -> frozenset[int]:
+        """The comparisons, as something to compare."""
+        return frozenset(id(c.lookup) for c in self.comparisons)
+
+    def decides_all(self, conditions: Conditions) -> bool:
+        """Whether nothing is left that it does not decide."""
+        written = {id(c.lookup) for c in conditions.comparisons if c.node is not None}
+        return not conditions.others and written <= self.decides
+
+    @property
+    def finds_one(self) -> bool:
+        """Whether it finds one row at most."""
+        return self.index.is_unique and len(self.equal) == len(self.index.columns)
+
+
+@functools.cache
+def indexes_of(model: type[models.Model]) -> tuple[PageIndex, ...]:
+    """Return the model's B-trees, those that are declared first by preference first."""
+    return tuple(_indexes(model._meta))
+
+
+def _indexes(meta: Any) -> Iterator[PageIndex]:
+    for field in meta.concrete_fields:
+        if field.unique or field.db_index:
+            yield PageIndex(((field.attname, False),), is_unique=field.unique)
+    for constraint in meta.constraints:
+        if isinstance(constraint, models.UniqueConstraint) and constraint.fields:
+            fields = [(name, "") for name in constraint.fields]
+            yield from _index(fields, constraint.condition, meta, is_unique=True)
+    for index in meta.indexes:
+        if type(index) is models.Index and index.fields:
+            yield from _index(index.fields_orders, index.condition, meta)
+
+
+def _index(
+    fields: Sequence[tuple[str, str]], condition: Any, meta: Any, *, is_unique: bool = False
+) -> Iterator[PageIndex]:
+    """Yield the index, unless it is a partial one whose rows we cannot tell."""
+    demands = []
+    for name, value in _nulls(condition) if condition else ():
+        column, _, _isnull = name.partition("__")
+        kind = Kind.NULL if value is None or value is True else Kind.NOT_NULL
+        demands.append((meta.get_field(column).attname, kind))
+    if condition and len(demands) < len(condition.children):
+        return
+    columns = tuple((meta.get_field(name).attname, order != "") for name, order in fields)
+    yield PageIndex(columns, tuple(demands), is_unique)
+
+
+def _nulls(condition: Any) -> Iterator[tuple[str, Any]]:
+    """Yield those of the conditions, all of which must hold, that are about NULL."""
+    if condition.negated or condition.connector != condition.AND:
+        return
+    for child in condition.children:
+        if isinstance(child, tuple) and (child[0].endswith("__isnull") or child[1] is None):
+            yield child
+
+
+def walk(model: type[models.Model], conditions: Conditions, page_key: Sequence[str]) -> Access:
+    """Return the index that has the rows in the order of the page key and decides the most.
+
+    A page key without an index is read as if it had one; a system check finds it.
+    """
+    sorted_by = PageIndex(tuple((n.removeprefix("-"), n.startswith("-")) for n in page_key))
+    found = [
+        access
+        for index in (*indexes_of(model), sorted_by)
+        if (access := _walk(index, conditions, page_key)) is not None
+    ]
+    return max(found, key=lambda access: (access.finds_one, len(access.comparisons)))
+
+
+def _walk(index: PageIndex, conditions: Conditions, page_key: Sequence[str]) -> Access | None:
+    demanded = _demanded(index, conditions)
+    if demanded is None:
+        return None
+    equal = _equal(index, conditions)
+    fixed = {comparison.column for comparison in equal}
+    wanted = [
+        (name.removeprefix("-"), name.startswith("-"))
+        for name in page_key
+        if name.removeprefix("-") not in fixed
+    ]
+    rest = index.columns[len(equal) :]
+    flips = {given[1] != asked[1] for given, asked in zip(rest, wanted, strict=False)}
+    one = index.is_unique and not rest
+    if not one and (
+        [name for name, _ in rest[: len(wanted)]] != [name for name, _ in wanted] or len(flips) > 1
+    ):
+        return None
+    flip = True in flips
+    leading = tuple(
+        f"-{name}" if descending != flip else name
+        for name, descending in index.columns[: len(equal)]
+    )
+    within = conditions.of(wanted[0][0], Kind.RANGE) if wanted and not one else ()
+    return Access(index, equal, within, demanded, (*leading, *page_key))
+
+
+def sets(model: type[models.Model], conditions: Conditions) -> list[Access]:
+    """Return how else the rows may be found, of which each may turn out to be few or many."""
+    found: dict[frozenset[int], Access] = {}
+    for index in indexes_of(model):
+        access = _set(index, conditions)
+        if access is not None:
+            found.setdefault(access.decides, access)
+    return [a for key, a in found.items() if not any(key < other for other in found)]
+
+
+def ordered_by(model: type[models.Model], conditions: Conditions, column: str) -> Access | None:
+    """Return the index that has the rows in the order of a column, for each of some values.
+
+    Each row that it finds for a value has another one in the column.
+    """
+    unique = [
+        {name for name, _ in index.columns}
+        for index in indexes_of(model)
+        if index.is_unique and not index.demands
+    ]
+    for index in indexes_of(model):
+        demanded, equal = _demanded(index, conditions), _equal(index, conditions)
+        names = [name for name, _ in index.columns]
+        within = () if len(equal) == len(names) else conditions.of(names[len(equal)], Kind.IN)[:1]
+        leading = len(equal) + len(within)
+        if (
+            demanded is not None
+            and names[leading : leading + 1] == [column]
+            and set(names[: leading + 1]) in unique
+        ):
+            return Access(index, equal, within, demanded, (*names[:leading], column))
+    return None
+
+
+def _set(index: PageIndex, conditions: Conditions) -> Access | None:
+    demanded = _demanded(index, conditions)
+    if demanded is None:
+        return None
+    equal = _equal(index, conditions)
+    within: tuple[Comparison, ...] = ()
+    if len(equal) < len(index.columns):
+        following = index.columns[len(equal)][0]
+        within = conditions.of(following, Kind.RANGE) or conditions.of(following, Kind.IN)[:1]
+    if not (equal or within or demanded):
+        return None
+    order = tuple(f"-{name}" if descending else name for name, descending in index.columns)
+    return Access(index, equal, within, demanded, order)
+
+
+def _equal(index: PageIndex, conditions: Conditions) -> tuple[Comparison, ...]:
+    """Return the comparisons that fix the first columns."""
+    found: list[Comparison] = []
+    for name, _ in index.columns:
+        equal = conditions.of(name, Kind.EQUAL)
+        if not equal:
+            break
+        found.append(equal[0])
+    return tuple(found)
+
+
+def _demanded(index: PageIndex, conditions: Conditions) -> tuple[Comparison, ...] | None:
+    """Return what fulfils the demands of a partial index; None when something does not."""
+    found: list[Comparison] = []
+    for name, kind in index.demands:
+        own = conditions.of(name, kind)
+        if own:
+            found.append(own[0])
+        elif kind is Kind.NULL or not conditions.of(name, Kind.EQUAL, Kind.IN, Kind.RANGE):
+            return None
+    return tuple(found)

@@ -1,0 +1,113 @@
+"""Rows that are in a list because rows of another table name them: the components of some states.
+
+Walking the list would ask of each row whether something names it, and find one in 250,000. So a
+page is read from the rows that name: in the order of the list where an index of theirs has it, else
+all of them where they are few.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from django.db import connection, connections
+from django.db.models import lookups
+from django.db.models.expressions import RawSQL
+
+from infra_service.database.pages.conditions import conditions_of, without
+from infra_service.database.pages.fences import compiled, each_of, fenced, statement_of
+from infra_service.database.pages.indexes import Access, ordered_by, sets
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from infra_service.database.pages.conditions import Conditions, NamedBy
+    from infra_service.database.pages.fences import Statement
+
+#: So many values of a column are searched one by one, each of which may find a whole page.
+_MOST_VALUES: Final = 100
+
+
+@dataclass(frozen=True)
+class Naming:
+    """How an index finds the rows that name those of a list."""
+
+    access: Access
+    condition: NamedBy
+    #: How many values are searched one by one.
+    values: int = 1
+
+    def keys(self, limit: int) -> Statement:
+        """Return the statement that finds the named keys in any order, and some of them twice."""
+        return statement_of(self.access, self.condition.rows, limit, [self.condition.column])
+
+    def next_keys(self, limit: int, position: Sequence[Any] | None) -> Statement:
+        """Return the statement that finds the next named keys behind a position, in their order."""
+        columns = [self.condition.column]
+        after = None if position is None else (columns, position)
+        sql, params = each_of(self.access, self.condition.rows, limit, columns, after)
+        return f'SELECT DISTINCT * FROM ({sql}) "named" ORDER BY 1 LIMIT {limit:d}', params  # noqa: S608 - compiled
+
+    def last(
+        self, limit: int, position: Sequence[Any] | None, using: str
+    ) -> list[int | str] | None:
+        """Return where the next so many keys end; None where there are fewer."""
+        sql, params = self.next_keys(limit, position)
+        with connections[using].cursor() as cursor:
+            cursor.execute(f"{sql} OFFSET {limit - 1:d}", params)
+            found = cursor.fetchone()
+        return None if found is None else [str(found[0])]
+
+    def piece(self, queryset: Any, limit: int) -> Any:
+        """Return the queryset, cut down to what is named; there are no more than ``limit``."""
+        return self._cut_down(queryset, self.keys(limit))
+
+    def next_piece(self, queryset: Any, limit: int, position: Sequence[Any] | None) -> Any:
+        """Return the queryset, cut down to the next ``limit`` named rows."""
+        return self._cut_down(queryset, self.next_keys(limit, position))
+
+    def _cut_down(self, queryset: Any, keys: Statement) -> Any:
+        queryset = queryset.all()
+        without(queryset.query, self.condition)
+        return fenced(queryset, *_rows_of_keys(queryset, *keys))
+
+
+def _rows_of_keys(queryset: Any, keys: str, params: tuple[Any, ...]) -> Statement:
+    """Return the statement that reads the rows of some keys from the queryset's table.
+
+    Each is looked up for itself: what is joined, PostgreSQL may find by walking the list.
+    """
+    key = queryset.model._meta.pk
+    rows = queryset.model._base_manager.all()
+    column = key.get_col(rows.query.get_initial_alias())
+    rows.query.deferred_loading = queryset.query.deferred_loading
+    where = rows.query.where.children
+    if connection.vendor != "postgresql":
+        where.append(lookups.In(column, RawSQL(keys, params, output_field=key)))  # noqa: S611 - compiled
+        return compiled(rows)
+    where.append(lookups.Exact(column, RawSQL('"named"."key"', (), output_field=key)))
+    row, _ = compiled(rows[:1])
+    each = f'(SELECT DISTINCT * FROM ({keys}) "keys") "named"("key")'  # noqa: S608 - compiled
+    return f'SELECT "row".* FROM {each} CROSS JOIN LATERAL ({row}) "row"', params  # noqa: S608 - compiled
+
+
+def in_order(model: Any, conditions: Conditions, key: Sequence[str]) -> Naming | None:
+    """Return how the named rows are found in the order of the list, if an index has it."""
+    if list(key) != [model._meta.pk.attname]:
+        return None
+    for condition in conditions.named:
+        inner = conditions_of(condition.rows.query)
+        access = ordered_by(condition.rows.model, inner, condition.column)
+        if access is not None and access.decides_all(inner):
+            values = max((len(set(c.lookup.rhs)) for c in access.within), default=1)
+            if values <= _MOST_VALUES:
+                return Naming(access, condition, values)
+    return None
+
+
+def found_by(conditions: Conditions) -> Iterator[Naming]:
+    """Yield how all rows are found that name others: they may turn out to be few or many."""
+    for condition in conditions.named:
+        inner = conditions_of(condition.rows.query)
+        accesses = sets(condition.rows.model, inner)
+        yield from (Naming(a, condition) for a in accesses if a.decides_all(inner))

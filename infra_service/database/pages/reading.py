@@ -1,0 +1,198 @@
+"""Reading a page: never OFFSET, never COUNT, and a bound on the rows that are looked at.
+
+A page is read in one of three ways.
+
+1. An index decides every condition and has the order of the list: the page is its next rows. It may
+   be an index of the rows that name those of the list (``naming``).
+2. Some index finds few rows, at most ``MOST_ROWS``: they are looked through and sorted.
+3. Else the index that has the order of the list is walked, and of at most ``MOST_ROWS`` rows those
+   are shown that pass. The page may then be short, and even empty; the next one goes on behind it.
+
+So any filter costs the same at most, and what is looked for is always found in the end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from django.core.exceptions import EmptyResultSet
+from django.db import DEFAULT_DB_ALIAS, connections
+from django.db.models.lookups import IsNull
+
+from infra_service.database.keyset import beyond, columns_of, position_of
+from infra_service.database.pages.conditions import Conditions, conditions_of, weight
+from infra_service.database.pages.fences import Statement, fenced, forced, rows_of, statement_of
+from infra_service.database.pages.indexes import Access, sets, walk
+from infra_service.database.pages.naming import Naming, found_by, in_order
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+#: So many rows are looked through for one page; fewer when each takes many searches in texts.
+MOST_ROWS: Final = 5_000
+_LEAST_ROWS: Final = 1_000
+_SEARCHES: Final = 10_000
+
+
+class Page(NamedTuple):
+    """The rows of a page, and the position behind which the next one begins; None at the end."""
+
+    rows: list[Any]
+    position: list[int | str] | None
+
+
+class _Request(NamedTuple):
+    """A page that is asked for."""
+
+    queryset: Any
+    conditions: Conditions
+    path: Access
+    key: Sequence[str]
+    position: Sequence[Any] | None
+    size: int
+    shown: Callable[[Any], Any]
+
+    def beyond(self, queryset: Any) -> Any:
+        """Return the rows of the queryset behind the position."""
+        if self.position is None:
+            return queryset
+        return queryset.filter(beyond(self.key, self.position, queryset))
+
+    def page(self, queryset: Any, order: Sequence[str]) -> Page:
+        """Read the page, and one row more."""
+        rows = list(self.shown(queryset.order_by(*order))[: self.size + 1])
+        if len(rows) <= self.size:
+            return Page(rows, None)
+        columns, _ = columns_of(self.key)
+        return Page(rows[: self.size], position_of(rows[self.size - 1], columns))
+
+
+def read_page(
+    queryset: Any,
+    *,
+    key: Sequence[str],
+    position: Sequence[Any] | None,
+    size: int,
+    shown: Callable[[Any], Any] = lambda queryset: queryset,
+) -> Page:
+    """Return up to ``size`` rows of the queryset behind the position, in the order of the key.
+
+    ``shown`` chooses what of the rows is read, such as ``values()``.
+
+    Raises:
+        ValidationError: a value of the position is none of its column's.
+    """
+    queryset = queryset.all()
+    if queryset.query.is_empty():
+        return Page([], None)
+    conditions = conditions_of(queryset.query)
+    path = walk(queryset.model, conditions, key)
+    asked = _Request(queryset, conditions, path, key, position, size, shown)
+    with replanned(queryset.db) if is_selective(queryset) else contextlib.nullcontext():
+        try:
+            decided = path.finds_one or path.decides_all(conditions)
+            return _of_index(asked) if decided else _bounded(asked)
+        except EmptyResultSet:
+            return Page([], None)
+
+
+def _of_index(asked: _Request) -> Page:
+    for first in () if asked.path.finds_one else asked.path.equal[:1]:
+        first.node.children[first.position] = forced(first)
+    return asked.page(asked.beyond(asked.queryset), asked.path.order)
+
+
+def _bounded(asked: _Request) -> Page:
+    heavy = weight(asked.queryset.query)
+    most = max(_LEAST_ROWS, min(MOST_ROWS, _SEARCHES // max(heavy, 1)))
+    naming = in_order(asked.queryset.model, asked.conditions, asked.key)
+    if naming is not None and asked.conditions.is_only_named:
+        piece = naming.next_piece(asked.queryset, asked.size + 1, asked.position)
+        return asked.page(piece, asked.key)
+    few = _few(asked, most)
+    if few is not None:
+        return asked.page(asked.beyond(few), asked.key)
+    if naming is not None:
+        return _of_named(asked, naming, most // naming.values)
+    after = None if asked.position is None else (asked.key, asked.position)
+    piece = fenced(asked.queryset, *statement_of(asked.path, asked.queryset, most, after=after))
+    page = asked.page(piece, asked.path.order)
+    if page.position is not None:
+        return page
+    # Whether the list ends here, or only the piece.
+    columns, _ = columns_of(asked.key)
+    last = list(rows_of(asked.path, asked.queryset, columns, after)[most - 1 : most])
+    return page._replace(position=position_of(last[0], columns) if last else None)
+
+
+def _of_named(asked: _Request, naming: Naming, most: int) -> Page:
+    page = asked.page(naming.next_piece(asked.queryset, most, asked.position), asked.key)
+    if page.position:
+        return page
+    last = naming.last(most, asked.position, asked.queryset.db)
+    return page._replace(position=last)
+
+
+def _few(asked: _Request, most: int) -> Any:
+    """Return the queryset, cut down to the fewest rows that one way finds, if those are few.
+
+    One statement counts them for each way, no further than ``most``, in the indexes alone.
+    """
+    queryset, conditions = asked.queryset, asked.conditions
+    accesses = [
+        access
+        for access in sets(queryset.model, conditions)
+        if not access.decides <= asked.path.decides
+    ]
+    unique = next((access for access in accesses if access.finds_one), None)
+    if unique is not None:
+        return _piece(unique, queryset, most)
+    ways: list[Access | Naming] = [*accesses, *found_by(conditions)]
+    if not ways:
+        return None
+    statements = [_counted(way, queryset, most + 1) for way in ways]
+    counts = [f'(SELECT COUNT(*) FROM ({sql}) "counted")' for sql, _ in statements]  # noqa: S608 - compiled
+    values = [value for _, params in statements for value in params]
+    with connections[queryset.db].cursor() as cursor:
+        cursor.execute(f"SELECT {', '.join(counts)}", values)
+        numbers = cursor.fetchone()
+    number, way = min(zip(numbers, ways, strict=True), key=lambda pair: pair[0])
+    return _piece(way, queryset, most) if number <= most else None
+
+
+def _counted(way: Access | Naming, queryset: Any, limit: int) -> Statement:
+    if isinstance(way, Naming):
+        return way.keys(limit)
+    return statement_of(way, queryset, limit, [name for name, _ in way.index.columns])
+
+
+def _piece(way: Access | Naming, queryset: Any, limit: int) -> Any:
+    if isinstance(way, Naming):
+        return way.piece(queryset, limit)
+    return fenced(queryset, *statement_of(way, queryset, limit))
+
+
+def is_selective(queryset: Any) -> bool:
+    """Whether the rows are selected by values, of which some may be rare and some common."""
+    return any(not isinstance(leaf, IsNull) for leaf in queryset.query.where.leaves())
+
+
+@contextlib.contextmanager
+def replanned(using: str = DEFAULT_DB_ALIAS) -> Iterator[None]:
+    """Let PostgreSQL plan what is read in this block for its own values, each time.
+
+    A prepared statement that has met common values five times is given one plan for all, and walks
+    the whole table when it then meets a rare one.
+    """
+    connection = connections[using]
+    if connection.vendor != "postgresql":
+        yield
+        return
+    with connection.cursor() as cursor:  # keeps the connection for as long as the block
+        driver: Any = cursor.connection
+        threshold, driver.prepare_threshold = driver.prepare_threshold, None
+        try:
+            yield
+        finally:
+            driver.prepare_threshold = threshold

@@ -1,0 +1,174 @@
+"""How the answers of an operation are described: the one error form, and the headers of all."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final
+
+from drf_spectacular.plumbing import ResolvedComponent
+
+from infra_service.api.errors import error_body, reason_of
+from infra_service.api.openapi_words import Named, list_of, object_of
+from infra_service.database.failures import FAILURES
+from infra_service.openapi.components import component, lift
+from infra_service.openapi.error_docs import told
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from drf_spectacular.plumbing import ComponentRegistry
+
+    from infra_service.api.openapi_words import Refusal
+    from infra_service.openapi.error_docs import Told
+
+_TEXT: Final = {"type": "string"}
+#: The names in google.rpc.Code.
+CODES: Final = [
+    "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND", "ALREADY_EXISTS",
+    "PERMISSION_DENIED", "UNAUTHENTICATED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "ABORTED",
+    "OUT_OF_RANGE", "UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS",
+]  # fmt: skip
+
+
+def _detail(name: str, **properties: Any) -> Named:
+    kind = {"type": "string", "const": f"type.googleapis.com/google.rpc.{name}"}
+    return Named(name, object_of(**{"@type": kind}, **properties))
+
+
+_VIOLATION: Final = Named("FieldViolation", object_of(field=_TEXT, description=_TEXT, reason=_TEXT))
+_DETAILS: Final = (
+    _detail(
+        "ErrorInfo",
+        reason={"type": "string", "pattern": "^[A-Z0-9_]+$"},
+        domain=_TEXT,
+        metadata={"type": "object", "additionalProperties": _TEXT},
+    ),
+    _detail("BadRequest", field_violations=list_of(_VIOLATION)),
+    _detail("RequestInfo", request_id=_TEXT),
+)
+_BODY: Final = Named(
+    "ErrorBody",
+    object_of(
+        code={"type": "integer", "minimum": 400, "maximum": 599},
+        status={"type": "string", "enum": CODES},
+        message=_TEXT,
+        details={"type": "array", "items": {"anyOf": list(_DETAILS)}, "minItems": 2},
+    ),
+)
+ERROR: Final = Named(
+    "Error",
+    {
+        "description": "The one form of every error (AIP-193). `message` is for people and may "
+        "change; `reason` and `metadata` are for programs and do not.",
+        **object_of(error=_BODY),
+    },
+)
+
+_REQUEST_ID: Final = "X-Request-ID"
+_EXPIRY: Final = "Token-Expires-At"
+_CHALLENGE: Final = "WWW-Authenticate"
+_WAIT: Final = "Retry-After"
+_HEADERS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
+    _REQUEST_ID: (
+        "RequestId",
+        {
+            "description": "The id under which the log and the audit trail have the request.",
+            "required": True,
+            "schema": {"type": "string", "pattern": "^[0-9a-f]{32}$"},
+        },
+    ),
+    _EXPIRY: (
+        "TokenExpiresAt",
+        {
+            "description": "When the token will expire; there in its last seven days.",
+            "schema": {"type": "string", "format": "date-time"},
+        },
+    ),
+    _CHALLENGE: (
+        "Challenge",
+        {
+            "description": "What is accepted, or what is missing (RFC 6750).",
+            "schema": {"type": "string", "pattern": "^Bearer "},
+        },
+    ),
+    _WAIT: (
+        "RetryAfter",
+        {
+            "description": "Seconds after which the same request may be sent again; absent where "
+            "repeating cannot help.",
+            "schema": {"type": "integer", "minimum": 1},
+        },
+    ),
+}
+_OF_STATUS: Final = {401: _CHALLENGE, 403: _CHALLENGE, 429: _WAIT, 503: _WAIT}
+# The sets of reasons that stand once, with the names of their components.
+_SHARED: Final = {
+    frozenset({"BAD_REQUEST", "HTTPS_REQUIRED"}): "BadRequest",
+    frozenset({"CREDENTIALS_MISSING", "CREDENTIALS_INVALID", "TOKEN_EXPIRED"}): "Unauthenticated",
+    frozenset({"SCOPE_INSUFFICIENT", "TOKEN_KIND_UNSUPPORTED"}): "PermissionDenied",
+    frozenset({"NOT_ACCEPTABLE"}): "NotAcceptable",
+    frozenset({"REQUEST_TIMEOUT"}): "RequestTimeout",
+    frozenset({"LENGTH_REQUIRED"}): "LengthRequired",
+    frozenset({"REQUEST_TOO_LARGE"}): "RequestTooLarge",
+    frozenset({"URI_TOO_LONG"}): "UriTooLong",
+    frozenset({"UNSUPPORTED_MEDIA_TYPE"}): "UnsupportedMediaType",
+    frozenset({"RATE_LIMITED"}): "RateLimited",
+    frozenset({"INTERNAL"}): "Internal",
+    frozenset(map(reason_of, FAILURES)): "Unavailable",
+}
+
+
+class Answers:
+    """The answers of one operation, and the components that they share with the others'."""
+
+    def __init__(self, registry: ComponentRegistry, *, is_public: bool) -> None:
+        self._registry, self._is_public = registry, is_public
+
+    def refusals(self, common: Iterable[Told], declared: Sequence[Refusal]) -> dict[str, Any]:
+        """Return those that are errors, by status: what all say and what is declared of this."""
+        reasons: dict[int, dict[str, str]] = {}
+        own = [told(error) for refusal in declared for error in refusal.errors]
+        for status, reason, meaning in (*own, *common):
+            reasons.setdefault(status, {}).setdefault(reason, meaning)
+        beside = {int(r.errors[0].status_code): r.beside for r in declared if r.beside}
+        return {
+            str(status): self._refusal(status, reasons[status], beside.get(status))
+            for status in sorted(reasons)
+        }
+
+    def _refusal(self, status: int, reasons: dict[str, str], beside: Named | None) -> Any:
+        schema = ERROR if beside is None else _with(beside)
+        content: dict[str, Any] = {"schema": lift(schema, self._registry)}
+        answer = {
+            "description": "\n".join(f"- `{name}`: {text}" for name, text in reasons.items()),
+            "content": {"application/json": content},
+        }
+        self.add_headers(answer, status)
+        name = _SHARED.get(frozenset(reasons))
+        if name is None:
+            return answer
+        reason, meaning = next(iter(reasons.items()))
+        content["example"] = error_body(status, reason, meaning, request_id=_SAMPLE_ID)
+        if self._is_public:  # without the headers of a token
+            name = f"Public{name}"
+        return component(self._registry, ResolvedComponent.RESPONSE, name, answer)
+
+    def add_headers(self, answer: dict[str, Any], status: int = 200) -> None:
+        """Add the headers that an answer of this status has."""
+        names = [_REQUEST_ID]
+        if status in _OF_STATUS:
+            names.append(_OF_STATUS[status])
+        if not self._is_public and status != HTTPStatus.UNAUTHORIZED:
+            names.append(_EXPIRY)
+        headers = answer.setdefault("headers", {})
+        for name in names:
+            known_as, header = _HEADERS[name]
+            headers[name] = component(self._registry, ResolvedComponent.HEADER, known_as, header)
+
+
+_SAMPLE_ID: Final = "01a1fd5de40e71008d5de2f5d6b32654"
+
+
+def _with(beside: Named) -> Named:
+    """Return the error form with the fields that stand beside it."""
+    return Named(f"{beside.name}Error", {"allOf": [ERROR, beside]})

@@ -1,0 +1,93 @@
+"""Which errors an operation can answer with, by what its view declares."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from rest_framework import exceptions
+
+from apikeys.errors import (
+    CallerChanged,
+    CredentialsInvalid,
+    CredentialsMissing,
+    ScopeInsufficient,
+    TokenExpired,
+    TokenKindUnsupported,
+)
+from filterlang.backend import InvalidFilter
+from infra_service.api.bodies import BodyTooLarge, LengthRequired, RequestTimeout
+from infra_service.api.errors import reason_of
+from infra_service.api.pagination import InvalidPageToken
+from infra_service.database.failures import FAILURES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class Told(NamedTuple):
+    """A reason, and what it means."""
+
+    status: int
+    reason: str
+    meaning: str
+
+
+# What Django's handlers say, which raise nothing, and what DRF's own exceptions mean.
+_HANDLERS: Final = (
+    Told(400, "BAD_REQUEST", "The request is malformed, such as its Host."),
+    Told(400, "HTTPS_REQUIRED", "Plain HTTP is refused, not redirected."),
+    Told(500, "INTERNAL", "The log has it, under the request's id."),
+)
+_MEANINGS: Final = {
+    "INVALID_FIELDS": "Fields or parameters are wrong; `field_violations` says which, and why.",
+    "INVALID_JSON": "The body is not JSON in UTF-8, is nested too deeply or has a NUL character.",
+    "NOT_FOUND": "There is nothing at this path.",
+    "NOT_ACCEPTABLE": "`Accept` asks for what is not there.",
+    "UNSUPPORTED_MEDIA_TYPE": "The body is not `application/json`.",
+    "RATE_LIMITED": "Too many requests of this token, or too many failed ones of this address.",
+}
+# The server itself refuses it: a filter of 1024 characters is longer when it is percent-encoded.
+_TOO_LONG: Final = Told(414, "URI_TOO_LONG", "The request line is over 8190 bytes.")
+_AUTHENTICATED: Final = (
+    CredentialsMissing, CredentialsInvalid, TokenExpired,
+    ScopeInsufficient, TokenKindUnsupported, CallerChanged,
+    exceptions.Throttled, *FAILURES,
+)  # fmt: skip
+_OF_JSON_BODY: Final = (
+    exceptions.ParseError, exceptions.ValidationError,
+    RequestTimeout, exceptions.UnsupportedMediaType,
+)  # fmt: skip
+_OF_PARAMETER: Final[dict[str, tuple[type[exceptions.APIException], ...]]] = {
+    "filter": (exceptions.ValidationError, InvalidFilter),
+    "page_size": (exceptions.ValidationError,),
+    "page_token": (InvalidPageToken,),
+}
+
+
+def errors_of(view: Any, operation: dict[str, Any], *, is_raw: bool) -> Iterator[Told]:
+    """Yield what the operation can say for all that is known of it; ``is_raw`` of its body."""
+    yield from _HANDLERS
+    errors: list[type[exceptions.APIException]] = [exceptions.NotAcceptable]
+    if not getattr(view, "public", False):
+        errors += _AUTHENTICATED
+    names = {parameter["name"]: parameter["in"] for parameter in operation.get("parameters", [])}
+    if "path" in names.values():
+        errors.append(exceptions.NotFound)
+    if "id" in names:
+        errors.append(view.not_found)
+    if "filter" in names:
+        yield _TOO_LONG
+    for name in names:
+        errors += _OF_PARAMETER.get(name, ())
+    if view.request.method in ("POST", "PUT", "PATCH") and not is_raw:
+        errors += _OF_JSON_BODY
+    if view.request.method not in getattr(view, "reads_bodies_of", ()):
+        errors += (LengthRequired, BodyTooLarge)  # also where no body is read (api.lengths)
+    yield from map(told, errors)
+
+
+def told(error: type[exceptions.APIException]) -> Told:
+    """Return what is said of an error: of ours, the first line of its class."""
+    reason = reason_of(error)
+    meaning = _MEANINGS.get(reason) or str(vars(error)["__doc__"]).partition("\n")[0]
+    return Told(int(error.status_code), reason, meaning.replace("``", "`"))

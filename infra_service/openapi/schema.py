@@ -1,0 +1,198 @@
+"""How a view becomes an operation of the OpenAPI document: by what it declares for itself.
+
+Scopes, kinds of token, errors, parameters of the path and closed requests follow from the view; the
+rest is said in the words of ``infra_service.api.openapi_words``.
+"""
+
+from __future__ import annotations
+
+import re
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final
+
+from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.plumbing import build_examples_list
+from rest_framework import serializers
+
+from infra_service.api.fields import PresentSerializer, TextField
+from infra_service.api.openapi_words import Page, Refusal
+from infra_service.openapi.answers import Answers
+from infra_service.openapi.components import lift
+from infra_service.openapi.error_docs import errors_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_KINDS: Final = {
+    "apiKey": "an API key",
+    "accessToken": "an access token",
+    "accessTokenAsPassword": "an access token as the password of HTTP Basic",
+}
+_PART: Final = re.compile(r"^/(?:api/)?(?:v1/)?([a-z-]+)")
+# What belongs to no resource.
+_SERVICE: Final = {"healthz", "readyz", "schema", "docs", "whoami"}
+
+
+def _most(field: serializers.ListField) -> int | None:
+    most: int | None = getattr(field, "most", field.max_length)
+    return most
+
+
+class ApiSchema(AutoSchema):  # type: ignore[misc,unused-ignore]
+    """Describes one operation."""
+
+    # Its own library describes it as any view, and what decorators declare as one serializer.
+    view: Any
+
+    def get_operation(self, *args: Any) -> dict[str, Any] | None:
+        """Return the operation, with its access and every answer it can give."""
+        operation: dict[str, Any] | None = super().get_operation(*args)
+        if operation is None:
+            return None
+        if security := operation.get("security"):
+            access = self._access(security)
+            operation["description"] = f"{operation['description']}\n\n{access}"
+        declared: Any = self.get_response_serializers()
+        refused = declared.values() if isinstance(declared, dict) else ()
+        answers = Answers(self.registry, is_public=self.is_public)
+        done = {code: of for code, of in operation["responses"].items() if code.startswith("2")}
+        for code, answer in done.items():
+            answers.add_headers(answer)
+            answer["description"] = answer["description"] or HTTPStatus(int(code)).phrase
+        errors = errors_of(self.view, operation, is_raw=self.takes_raw_body)
+        given = [r for r in refused if isinstance(r, Refusal)]
+        operation["responses"] = done | answers.refusals(errors, given)
+        lifted: dict[str, Any] = lift(operation, self.registry)
+        return lifted
+
+    def get_summary(self) -> str:
+        """Return the operation's id in words."""
+        words = str(self.get_operation_id()).replace("_", " ")
+        return (words[0].upper() + words[1:]).replace(" api ", " API ")
+
+    def get_tags(self) -> list[str]:
+        """Return the first part of the path that names something."""
+        match = _PART.match(self.path)
+        part = match[1] if match else ""
+        return ["service" if part in _SERVICE else part]
+
+    @property
+    def is_public(self) -> bool:
+        """Whether the view takes no token."""
+        return getattr(self.view, "public", False)
+
+    @property
+    def takes_raw_body(self) -> bool:
+        """Whether the view reads the body itself; its schema is then said by media type."""
+        return isinstance(self.get_request_serializer(), dict)
+
+    def get_request_serializer(self) -> Any:
+        """Return what the view's serializer takes; unless a method says that it takes a body."""
+        has_body = self.method in ("POST", "PUT", "PATCH")
+        return super().get_request_serializer() if has_body else None
+
+    def get_auth(self) -> list[dict[str, list[str]]]:
+        """Return the alternatives of authentication; there are none where nobody is asked."""
+        return [] if self.is_public else super().get_auth()
+
+    def _access(self, security: Sequence[dict[str, list[str]]]) -> str:
+        scopes = " and ".join(f"`{scope}`" for scope in next(iter(security[0].values())))
+        kinds = " or ".join(_KINDS[name] for requirement in security for name in requirement)
+        noun = "scopes" if " and " in scopes else "scope"
+        needed = f"the {noun} {scopes}" if scopes else "no scope"
+        if getattr(self.view, "minted_only", False) and len(security) > 1:
+            kinds += " that was minted from one"
+        return f"Needs {needed}, and takes {kinds}."
+
+    def _resolve_path_parameters(self, variables: list[str]) -> list[dict[str, Any]]:
+        """Return the parameters; the form of an ``id`` is that of the serializer's field."""
+        parameters: list[dict[str, Any]] = super()._resolve_path_parameters(variables)  # type: ignore[no-untyped-call]
+        for parameter in parameters:
+            if parameter["name"] == "id":
+                field = self._get_serializer().fields["id"]  # type: ignore[no-untyped-call]
+                schema = self._map_serializer_field(field, "response")
+                self._insert_field_validators(field, schema)  # type: ignore[no-untyped-call]
+                schema.pop("readOnly")
+                resource = self.view.resource.replace("_", " ").replace("api", "API")
+                parameter.update(schema=schema, description=f"The id of the {resource}.")
+        return parameters
+
+    def _get_paginator(self) -> Any:
+        paginator = super()._get_paginator()  # type: ignore[no-untyped-call]
+        if paginator is not None:
+            paginator.view = self.view
+        return paginator
+
+    def _get_pagination_parameters(self) -> list[dict[str, Any]]:
+        """Return the parameters of pages, also where they are no list of rows."""
+        declared: Any = self.get_response_serializers()
+        if isinstance(declared, dict) and isinstance(declared.get(200), Page):
+            paged: list[dict[str, Any]]
+            paged = self._get_paginator().get_schema_operation_parameters(self.view)
+            return paged
+        return super()._get_pagination_parameters()  # type: ignore[no-untyped-call,no-any-return]
+
+    def get_paginated_name(self, serializer_name: str) -> str:
+        """Return the name of a page's component."""
+        return f"{serializer_name}Page"
+
+    def _map_serializer_field(
+        self,
+        field: Any,
+        direction: str,
+        bypass_extensions: bool = False,  # noqa: FBT001, FBT002 - its signature
+    ) -> Any:
+        schema = super()._map_serializer_field(field, direction, bypass_extensions)  # type: ignore[no-untyped-call]
+        if direction != "request":
+            return schema
+        if isinstance(field, TextField):
+            schema["pattern"] = r"\S"  # the space around it does not count
+        if isinstance(field, serializers.ListField):
+            bounds = {"minItems": 0 if field.allow_empty else 1, "maxItems": _most(field)}
+            schema |= {name: bound for name, bound in bounds.items() if bound}
+        return schema
+
+    def _map_basic_serializer(self, serializer: Any, direction: str) -> Any:
+        """Close what is asked; and of what is answered, say that all is there, null where unset."""
+        schema = super()._map_basic_serializer(serializer, direction)  # type: ignore[no-untyped-call]
+        if direction == "request":
+            schema["additionalProperties"] = False
+        else:
+            schema["required"] = [
+                name
+                for name, field in serializer.fields.items()
+                if not isinstance(field, PresentSerializer)
+            ]
+        return schema
+
+    def _get_examples(
+        self,
+        _serializer: Any,
+        direction: str,
+        _media_type: str,
+        status_code: str | None = None,
+        extras: Any = None,
+    ) -> dict[str, Any]:
+        """Return the examples as they are written: those of a list show the whole answer."""
+        if status_code is not None and not status_code.startswith("2"):
+            return {}
+        other = "response_only" if direction == "request" else "request_only"
+        examples = [*self.get_examples(), *(extras or [])]
+        shown: dict[str, Any] = build_examples_list(
+            [e for e in examples if not getattr(e, other) and not e.parameter_only]
+        )
+        return shown
+
+    def _get_request_body(self, direction: str = "request") -> Any:
+        """Return the body, also of a DELETE that says that it takes one."""
+        if not self.takes_raw_body:
+            return super()._get_request_body(direction)  # type: ignore[no-untyped-call]
+        method, self.method = self.method, "POST"
+        body = super()._get_request_body(direction)  # type: ignore[no-untyped-call]
+        self.method = method
+        return body if method == "DELETE" else {**body, "required": True}
+
+    def _get_response_for_code(self, serializer: Any, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(serializer, Refusal):
+            return {}  # get_operation describes it
+        return super()._get_response_for_code(serializer, *args, **kwargs)  # type: ignore[no-untyped-call]

@@ -1,0 +1,70 @@
+"""What is said in the OpenAPI document of the service as a whole; settings take it up."""
+
+_DESCRIPTION = """\
+API keys, infrastructure state and cluster workloads. Every path is also served with a final slash.
+A method that a path does not have is 405, with `Allow`.
+
+**How to get a token.** `make run` prints one when it first starts, and an operator issues one in
+the [admin](/admin/) or with `manage.py issue_token`. An API key mints one: *Mint access token*,
+`POST /v1/access-tokens`.
+
+**Where to put it.** *Authorize* asks for it; nothing is stored, and reloading the page forgets it.
+
+| you have | field | what it opens |
+|---|---|---|
+| an access token, `isp_…` or `iss_…` | `accessToken` | `/api/v1`; a minted one also `/v1` |
+| an API key, `isk_…` | `apiKey` | `/v1` |
+
+`accessTokenAsPassword` is how Terraform sends an access token. Leave it empty here.
+
+**Errors** have one form. `reason` is for programs, `message` for people: `{"error": {"code": 404,
+"status": "NOT_FOUND", "message": "…", "details": [{"reason": "…", …}, …]}}`
+"""
+
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Infrastructure management service",
+    "DESCRIPTION": _DESCRIPTION,
+    "VERSION": "1",
+    "OAS_VERSION": "3.1.0",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SCHEMA_PATH_PREFIX": r"/(api/)?v1",
+    # What is asked and what is answered differ: closed and in part, or whole.
+    "COMPONENT_SPLIT_REQUEST": True,
+    "SORT_OPERATION_PARAMETERS": False,
+    "TAGS": [
+        {"name": name, "description": text}
+        for name, text in {
+            "api-keys": "The caller's own API keys.",
+            "access-tokens": "Tokens minted from a key, or issued.",
+            "state": "The HTTP state backend of Terraform and OpenTofu.",
+            "states": "States and their history, for people and tools.",
+            "applications": "Groups of components.",
+            "components": "Pieces of infrastructure.",
+            "environments": "Where components are deployed.",
+            "clusters": "Clusters and what runs in them.",
+            "audit-events": "The audit trail.",
+            "service": "The service itself.",
+        }.items()
+    ],
+    "ENUM_NAME_OVERRIDES": {
+        "Scope": "apikeys.scopes.Scope.choices",
+        "ApiKeyStatus": "apikeys.querysets.ApiKeyStatus.choices",
+        "AccessTokenStatus": "apikeys.querysets.AccessTokenStatus.choices",
+        "AccessTokenKind": "apikeys.models.AccessToken.Kind",
+        "WorkloadKind": "workloads.models.KINDS",
+        "WorkloadHealthStatus": "workloads.models.HEALTH_STATUSES",
+        "ClusterHealthStatus": "workloads.cluster_health.HEALTH_STATUSES",
+        "ChangeAction": ["ADDED", "CHANGED", "REMOVED"],
+        "ContainerState": ["running", "terminated", "waiting"],
+        "PodPhase": ["Failed", "Pending", "Running", "Succeeded", "Unknown"],
+        "ConditionStatus": ["False", "True", "Unknown"],
+        "ErrorStatus": "infra_service.openapi.answers.CODES",
+    },
+    "PREPROCESSING_HOOKS": ["infra_service.openapi.pages.describable"],
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "infra_service.openapi.links.with_links",
+    ],
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+}

@@ -1,0 +1,85 @@
+"""Where the worker processes keep their counts, so that each of them can tell those of all.
+
+prometheus_client gives each process a file for each type of metric, mapped into its memory, in the
+directory ``PROMETHEUS_MULTIPROC_DIR``, if that is set when it is imported; so here it is imported
+late, because gunicorn's settings import this before the server sets it.
+
+The blocks of each file are allocated before it is mapped (infra_service.operations.allocated).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+VARIABLE: Final = "PROMETHEUS_MULTIPROC_DIR"
+# No process has this id: what those that are gone had counted.
+_OF_THE_DEAD: Final = 0
+# The types of metric that the service has.
+_KINDS: Final = ("counter", "histogram")
+
+
+def create(directory: Path) -> None:
+    """Make the directory, for this user alone, and empty it: each start counts from 0."""
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for left in directory.glob("*.db"):
+        left.unlink()
+
+
+def bury(pid: int) -> None:
+    """Add what a process that is gone had counted to what others before it had.
+
+    Its counts must not be lost, or sums would fall; and with a file for every process that ever
+    was, each reload would make scrapes slower.
+    """
+    from infra_service.operations.allocated import AllocatedDict  # noqa: PLC0415 - see above
+
+    directory = Path(os.environ[VARIABLE])
+    with _locked(fcntl.LOCK_EX):
+        for own in directory.glob(f"*_{pid}.db"):
+            total = AllocatedDict(
+                str(own.with_name(own.name.replace(f"_{pid}.", f"_{_OF_THE_DEAD}.")))
+            )
+            for key, value, _time, _place in AllocatedDict.read_all_values_from_file(str(own)):
+                total.write_value(key, total.read_value(key)[0] + value, 0.0)
+            total.close()
+            own.unlink()
+
+
+def allocate() -> None:
+    """Let this worker's figures be kept in files that are allocated, and make them.
+
+    Raises:
+        OSError: the disk is full.
+    """
+    from infra_service.operations.allocated import AllocatedDict, install  # noqa: PLC0415 - see above
+
+    install()
+    for kind in _KINDS:
+        AllocatedDict(str(Path(os.environ[VARIABLE], f"{kind}_{os.getpid()}.db"))).close()
+
+
+@contextlib.contextmanager
+def reading() -> Iterator[None]:
+    """Read the files while none of them is being added to another."""
+    if VARIABLE not in os.environ:  # a process that keeps its counts in its own memory
+        yield
+        return
+    with _locked(fcntl.LOCK_SH):
+        yield
+
+
+@contextlib.contextmanager
+def _locked(how: int) -> Iterator[None]:
+    directory = os.open(os.environ[VARIABLE], os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(directory, how)
+        yield
+    finally:
+        os.close(directory)

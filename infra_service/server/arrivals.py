@@ -1,0 +1,117 @@
+"""Connections that no thread has to look after: a request arrives, or an answer leaves."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import Final
+
+from infra_service.server.pace import BODY_TIMEOUT, HEADER_TIMEOUT, LEAST_RATE
+
+#: Bodies up to this size are received before a thread is given to the request. All are, but those
+#: of documents and reports, whose sender is known by then.
+LARGEST_BODY: Final = 1024 * 1024
+#: Seconds in which a client may read our last answer, or go on sending, before the connection is
+#: closed.
+LINGER: Final = 2.0
+
+_END: Final = b"\r\n\r\n"
+_FRAMING: Final = re.compile(
+    rb"\r\n(content-length|transfer-encoding):[ \t]*([^\r\n]*)", re.IGNORECASE
+)
+_EXPECTATION: Final = re.compile(rb"\r\nexpect:[ \t]*100-continue[ \t]*(?=\r\n)", re.IGNORECASE)
+
+
+class Arrival:
+    """The bytes of a request that is not complete, and until when it must be.
+
+    ``is_ending`` says that nothing is expected but the end of the connection: our answer was the
+    last, and closing at once could destroy it on its way (RFC 9112 §9.6).
+    """
+
+    def __init__(self, seconds: float, *, largest_head: int = 0, is_ending: bool = False) -> None:
+        self.received = bytearray()
+        self.deadline = time.monotonic() + seconds
+        self.is_ending = is_ending
+        self._ended_by = self.deadline + BODY_TIMEOUT
+        #: Whether the client waits for a word before it sends the body.
+        self.is_expecting = False
+        self._largest_head = largest_head
+        self._complete_at = 0
+        self._body_began = 0.0
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing has come."""
+        return not self.received
+
+    @property
+    def size(self) -> int:
+        """How many bytes are kept for it."""
+        return len(self.received)
+
+    def add(self, data: bytes) -> bool:
+        """Add what was received; return whether a thread can go on without waiting for a stranger.
+
+        A head that is too large, or makes no sense, is for the server's own parser to refuse.
+        """
+        if not self.received:
+            self.deadline = min(self.deadline, time.monotonic() + HEADER_TIMEOUT)
+        searched = max(0, len(self.received) - len(_END))
+        self.received += data
+        if not self._complete_at:
+            end = self.received.find(_END, searched)
+            if end < 0:
+                return len(self.received) > self._largest_head
+            self._end_head(end)
+        if len(self.received) >= self._complete_at:
+            return True
+        self.deadline = self._body_began + BODY_TIMEOUT + len(self.received) / LEAST_RATE
+        return False
+
+    def linger(self) -> None:
+        """Wait for the rest of what the client was sending when it was answered.
+
+        Else the kernel would answer it with a reset, which may destroy our answer on its way.
+        """
+        self.deadline = min(time.monotonic() + LINGER, self._ended_by)
+
+    def _end_head(self, end: int) -> None:
+        """Find out how much is to come."""
+        self._complete_at = end + len(_END)
+        headers = _FRAMING.findall(self.received, 0, end + len(_END))
+        framing = {name.lower(): value for name, value in headers}
+        length = framing.get(b"content-length", b"").strip()
+        is_small = length.isdigit() and len(length) < 8 and int(length) <= LARGEST_BODY  # noqa: PLR2004
+        if b"transfer-encoding" in framing or not is_small:
+            return
+        self._body_began = time.monotonic()
+        self._complete_at += int(length)
+        if len(self.received) < self._complete_at:
+            head, found = _EXPECTATION.subn(b"", bytes(self.received[: end + 2]))
+            self.received[: end + 2] = head
+            self._complete_at -= end + 2 - len(head)
+            self.is_expecting = bool(found)
+
+
+class Departure:
+    """The rest of an answer that its client has not taken yet, and until when it must."""
+
+    is_idle = False
+    is_ending = False
+
+    def __init__(self, unsent: bytearray, *, is_kept: bool) -> None:
+        self.unsent = unsent
+        #: Whether the connection can have another request.
+        self.is_kept = is_kept
+        self.deadline = time.monotonic() + BODY_TIMEOUT
+
+    @property
+    def size(self) -> int:
+        """How many bytes are kept for it."""
+        return len(self.unsent)
+
+    def sent(self, size: int) -> None:
+        """Take note that the client has taken so much."""
+        del self.unsent[:size]
+        self.deadline += size / LEAST_RATE

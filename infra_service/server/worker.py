@@ -1,0 +1,256 @@
+"""gunicorn's threads, which no stranger can hold.
+
+gunicorn gives a thread to a connection that has sent a byte, or nothing for five seconds, and then
+waits for the rest of the request for ever: 64 clients that send half a header stop the service.
+Here the worker's loop receives requests, and a thread begins when the headers are complete, and
+with them a body of up to 1 MiB. Larger bodies, which need a token, are received by the thread, at a
+least rate. What is not complete in time is ended, and when there is too much of it, the oldest.
+
+The loop's methods are gunicorn's own; `tests/infra_service/test_worker.py` holds what is expected
+of them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import re
+import selectors
+import socket
+import struct
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from http import HTTPStatus
+from typing import Any, Final
+
+import structlog
+from gunicorn.workers.gthread import TConn, ThreadWorker
+from uuid_utils.compat import uuid7
+
+from infra_service.server.arrivals import LINGER, Arrival, Departure
+from infra_service.server.pace import HEADER_TIMEOUT, PacedSocket
+from infra_service.server.server_errors import Overheard, refusal
+
+# Bytes of unfinished requests and answers that a worker keeps.
+_BUDGET: Final = 32 * 1024 * 1024
+_RECEIVED_AT_ONCE: Final = 64 * 1024
+# They are answered also when every thread is busy, or waits for the database, and the first also
+# when the second waits for it.
+_PROBES: Final = (b"healthz", b"readyz")
+_PROBE: Final = re.compile(rb"(?:GET|HEAD) /(%s)[/ ?]" % b"|".join(_PROBES))
+_AT_ONCE: Final = struct.pack("ii", 1, 0)
+_CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+
+class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
+    """Threads for requests that have arrived, and errors in one form."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        # In the order in which they began to wait.
+        self._waiting: dict[Any, Arrival | Departure] = {}
+        self._connections: set[Any] = set()
+        self._buffered = 0
+        self._next_sweep = 0.0
+        self._largest_head = (
+            self.cfg.limit_request_line
+            + self.cfg.limit_request_fields * self.cfg.limit_request_field_size
+        )
+
+    def init_process(self) -> None:
+        """Start, and serve until the end."""
+        self._probes = {probe: ThreadPoolExecutor(1) for probe in _PROBES}
+        super().init_process()
+
+    def accept(self, listener: Any) -> None:
+        """Take a new connection; where there are too many, the one that waits longest goes."""
+        try:
+            accepted, address = listener.accept()
+        except OSError as error:
+            if error.errno in (errno.EMFILE, errno.ENFILE):
+                self._end_oldest()
+            elif error.errno not in (errno.EAGAIN, errno.ECONNABORTED):
+                raise
+            return
+        client = PacedSocket(fileno=accepted.detach())
+        conn = TConn(self.cfg, client, address, listener.getsockname())
+        self._connections.add(conn)
+        self.nr_conns = len(self._connections)
+        if self.nr_conns >= self.worker_connections:
+            self._end_oldest()
+        self._wait_for(conn, self._arrival(HEADER_TIMEOUT))
+        self._receive(conn, client)  # what is there already
+
+    def _arrival(self, seconds: float) -> Arrival:
+        return Arrival(seconds, largest_head=self._largest_head)
+
+    def _wait_for(self, conn: Any, what: Arrival | Departure) -> None:
+        """Wait in the loop, and not in a thread."""
+        conn.sock.settimeout(0)
+        if isinstance(what, Departure):
+            event, react = selectors.EVENT_WRITE, self._send
+        else:
+            event, react = selectors.EVENT_READ, self._receive
+        self.poller.register(conn.sock, event, partial(react, conn))
+        self._waiting[conn] = what
+        self._buffered += what.size
+
+    def _forget(self, conn: Any) -> None:
+        """Wait no longer."""
+        if what := self._waiting.pop(conn, None):
+            self._buffered -= what.size
+            self.poller.unregister(conn.sock)
+
+    def _receive(self, conn: Any, client: PacedSocket) -> None:
+        """Receive what has come, and give a thread to a request that is complete."""
+        arrival = self._waiting.get(conn)
+        if not isinstance(arrival, Arrival):  # ended by what came before it in this turn
+            return
+        try:
+            data = socket.socket.recv(client, _RECEIVED_AT_ONCE)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            self._drop(conn)
+            return
+        if arrival.is_ending and data:
+            arrival.linger()
+            return
+        if arrival.is_ending or (arrival.is_idle and not data):
+            self._drop(conn)
+        else:
+            self._add(conn, arrival, data)
+
+    def _add(self, conn: Any, arrival: Arrival, data: bytes) -> None:
+        self._buffered += len(data)
+        if not data or arrival.add(data):  # a thread finds out what to say when it ends too soon
+            self._forget(conn)
+            self._begin(conn, bytes(arrival.received))
+            return
+        if arrival.is_expecting:
+            arrival.is_expecting = False
+            with contextlib.suppress(OSError):
+                conn.sock.send(_CONTINUE)
+        self._keep_within_budget()
+
+    def _begin(self, conn: Any, received: bytes) -> None:
+        """Give a thread to the request."""
+        conn.sock.begin_request()
+        conn.init()
+        conn.data_ready = True
+        conn.parser.unreader.unread(received)
+        probe = _PROBE.match(received)
+        threads = self._probes[probe[1]] if probe else self.tpool
+        threads.submit(self.handle, conn).add_done_callback(
+            lambda done: self.method_queue.defer(self.finish_request, conn, done)
+        )
+
+    def _keepalive_after(self, conn: Any, keepalive: bool) -> bool:  # noqa: FBT001 - gunicorn's signature
+        """Whether the connection can have another request: not if that is behind an unread body."""
+        conn.sock.receiving.left = 0  # what has not come by now is not waited for
+        return bool(keepalive and conn.parser.finish_body())
+
+    def finish_request(self, conn: Any, fs: Future[Any]) -> None:
+        """Go on with a connection whose thread is done."""
+        try:
+            is_kept = not fs.cancelled() and fs.result() is True
+            if conn.sock.unsent:
+                self._wait_for(conn, Departure(conn.sock.unsent, is_kept=is_kept))
+                self._keep_within_budget()
+            else:
+                self._go_on(conn, is_kept=is_kept)
+        except Exception:  # noqa: BLE001 - whatever it is, the loop goes on
+            self._drop(conn)
+
+    def _send(self, conn: Any, client: PacedSocket) -> None:
+        """Send what the client takes of an answer."""
+        departure = self._waiting.get(conn)
+        if not isinstance(departure, Departure):
+            return
+        try:
+            sent = client.send(departure.unsent)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            self._drop(conn)
+            return
+        departure.sent(sent)
+        self._buffered -= sent
+        if not departure.unsent:
+            self._forget(conn)
+            self._go_on(conn, is_kept=departure.is_kept)
+
+    def _go_on(self, conn: Any, *, is_kept: bool) -> None:
+        """Wait for the next request, or for the client to read the answer, which was the last."""
+        if not is_kept:
+            self._end(conn)
+            return
+        arrival = self._arrival(self.cfg.keepalive)
+        self._wait_for(conn, arrival)
+        if not self.alive:
+            self._cap_keepalive(time.monotonic() + LINGER)
+        if ahead := conn.parser.unreader.take_buffered():
+            self._add(conn, arrival, ahead)
+
+    def murder_pending(self) -> None:
+        """End what is not complete in time; gunicorn calls this at each turn of its loop."""
+        now = time.monotonic()
+        if now < self._next_sweep:
+            return
+        self._next_sweep = now + 0.25
+        for conn in [c for c, what in self._waiting.items() if what.deadline <= now]:
+            self._end_slow(conn)
+
+    def _cap_keepalive(self, deadline: float) -> None:
+        """Let connections on which nothing has come end by then: the worker is stopping."""
+        for what in self._waiting.values():
+            if what.is_idle:
+                what.deadline = min(what.deadline, deadline)
+
+    def _keep_within_budget(self) -> None:
+        if self._buffered > _BUDGET:
+            self._end_oldest()
+
+    def _end_oldest(self) -> None:
+        if self._waiting:
+            self._end_slow(next(iter(self._waiting)))
+
+    def _end_slow(self, conn: Any) -> None:
+        """End a connection, and say so to a client that has sent something."""
+        what = self._waiting[conn]
+        if isinstance(what, Departure):  # else the kernel would keep what nobody reads
+            conn.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
+        if what.is_idle or isinstance(what, Departure):
+            self._drop(conn)
+            return
+        self._forget(conn)
+        with contextlib.suppress(OSError):  # without waiting: it is short, or the client is gone
+            conn.sock.send(refusal(HTTPStatus.REQUEST_TIMEOUT, uuid7().hex))
+        self._end(conn)
+
+    def _end(self, conn: Any) -> None:
+        """Say that nothing more will come, and close when the client has seen that."""
+        try:
+            conn.sock.shutdown(socket.SHUT_WR)
+            self._wait_for(conn, Arrival(LINGER, is_ending=True))
+        except (OSError, ValueError):  # it is closed already
+            self._drop(conn)
+
+    def _drop(self, conn: Any) -> None:
+        with contextlib.suppress(OSError, KeyError, ValueError):
+            self._forget(conn)
+        self._connections.discard(conn)
+        self.nr_conns = len(self._connections)
+        conn.close()
+
+    def handle_error(self, req: Any, client: Any, addr: Any, exc: Any) -> None:
+        """Log the error under an id, and answer it with the status that gunicorn chooses."""
+        request_id = uuid7().hex
+        overheard = Overheard(client)
+        with structlog.contextvars.bound_contextvars(request_id=request_id):
+            super().handle_error(req, overheard, addr, exc)
+        if overheard.said:
+            status = int(overheard.said.split(b" ", 2)[1])
+            with contextlib.suppress(OSError):  # the client has gone
+                client.sendall(refusal(status, request_id))

@@ -1,0 +1,117 @@
+"""Restoring, deleting and undeleting a state; each whole or not at all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from django.db import transaction
+
+from apikeys import audit
+from infra_service.api import memory
+from infra_service.database.retries import retrying
+from states.actions import rules
+from states.actions.push import ATTEMPTS, append_version, find, next_serial
+from states.document import format4, restamp, sealing
+from states.document.uploads import Upload
+from states.errors import StateNotFound, VersionNotFound, WriteConflict
+from states.keeping import reading
+from states.models import State
+
+if TYPE_CHECKING:
+    import uuid
+
+    from apikeys.audit import Actor
+    from states.models import StateVersion
+
+
+#: Bytes that restoring holds for each of the document: the old one, the new one, and what a push
+#: of it takes.
+RESTORE_FACTOR: Final = 5
+
+
+@retrying
+def restore(
+    *,
+    state_id: uuid.UUID,
+    number: int,
+    lock_id: uuid.UUID | None,
+    actor: Actor,
+    **details: Any,
+) -> StateVersion:
+    """Make an old version's content the current one, as a new version that Terraform takes.
+
+    Its serial is above the current one's, its lineage the current one's, and every other byte is
+    the old version's. ``details`` go to the trail.
+
+    Raises:
+        StateNotFound, VersionNotFound: there is none.
+        StateLocked, LockNotHeld: see ``states.actions.rules``.
+        StateEncrypted: OpenTofu compares the serial with the one that it has encrypted.
+        StateFormatUnsupported: a head that nobody can be sure of.
+        WriteConflict: lost the race too often.
+    """
+    stored, gzipped = reading.find_version(state_id=state_id, number=number)
+    if stored is None:
+        raise VersionNotFound
+    memory.take(RESTORE_FACTOR * sealing.size_of(gzipped))
+    old = sealing.decompress(gzipped)
+    format4.refuse_encrypted(old)
+    for _ in range(ATTEMPTS):
+        state = State.objects.visible().filter(pk=state_id).first()
+        if state is None:
+            raise StateNotFound
+        rules.check_lock(state, lock_id)
+        upload = Upload.of(restamp.with_head(old, serial=next_serial(state), lineage=state.lineage))
+        version = append_version(state, upload, actor, "state.restore", restored=number, **details)
+        if version is not None:
+            return version
+    raise WriteConflict
+
+
+@retrying
+def delete(*, component_id: uuid.UUID, environment_id: uuid.UUID, actor: Actor) -> None:
+    """Hide the state; its history is kept for STATE_RETENTION_DAYS, and a push revives it.
+
+    Raises:
+        StateNotFound: nothing is stored.
+        StateLocked: somebody works with it.
+    """
+    for _ in range(ATTEMPTS):
+        state = _find(component_id, environment_id)
+        rules.check_lock(state, None)
+        with transaction.atomic():
+            if State.objects.as_seen(state).change(deleted_at=actor.now()):
+                audit.record(actor, "state.delete", state.pk, version=state.version_number)
+                return
+    raise WriteConflict
+
+
+def _find(component_id: uuid.UUID, environment_id: uuid.UUID) -> State:
+    state = find(component_id, environment_id)
+    if state is None or state.current_version_id is None or state.deleted_at is not None:
+        raise StateNotFound
+    return state
+
+
+@retrying
+def undelete(*, state_id: uuid.UUID, actor: Actor) -> State:
+    """Bring a deleted state back as it was; one that is not deleted stays as it is.
+
+    Raises:
+        StateNotFound: there is none, or its history is gone.
+        StateLocked: somebody is about to make it anew.
+        WriteConflict: lost the race too often.
+    """
+    for _ in range(ATTEMPTS):
+        state = State.objects.filter(pk=state_id).first()
+        if state is None:
+            raise StateNotFound
+        if state.deleted_at is None:
+            return state
+        rules.check_lock(state, None)
+        with transaction.atomic():
+            if State.objects.as_seen(state).change(deleted_at=None, updated_at=actor.now()):
+                audit.record(actor, "state.undelete", state.pk, version=state.version_number)
+                state.refresh_from_db()
+                return state
+    raise WriteConflict

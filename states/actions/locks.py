@@ -1,0 +1,135 @@
+"""What can be done to a state's lock; each whole or not at all.
+
+A LOCK is one UPDATE, so that of any number at the same moment one gets it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from django.db import transaction
+from django.db.models import F, UUIDField
+
+from apikeys import audit
+from infra_service.database.compiled import CompiledUpdate, Parameter
+from infra_service.database.retries import retrying
+from states.actions.push import ATTEMPTS, find, find_or_register
+from states.errors import LockNotHeld, StateLocked, WriteConflict
+from states.lockinfo import LockInfo
+from states.models import State
+
+if TYPE_CHECKING:
+    import uuid
+
+    from apikeys.audit import Actor
+    from states.models import StateQuerySet
+
+
+def _unlocked() -> StateQuerySet:
+    return State.objects.filter(pk=Parameter("pk", UUIDField()), lock_id=None)
+
+
+def _locked() -> StateQuerySet:
+    held = Parameter("held", UUIDField())
+    return State.objects.filter(pk=Parameter("pk", UUIDField()), lock_id=held)
+
+
+_REVISED: Final = F("revision") + 1
+#: Locks a state unless it is locked: one atomic statement, so that one of many wins.
+_TAKE: Final = CompiledUpdate(
+    _unlocked, "lock_id", "lock_info", "lock_acquired_at", "lock_taken_by", revision=_REVISED
+)
+#: Unlocks a state if this lock holds it.
+_RELEASE: Final = CompiledUpdate(
+    _locked,
+    lock_id=None,
+    lock_info=None,
+    lock_acquired_at=None,
+    lock_taken_by=None,
+    revision=_REVISED,
+)
+
+
+@retrying
+def lock(
+    *, component_id: uuid.UUID, environment_id: uuid.UUID, info: LockInfo, actor: Actor
+) -> LockInfo:
+    """Lock the state, at once or not at all; its own holder is told again that it holds it.
+
+    Raises:
+        StateLocked: another lock holds the state.
+        WriteConflict: lost the race too often.
+    """
+    for _ in range(ATTEMPTS):
+        state = find_or_register(
+            component_id=component_id, environment_id=environment_id, actor=actor
+        )
+        if state.lock_info is not None:
+            holder = LockInfo(**state.lock_info)
+            if state.lock_id != info.uuid:
+                raise StateLocked(holder)
+            return holder
+        with transaction.atomic():
+            taken = {
+                "lock_info": info.as_dict(),
+                "lock_acquired_at": actor.now(),
+                "lock_taken_by": {
+                    "lock_id": info.ID,
+                    "name": actor.name,
+                    "token_id": actor.token_id,
+                },
+            }
+            if _TAKE.run(pk=state.pk, lock_id=info.uuid, **taken):
+                audit.record(actor, "state.lock", state.pk, lock=info.described())
+                return info
+    raise WriteConflict
+
+
+@retrying
+def unlock(
+    *, component_id: uuid.UUID, environment_id: uuid.UUID, lock_id: uuid.UUID, actor: Actor
+) -> None:
+    """Release this lock; a state that is not locked is left as it is.
+
+    Raises:
+        LockNotHeld: another lock holds the state.
+    """
+    state = find(component_id, environment_id)
+    if state is None or state.lock_info is None:
+        return
+    with transaction.atomic():
+        if _RELEASE.run(pk=state.pk, held=lock_id):
+            lock = LockInfo(**state.lock_info).described(state.lock_taken_by)
+            audit.record(actor, "state.unlock", state.pk, lock=lock)
+            return
+    if State.objects.filter(pk=state.pk).exclude(lock_id=None).exists():
+        raise LockNotHeld
+
+
+@retrying
+def force_unlock(
+    *,
+    component_id: uuid.UUID,
+    environment_id: uuid.UUID,
+    reason: str,
+    actor: Actor,
+    lock_id: uuid.UUID | None = None,
+) -> None:
+    """Break whatever lock holds the state; the trail keeps whose it was, and the reason.
+
+    ``lock_id`` is the lock that is meant, for one who has looked at it and does not want another.
+
+    Raises:
+        LockNotHeld: another lock than the one that is meant holds the state.
+    """
+    state = find(component_id, environment_id)
+    if state is None or state.lock_info is None:
+        return
+    if lock_id not in (None, state.lock_id):
+        raise LockNotHeld
+    with transaction.atomic():
+        if _RELEASE.run(pk=state.pk, held=state.lock_id):
+            lock = LockInfo(**state.lock_info).described(state.lock_taken_by)
+            audit.record(actor, "state.force_unlock", state.pk, lock=lock, reason=reason)
+            return
+    raise WriteConflict  # it changed hands this moment: breaking the new lock was not asked

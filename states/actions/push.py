@@ -1,0 +1,215 @@
+"""Finding or registering a state, and giving it a new version; each whole or not at all.
+
+Races are decided by conditional writes, never by a check before: a push compares and swaps the
+current version. A loser reads again and is judged by the rules again. ``states.actions.locks`` and
+``states.actions.history`` do the same for what else can be done to a state.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from django.db import transaction
+from django.db.models import F, PositiveIntegerField, UUIDField
+from structlog.contextvars import bind_contextvars
+
+from apikeys import audit
+from infra_service.database.compiled import (
+    CompiledQuery,
+    CompiledUpdate,
+    Parameter,
+    find_instance,
+    insert,
+)
+from infra_service.database.retries import retrying
+from states import metrics
+from states.actions import rules
+from states.document import sealing
+from states.errors import SerialConflict, WriteConflict
+from states.keeping import storage
+from states.lockinfo import LockInfo
+from states.models import MAX_SERIAL, Component, Environment, State, StateVersion
+
+if TYPE_CHECKING:
+    import uuid
+
+    from django.db.models import QuerySet
+
+    from apikeys.audit import Actor
+    from states.document.uploads import Upload
+
+# Each attempt is lost only to another writer's success.
+ATTEMPTS: Final = 50
+
+
+def _state() -> QuerySet[State, Any]:
+    key = (Parameter("component_id", UUIDField()), Parameter("environment_id", UUIDField()))
+    return State.objects.of(*key).values_list()
+
+
+_STATE: Final = CompiledQuery(_state)
+
+
+def find(component_id: uuid.UUID, environment_id: uuid.UUID) -> State | None:
+    """Return the state record, deleted or not; the log lines that follow name it."""
+    state = find_instance(_STATE, State, component_id=component_id, environment_id=environment_id)
+    if state is not None:
+        bind_contextvars(state_id=str(state.pk))
+    return state
+
+
+def find_or_register(*, component_id: uuid.UUID, environment_id: uuid.UUID, actor: Actor) -> State:
+    """Return the state record; the first LOCK or push registers whatever is missing."""
+    state = find(component_id, environment_id)
+    if state is not None:
+        return state
+    with transaction.atomic():
+        Component.objects.bulk_create([Component(pk=component_id)], ignore_conflicts=True)
+        Environment.objects.bulk_create([Environment(pk=environment_id)], ignore_conflicts=True)
+        # Locked, so that a component that is moved meanwhile takes this state along.
+        component = Component.objects.select_for_update().get(pk=component_id)
+        state = State(
+            **actor.dated("created_at"),
+            component=component,
+            environment_id=environment_id,
+            application_id=component.application_id,
+        )
+        State.objects.bulk_create([state], ignore_conflicts=True)
+        registered: State = State.objects.of(component_id, environment_id).get()
+        if registered.pk == state.pk:
+            audit.record(actor, "state.create", state.pk)
+    bind_contextvars(state_id=str(registered.pk))
+    return registered
+
+
+@retrying
+def push(
+    *,
+    component_id: uuid.UUID,
+    environment_id: uuid.UUID,
+    upload: Upload,
+    lock_id: uuid.UUID | None,
+    force: bool,
+    actor: Actor,
+) -> State:
+    """Store a new version and make it the current one; what is current already is left alone.
+
+    ``force`` lets a writer without a lock replace what is newer or of another lineage.
+
+    Raises:
+        StateLocked, LockNotHeld, SerialConflict, LineageMismatch: see ``states.actions.rules``.
+        WriteConflict: lost the race too often.
+    """
+    for _ in range(ATTEMPTS):
+        state = find_or_register(
+            component_id=component_id, environment_id=environment_id, actor=actor
+        )
+        rules.check_lock(state, lock_id)
+        if rules.is_current(state, upload):
+            metrics.UNCHANGED.inc()
+            return state
+        if lock_id is None and not force:
+            rules.check_succession(state, upload)
+        if append_version(
+            state, upload, actor, "state.push", **_means(state, lock_id, force=force)
+        ):
+            metrics.STORED.inc()
+            return state
+    raise WriteConflict
+
+
+def _means(state: State, lock_id: uuid.UUID | None, *, force: bool) -> dict[str, Any]:
+    """Return what the trail keeps of how the push was let in: whose lock, or that it was forced."""
+    means: dict[str, Any] = {"force": True} if force else {}
+    if lock_id is not None and state.lock_info is not None:
+        means["lock"] = LockInfo(**state.lock_info).described(state.lock_taken_by)
+    return means
+
+
+def _as_seen() -> QuerySet[State]:
+    pk, seen = Parameter("pk", UUIDField()), Parameter("seen", PositiveIntegerField())
+    return State.objects.filter(pk=pk, revision=seen)
+
+
+_SWAP: Final = CompiledUpdate(
+    _as_seen,
+    "version_number", "current_version", "serial", "lineage", "md5", "size_bytes", "updated_at",
+    deleted_at=None,
+    revision=F("revision") + 1,
+)  # fmt: skip
+
+
+def append_version(
+    state: State, upload: Upload, actor: Actor, action: str, **details: Any
+) -> StateVersion | None:
+    """Append the version if the state is still as it was read; else return None.
+
+    Raises:
+        StorageUnavailable: the object store did not take the document; nothing is changed.
+    """
+    version = StateVersion(
+        **actor.dated("created_at"),
+        state=state,
+        number=state.version_number + 1,
+        serial=next_serial(state, upload.head.serial),
+        lineage=upload.head.lineage or state.lineage,
+        md5=upload.md5,
+        size_bytes=upload.size_bytes,
+        created_by=actor.name,
+        token_id=actor.token_id,
+    )
+    sealed = sealing.seal(upload.gzipped, sealing.Place(state.pk, version.pk, version.number))
+    version.encryption_key = sealed.key_name
+    version.document, version.object_name = storage.place(sealed.payload, state.pk, version.pk)
+    if _make_current(state, version, actor, action, details):
+        return version
+    storage.discard(version.object_name)
+    return None
+
+
+def _make_current(
+    state: State, version: StateVersion, actor: Actor, action: str, details: dict[str, Any]
+) -> bool:
+    with transaction.atomic():
+        # First the pointer, so that one who lost the race has not written megabytes for nothing;
+        # the foreign key is checked when the transaction commits.
+        swapped = _SWAP.run(
+            pk=state.pk,
+            seen=state.revision,
+            version_number=version.number,
+            current_version=version.pk,
+            serial=version.serial,
+            lineage=version.lineage,
+            md5=version.md5,
+            size_bytes=version.size_bytes,
+            updated_at=version.created_at,
+        )
+        if not swapped:
+            return False
+        insert(version)
+        audit.record(
+            actor,
+            action,
+            state.pk,
+            version=version.number,
+            serial=version.serial,
+            md5=version.md5,
+            size_bytes=version.size_bytes,
+            **details,
+        )
+    return True
+
+
+def next_serial(state: State, given: int | None = None) -> int:
+    """Return the document's serial, or for a document without one the next.
+
+    Raises:
+        SerialConflict: the state has the greatest there can be.
+    """
+    if given is not None:
+        return given
+    if state.serial is None:
+        return 1
+    if state.serial >= MAX_SERIAL:
+        raise SerialConflict(state.serial, state.serial)
+    return int(state.serial) + 1

@@ -1,0 +1,95 @@
+"""Finding states by the names of what they belong to, at a million states.
+
+Names are looked up first, in the small tables and in the index on them; then the states, by the
+ids, in theirs. A LIKE over the join would read every state.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from django.db.models import Q
+from django.utils.text import smart_split, unescape_string_literal
+
+from infra_service.api.identifiers import parse_uuid
+from states.models import Application, Component, Environment
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from states.entries import CatalogueEntry
+
+#: How many names of each kind a word may stand for; what begins with it beside these is not found.
+MOST_NAMES: Final = 20
+MOST_WORDS: Final = 4
+_KINDS: Final[dict[str, type[CatalogueEntry]]] = {
+    "application": Application,
+    "component": Component,
+    "environment": Environment,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What to look for among the states; ``notes`` tell a person what is not looked for."""
+
+    condition: Q
+    notes: Sequence[str]
+
+
+def search(text: str) -> Search:
+    """Return what finds the states that each word leads to.
+
+    A word is the beginning of the name of an application, a component or an environment, or an
+    id of one or of a state; one with spaces stands in quotes. Where a name is just the word, what
+    else begins with it is not meant. Three queries a word.
+    """
+    condition, notes = Q(), []
+    words = [word for part in smart_split(text) if (word := _unquoted(part))]
+    if len(words) > MOST_WORDS:
+        notes.append(f"Only the first {MOST_WORDS} words are looked for.")
+    for word in words[:MOST_WORDS]:
+        found = _meant({kind: _entries(model, word) for kind, model in _KINDS.items()}, word)
+        notes += [
+            f"More than {MOST_NAMES} {kind}s begin with “{word}”; only the first are looked for."
+            for kind, entries in found.items()
+            if len(entries) > MOST_NAMES
+        ]
+        condition &= _of(found) or _by_id(word)
+    return Search(condition, notes)
+
+
+def _unquoted(word: str) -> str:
+    quoted = len(word) > 1 and word[0] in "'\"" and word[0] == word[-1]
+    return unescape_string_literal(word) if quoted else word
+
+
+def _entries(model: type[CatalogueEntry], word: str) -> list[CatalogueEntry]:
+    """Return what the word may stand for, and one more when it is too much."""
+    entry_id = parse_uuid(word)
+    entries = model.objects.named(word) if entry_id is None else model.objects.filter(pk=entry_id)
+    return list(entries.only("name")[: MOST_NAMES + 1])
+
+
+def _meant(found: dict[str, list[CatalogueEntry]], word: str) -> dict[str, list[CatalogueEntry]]:
+    exact = {kind: [e for e in entries if e.name == word] for kind, entries in found.items()}
+    return exact if any(exact.values()) else found
+
+
+def _of(meant: dict[str, list[CatalogueEntry]]) -> Q:
+    """Return the condition for the states of these entries; empty when there are none."""
+    condition = Q()
+    for kind, entries in meant.items():
+        # An equality is what a page can be read by in an index.
+        if len(entries) == 1:
+            condition |= Q((kind, entries[0].pk))
+        elif entries:
+            condition |= Q((f"{kind}__in", [entry.pk for entry in entries[:MOST_NAMES]]))
+    return condition
+
+
+def _by_id(word: str) -> Q:
+    """Return the condition for the state of this id; nothing when it is none."""
+    state_id = parse_uuid(word)
+    return Q(pk__in=[]) if state_id is None else Q(pk=state_id)

@@ -1,0 +1,149 @@
+"""The HTTP state backend of Terraform and OpenTofu. The views translate; the rules are elsewhere.
+
+Statuses are chosen for what the client makes of them: it takes only 200 for LOCK and UNLOCK, and
+follows any redirect with a GET, so there is none.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.http import HttpResponse
+from rest_framework.response import Response
+
+from apikeys.audit import Actor
+from apikeys.authentication import caller_of
+from apikeys.permissions import ACCESS_TOKENS, demand_scope
+from apikeys.scopes import Scope
+from infra_service.api import bodies
+from infra_service.api.identifiers import parse_uuid
+from infra_service.api.parameters import InvalidParameter
+from states import lockinfo
+from states.actions import history, locks
+from states.actions.push import push
+from states.api.openapi import lock_schema, state_schema
+from states.api.sending import SendsDocuments, document_response
+from states.document import uploads
+from states.errors import StateNotFound
+from states.keeping import reading
+from states.lockinfo import LockInfo
+
+if TYPE_CHECKING:
+    import uuid
+
+    from rest_framework.request import Request
+
+
+class BackendView(SendsDocuments):
+    """What the backend's views share: who is let in, which state is meant, LOCK and UNLOCK."""
+
+    accepts_basic = True
+    token_kinds = ACCESS_TOKENS
+
+    def key(self) -> dict[str, uuid.UUID]:
+        """Return the component's and the environment's id.
+
+        Raises:
+            InvalidParameter: one is no UUID.
+            StateNotFound: the token is bound elsewhere.
+        """
+        names = ("component_id", "environment_id")
+        key = {name: _uuid(name, self.kwargs[name]) for name in names}
+        if not caller_of(self.request).binding.allows_state(**key):
+            raise StateNotFound
+        return key
+
+    def take_lock(self, request: Request) -> Response:
+        """Lock the state: 200 with the LockInfo, or 423 with the holder's."""
+        key, actor = self.key(), Actor.of(request)
+        info = LockInfo.parse(bodies.read_body(request._request, lockinfo.MAX_BYTES))
+        return Response(locks.lock(**key, info=info, actor=actor).as_dict())
+
+    def release_lock(self, request: Request) -> HttpResponse:
+        """Release the lock that the body names; an empty body is ``terraform force-unlock``."""
+        key, actor = self.key(), Actor.of(request)
+        body = bodies.read_body(request._request, lockinfo.MAX_BYTES)
+        if body:
+            locks.unlock(**key, lock_id=LockInfo.parse(body).uuid, actor=actor)
+        else:
+            demand_scope(request, Scope.STATE_ADMIN)
+            locks.force_unlock(**key, reason="terraform force-unlock", actor=actor)
+        return HttpResponse()
+
+
+@state_schema
+class StateBackendView(BackendView):
+    """The state of a component in an environment, as Terraform's http backend wants it."""
+
+    http_method_names = ["get", "head", "post", "delete", "lock", "unlock"]
+    reads_bodies_of = frozenset({"POST", "LOCK", "UNLOCK"})
+    required_scopes = {
+        "GET": Scope.STATE_READ,
+        "POST": Scope.STATE_WRITE,
+        "DELETE": Scope.STATE_ADMIN,
+        "LOCK": Scope.STATE_WRITE,
+        "UNLOCK": Scope.STATE_WRITE,
+    }
+
+    def get(self, request: Request, **_path: str) -> HttpResponse:
+        """Return the current document, exactly as it was pushed."""
+        gzipped = reading.read_current(**self.key(), actor=Actor.of(request))
+        return document_response(request, gzipped)
+
+    def post(self, request: Request, **_path: str) -> HttpResponse:
+        """Store a new state version; the body is the complete document."""
+        key, actor = self.key(), Actor.of(request)
+        lock_id = _parameter(request, "ID")
+        held = None if lock_id is None else _uuid("ID", lock_id)
+        force = _parameter(request, "force")
+        if force not in (None, "true", "false"):
+            raise InvalidParameter("force", "neither true nor false")
+        if force == "true":
+            demand_scope(request, Scope.STATE_ADMIN)
+        upload = uploads.read_document(request._request)
+        push(**key, upload=upload, lock_id=held, force=force == "true", actor=actor)
+        return HttpResponse()
+
+    def delete(self, request: Request, **_path: str) -> HttpResponse:
+        """Hide the state; its history is kept for a while, and a push revives it."""
+        history.delete(**self.key(), actor=Actor.of(request))
+        return HttpResponse()
+
+    def lock(self, request: Request, **_path: str) -> Response:
+        """Lock the state."""
+        return self.take_lock(request)
+
+    def unlock(self, request: Request, **_path: str) -> HttpResponse:
+        """Unlock the state."""
+        return self.release_lock(request)
+
+
+@lock_schema
+class StateLockView(BackendView):
+    """LOCK and UNLOCK as POST and DELETE, for proxies that refuse unknown methods."""
+
+    http_method_names = ["post", "delete"]
+    reads_bodies_of = frozenset({"POST", "DELETE"})
+    required_scopes = {"POST": Scope.STATE_WRITE, "DELETE": Scope.STATE_WRITE}
+
+    def post(self, request: Request, **_path: str) -> Response:
+        """Lock the state."""
+        return self.take_lock(request)
+
+    def delete(self, request: Request, **_path: str) -> HttpResponse:
+        """Unlock the state."""
+        return self.release_lock(request)
+
+
+def _parameter(request: Request, name: str) -> str | None:
+    values = request.query_params.getlist(name)
+    if len(values) > 1:
+        raise InvalidParameter(name, "given more than once")
+    return values[0] if values else None
+
+
+def _uuid(name: str, text: str) -> uuid.UUID:
+    value = parse_uuid(text)
+    if value is None:
+        raise InvalidParameter(name, "not a UUID in the form 8-4-4-4-12")
+    return value

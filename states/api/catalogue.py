@@ -1,0 +1,137 @@
+"""States as people and tools see them, and the catalogue of what they belong to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from apikeys.audit import Actor
+from apikeys.authentication import caller_of
+from apikeys.errors import BindingInsufficient
+from apikeys.permissions import ACCESS_TOKENS
+from apikeys.scopes import Scope
+from infra_service.api.viewsets import ResourceViewSet
+from states.actions import catalogue
+from states.api.filters import CatalogueFilters, ComponentFilters, StateFilters
+from states.api.openapi import (
+    applications_schema,
+    components_schema,
+    environments_schema,
+    states_schema,
+)
+from states.api.serializers import (
+    ApplicationSerializer,
+    ComponentSerializer,
+    EnvironmentSerializer,
+    StateSerializer,
+)
+from states.errors import (
+    ApplicationNotFound,
+    ComponentNotFound,
+    EnvironmentNotFound,
+    StateNotFound,
+)
+from states.models import Application, Component, Environment, State
+
+if TYPE_CHECKING:
+    from rest_framework.request import Request
+    from rest_framework.response import Response
+
+    from states.entries import CatalogueEntry, CatalogueQuerySet
+    from states.models import StateQuerySet
+
+
+@states_schema
+class StateViewSet(ResourceViewSet[State]):
+    """State records. Deleted ones, and what the token is not bound to, are not there."""
+
+    queryset = State.objects.all()
+    serializer_class = StateSerializer
+    filterset_class = StateFilters
+    resource, resource_plural = "state", "states"
+    scoped_by = ("deleted_at",)
+    not_found = StateNotFound
+    token_kinds = ACCESS_TOKENS
+    required_scopes = {"list": Scope.STATE_READ}
+
+    def get_queryset(self) -> StateQuerySet:
+        """Return what the caller sees."""
+        seen = State.objects.visible().inside(caller_of(self.request).binding)
+        return seen.with_names()
+
+
+class CatalogueViewSet(ResourceViewSet[Any]):
+    """A kind of catalogue entry.
+
+    A first push registers what is missing, so creating takes the right to push. Renaming and moving
+    change what everybody finds, so they take ``state:admin``.
+    """
+
+    model: ClassVar[type[CatalogueEntry]]
+    token_kinds = ACCESS_TOKENS
+    required_scopes = {
+        "list": Scope.STATE_READ,
+        "retrieve": Scope.STATE_READ,
+        "create": Scope.STATE_WRITE,
+        "partial_update": Scope.STATE_ADMIN,
+    }
+
+    def get_queryset(self) -> CatalogueQuerySet:
+        """Return what the caller sees."""
+        return self.model.objects.inside(caller_of(self.request).binding)
+
+    def create(self, request: Request) -> Response:
+        """Create an entry."""
+        if not self.model.is_created_by(caller_of(request).binding):
+            raise BindingInsufficient
+        actor = Actor.of(request)
+        entry = catalogue.create(model=self.model, fields=self.read_new(), actor=actor)
+        return self.answer(entry, status=201)
+
+    def partial_update(self, request: Request, **_path: str) -> Response:
+        """Change an entry."""
+        entry = self.get_object()
+        if not self.model.is_changed_by(caller_of(request).binding):
+            raise BindingInsufficient
+        catalogue.change(
+            model=self.model,
+            entry_id=entry.pk,
+            changes=self.read_changes(),
+            actor=Actor.of(request),
+        )
+        return self.answer(self.get_object())
+
+
+@applications_schema
+class ApplicationViewSet(CatalogueViewSet):
+    """Applications: groups of components."""
+
+    model = Application
+    queryset = Application.objects.all()
+    serializer_class = ApplicationSerializer
+    filterset_class = CatalogueFilters
+    resource, resource_plural = "application", "applications"
+    not_found = ApplicationNotFound
+
+
+@components_schema
+class ComponentViewSet(CatalogueViewSet):
+    """Components: pieces of infrastructure, each with a state in each of its environments."""
+
+    model = Component
+    queryset = Component.objects.all()
+    serializer_class = ComponentSerializer
+    filterset_class = ComponentFilters
+    resource, resource_plural = "component", "components"
+    not_found = ComponentNotFound
+
+
+@environments_schema
+class EnvironmentViewSet(CatalogueViewSet):
+    """Environments: where components are deployed."""
+
+    model = Environment
+    queryset = Environment.objects.all()
+    serializer_class = EnvironmentSerializer
+    filterset_class = CatalogueFilters
+    resource, resource_plural = "environment", "environments"
+    not_found = EnvironmentNotFound

@@ -1,0 +1,222 @@
+"""How records, versions and contents of states are described in OpenAPI."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema_view
+from drf_spectacular.utils import extend_schema as operation
+
+from infra_service.api.fields import NothingSerializer
+from infra_service.api.openapi_words import (
+    NO_STORE,
+    Named,
+    Page,
+    answered,
+    asked,
+    list_of,
+    list_schema,
+    needs,
+    object_of,
+    refusals,
+    wrapped,
+)
+from infra_service.api.parameters import InvalidParameter
+from states.api import samples
+from states.api.openapi import DOCUMENT, LOCKED, OF_MEMORY, UNREADABLE
+from states.api.serializers import (
+    ForceUnlockSerializer,
+    RestoreSerializer,
+    StateSerializer,
+    VersionSerializer,
+)
+from states.errors import (
+    LockNotHeld,
+    SerialConflict,
+    StateEncrypted,
+    StateFormatUnsupported,
+    StateNotFound,
+    StateTooComplex,
+    StorageUnavailable,
+    VersionNotFound,
+    WriteConflict,
+)
+
+_STATE: Final = wrapped("StateAnswer", "state", StateSerializer)
+_VERSION: Final = wrapped("VersionAnswer", "version", VersionSerializer)
+_STATE_ID: Final = OpenApiParameter(
+    "state_id", OpenApiTypes.UUID, OpenApiParameter.PATH, description="The id of the state."
+)
+_A_NUMBER: Final = {"type": "integer", "minimum": 1, "maximum": 999_999_999}
+_NUMBER: Final = OpenApiParameter(
+    "number", _A_NUMBER, OpenApiParameter.PATH, description="The number of the version."
+)
+_AGAINST: Final = OpenApiParameter(
+    "against", _A_NUMBER, description="The version to compare with; unless said, the one before."
+)
+_OF_DOCUMENT: Final = (
+    StateNotFound, VersionNotFound, *UNREADABLE, StorageUnavailable, *OF_MEMORY,
+)  # fmt: skip
+_OF_CONTENTS: Final = (*_OF_DOCUMENT, StateEncrypted, StateFormatUnsupported, StateTooComplex)
+
+_ANY: Final[dict[str, Any]] = {}
+_TEXT: Final = {"type": "string"}
+_TEXT_OR_NULL: Final = {"type": ["string", "null"]}
+_COUNT: Final = {"type": "integer", "minimum": 0}
+_FLAG: Final = {"type": "boolean"}
+
+_OUTPUT: Final = Named("Output", object_of(name=_TEXT, value=_ANY, type=_ANY, sensitive=_FLAG))
+_ADDRESS: Final = {
+    "address": _TEXT,
+    "deposed": _TEXT_OR_NULL,
+    "module": _TEXT_OR_NULL,
+    "mode": _TEXT,
+    "type": _TEXT,
+    "name": _TEXT,
+    "index_key": {"type": ["string", "number", "null"]},
+}
+_RESOURCE: Final = Named(
+    "Resource",
+    object_of(
+        **_ADDRESS,
+        provider=_TEXT,
+        status=_TEXT_OR_NULL,
+        schema_version={"type": "integer"},
+        create_before_destroy=_FLAG,
+        dependencies=list_of(_TEXT),
+        sensitive_attributes=list_of(_TEXT),
+        attributes=_ANY,
+    ),
+)
+_ACTION: Final = {"type": "string", "enum": ["ADDED", "CHANGED", "REMOVED"]}
+_CHANGED: Final = {
+    "action": _ACTION,
+    "attributes": list_of(
+        Named(
+            "AttributeChange",
+            object_of(path=_TEXT, action=_ACTION, before=_ANY, after=_ANY, sensitive=_FLAG),
+        )
+    ),
+    "metadata": list_of(Named("MetadataChange", object_of(field=_TEXT, before=_ANY, after=_ANY))),
+}
+_COUNTS: Final = Named(
+    "ChangeCounts", object_of(**dict.fromkeys(("added", "changed", "removed"), _COUNT))
+)
+_SIDE: Final = Named(
+    "ComparedVersion",
+    object_of(
+        number=_COUNT,
+        serial={"type": "integer"},
+        lineage=_TEXT_OR_NULL,
+        md5=_TEXT,
+        size_bytes=_COUNT,
+        created_at={"type": "string", "format": "date-time"},
+        created_by=_TEXT,
+        token_id=_TEXT,
+        terraform_version=_TEXT_OR_NULL,
+    ),
+)
+_DIFFERENCE: Final = Page(
+    "DifferencePage",
+    diff=Named(
+        "Difference",
+        object_of(
+            before={"anyOf": [_SIDE, {"type": "null"}]},
+            after=_SIDE,
+            summary=Named("DifferenceSummary", object_of(outputs=_COUNTS, resources=_COUNTS)),
+            outputs=list_of(Named("OutputChange", object_of(name=_TEXT, **_CHANGED))),
+            resources=list_of(Named("ResourceChange", object_of(**_ADDRESS, **_CHANGED))),
+        ),
+    ),
+)
+
+
+def _contents(name: str, item: Named, example: Any) -> Any:
+    page = Page(f"{item.name}Page", **{name: list_of(item)}, version_number=_COUNT)
+    return operation(
+        operation_id=f"list_state_{name}",
+        parameters=[_STATE_ID, NO_STORE],
+        responses={200: page, **refusals(*_OF_CONTENTS)},
+        examples=[answered(example)],
+        filters=False,
+    )
+
+
+record_schema = extend_schema_view(
+    retrieve=operation(
+        operation_id="get_state", responses=_STATE, examples=[answered({"state": samples.STATE})]
+    ),
+    destroy=operation(
+        operation_id="delete_state_record",
+        responses={
+            204: OpenApiResponse(None, "Deleted."),
+            **refusals(WriteConflict),
+            **LOCKED,
+        },
+    ),
+    force_unlock=operation(
+        operation_id="force_unlock_state",
+        request=ForceUnlockSerializer,
+        responses={200: _STATE, **refusals(LockNotHeld, WriteConflict)},
+        examples=[
+            asked({"reason": "the laptop is lost", "lock_id": samples.LOCK_INFO["ID"]}),
+            answered({"state": samples.UNLOCKED_STATE}),
+        ],
+    ),
+    undelete=operation(
+        operation_id="undelete_state",
+        request=NothingSerializer,
+        responses={200: _STATE, **refusals(WriteConflict), **LOCKED},
+        examples=[asked({}), answered({"state": samples.UNLOCKED_STATE})],
+    ),
+)
+
+versions_schema = extend_schema_view(
+    list=list_schema(
+        "version",
+        samples.VERSION,
+        operation_id="list_state_versions",
+        parameters=[_STATE_ID],
+        responses={200: VersionSerializer(many=True), **refusals(StateNotFound)},
+    ),
+    retrieve=operation(
+        operation_id="get_state_version",
+        parameters=[_STATE_ID, _NUMBER],
+        responses={200: _VERSION, **refusals(StateNotFound, VersionNotFound)},
+        examples=[answered({"version": samples.VERSION})],
+    ),
+    document=operation(
+        operation_id="get_state_version_document",
+        # The method demands the second scope, because nothing in the document is hidden.
+        auth=needs("state:read", "state:secrets", of="accessToken"),
+        parameters=[_STATE_ID, _NUMBER, NO_STORE],
+        responses={200: OpenApiResponse(DOCUMENT, "The document."), **refusals(*_OF_DOCUMENT)},
+        examples=[answered(samples.DOCUMENT)],
+    ),
+    diff=operation(
+        operation_id="diff_state_versions",
+        parameters=[_STATE_ID, _NUMBER, _AGAINST, NO_STORE],
+        responses={200: _DIFFERENCE, **refusals(InvalidParameter, *_OF_CONTENTS)},
+        examples=[answered(samples.DIFFERENCE)],
+    ),
+    restore=operation(
+        operation_id="restore_state_version",
+        parameters=[_STATE_ID, _NUMBER],
+        request=RestoreSerializer,
+        responses={
+            200: _VERSION,
+            **refusals(*_OF_CONTENTS, LockNotHeld, SerialConflict, WriteConflict),
+            **LOCKED,
+        },
+        examples=[
+            asked({"reason": "the last apply was wrong"}),
+            answered({"version": samples.RESTORED_VERSION}),
+        ],
+    ),
+)
+
+contents_schema = extend_schema_view(
+    outputs=_contents("outputs", _OUTPUT, samples.OUTPUTS),
+    resources=_contents("resources", _RESOURCE, samples.RESOURCES),
+)

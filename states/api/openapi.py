@@ -1,0 +1,185 @@
+"""How the state backend and the catalogue are described in OpenAPI."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema_view
+from drf_spectacular.utils import extend_schema as operation
+
+from apikeys.errors import BindingInsufficient
+from infra_service.api.bodies import BodyIncomplete, BodyTooLarge, RequestTimeout
+from infra_service.api.memory import MemoryInsufficient, MemoryUnavailable
+from infra_service.api.openapi_words import (
+    EMPTY,
+    NO_STORE,
+    Named,
+    answered,
+    asked,
+    list_schema,
+    object_of,
+    refusals,
+    resource_schema,
+)
+from infra_service.api.parameters import InvalidParameter
+from states.api import samples
+from states.api.serializers import ApplicationSerializer, ComponentSerializer, EnvironmentSerializer
+from states.errors import (
+    ContentMd5Mismatch,
+    DocumentDamaged,
+    DocumentMissing,
+    InvalidDocument,
+    InvalidLockInfo,
+    LineageMismatch,
+    LockNotHeld,
+    SerialConflict,
+    StateLocked,
+    StateNotFound,
+    StorageInconsistent,
+    StorageUnavailable,
+    WriteConflict,
+)
+from states.models import MAX_SERIAL
+
+UNREADABLE: Final = (DocumentDamaged, DocumentMissing, StorageInconsistent)
+_TEXT: Final = {"type": "string"}
+_TIME: Final = {"type": "string", "format": "date-time"}
+
+
+def _lock_info(created: dict[str, Any]) -> dict[str, Any]:
+    schema = object_of(
+        ID={"type": "string", "format": "uuid"},
+        Operation=_TEXT,
+        Info=_TEXT,
+        Who=_TEXT,
+        Version=_TEXT,
+        Created=created,
+        Path=_TEXT,
+    )
+    return {"description": "A lock as Terraform describes it.", **schema}
+
+
+LOCK_INFO: Final = Named("LockInfo", _lock_info(_TIME))
+_NEW_LOCK_INFO: Final = Named(
+    "NewLockInfo",
+    {**_lock_info({"anyOf": [_TIME, {"type": "string", "const": ""}]}), "required": ["ID"]},
+)
+DOCUMENT: Final = Named(
+    "StateDocument",
+    {
+        "type": "object",
+        "description": "A whole state document, kept byte for byte. Without `serial` it gets the "
+        "next one, without `lineage` it keeps the present one.",
+        "properties": {
+            "serial": {"type": ["integer", "null"], "minimum": 0, "maximum": MAX_SERIAL},
+            "lineage": {"type": ["string", "null"], "maxLength": 255},
+        },
+        "additionalProperties": True,
+    },
+)
+LOCKED: Final = refusals(StateLocked, beside=LOCK_INFO)
+
+_KEY: Final = [
+    OpenApiParameter(name, OpenApiTypes.UUID, OpenApiParameter.PATH, description=description)
+    for name, description in (
+        ("component_id", "The infrastructure component."),
+        ("environment_id", "The environment the state is scoped to."),
+    )
+]
+_OF_KEY: Final = (InvalidParameter, StateNotFound)
+_OF_BODY: Final = (BodyIncomplete, BodyTooLarge, RequestTimeout)
+OF_MEMORY: Final = (MemoryUnavailable, MemoryInsufficient)
+_METHODS: Final = (
+    "Terraform's LOCK and UNLOCK are methods of this path too, which OpenAPI has no words for; "
+    "`…/lock` does the same with POST and DELETE."
+)
+
+state_schema = extend_schema_view(
+    get=operation(
+        operation_id="read_state_document",
+        description="Return the current document, exactly as it was pushed; gzip'd for a client "
+        f"that takes it.\n\n{_METHODS}",
+        parameters=[*_KEY, NO_STORE],
+        responses={
+            200: OpenApiResponse(DOCUMENT, "The document."),
+            **refusals(*_OF_KEY, *UNREADABLE, StorageUnavailable, *OF_MEMORY),
+        },
+        examples=[answered(samples.DOCUMENT)],
+    ),
+    post=operation(
+        operation_id="push_state",
+        description="Store a new state version; the body is the complete document. While the state "
+        "is locked, `ID` must be the lock's, and any serial is taken; otherwise the serial must be "
+        "greater than the stored one and the lineage the same. What is current already is answered "
+        "with 200 and makes no version. `Content-MD5` is compared with the body, if it is sent."
+        f"\n\n{_METHODS}",
+        parameters=[
+            *_KEY,
+            OpenApiParameter("ID", OpenApiTypes.UUID, description="The held lock's ID."),
+            OpenApiParameter(
+                "force",
+                OpenApiTypes.BOOL,
+                description="Replace what is newer or of another lineage, while there is no lock; "
+                "needs `state:admin` too.",
+            ),
+        ],
+        request={"application/json": DOCUMENT},
+        responses={
+            200: EMPTY,
+            **refusals(
+                *_OF_KEY, *_OF_BODY, *OF_MEMORY, InvalidDocument, ContentMd5Mismatch,
+                SerialConflict, LineageMismatch, LockNotHeld, WriteConflict, StorageUnavailable,
+            ),
+            **LOCKED,
+        },
+        examples=[asked(samples.DOCUMENT)],
+    ),
+    delete=operation(
+        operation_id="delete_state",
+        description="Hide the state. Its history is kept for a while, and a push revives it."
+        f"\n\n{_METHODS}",
+        parameters=_KEY,
+        responses={200: EMPTY, **refusals(*_OF_KEY, WriteConflict), **LOCKED},
+    ),
+)  # fmt: skip
+
+lock_schema = extend_schema_view(
+    post=operation(
+        operation_id="lock_state",
+        description="Lock the state, as LOCK does on the path above. The same lock again is 200, "
+        "another one 423 with the holder's LockInfo.",
+        parameters=_KEY,
+        request={"application/json": _NEW_LOCK_INFO},
+        responses={
+            200: OpenApiResponse(LOCK_INFO, "Locked."),
+            **refusals(*_OF_KEY, *_OF_BODY, InvalidLockInfo, WriteConflict),
+            **LOCKED,
+        },
+        examples=[asked(samples.LOCK_INFO), answered(samples.LOCK_INFO)],
+    ),
+    delete=operation(
+        operation_id="unlock_state",
+        description="Release the lock that the body names, as UNLOCK does on the path above. An "
+        "empty body breaks whatever lock there is, and needs `state:admin` too. What is not locked "
+        "stays as it is.",
+        parameters=_KEY,
+        request={"application/json": _NEW_LOCK_INFO},
+        responses={
+            200: EMPTY,
+            **refusals(*_OF_KEY, *_OF_BODY, InvalidLockInfo, LockNotHeld, WriteConflict),
+        },
+        examples=[asked(samples.LOCK_INFO)],
+    ),
+)
+
+_REACH: Final = {"create": (BindingInsufficient,), "change": (BindingInsufficient,)}
+
+states_schema = extend_schema_view(list=list_schema("state", samples.STATE))
+applications_schema = resource_schema(
+    "application", ApplicationSerializer, samples.APPLICATION, **_REACH
+)
+components_schema = resource_schema("component", ComponentSerializer, samples.COMPONENT, **_REACH)
+environments_schema = resource_schema(
+    "environment", EnvironmentSerializer, samples.ENVIRONMENT, **_REACH
+)

@@ -1,0 +1,57 @@
+"""Answers that are documents."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.http import HttpResponse
+from django.utils.cache import patch_vary_headers
+from rest_framework.views import APIView
+
+from infra_service.api import memory
+from states import metrics
+from states.document import sealing
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest
+    from django.http.response import HttpResponseBase
+    from rest_framework.request import Request
+
+
+class SendsDocuments(APIView):
+    """A view whose answers may have megabytes."""
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        """Answer, and let go of the document.
+
+        DRF's view, request and response refer to each other, so that a pulled document of
+        megabytes would stay until the garbage collector comes round.
+        """
+        response = super().dispatch(request, *args, **kwargs)
+        del self.response
+        return response
+
+
+def document_response(request: Request | HttpRequest, gzipped: bytes) -> HttpResponse:
+    """Return a document exactly as it was pushed; a client that takes gzip gets it as stored."""
+    headers = {"Cache-Control": "no-store"}
+    if _accepts_gzip(request):
+        headers["Content-Encoding"] = "gzip"
+        response = HttpResponse(gzipped, "application/json", headers=headers)
+    else:
+        memory.take(sealing.size_of(gzipped))
+        content = sealing.decompress(gzipped)
+        response = HttpResponse(content, "application/json", headers=headers)
+    if request.method != "HEAD":
+        metrics.PULLED_BYTES.inc(len(response.content))
+    patch_vary_headers(response, ("Accept-Encoding",))
+    return response
+
+
+def _accepts_gzip(request: Request | HttpRequest) -> bool:
+    """Whether the client takes gzip (RFC 9110 §12.5.3)."""
+    for entry in request.headers.get("Accept-Encoding", "").lower().split(","):
+        coding, _, weight = entry.replace(" ", "").partition(";q=")
+        if coding == "gzip":
+            return weight.strip("0.") != "" or not weight
+    return False

@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+from typing import Any, Final
+
+from rest_framework import serializers
+from rest_framework.exceptions import ErrorDetail, ValidationError
+
+from infra_service.api.fields import (
+    IdField,
+    PresentSerializer,
+    StrictSerializer,
+    TextField,
+    TimestampField,
+)
+from states.models import Application
+
+_NAMED: Final = "As it is called now; empty until somebody names it."
+
+
+class LockSerializer(PresentSerializer):
+    """The lock, as its holder described it; present when the state is locked."""
+
+    present_with = "lock_id"
+
+    lock_id = serializers.UUIDField(read_only=True)
+    operation = serializers.CharField(source="lock_info.Operation", read_only=True)
+    who = serializers.CharField(source="lock_info.Who", read_only=True)
+    version = serializers.CharField(source="lock_info.Version", read_only=True)
+    acquired_at = TimestampField(source="lock_acquired_at", read_only=True)
+
+
+class StateSerializer(serializers.Serializer[Any]):
+    """A state record. What the first push brings is null before it."""
+
+    id = serializers.UUIDField(read_only=True)
+    component_id = serializers.UUIDField(read_only=True)
+    component_name = serializers.CharField(read_only=True, help_text=_NAMED)
+    environment_id = serializers.UUIDField(read_only=True)
+    environment_name = serializers.CharField(read_only=True, help_text=_NAMED)
+    serial = serializers.IntegerField(read_only=True, allow_null=True)
+    md5 = serializers.CharField(read_only=True, allow_null=True)
+    lineage = serializers.CharField(read_only=True, allow_null=True)
+    size_bytes = serializers.IntegerField(read_only=True, allow_null=True)
+    lock = LockSerializer(required=False)
+    created_at = TimestampField(read_only=True)
+    updated_at = TimestampField(read_only=True)
+
+
+class ApplicationSerializer(StrictSerializer):
+    """A group of components."""
+
+    id = serializers.UUIDField(read_only=True)
+    name = TextField(max_length=200)
+    created_at = TimestampField(read_only=True)
+    updated_at = TimestampField(read_only=True)
+
+
+class EnvironmentSerializer(ApplicationSerializer):
+    """Where components are deployed. One that a push has registered has no name yet."""
+
+
+class ComponentSerializer(StrictSerializer):
+    """A piece of infrastructure. One that a push has registered has no name yet."""
+
+    id = serializers.UUIDField(read_only=True)
+    name = TextField(max_length=200)
+    application_id = IdField(
+        required=False,
+        allow_null=True,
+        help_text="The application that it belongs to, or null. Its states move with it.",
+    )
+    created_at = TimestampField(read_only=True)
+    updated_at = TimestampField(read_only=True)
+
+    def validate_application_id(self, value: Any) -> Any:
+        """Refuse an application that the caller does not see."""
+        applications = Application.objects.inside(self.context["request"].auth.binding)
+        if value is not None and not applications.filter(pk=value).exists():
+            raise ValidationError([ErrorDetail("No such application.", "unknown_application")])
+        return value
+
+
+class VersionSerializer(serializers.Serializer[Any]):
+    """A version of a state: one push, or one restore. ``token_id`` is empty for a command's."""
+
+    number = serializers.IntegerField(read_only=True)
+    serial = serializers.IntegerField(read_only=True)
+    lineage = serializers.CharField(read_only=True, allow_null=True)
+    md5 = serializers.CharField(read_only=True)
+    size_bytes = serializers.IntegerField(read_only=True)
+    created_at = TimestampField(read_only=True)
+    created_by = serializers.CharField(read_only=True)
+    token_id = serializers.CharField(read_only=True)
+
+
+class RestoreSerializer(StrictSerializer):
+    """The options of ``:restore``."""
+
+    lock_id = IdField(
+        required=False, allow_null=True, help_text="The held lock's ID, when the state is locked."
+    )
+    reason = TextField(
+        required=False, max_length=1000, help_text="Why; it is kept in the audit trail."
+    )
+
+
+class ForceUnlockSerializer(StrictSerializer):
+    """The options of ``:force-unlock``."""
+
+    reason = TextField(max_length=1000, help_text="Why; it is kept in the audit trail.")
+    lock_id = IdField(
+        required=False,
+        allow_null=True,
+        help_text="The lock that is meant; when another one holds the state, it is not broken.",
+    )

@@ -1,0 +1,178 @@
+"""The versions of a state, and what is in them: documents, differences, outputs, resources."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from rest_framework.decorators import action
+from rest_framework.response import Response
+
+from apikeys.audit import Actor
+from apikeys.permissions import demand_scope
+from apikeys.scopes import Scope
+from infra_service.api.parameters import InvalidParameter
+from states.actions import history
+from states.api.history_openapi import contents_schema, versions_schema
+from states.api.sending import document_response
+from states.api.serializers import RestoreSerializer
+from states.api.states import OfStateViewSet
+from states.document import contents
+from states.errors import VersionNotFound
+from states.keeping import reading
+from states.models import StateVersion
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from django.db.models import QuerySet
+    from django.http import HttpResponse
+    from rest_framework.request import Request
+
+    from states.document.contents import Page
+
+_NUMBER: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
+
+
+@versions_schema
+class VersionViewSet(OfStateViewSet):
+    """The versions of a state, the newest first."""
+
+    resource, resource_plural = "version", "versions"
+    page_key = ("-number",)
+    required_scopes = {
+        "list": Scope.STATE_READ,
+        "retrieve": Scope.STATE_READ,
+        "document": Scope.STATE_READ,
+        "diff": Scope.STATE_READ,
+        "restore": Scope.STATE_WRITE,
+    }
+
+    @property
+    def list_parameters(self) -> tuple[str, ...]:
+        """The query parameters beside those of pages."""
+        return ("against",) if self.action == "diff" else ()
+
+    def get_queryset(self) -> QuerySet[StateVersion]:
+        """Return the versions of the state."""
+        return StateVersion.objects.filter(state_id=self.state().pk)
+
+    def get_object(self) -> StateVersion:
+        """Return the version that the path names.
+
+        Raises:
+            StateNotFound, VersionNotFound: there is none.
+        """
+        return _version(self.get_queryset(), self.kwargs["number"])
+
+    @action(detail=True)
+    def document(self, request: Request, **_path: str) -> HttpResponse:
+        """Return a version's document, with every secret in it."""
+        demand_scope(request, Scope.STATE_SECRETS)
+        version = self.get_object()
+        gzipped = reading.read_version(
+            state_id=version.state_id, number=version.number, actor=Actor.of(request)
+        )
+        return document_response(request, gzipped)
+
+    @action(detail=True)
+    def diff(self, request: Request, **_path: str) -> Response:
+        """Tell what changed from one version to another, by default from the one before."""
+        paginator: Any = self.paginator
+        versions = self.get_queryset()
+        after = _version(versions, self.kwargs["number"])
+        number, start = paginator.begin(request, self, 2) or (None, 0)
+        before = _against(versions, after, request) if number is None else _at(versions, number)
+        old = None if before is None else self.read(before.state_id, before.number, "diff")
+        page = contents.diff(
+            old,
+            self.read(after.state_id, after.number, "diff"),
+            start=start,
+            size=paginator.size,
+            hide=self.hide,
+        )
+        body = {
+            "before": before and self._side(before, page.versions[0]),
+            "after": self._side(after, page.versions[1]),
+            "summary": page.summary,
+            "outputs": page.outputs,
+            "resources": page.resources,
+        }
+        position = before.number if before else 0, start + paginator.size
+        token = paginator.token(*position) if page.more else ""
+        return _private({"diff": body, "next_page_token": token})
+
+    def _side(self, version: StateVersion, terraform_version: str | None) -> dict[str, Any]:
+        return {**self.get_serializer(version).data, "terraform_version": terraform_version}
+
+    @action(detail=True, methods=["post"])
+    def restore(self, request: Request, **_path: str) -> Response:
+        """Make an old version's content the current one, as a new version."""
+        version = self.get_object()
+        options = self.read_options(RestoreSerializer)
+        restored = history.restore(
+            state_id=version.state_id,
+            number=version.number,
+            lock_id=options.pop("lock_id", None),
+            actor=Actor.of(request),
+            **options,
+        )
+        return self.answer(restored)
+
+
+def _version(versions: QuerySet[StateVersion], text: str) -> StateVersion:
+    found = versions.filter(number=int(text)).first() if _NUMBER.fullmatch(text) else None
+    if found is None:
+        raise VersionNotFound
+    return found
+
+
+def _at(versions: QuerySet[StateVersion], number: int) -> StateVersion | None:
+    """Return what the pages before were compared with; 0 is nothing."""
+    return _version(versions, str(number)) if number else None
+
+
+def _against(
+    versions: QuerySet[StateVersion], after: StateVersion, request: Request
+) -> StateVersion | None:
+    """Return the version that is asked for, else the one before, which the first has not."""
+    text = request.query_params.get("against")
+    if not text:
+        return versions.filter(number__lt=after.number).order_by("-number").first()
+    if not _NUMBER.fullmatch(text):
+        raise InvalidParameter("against", "not the number of a version")
+    return _version(versions, text)
+
+
+def _private(body: dict[str, Any]) -> Response:
+    """Return an answer with values of a state, which no cache may keep."""
+    return Response(body, headers={"Cache-Control": "no-store"})
+
+
+@contents_schema
+class ContentsViewSet(OfStateViewSet):
+    """What is in the current version, or while its pages are turned in the one they began with."""
+
+    required_scopes = {"outputs": Scope.STATE_READ, "resources": Scope.STATE_READ}
+
+    @action(detail=True)
+    def outputs(self, request: Request, **_path: str) -> Response:
+        """List the outputs."""
+        return self._page(request, contents.outputs)
+
+    @action(detail=True)
+    def resources(self, request: Request, **_path: str) -> Response:
+        """List the resource instances."""
+        return self._page(request, contents.resources)
+
+    def _page(self, request: Request, find: Callable[..., Page]) -> Response:
+        paginator: Any = self.paginator
+        state = self.state()
+        position = paginator.begin(request, self, 2)
+        number, start = position or (state.version_number, 0)
+        gzipped = self.read(state.pk, number, self.action)
+        page = find(gzipped, start=start, size=paginator.size, hide=self.hide)
+        token = paginator.token(number, start + paginator.size) if page.more else ""
+        return _private(
+            {self.action: page.items, "version_number": number, "next_page_token": token}
+        )

@@ -1,0 +1,171 @@
+"""What is in a document, page by page: outputs, resources, and the difference to another.
+
+Sensitive values are hidden when ``hide`` says so. Sizes and positions count outputs, resource
+instances or changes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from infra_service.api import memory
+from states.document import changes, difference, format4, masking, sealing, sensitive_paths
+from states.document.effort import Effort
+from states.document.hidden import encode
+from states.errors import StateFormatUnsupported
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from msgspec import Raw
+
+    from states.document.format4 import Document, Instance, Output, Resource
+    from states.document.secret_values import Secrets
+
+#: Bytes of documents. Threads do not make Python faster, and keep small requests waiting for it.
+_LARGE: Final = 1024 * 1024
+_turn: Final = threading.Lock()
+#: Who reads a large document, and who waits to; others are refused, for threads are few.
+_seats: Final = threading.BoundedSemaphore(4)
+
+
+class Page(NamedTuple):
+    """A part of a list, as JSON, and whether there is more."""
+
+    items: Raw
+    more: bool
+
+
+class DifferencePage(NamedTuple):
+    """A part of a difference; ``versions`` are the Terraform versions that wrote the two."""
+
+    summary: dict[str, dict[str, int]]
+    versions: tuple[str | None, str]
+    outputs: Raw
+    resources: Raw
+    more: bool
+
+
+@contextlib.contextmanager
+def _reading(*gzipped: bytes) -> Iterator[Effort]:
+    """Read large documents one at a time.
+
+    Raises:
+        MemoryUnavailable: too many wait already, or others hold the memory.
+        StateFormatUnsupported: also for a value that is nested too deeply to be looked at.
+    """
+    size = sum(map(sealing.size_of, gzipped))
+    try:
+        with _turn_of(size), memory.taken_back():
+            memory.take(size)
+            yield Effort(size)
+    except RecursionError as error:
+        raise StateFormatUnsupported("a value in it is nested too deeply") from error
+
+
+@contextlib.contextmanager
+def _turn_of(size: int) -> Iterator[None]:
+    if size <= _LARGE:
+        yield
+        return
+    if not _seats.acquire(blocking=False):
+        raise memory.MemoryUnavailable
+    try:
+        with _turn:
+            yield
+    finally:
+        _seats.release()
+
+
+def _parse(gzipped: bytes, effort: Effort) -> Document:
+    return format4.parse(sealing.decompress(gzipped), effort)
+
+
+def outputs(gzipped: bytes, *, start: int, size: int, hide: bool) -> Page:
+    """Return outputs of a document, in the order of their names.
+
+    Raises:
+        StateEncrypted, StateFormatUnsupported, StateTooComplex: see there; so for the other
+            functions.
+    """
+    with _reading(gzipped) as effort:
+        document = _parse(gzipped, effort)
+        found = sorted((document.outputs or {}).items())
+        secrets = masking.secrets_of(effort, document) if hide else None
+        items = [_output(*item, secrets, effort) for item in found[start : start + size]]
+        return Page(encode(items), len(found) > start + size)
+
+
+def resources(gzipped: bytes, *, start: int, size: int, hide: bool) -> Page:
+    """Return resource instances of a document, in its order."""
+    with _reading(gzipped) as effort:
+        document = _parse(gzipped, effort)
+        found = list(islice(document.instances(), start, start + size + 1))
+        secrets = masking.secrets_of(effort, document) if hide else None
+        items = [_resource(*item, secrets, effort) for item in found[:size]]
+        return Page(encode(items), len(found) > size)
+
+
+def diff(
+    before: bytes | None, after: bytes, *, start: int, size: int, hide: bool
+) -> DifferencePage:
+    """Return changes between two documents, outputs first; None is nothing at all."""
+    with _reading(before or b"", after) as effort:
+        old = None if before is None else _parse(before, effort)
+        new = _parse(after, effort)
+        found = difference.compare(old, new, hide=hide, effort=effort)
+        both = [*found.outputs, *found.resources]
+        page = both[start : start + size]
+        shown = [
+            # Each is written before the next one is decoded.
+            encode(
+                [
+                    encode(changes.describe(change, found.secrets, effort))
+                    for change in page
+                    if change.of_output is of_output
+                ]
+            )
+            for of_output in (True, False)
+        ]
+        versions = (None if old is None else old.terraform_version, new.terraform_version)
+        return DifferencePage(
+            found.summary, versions, shown[0], shown[1], more=len(both) > start + size
+        )
+
+
+def _output(name: str, output: Output, secrets: Secrets | None, effort: Effort) -> Raw:
+    value, kind = masking.show_output(output, secrets, effort)
+    return encode({"name": name, "value": value, "type": kind, "sensitive": output.sensitive})
+
+
+def _resource(
+    resource: Resource, instance: Instance, secrets: Secrets | None, effort: Effort
+) -> Raw:
+    attributes: Any = instance.values
+    if secrets is not None:
+        values = format4.decode(instance.values, effort)
+        marked = sensitive_paths.marks_of(instance, values, effort)
+        (attributes,) = masking.masked(secrets, (values, marked))
+    return encode(
+        {
+            "address": resource.address(instance),
+            "deposed": instance.deposed or None,
+            "module": resource.module or None,
+            "mode": resource.mode,
+            "type": resource.type,
+            "name": resource.name,
+            "index_key": instance.index_key,
+            "provider": resource.provider,
+            "status": instance.status or None,
+            "schema_version": instance.schema_version,
+            "create_before_destroy": instance.create_before_destroy,
+            "dependencies": format4.dependencies(instance, effort),
+            "sensitive_attributes": [
+                sensitive_paths.path_text(path) for path in sensitive_paths.paths(instance, effort)
+            ],
+            "attributes": attributes,
+        }
+    )

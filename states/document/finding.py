@@ -1,0 +1,149 @@
+"""Which of many texts have one of many patterns in them, in time that grows with the texts alone.
+
+Each pattern is filed under words of 4 or 8 bytes from its middle. A text is read as machine words
+from every second of its bytes, which the interpreter compares with the filed ones without a step
+of Python; only where a word is found is the pattern compared.
+"""
+
+from __future__ import annotations
+
+import sys
+from bisect import bisect_right
+from itertools import accumulate, compress, count
+from typing import TYPE_CHECKING, Final
+
+from states.document.writings import LEAST, NotUnderstoodError, is_escaped, unescaped, writings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from states.document.effort import Effort
+
+#: Bytes that are read at one time. Longer texts are cut, and their parts overlap by as much as a
+#: pattern takes when it is escaped thrice.
+_BATCH: Final = 64 * 1024
+_OVERLAP: Final = 8 * 1024
+#: Stands between texts; UTF-8 has no use for it.
+_BETWEEN: Final = b"\xff"
+_BYTES_A_STEP: Final = 20
+
+
+class _Index:
+    """Patterns by words of one size; ``least`` is the shortest pattern."""
+
+    def __init__(self, code: str, size: int) -> None:
+        self._code, self._size, self.least = code, size, size + 1
+        self.words: dict[int, bytes | list[bytes]] = {}
+
+    def add(self, pattern: bytes) -> None:
+        """File the pattern under two words, one of which begins at an even byte of any text."""
+        middle = self._middle(pattern)
+        for offset in (middle, middle + 1):
+            word = int.from_bytes(pattern[offset : offset + self._size], sys.byteorder)
+            filed = self.words.setdefault(word, pattern)
+            if isinstance(filed, list):
+                filed.append(pattern)
+            elif filed is not pattern:
+                self.words[word] = [filed, pattern]
+
+    def candidates(self, text: bytes) -> Iterator[tuple[int, list[bytes]]]:
+        """Yield where a filed word stands, and the patterns that are filed under it."""
+        if not self.words:
+            return
+        for phase in range(0, self._size, 2):
+            whole = (len(text) - phase) // self._size * self._size
+            if whole <= 0:
+                continue
+            view = memoryview(text)[phase : phase + whole].cast(self._code)  # type: ignore[call-overload]
+            for i in compress(count(), map(self.words.__contains__, view)):
+                filed = self.words[view[i]]
+                yield phase + i * self._size, filed if isinstance(filed, list) else [filed]
+
+    def stands(self, text: bytes, place: int, pattern: bytes) -> bool:
+        """Whether the pattern stands in the text with one of its words at this place."""
+        start = place - self._middle(pattern)
+        return (start >= 0 and text.startswith(pattern, start)) or (
+            start > 0 and text.startswith(pattern, start - 1)
+        )
+
+    def _middle(self, pattern: bytes) -> int:
+        return (len(pattern) - self.least) // 2
+
+
+class Finder:
+    """Secret texts, to be found in others in any of their writings."""
+
+    #: What a secret costs, in steps: about 20 µs, and 1.5 kB for its words.
+    COST: Final = 35
+
+    def __init__(self, effort: Effort) -> None:
+        self._effort = effort
+        self._short, self._long = _Index("I", 4), _Index("Q", 8)
+
+    def add(self, secret: str) -> None:
+        """Find this one too, if it is long enough."""
+        if len(secret[:LEAST].encode()) < LEAST:
+            return
+        self._effort.spend(self.COST)
+        for pattern in writings(secret, self._effort):
+            index = self._long if len(pattern) >= self._long.least else self._short
+            index.add(pattern)
+
+    def telling(self, texts: Sequence[str]) -> set[int]:
+        """Return the positions of the texts that tell a secret, or that nobody understands."""
+        found: set[int] = set()
+        if not (self._short.words or self._long.words):
+            return found
+        batch = _Batch()
+        for position, text in enumerate(texts):
+            for start in range(0, len(text), _BATCH) if len(text) > _BATCH else (0,):
+                if position in found:
+                    break
+                part = text[start : start + _BATCH + _OVERLAP].encode()
+                batch.positions.append(position)
+                batch.parts.append(part)
+                batch.size += len(part)
+                if batch.size >= _BATCH:
+                    self._search(batch, found)
+                    batch = _Batch()
+        self._search(batch, found)
+        return found
+
+    def _search(self, batch: _Batch, found: set[int]) -> None:
+        text = _BETWEEN.join(batch.parts)
+        self._search_text(text, batch, found)
+        if not is_escaped(text):
+            return
+        plain = _Batch()
+        for position, part in zip(batch.positions, batch.parts, strict=True):
+            if is_escaped(part) and position not in found:
+                try:
+                    plain.parts.append(unescaped(part, self._effort).replace(_BETWEEN, b"?"))
+                    plain.positions.append(position)
+                except NotUnderstoodError:
+                    found.add(position)
+        self._search_text(_BETWEEN.join(plain.parts), plain, found)
+
+    def _search_text(self, text: bytes, batch: _Batch, found: set[int]) -> None:
+        self._effort.spend(len(batch.parts) // 2 + len(text) // _BYTES_A_STEP)
+        starts: list[int] = []
+        for index in (self._short, self._long):
+            for place, patterns in index.candidates(text):
+                starts = starts or [0, *accumulate(len(part) + 1 for part in batch.parts)]
+                self._effort.spend(1 + len(patterns) // 2)
+                position = batch.positions[bisect_right(starts, place) - 1]
+                if position in found:
+                    continue
+                if any(index.stands(text, place, pattern) for pattern in patterns):
+                    found.add(position)
+                    if len(batch.parts) == 1:
+                        return
+
+
+class _Batch:
+    """Texts that are searched together, and their positions among all texts."""
+
+    def __init__(self) -> None:
+        self.positions: list[int] = []
+        self.parts: list[bytes] = []
+        self.size = 0

@@ -1,0 +1,84 @@
+"""What stands in the place of a value that is not shown, and how it is written.
+
+Values are told apart by digests, each made of those of its parts, so that none is written anew for
+each container around it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from states.document.numbers import number_text
+
+#: In an answer, as in Terraform's own output.
+MASK: Final = "(sensitive value)"
+
+EMPTY_MAP: Final = hash("map")
+EMPTY_LIST: Final = hash("list")
+_WORD: Final = 2**64 - 1
+
+
+class Hidden:
+    """Stands for a value that is not shown; equal to another one for an equal value."""
+
+    __slots__ = ("digest",)
+
+    def __init__(self, digest: int) -> None:
+        self.digest = digest
+
+    def __eq__(self, other: object) -> bool:
+        return digest_of(other) == self.digest
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def digest_of(value: Any) -> int:
+    """Return a number that equal values have in common, in a time that grows with their size."""
+    if isinstance(value, str):
+        return hash(value)
+    if isinstance(value, dict):
+        digest = EMPTY_MAP
+        for key, inner in value.items():
+            digest = with_member(digest, key, digest_of(inner))
+        return digest
+    if isinstance(value, list):
+        digest = EMPTY_LIST
+        for inner in value:
+            digest = with_item(digest, digest_of(inner))
+        return digest
+    if isinstance(value, Hidden):
+        return value.digest
+    if value is None or isinstance(value, bool):
+        return hash(("constant", str(value)))
+    return digest_of_number(number_text(value))
+
+
+def digest_of_number(text: str) -> int:
+    """Return the digest of a number, of which the text is known."""
+    return hash(("number", text))
+
+
+def with_member(digest: int, key: str, inner: int) -> int:
+    """Return the digest of a map with one member more, in whatever order they stand."""
+    return digest + hash((key, inner)) & _WORD
+
+
+def with_item(digest: int, inner: int) -> int:
+    """Return the digest of a list with one item more."""
+    return hash((digest, inner))
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, Hidden):
+        return MASK
+    raise TypeError(type(value))
+
+
+_encoder: Final = msgspec.json.Encoder(decimal_format="number", enc_hook=_as_text)
+
+
+def encode(value: Any) -> msgspec.Raw:
+    """Return the JSON of what was decoded, as a part of an answer."""
+    return msgspec.Raw(_encoder.encode(value))

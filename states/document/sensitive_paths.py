@@ -1,0 +1,137 @@
+"""Which places of a state are marked sensitive (``sensitive_attributes`` of format 4)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import msgspec
+
+from states.document import format4
+from states.document.hidden import Hidden
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from states.document.effort import Effort
+    from states.document.format4 import Instance
+
+#: Marked places as a tree: a key or position to what is marked under it; True is all of it.
+Marks = dict[Any, Any] | Literal[True]
+
+Step = str | int | None
+_ROOT: Final = ""
+_NOTHING: Final[dict[Any, Any]] = {}
+_PRIMITIVES: Final = frozenset({"string", "number", "bool", "dynamic"})
+
+
+class _PathStep(msgspec.Struct, frozen=True, gc=False):
+    """``{"type": "get_attr", "value": "name"}`` or ``{"type": "index", "value": {"value": 0, …}}``.
+
+    Terraform's ``pathStep`` in version4.go.
+    """
+
+    type: str
+    value: Any = None
+
+
+_paths: Final = msgspec.json.Decoder(list[list[_PathStep]])
+
+
+def _step(step: _PathStep) -> Step:
+    """Return the attribute, key or position; None where a step leads into a set, say."""
+    value = step.value
+    if step.type == "index" and isinstance(value, dict):
+        value = value.get("value")
+    is_key = isinstance(value, str | int) and not isinstance(value, bool)
+    return value if is_key else None
+
+
+def paths(instance: Instance, effort: Effort) -> list[list[Step]]:
+    """Return the paths that an instance marks.
+
+    Raises:
+        StateFormatUnsupported: what stands there is no list of paths.
+        StateTooComplex: there are too many of them.
+    """
+    effort.admit(instance.sensitive_attributes)
+    marked = format4.decode_with(_paths, instance.sensitive_attributes)
+    effort.spend(sum(map(len, marked)) + len(marked))
+    return [[_step(step) for step in path] for path in marked]
+
+
+def path_text(path: Iterable[Step]) -> str:
+    """Return a path as Terraform writes it: ``disks[0].labels["a b"]``."""
+    parts: list[str] = []
+    for step in path:
+        parts.append(_extension("?" if step is None else step, first=not parts))
+    return "".join(parts)
+
+
+def extended(path: str, key: str | int) -> str:
+    """Return the path of something in what this path names."""
+    return path + _extension(key, first=not path)
+
+
+def _extension(key: str | int, *, first: bool) -> str:
+    if isinstance(key, int):
+        return f"[{key}]"
+    if not key.isidentifier():
+        return f"[{format4.quoted(key)}]"
+    return key if first else f".{key}"
+
+
+def is_dynamic(value: Any) -> bool:
+    """Whether this is how a value of a type unknown to the schema is written: with its type."""
+    if not isinstance(value, dict) or value.keys() != {"value", "type"}:
+        return False
+    kind = value["type"]
+    return isinstance(kind, list | Hidden) or (isinstance(kind, str) and kind in _PRIMITIVES)
+
+
+def marks_of(instance: Instance, values: Any, effort: Effort) -> Marks:
+    """Return where the decoded attributes of the instance are marked."""
+    root: dict[Any, Any] = {}
+    for path in paths(instance, effort):
+        _mark(root, values, path)
+    marks: Marks = root.get(_ROOT, _NOTHING)
+    return marks
+
+
+def _mark(holder: dict[Any, Any], value: Any, path: Sequence[Step]) -> None:
+    """Mark what the path leads to, or all from where it is lost; ``holder`` has the root."""
+    key: Any = _ROOT
+    for step in path:
+        here = holder.setdefault(key, {})
+        while here is not True and is_dynamic(value):
+            # Paths are of values: they do not name the wrapper, except where there is none.
+            if step == "type":
+                here["type"] = True
+            holder, key, value = here, "value", value["value"]
+            here = holder.setdefault(key, {})
+        if here is True or value is None:
+            return
+        if not _leads_on(value, step):
+            break
+        holder, key, value = here, step, value[step]
+    holder[key] = True
+
+
+def _leads_on(value: Any, step: Step) -> bool:
+    if isinstance(value, dict):
+        return step in value
+    return isinstance(value, list) and isinstance(step, int) and 0 <= step < len(value)
+
+
+def below(marks: Marks, key: str | int) -> Marks:
+    """Return the marks of what has this key."""
+    found: Marks = True if marks is True else marks.get(key, _NOTHING)
+    return found
+
+
+def marked_values(value: Any, marks: Marks) -> Iterator[Any]:
+    """Yield the marked values, whole."""
+    if marks is True:
+        yield value
+        return
+    for key, inner in marks.items():
+        yield from marked_values(value[key], inner)

@@ -1,0 +1,89 @@
+"""Reading a pushed document from a request's body."""
+
+from __future__ import annotations
+
+import base64
+import codecs
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from django.conf import settings
+
+from infra_service.api import memory
+from infra_service.api.bodies import blocks
+from states import metrics
+from states.document import sealing
+from states.errors import ContentMd5Mismatch, InvalidDocument
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest
+
+    from states.document.sealing import Head
+
+
+#: Bytes that a push holds for each of the document: as it came, gzip'd, encrypted, and on its way
+#: to the database.
+_FACTOR: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """A pushed document, checked and ready to be stored. ``md5`` and size are of its bytes."""
+
+    head: Head
+    md5: str
+    size_bytes: int
+    gzipped: bytes
+
+    @classmethod
+    def of(cls, document: bytes) -> Upload:
+        """Return what would be read of a request with this document.
+
+        Raises:
+            InvalidDocument: it is none.
+        """
+        digest = hashlib.md5(document, usedforsecurity=False).hexdigest()
+        head = sealing.read_head(document)
+        return cls(head, digest, len(document), sealing.compress(document))
+
+
+def read_document(request: HttpRequest) -> Upload:
+    """Read a pushed document.
+
+    Raises:
+        BodyTooLarge, BodyIncomplete, ContentMd5Mismatch, InvalidDocument: nothing is stored.
+    """
+    body = bytearray()
+    digest = hashlib.md5(usedforsecurity=False)
+    # RFC 8259 §8.1 demands UTF-8, which msgspec does not check in what it skips.
+    utf8 = codecs.getincrementaldecoder("utf-8")()
+    # What is announced must fit, but is taken only as it arrives: many who announce and do not send
+    # would else keep everybody out.
+    announced = int(request.META.get("CONTENT_LENGTH") or 0)
+    if announced <= settings.STATE_MAX_BYTES:
+        memory.demand(_FACTOR * announced)
+    try:
+        for block in blocks(request, settings.STATE_MAX_BYTES):  # while the next one travels
+            memory.take(_FACTOR * len(block))
+            body += block
+            digest.update(block)
+            utf8.decode(block)
+        utf8.decode(b"", final=True)
+    except UnicodeDecodeError as error:
+        raise InvalidDocument("The document is not valid UTF-8.") from error
+    expected = request.headers.get("Content-MD5")
+    if expected is not None and _base64(expected) != digest.digest():
+        raise ContentMd5Mismatch
+    metrics.PUSHED_BYTES.inc(len(body))
+    head = sealing.read_head(body)
+    gzipped = sealing.compress(body)
+    memory.give_back(_FACTOR * (len(body) - len(gzipped)))
+    return Upload(head, digest.hexdigest(), len(body), gzipped)
+
+
+def _base64(text: str) -> bytes | None:
+    try:
+        return base64.b64decode(text, validate=True)
+    except ValueError:  # also of a header that is not ASCII
+        return None

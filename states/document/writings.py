@@ -1,0 +1,119 @@
+r"""How a secret text may be written elsewhere, and texts without their escapes.
+
+A text is unescaped until nothing changes: JSON (``\u0026``, ``\/``, ``\n``), percent-encoding,
+and the entities of HTML and XML. So JSON within JSON is read too, and whatever an encoder chose to
+escape. What is encoded whole (base64, hexadecimal digits, ``+`` for a space) is searched as it
+would be written.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import re
+from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote_to_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from states.document.effort import Effort
+
+#: Bytes of a secret that are searched, from its middle. Who sees so many has seen too much.
+PART: Final = 96
+#: Shorter texts are not searched within others.
+LEAST: Final = 6
+#: An escape within an escape is undone so often; what then has more of them is not understood.
+_ROUNDS: Final = 8
+_ESCAPED: Final = re.compile(rb"[\\%&]")
+_UNICODE: Final = re.compile(
+    rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}"
+)
+_CONTROLS: Final = (
+    (b"\\n", b"\n"), (b"\\r", b"\r"), (b"\\t", b"\t"), (b"\\b", b"\b"), (b"\\f", b"\f"),
+)  # fmt: skip
+_ENTITIES: Final = (
+    (b"&lt;", b"<"), (b"&gt;", b">"), (b"&quot;", b'"'), (b"&#34;", b'"'), (b"&#x22;", b'"'),
+    (b"&apos;", b"'"), (b"&#39;", b"'"), (b"&#x27;", b"'"), (b"&#38;", b"&"), (b"&amp;", b"&"),
+)  # fmt: skip
+#: A byte that UTF-8 has no use for.
+_BACKSLASH: Final = b"\xfe"
+
+
+class NotUnderstoodError(Exception):
+    """The text is escaped more often than anybody does."""
+
+
+def is_escaped(text: bytes) -> bool:
+    """Whether the text may hold escapes."""
+    return _ESCAPED.search(text) is not None
+
+
+def unescaped(text: bytes, effort: Effort) -> bytes:
+    """Return the text, in UTF-8, without escapes.
+
+    Raises:
+        NotUnderstoodError: they do not end.
+        StateTooComplex: there are more than can be afforded.
+    """
+    for _ in range(_ROUNDS):
+        effort.spend(1 + len(text) // 1000)
+        before = text
+        if b"\\" in text:
+            text = _without_backslashes(text, effort)
+        if b"%" in text:
+            effort.spend(text.count(b"%") // 2)
+            text = unquote_to_bytes(text)
+        if b"&" in text and b";" in text:
+            for entity, character in _ENTITIES:
+                text = text.replace(entity, character)
+        if text == before:
+            return text
+    raise NotUnderstoodError
+
+
+def _without_backslashes(text: bytes, effort: Effort) -> bytes:
+    """Undo one level of JSON's escapes, and of any other backslash before a character."""
+    text = text.replace(b"\\\\", _BACKSLASH)
+    for escape, character in _CONTROLS:
+        text = text.replace(escape, character)
+    if b"\\u" in text:
+        effort.spend(text.count(b"\\u"))
+        text = _UNICODE.sub(_character, text)
+    return text.replace(b"\\", b"").replace(_BACKSLASH, b"\\")
+
+
+def _character(escape: re.Match[bytes]) -> bytes:
+    units = escape[0].decode("raw_unicode_escape").encode("utf-16", "surrogatepass")
+    return units.decode("utf-16", "replace").encode()
+
+
+def writings(secret: str, effort: Effort) -> set[bytes]:
+    """Return what is searched for a secret: the middle of it, in each of its writings."""
+    start = max(0, (len(secret) - PART) // 2)
+    part = secret[start : start + PART].encode()
+    plain = {part}
+    if is_escaped(part):
+        with contextlib.suppress(NotUnderstoodError):  # it is searched as it stands
+            plain.add(unescaped(part, effort))
+    found = set(plain)
+    for text in plain:
+        if len(text) >= LEAST:
+            found |= {text.replace(b" ", b"+"), text.hex().encode(), *_base64(text)}
+    return {text for text in found if len(text) >= LEAST}
+
+
+def _base64(text: bytes) -> Iterator[bytes]:
+    """Yield what stands in any base64 of a longer text with this in it, in both alphabets.
+
+    Three bytes become four characters, so there are three ways to begin. Characters that also
+    depend on the neighbours are left out.
+    """
+    for before in range(3):
+        encoded = base64.b64encode(bytes(before) + text)
+        first, last = -(-8 * before // 6), 8 * (before + len(text)) // 6
+        yield encoded[first:last]
+        yield encoded[first:last].translate(_URL_SAFE)
+
+
+_URL_SAFE: Final = bytes.maketrans(b"+/", b"-_")

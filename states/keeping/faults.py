@@ -1,0 +1,74 @@
+"""Faults of the object store, and which of them may heal.
+
+A store may not have yet what was written a moment ago, and a proxy or a sick disk may change what
+it sends. So an object is asked for again, a few times. Then absence, damage and a store that does
+not return what it holds are told apart, because each needs somebody to do something else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from typing import TYPE_CHECKING, Final
+
+import structlog
+
+from states import metrics
+from states.errors import DocumentDamaged, DocumentMissing, DocumentUnreadable, StorageInconsistent
+
+if TYPE_CHECKING:
+    from states.keeping.storage import Fetched
+
+log = structlog.get_logger("states.storage")
+
+#: Seconds before each further attempt. None before the first of them: most often the object was
+#: moved, and the row names another one by now.
+PAUSES: Final = (0.0, 0.1, 0.3, 0.6)
+
+
+class StorageFaults:
+    """What went wrong with one document during one read."""
+
+    def __init__(self) -> None:
+        self._object_name = ""
+        self._attempts = 0
+        self._digests: set[bytes] = set()
+
+    def object_missing(self, name: str) -> None:
+        """Wait for the next attempt.
+
+        Raises:
+            DocumentMissing: there were enough of them.
+        """
+        if not self._is_another(name):
+            _count("missing", name)
+        self._wait_or_raise(DocumentMissing())
+
+    def object_does_not_open(self, name: str, fetched: Fetched) -> None:
+        """Wait for the next attempt.
+
+        Raises:
+            DocumentDamaged, StorageInconsistent: there were enough of them.
+        """
+        self._is_another(name)
+        self._digests.add(hashlib.sha256(fetched.content).digest())
+        is_damaged = fetched.is_as_told and len(self._digests) == 1
+        _count("damaged" if is_damaged else "altered", name)
+        self._wait_or_raise(DocumentDamaged() if is_damaged else StorageInconsistent())
+
+    def _is_another(self, name: str) -> bool:
+        if name == self._object_name:
+            return False
+        self._object_name, self._attempts, self._digests = name, 0, set()
+        return True
+
+    def _wait_or_raise(self, error: DocumentUnreadable) -> None:
+        if self._attempts == len(PAUSES):
+            raise error
+        time.sleep(PAUSES[self._attempts])
+        self._attempts += 1
+
+
+def _count(fault: str, name: str) -> None:
+    metrics.STORAGE_FAULTS.labels(fault).inc()
+    log.warning("storage_fault", fault=fault, object=name)

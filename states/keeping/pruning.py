@@ -1,0 +1,138 @@
+"""What history is kept, and the removal of the rest in small batches.
+
+Of each state are kept: the current version, the newest ``STATE_VERSIONS_KEPT``, and all that are
+younger than ``STATE_VERSIONS_DAYS``. A state that was deleted ``STATE_RETENTION_DAYS`` ago goes
+with all of its history; a push after that begins a new one.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Count, Sum
+from django.utils import timezone
+
+from apikeys import audit
+from states.keeping import storage
+from states.keeping.batches import in_batches
+from states.models import State, StateVersion
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from django.db.models import QuerySet
+
+    from apikeys.audit import Actor
+
+#: Versions that go in one transaction: on SQLite everybody who writes waits for it.
+_BATCH: Final = 50
+_NOTHING: Final[dict[str, Any]] = {
+    "version_number": 0,
+    "current_version": None,
+    "serial": None,
+    "lineage": None,
+    "md5": None,
+    "size_bytes": None,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """What went in one batch, or would: ``size_bytes`` are of the documents as they were pushed."""
+
+    versions: int
+    states: int
+    size_bytes: int
+
+
+def prune(*, actor: Actor, dry_run: bool = False) -> Iterator[Pruned]:
+    """Remove what need not be kept, and yield what each batch removed; of many states nothing.
+
+    It can be stopped at any moment and run again.
+    """
+    now = timezone.now()
+    yield from _prune_versions(now, actor, dry_run=dry_run)
+    yield from _prune_deleted(now, actor, dry_run=dry_run)
+
+
+def _prune_versions(now: dt.datetime, actor: Actor, *, dry_run: bool) -> Iterator[Pruned]:
+    kept = max(settings.STATE_VERSIONS_KEPT, 1)  # the current one is the newest
+    born_before = now - dt.timedelta(days=settings.STATE_VERSIONS_DAYS)
+    for state in in_batches(
+        State.objects.filter(version_number__gt=kept).exclude(pk__in=_forgotten(now))
+    ):
+        last = state.version_number - kept
+        old = StateVersion.objects.filter(state=state, number__lte=last, created_at__lt=born_before)
+        if dry_run:
+            yield _counted(old)
+            continue
+        while batch := list(old.order_by("number")[:_BATCH]):
+            with transaction.atomic():
+                _remove(batch)
+                audit.record(
+                    actor, "state.prune", state.pk, versions=[version.number for version in batch]
+                )
+            yield _gone(batch)
+        yield Pruned(0, 0, 0)
+
+
+def _forgotten(now: dt.datetime) -> QuerySet[State]:
+    """Return the deleted states that go whole; who holds the lock of one is about to revive it."""
+    deleted_before = now - dt.timedelta(days=settings.STATE_RETENTION_DAYS)
+    return State.objects.filter(deleted_at__lt=deleted_before, lock_id=None)
+
+
+def _prune_deleted(now: dt.datetime, actor: Actor, *, dry_run: bool) -> Iterator[Pruned]:
+    for state in in_batches(_forgotten(now)):
+        history = StateVersion.objects.filter(state=state)
+        if dry_run:
+            yield _counted(history, states=1)
+            continue
+        former = history.filter(number__lt=state.version_number).order_by("number")
+        while batch := list(former[:_BATCH]):
+            with transaction.atomic():
+                if not _still(state):
+                    break
+                _remove(batch)
+            yield _gone(batch)
+        else:
+            yield from _forget(state, actor)
+
+
+def _still(state: State, **values: Any) -> bool:
+    """Change the state if nobody did, so that who revives it now begins anew."""
+    changed = State.objects.as_seen(state).change(**values)
+    state.revision += 1
+    return bool(changed)
+
+
+def _forget(state: State, actor: Actor) -> Iterator[Pruned]:
+    """Remove a deleted state and its last version."""
+    with transaction.atomic():
+        if not _still(state, **_NOTHING):
+            return
+        batch = list(StateVersion.objects.filter(state=state))
+        _remove(batch)
+        State.objects.filter(pk=state.pk).delete()
+        audit.record(actor, "state.purge", state.pk, version=state.version_number)
+    yield _gone(batch, states=1)
+
+
+def _remove(batch: list[StateVersion]) -> None:
+    StateVersion.objects.filter(pk__in=[version.pk for version in batch]).delete()
+
+
+def _gone(batch: list[StateVersion], states: int = 0) -> Pruned:
+    """Delete the objects of rows that are certainly gone, and return what that makes."""
+    for version in batch:
+        storage.discard(version.object_name)
+    return Pruned(len(batch), states, sum(version.size_bytes for version in batch))
+
+
+def _counted(versions: QuerySet[StateVersion], states: int = 0) -> Pruned:
+    found = versions.aggregate(versions=Count("pk"), size_bytes=Sum("size_bytes", default=0))
+    return Pruned(states=states, **found)

@@ -1,0 +1,202 @@
+"""Stored documents: from the row or the object store, verified, and written to the trail."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from django.db import DEFAULT_DB_ALIAS
+from django.db.models import BigIntegerField, Case, F, PositiveIntegerField, UUIDField, When
+from django.db.models.functions import Coalesce, Length
+from django.db.models.lookups import LessThanOrEqual
+from structlog.contextvars import bind_contextvars
+
+from apikeys import audit
+from infra_service.api import memory
+from infra_service.database import replica
+from infra_service.database.compiled import CompiledQuery, Parameter
+from states.document import sealing
+from states.document.sealing import Place, Sealed
+from states.errors import DocumentDamaged, StateNotFound, VersionNotFound
+from states.keeping import storage
+from states.keeping.faults import StorageFaults
+from states.models import State, StateVersion
+
+if TYPE_CHECKING:
+    import uuid
+    from collections.abc import Callable, Sequence
+
+    from django.db.models import QuerySet
+
+    from apikeys.audit import Actor
+
+
+class Stored(NamedTuple):
+    """Where a version's document is: in the row, or in the object store under a name."""
+
+    state_id: uuid.UUID
+    version_id: uuid.UUID
+    number: int
+    document: bytes | None
+    encryption_key: str
+    object_name: str
+
+    @property
+    def place(self) -> Place:
+        """What the document is bound to."""
+        return Place(self.state_id, self.version_id, self.number)
+
+
+_COLUMNS: Final = ("id", "number", "document", "encryption_key", "object_name")
+
+
+def _found(versions: QuerySet[Any, Any], state_id: str, prefix: str = "") -> QuerySet[Any, Any]:
+    """Return what ``Stored`` has, but of a large document only how long it is.
+
+    Memory for it is taken before it is read, and no small one is asked for twice.
+    """
+    length = Length(f"{prefix}document")
+    is_small = When(LessThanOrEqual(length, memory.FREE), then=f"{prefix}document")
+    return versions.values_list(
+        state_id,
+        *(Case(is_small) if name == "document" else F(f"{prefix}{name}") for name in _COLUMNS),
+        Coalesce(length, F(f"{prefix}size_bytes"), output_field=BigIntegerField()),
+    )
+
+
+def _current() -> QuerySet[State, Any]:
+    key = (Parameter("component_id", UUIDField()), Parameter("environment_id", UUIDField()))
+    pushed = State.objects.of(*key).visible().filter(current_version__isnull=False)
+    return _found(pushed, "id", "current_version__")
+
+
+def _version() -> QuerySet[StateVersion, Any]:
+    state_id = Parameter("state_id", UUIDField())
+    number = Parameter("number", PositiveIntegerField())
+    return _found(StateVersion.objects.filter(state_id=state_id, number=number), "state_id")
+
+
+def _by_id() -> QuerySet[StateVersion, Any]:
+    return _found(StateVersion.objects.filter(pk=Parameter("pk", UUIDField())), "state_id")
+
+
+def _whole() -> QuerySet[StateVersion, Any]:
+    found = StateVersion.objects.filter(pk=Parameter("pk", UUIDField()))
+    return found.values_list("state_id", *_COLUMNS)
+
+
+_CURRENT: Final = CompiledQuery(_current, is_binary=True)
+_VERSION: Final = CompiledQuery(_version, is_binary=True)
+_BY_ID: Final = CompiledQuery(_by_id, is_binary=True)
+_WHOLE: Final = CompiledQuery(_whole, is_binary=True)
+#: Bytes that reading holds beside each of the document: as the database sent it, and encrypted.
+_BESIDE: Final = 2
+
+
+def read_current(*, component_id: uuid.UUID, environment_id: uuid.UUID, actor: Actor) -> bytes:
+    """Return the current document, gzip'd.
+
+    Raises:
+        StateNotFound: nothing is stored.
+        DocumentDamaged: what is stored is not what was pushed.
+        DocumentMissing, StorageInconsistent: the object store has no such object, or returns
+            other bytes than it holds.
+        StorageUnavailable: it is in the object store, which does not answer.
+    """
+    stored, gzipped = _unsealed(
+        lambda: _CURRENT.row(component_id=component_id, environment_id=environment_id)
+    )
+    if stored is None:
+        raise StateNotFound
+    audit.record(actor, "state.read", stored.state_id, version=stored.number)
+    return gzipped
+
+
+def read_version(
+    *,
+    state_id: uuid.UUID,
+    number: int,
+    actor: Actor,
+    from_replica: bool = False,
+    **details: Any,
+) -> bytes:
+    """Return a version's document, gzip'd; ``details`` tell the trail what is read of it.
+
+    Raises:
+        VersionNotFound: there is none, or it has been pruned.
+        DocumentUnreadable, StorageUnavailable: as for the current one.
+    """
+    if from_replica:
+        stored, gzipped = replica.read(
+            lambda alias: find_version(state_id=state_id, number=number, using=alias)
+        )
+    else:
+        stored, gzipped = find_version(state_id=state_id, number=number)
+    if stored is None:
+        raise VersionNotFound
+    audit.record(actor, "state.read", state_id, version=number, **details)
+    return gzipped
+
+
+def find_version(
+    *, state_id: uuid.UUID, number: int, using: str = DEFAULT_DB_ALIAS
+) -> tuple[Stored | None, bytes]:
+    """Return where a version's document is and the gzip'd document, for use within the service.
+
+    Raises:
+        DocumentUnreadable, StorageUnavailable: as for the current one.
+    """
+    return _unsealed(lambda: _VERSION.row(using=using, state_id=state_id, number=number), using)
+
+
+def load(version_id: uuid.UUID) -> tuple[Stored | None, bytes]:
+    """Return where a version's document is and the gzip'd document, for a command; None if gone.
+
+    Raises:
+        DocumentUnreadable, StorageUnavailable: as for the current one.
+    """
+    return _unsealed(lambda: _BY_ID.row(pk=version_id))
+
+
+def _unsealed(
+    find: Callable[[], Sequence[Any] | None], using: str = DEFAULT_DB_ALIAS
+) -> tuple[Stored | None, bytes]:
+    """Return where the document is that ``find`` finds, and the gzip'd document.
+
+    An object that is gone was moved, encrypted anew or pruned meanwhile: the row tells.
+
+    Raises:
+        DocumentDamaged: it does not decrypt, and is what the store holds.
+        DocumentMissing, StorageInconsistent: the object store does so again and again.
+        StorageUnavailable: the object store does not answer.
+    """
+    faults = StorageFaults()
+    while row := find():
+        *values, length = row
+        stored = Stored(*values)
+        bind_contextvars(state_id=str(stored.state_id))
+        sealing.check_key(stored.encryption_key)
+        memory.take((1 + _BESIDE) * length)
+        try:
+            if stored.document is None and not stored.object_name:
+                whole = _WHOLE.row(using=using, pk=stored.version_id)
+                if whole is None:
+                    continue  # pruned meanwhile
+                stored = Stored(*whole)
+            if not stored.object_name:
+                return stored, _unseal(stored, stored.document or b"")
+            fetched = storage.fetch(stored.object_name)
+            try:
+                return stored, _unseal(stored, fetched.content)
+            except DocumentDamaged:
+                faults.object_does_not_open(stored.object_name, fetched)
+        except storage.ObjectMissingError:
+            faults.object_missing(stored.object_name)
+        finally:
+            memory.give_back(_BESIDE * length)
+        memory.give_back(length)
+    return None, b""
+
+
+def _unseal(stored: Stored, payload: bytes) -> bytes:
+    sealed = Sealed(payload, stored.encryption_key)
+    return sealing.unseal(sealed, stored.place)

@@ -1,0 +1,74 @@
+"""Whether every stored document is what was pushed, where it was put, and the last one current.
+
+A document does not open but under its state, its version and its number, unless it is of a release
+before numbers were a part of it: those are counted. What no check within
+the database can find is that all of it was set back to what it once was.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from states.document import sealing
+from states.errors import DocumentUnreadable
+from states.keeping import reading
+from states.keeping.batches import in_batches
+from states.models import State, StateVersion
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A version, and what is wrong with its document, if anything."""
+
+    version: StateVersion
+    problem: str | None
+    #: Whether it would be found under another number; what cannot be read is a problem anyway.
+    is_numbered: bool = True
+
+
+def verify() -> Iterator[Checked]:
+    """Check every document in both stores, one at a time.
+
+    Raises:
+        StorageUnavailable: the object store does not answer, so nothing can be said of it.
+    """
+    for version in in_batches(StateVersion.objects.select_related("state")):
+        try:
+            stored, gzipped = reading.load(version.pk)
+            if stored is not None:  # not pruned meanwhile
+                yield Checked(version, _problem(version, gzipped), sealing.number_of(gzipped) != 0)
+        except DocumentUnreadable as error:
+            yield Checked(version, str(error.detail))
+
+
+def _problem(version: StateVersion, gzipped: bytes) -> str | None:
+    document = sealing.decompress(gzipped)
+    digest = hashlib.md5(document, usedforsecurity=False).hexdigest()
+    if (digest, len(document)) != (version.md5, version.size_bytes):
+        return "The document is not the one whose digest and size were recorded."
+    state = version.state
+    is_current = version.pk == state.current_version_id
+    same = (version.number, version.serial, version.lineage, version.md5, version.size_bytes) == (
+        state.version_number, state.serial, state.lineage, state.md5, state.size_bytes,
+    )  # fmt: skip
+    if (is_current and not same) or (not is_current and version.number >= state.version_number):
+        return _moved(version)
+    return None
+
+
+def _moved(version: StateVersion) -> str | None:
+    """Return what is wrong with the version's state, unless a push has just changed it."""
+    state = State.objects.get(pk=version.state_id)
+    newest = StateVersion.objects.filter(state=state).latest("number")
+    figures = [
+        (found.serial, found.lineage, found.md5, found.size_bytes) for found in (state, newest)
+    ]
+    is_newest = (state.current_version_id, state.version_number) == (newest.pk, newest.number)
+    if is_newest and figures[0] == figures[1]:
+        return None
+    return "The state does not point at its newest version, or tells other figures of it."

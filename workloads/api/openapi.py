@@ -1,0 +1,50 @@
+"""How clusters and workloads are described in OpenAPI."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import (
+    OpenApiParameter,
+    OpenApiResponse,
+    extend_schema,
+    extend_schema_view,
+)
+
+from apikeys.errors import BindingInsufficient
+from infra_service.api.openapi_words import list_schema, refusals, resource_schema
+from workloads.api import samples
+from workloads.api.serializers import ClusterSerializer, WorkloadSerializer
+from workloads.errors import ClusterExists, ClusterNotFound
+
+CLUSTER_ID: Final = OpenApiParameter(
+    "cluster_id", OpenApiTypes.UUID, OpenApiParameter.PATH, description="The id of the cluster."
+)
+_deletion = extend_schema_view(
+    destroy=extend_schema(
+        operation_id="delete_cluster", responses={204: OpenApiResponse(None, "Deleted.")}
+    )
+)
+
+
+def clusters_schema(viewset: type) -> type:
+    """Describe the cluster's viewset."""
+    described = resource_schema(
+        "cluster",
+        ClusterSerializer,
+        samples.CLUSTER,
+        create=(ClusterExists, BindingInsufficient),
+        change=(ClusterExists,),
+    )
+    return described(_deletion(viewset))
+
+
+workloads_schema = extend_schema_view(
+    list=list_schema(
+        "workload",
+        samples.WORKLOAD,
+        parameters=[CLUSTER_ID],
+        responses={200: WorkloadSerializer(many=True), **refusals(ClusterNotFound)},
+    )
+)

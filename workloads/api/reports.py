@@ -1,0 +1,105 @@
+"""The workloads of a cluster, whole: what agents report, one of them, and all added up."""
+
+from __future__ import annotations
+
+import dataclasses
+import uuid
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from rest_framework.exceptions import UnsupportedMediaType
+from rest_framework.response import Response
+
+from apikeys.audit import Actor
+from apikeys.scopes import Scope
+from filterlang.backend import PARAMETER
+from infra_service.api.parameters import refuse_unknown
+from workloads import actions, metrics
+from workloads.api.reports_openapi import (
+    delta_schema,
+    failure_schema,
+    snapshot_schema,
+    summary_schema,
+    workload_schema,
+)
+from workloads.api.serializers import FailureSerializer
+from workloads.api.views import WorkloadViewSet
+from workloads.collection import CollectionFailure, FailureReason
+from workloads.errors import ClusterNotFound
+from workloads.models import Cluster
+from workloads.reporting.bodies import read_body
+from workloads.reporting.errors import WorkloadNotFound, shown
+from workloads.reporting.incoming import read_report
+from workloads.reporting.reports import apply_report
+from workloads.reporting.turns import turns
+from workloads.summaries import summarize
+
+if TYPE_CHECKING:
+    from rest_framework.request import Request
+
+
+@workload_schema
+class ReportedWorkloadViewSet(WorkloadViewSet):
+    """The workloads of one cluster, and the reports that make them."""
+
+    not_found = WorkloadNotFound
+    reads_bodies_of = frozenset({"PUT", "PATCH"})
+    required_scopes = {
+        "list": Scope.CLUSTER_READ,
+        "retrieve": Scope.CLUSTER_READ,
+        "summary": Scope.CLUSTER_READ,
+        "replace": Scope.CLUSTER_REPORT,
+        "amend": Scope.CLUSTER_REPORT,
+        "report_failure": Scope.CLUSTER_REPORT,
+    }
+
+    @summary_schema
+    def summary(self, request: Request, **_path: str) -> Response:
+        """Count and add up the workloads, those of the filter, by namespace, kind and health."""
+        refuse_unknown(request.query_params, {PARAMETER})
+        return Response({"summary": summarize(self.filter_queryset(self.get_queryset()))})
+
+    @snapshot_schema
+    def replace(self, request: Request, **_path: str) -> Response:
+        """Take a snapshot: all workloads of the cluster; what is absent from it is deleted."""
+        return self._report(request, complete=True)
+
+    @delta_schema
+    def amend(self, request: Request, **_path: str) -> Response:
+        """Take a delta: the workloads that have changed, and those that are gone."""
+        return self._report(request, complete=False)
+
+    @failure_schema
+    def report_failure(self, request: Request, **_path: str) -> Response:
+        """Take a collector's word for it that it cannot read its cluster, and why."""
+        self.get_queryset()  # 404 before a body is read
+        said = self.read_options(FailureSerializer)
+        failure = CollectionFailure(**{**said, "reason": FailureReason(said["reason"])})
+        cluster_id = uuid.UUID(self.kwargs["cluster_id"])
+        with turns.take(cluster_id):
+            actions.record_collection_failure(
+                cluster_id=cluster_id, failure=failure, actor=Actor.of(request)
+            )
+        return Response(status=HTTPStatus.NO_CONTENT)
+
+    def _report(self, request: Request, *, complete: bool) -> Response:
+        self.get_queryset()  # 404 before a body is read
+        if request.content_type.partition(";")[0].strip().lower() != "application/json":
+            raise UnsupportedMediaType(request.content_type)
+        body = read_body(request._request, settings.WORKLOADS_MAX_BYTES)
+        cluster_id = uuid.UUID(self.kwargs["cluster_id"])
+        with turns.take(cluster_id):
+            report = read_report(body, complete=complete)
+            try:
+                applied = apply_report(
+                    cluster_id=cluster_id, report=report, actor=Actor.of(request)
+                )
+            except Cluster.DoesNotExist as error:  # deleted while the body came
+                raise ClusterNotFound from error
+        (metrics.SNAPSHOTS if complete else metrics.DELTAS).inc()
+        answer: dict[str, Any] = {
+            "cluster_id": str(cluster_id),
+            "reported_at": shown(report.reported_at),
+        }
+        return Response({"report": {**answer, **dataclasses.asdict(applied)}})

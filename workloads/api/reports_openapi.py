@@ -1,0 +1,175 @@
+"""How reports are described in OpenAPI, from the same structs that read them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema_view
+from drf_spectacular.utils import extend_schema as operation
+from rest_framework.exceptions import UnsupportedMediaType
+
+from infra_service.api.bodies import BodyIncomplete, BodyTooLarge, RequestTimeout
+from infra_service.api.memory import MemoryInsufficient, MemoryUnavailable
+from infra_service.api.openapi_words import (
+    EMPTY,
+    Named,
+    answered,
+    asked,
+    list_of,
+    object_of,
+    refusals,
+    wrapped,
+)
+from workloads.api import samples
+from workloads.api.openapi import CLUSTER_ID
+from workloads.api.serializers import FailureSerializer, WorkloadSerializer
+from workloads.errors import ClusterNotFound
+from workloads.kubernetes.facts import WorkloadKind
+from workloads.kubernetes.health import HealthStatus
+from workloads.reporting.errors import (
+    ClockAhead,
+    ClusterBusy,
+    ClusterUidMismatch,
+    ContentEncodingUnsupported,
+    InvalidGzip,
+    InvalidJson,
+    InvalidReport,
+    StaleReport,
+    TooManyReports,
+)
+from workloads.reporting.wire import Delta, Item, PlaceForm, Snapshot
+from workloads.summaries import FIGURES, GROUP, MEASURED
+
+if TYPE_CHECKING:
+    from enum import Enum
+
+_WORKLOAD_ID: Final = OpenApiParameter(
+    "id", OpenApiTypes.UUID, OpenApiParameter.PATH, description="The id of the workload."
+)
+_INTEGER: Final = {"type": "integer", "minimum": 0}
+_MEASURED: Final = {"type": ["integer", "null"], "minimum": 0}
+# In the order in which everybody else lists them.
+_ENUMS: Final[dict[str, type[Enum]]] = {"WorkloadKind": WorkloadKind, "HealthStatus": HealthStatus}
+
+
+def _described(form: Any, **items: Any) -> Named:
+    """Return a struct's JSON schema; ``items`` are those of its raw lists."""
+    _, parts = msgspec.json.schema_components([form], ref_template="{name}")
+    described: Named = _resolved({"$ref": form.__name__}, parts)
+    for name, item in items.items():
+        described["properties"][name]["items"] = _described(item)
+    return described
+
+
+def _resolved(schema: Any, parts: dict[str, Any]) -> Any:
+    if isinstance(schema, list):
+        return [_resolved(entry, parts) for entry in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if "$ref" in schema:
+        name = schema["$ref"]
+        if name in _ENUMS:
+            return {"type": "string", "enum": [value.value for value in _ENUMS[name]]}
+        return Named(f"Reported{name}", _resolved(parts[name], parts))
+    if "enum" in schema:
+        return {"type": "string", "enum": schema["enum"]}
+    # The patterns are Python's, and \\Z means nothing elsewhere.
+    return {
+        key: value.replace("\\Z", "$") if key == "pattern" else _resolved(value, parts)
+        for key, value in schema.items()
+        if key != "title"
+    }
+
+
+_APPLIED: Final = Named(
+    "ReportAnswer",
+    object_of(
+        report=Named(
+            "AppliedReport",
+            object_of(
+                cluster_id={"type": "string", "format": "uuid"},
+                reported_at={"type": "string", "format": "date-time"},
+                **dict.fromkeys(("created", "updated", "deleted", "unchanged"), _INTEGER),
+            ),
+        )
+    ),
+)
+_SUMS: Final = {
+    "workloads": _INTEGER,
+    "workloads_measured": _INTEGER,
+    **{name: _MEASURED if name in MEASURED else _INTEGER for name in FIGURES},
+}
+_SUMMARY: Final = Named(
+    "SummaryAnswer",
+    object_of(
+        summary=Named(
+            "Summary",
+            object_of(
+                total=Named(
+                    "SummaryTotal",
+                    object_of(
+                        by_health_status={"type": "object", "additionalProperties": _INTEGER},
+                        **_SUMS,
+                    ),
+                ),
+                groups=list_of(
+                    Named(
+                        "SummaryGroup",
+                        object_of(**{name: {"type": "string"} for name in GROUP}, **_SUMS),
+                    )
+                ),
+            ),
+        )
+    ),
+)
+
+
+def _report(operation_id: str, form: Named, example: Any) -> dict[str, Any]:
+    errors = (
+        BodyIncomplete, RequestTimeout, InvalidJson, InvalidGzip, InvalidReport, ClusterNotFound,
+        ClockAhead, StaleReport, ClusterUidMismatch, BodyTooLarge, ClusterBusy, TooManyReports,
+        MemoryUnavailable, MemoryInsufficient,
+        UnsupportedMediaType, ContentEncodingUnsupported,
+    )  # fmt: skip
+    return {
+        "operation_id": operation_id,
+        "parameters": [CLUSTER_ID],
+        "request": {"application/json": form},
+        "responses": {200: OpenApiResponse(_APPLIED, "Applied."), **refusals(*errors)},
+        "examples": [asked(example), answered(samples.APPLIED)],
+    }
+
+
+workload_schema = extend_schema_view(
+    retrieve=operation(
+        operation_id="get_workload",
+        parameters=[CLUSTER_ID, _WORKLOAD_ID],
+        responses={
+            200: wrapped("WorkloadAnswer", "workload", WorkloadSerializer),
+            **refusals(ClusterNotFound),
+        },
+        examples=[answered({"workload": samples.WORKLOAD})],
+    )
+)
+summary_schema = operation(
+    operation_id="summarize_workloads",
+    parameters=[CLUSTER_ID],
+    responses={200: OpenApiResponse(_SUMMARY, "The sums."), **refusals(ClusterNotFound)},
+    examples=[answered(samples.SUMMARY)],
+    filters=True,
+)
+snapshot_schema = operation(
+    **_report("replace_workloads", _described(Snapshot, workloads=Item), samples.SNAPSHOT)
+)
+delta_schema = operation(
+    **_report("amend_workloads", _described(Delta, upserts=Item, deletes=PlaceForm), samples.DELTA)
+)
+failure_schema = operation(
+    operation_id="report_collection_failure",
+    parameters=[CLUSTER_ID],
+    request=FailureSerializer,
+    responses={204: EMPTY, **refusals(ClusterNotFound, ClusterBusy, TooManyReports)},
+    examples=[asked(samples.FAILURE)],
+)

@@ -1,0 +1,188 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from infra_service.api.fields import (
+    StrictSerializer,
+    TextField,
+    TimestampField,
+    WholeField,
+    WordField,
+)
+from workloads.cluster_health import HEALTH_STATUSES as CLUSTER_HEALTH_STATUSES
+from workloads.cluster_health import cluster_health
+from workloads.collection import (
+    COLLECTION_STATUSES,
+    FAILURE_REASONS,
+    MAX_MESSAGE,
+    MAX_RESOURCE,
+    collection_status,
+    failing_since,
+    lag,
+)
+from workloads.models import (
+    DEFAULT_REPORT_INTERVAL,
+    HEALTH_STATUSES,
+    KINDS,
+    MAX_COLLECTOR_VERSION,
+    MAX_REPORT_INTERVAL,
+)
+from workloads.reporting.errors import shown
+
+if TYPE_CHECKING:
+    from workloads.models import Cluster
+
+
+class ContainerSerializer(serializers.Serializer[Any]):
+    """One container of a workload's template, over all its live pods."""
+
+    name = serializers.CharField()
+    image = serializers.CharField()
+    restart_count = serializers.IntegerField()
+    state = serializers.CharField(help_text="The worst of running, waiting and terminated.")
+    ready = serializers.BooleanField()
+
+
+@extend_schema_field(serializers.DictField(child=serializers.CharField()))
+class LabelsField(serializers.JSONField):
+    """Labels, as they are stored."""
+
+
+@extend_schema_field(ContainerSerializer(many=True))
+class ContainersField(serializers.JSONField):
+    """Containers, as they are stored."""
+
+
+class WorkloadSerializer(serializers.Serializer[Any]):
+    """A workload. Usage is null when nobody measures it."""
+
+    id = serializers.UUIDField(read_only=True)
+    cluster_id = serializers.UUIDField(read_only=True)
+    namespace = serializers.CharField(read_only=True)
+    name = serializers.CharField(read_only=True)
+    kind = serializers.ChoiceField(KINDS, read_only=True)
+    labels = LabelsField(read_only=True)
+    health_status = serializers.ChoiceField(HEALTH_STATUSES, read_only=True)
+    status_reason = serializers.CharField(read_only=True)
+    replicas_desired = serializers.IntegerField(read_only=True)
+    replicas_ready = serializers.IntegerField(read_only=True)
+    replicas_available = serializers.IntegerField(read_only=True)
+    cpu_requests_millicores = serializers.IntegerField(read_only=True)
+    cpu_limits_millicores = serializers.IntegerField(read_only=True)
+    cpu_used_millicores = serializers.IntegerField(read_only=True, allow_null=True)
+    memory_requests_bytes = serializers.IntegerField(read_only=True)
+    memory_limits_bytes = serializers.IntegerField(read_only=True)
+    memory_used_bytes = serializers.IntegerField(read_only=True, allow_null=True)
+    containers = ContainersField(read_only=True)
+    last_updated_at = TimestampField(read_only=True)
+
+
+class WorkloadCountsSerializer(serializers.Serializer[Any]):
+    """How many workloads a cluster has, by their health."""
+
+    total = serializers.IntegerField()
+    healthy = serializers.IntegerField()
+    degraded = serializers.IntegerField()
+    error = serializers.IntegerField()
+    unspecified = serializers.IntegerField()
+
+
+class CollectionSerializer(serializers.Serializer[Any]):
+    """Whether a cluster's reports come, and why not. Times are of the database's clock."""
+
+    status = serializers.SerializerMethodField(
+        help_text="PENDING before anything was heard; SILENT when neither a report nor a failure "
+        "came for three intervals; FAILING when a failure was the last that was heard; else OK."
+    )
+    last_success_at = TimestampField(
+        source="last_received_at",
+        allow_null=True,
+        help_text="When the last report was applied.",
+    )
+    lag_seconds = serializers.SerializerMethodField(
+        help_text="How long ago the reporter looked at what is shown."
+    )
+    failing_since = serializers.SerializerMethodField(
+        help_text="Null unless the last that was heard is a failure."
+    )
+    last_error_at = TimestampField(
+        source="collection_error_at",
+        allow_null=True,
+        help_text="When the last failure was heard of, also one that has ended.",
+    )
+    last_error_reason = serializers.CharField(source="collection_error_reason")
+    last_error_resource = serializers.CharField(
+        source="collection_error_resource", help_text="What could not be read."
+    )
+    last_error_message = serializers.CharField(source="collection_error_message")
+    collector_version = serializers.CharField()
+
+    @extend_schema_field(serializers.ChoiceField(COLLECTION_STATUSES))
+    def get_status(self, cluster: Cluster) -> str:
+        """Judge the collection as it was when the row was read."""
+        return collection_status(cluster, cluster.read_at).value
+
+    @extend_schema_field(serializers.IntegerField(allow_null=True))
+    def get_lag_seconds(self, cluster: Cluster) -> int | None:
+        """Return whole seconds."""
+        behind = lag(cluster, cluster.read_at)
+        return None if behind is None else int(behind.total_seconds())
+
+    @extend_schema_field(TimestampField(allow_null=True))
+    def get_failing_since(self, cluster: Cluster) -> str | None:
+        """Return since when nothing but failures was heard."""
+        since = failing_since(cluster)
+        return None if since is None else shown(since)
+
+
+class FailureSerializer(StrictSerializer):
+    """What keeps a collector from reporting."""
+
+    reason = WordField([reason for reason, _ in FAILURE_REASONS])
+    resource = TextField(max_length=MAX_RESOURCE, allow_blank=True, default="")
+    message = TextField(max_length=10 * MAX_MESSAGE, allow_blank=True, default="")
+    collector_version = TextField(max_length=MAX_COLLECTOR_VERSION, allow_blank=True, default="")
+
+
+class ClusterSerializer(StrictSerializer):
+    """A cluster whose workloads are reported. Times are null before the first report."""
+
+    id = serializers.UUIDField(read_only=True)
+    name = TextField(max_length=200)
+    uid = serializers.CharField(
+        read_only=True, allow_null=True, help_text="The uid of its kube-system namespace."
+    )
+    report_interval_seconds = WholeField(
+        min_value=1,
+        max_value=MAX_REPORT_INTERVAL,
+        default=DEFAULT_REPORT_INTERVAL,
+        help_text="How far apart its reports are at most; after three it counts as unreachable.",
+    )
+    health_status = serializers.SerializerMethodField(
+        help_text="As the worst of its workloads; PENDING before the first report, UNREACHABLE "
+        "when three reports in a row have not come."
+    )
+    workload_counts = serializers.SerializerMethodField(help_text="Workloads by health_status.")
+    last_report_at = TimestampField(
+        read_only=True, allow_null=True, help_text="By the reporter's clock."
+    )
+    last_received_at = TimestampField(
+        read_only=True, allow_null=True, help_text="When that came, by the database's clock."
+    )
+    last_snapshot_at = TimestampField(read_only=True, allow_null=True)
+    collection = CollectionSerializer(source="*", read_only=True)
+    created_at = TimestampField(read_only=True)
+    updated_at = TimestampField(read_only=True)
+
+    @extend_schema_field(serializers.ChoiceField(CLUSTER_HEALTH_STATUSES))
+    def get_health_status(self, cluster: Cluster) -> str:
+        """Judge the cluster as it was when the row was read."""
+        return cluster_health(cluster, cluster.read_at).value
+
+    @extend_schema_field(WorkloadCountsSerializer())
+    def get_workload_counts(self, cluster: Cluster) -> dict[str, int]:
+        """Return the counts that every report keeps."""
+        return cluster.workload_counts()

@@ -1,0 +1,134 @@
+"""From one item of a report to the record that is stored: its health as stated, or derived."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any, Final
+
+from workloads.kubernetes.containers import container_facts
+from workloads.kubernetes.facts import (
+    TERMINATED,
+    Condition,
+    PodFacts,
+    PodKey,
+    TemplateContainer,
+    WorkloadFacts,
+    WorkloadKind,
+)
+from workloads.kubernetes.health import HealthStatus
+from workloads.kubernetes.records import ContainerRecord, WorkloadRecord, workload_record
+from workloads.kubernetes.tally import tally_pods
+
+if TYPE_CHECKING:
+    import datetime as dt
+
+    from workloads.kubernetes.facts import ContainerFacts
+    from workloads.reporting.wire import Item, Pod, PodContainer
+
+_ENDED: Final = {"Succeeded", "Failed"}
+
+
+def record_of(item: Item, as_of: dt.datetime) -> WorkloadRecord:
+    """Return the record of an item that was seen at `as_of` (aware)."""
+    if item.health_status is not None or item.replicas_desired is None:
+        return WorkloadRecord(
+            **_figures(item),
+            replicas_desired=item.replicas_desired or 0,
+            replicas_ready=item.replicas_ready,
+            replicas_available=_available(item),
+            health_status=item.health_status or HealthStatus.UNSPECIFIED,
+            status_reason=item.status_reason,
+            containers=_containers(item),
+        )
+    pods = tally_pods(map(_pod, item.pods or ()))
+    derived = workload_record(_facts(item), pods, as_of=as_of, usage_known=False)
+    # What the containers do is the sum over the pods, or what the item says without them.
+    containers = _containers(item) if item.pods is None else derived.containers
+    return dataclasses.replace(derived, **_figures(item), containers=containers)
+
+
+def _figures(item: Item) -> dict[str, Any]:
+    """Return what is taken as it is."""
+    return {
+        "kind": item.kind,
+        "namespace": item.namespace,
+        "name": item.name,
+        "uid": item.uid or "",
+        "labels": item.labels,
+        "cpu_requests_millicores": item.cpu_requests_millicores,
+        "cpu_limits_millicores": item.cpu_limits_millicores,
+        "cpu_used_millicores": item.cpu_used_millicores,
+        "memory_requests_bytes": item.memory_requests_bytes,
+        "memory_limits_bytes": item.memory_limits_bytes,
+        "memory_used_bytes": item.memory_used_bytes,
+    }
+
+
+def _available(item: Item) -> int:
+    """StatefulSets have told what is available only since Kubernetes 1.22."""
+    if item.replicas_available is not None:
+        return item.replicas_available
+    return item.replicas_ready if item.kind is WorkloadKind.STATEFUL_SET else 0
+
+
+def _containers(item: Item) -> tuple[ContainerRecord, ...]:
+    return tuple(
+        ContainerRecord(c.name, c.image, c.restart_count, c.state, c.ready) for c in item.containers
+    )
+
+
+def _facts(item: Item) -> WorkloadFacts:
+    desired = item.replicas_desired or 0
+    # An agent that says nothing of updates knows of none.
+    updated = desired if item.replicas_updated is None else item.replicas_updated
+    # One that knows of generations, and of none observed, says that none was.
+    observed = 0 if item.generation is None else item.observed_generation
+    return WorkloadFacts(
+        kind=item.kind,
+        namespace=item.namespace,
+        name=item.name,
+        created_at=item.created_at,
+        deleting=item.deleting,
+        generation=item.generation or 0,
+        observed_generation=observed,
+        desired=desired,
+        ready=item.replicas_ready,
+        available=_available(item),
+        updated=updated,
+        paused=item.paused,
+        on_delete=item.on_delete,
+        partition=item.partition,
+        conditions={c.type: Condition(c.status, c.reason) for c in item.conditions},
+        containers=tuple(TemplateContainer(c.name, c.image) for c in item.containers),
+    )
+
+
+def _pod(pod: Pod) -> PodFacts:
+    active = pod.phase not in _ENDED
+    steps = [_container(step) for step in pod.init_containers]
+    containers = [_container(container) for container in pod.containers]
+    return PodFacts(
+        key=PodKey("", pod.name),
+        owner_uid="",
+        active=active,
+        live=active and not pod.deleting,
+        unschedulable=pod.unschedulable,
+        # A step that has ended well plays no more part.
+        containers=(*containers, *(s for s in steps if s.state != TERMINATED or s.failing)),
+    )
+
+
+def _container(container: PodContainer) -> ContainerFacts:
+    last = container.last_termination
+    return container_facts(
+        name=container.name,
+        state=container.state,
+        reason=container.reason,
+        exit_code=container.exit_code,
+        signal=container.signal,
+        ready=container.ready,
+        restarts=container.restart_count,
+        last_reason=last.reason if last else "",
+        last_exit_code=last.exit_code if last else 0,
+        last_finished_at=last.finished_at if last else None,
+    )
