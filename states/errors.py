@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from rest_framework.exceptions import APIException, NotFound
 
 if TYPE_CHECKING:
-    from states.lockinfo import LockInfo
+    from collections.abc import Mapping
 
 
 class StateNotFound(NotFound):
@@ -74,9 +74,10 @@ class StateLocked(APIException):
     status_code = 423
     default_code = "STATE_LOCKED"
 
-    def __init__(self, holder: LockInfo) -> None:
-        super().__init__(f"The state is locked by {holder.Who or 'somebody'} ({holder.Operation}).")
-        self.top_level = holder.as_dict()
+    def __init__(self, holder: Mapping[str, str]) -> None:
+        who, operation = holder["Who"] or "somebody", holder["Operation"]
+        super().__init__(f"The state is locked by {who} ({operation}).")
+        self.top_level = holder
 
 
 class LockNotHeld(APIException):

@@ -9,14 +9,15 @@ from prometheus_client import Counter
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from workloads.cluster_health import ClusterHealth, cluster_health
-from workloads.collection import (
-    CollectionStatus,
+from workloads.cluster_health import (
+    ClusterHealth,
+    cluster_health,
     collection_status,
     failing_since,
     heard_at,
     lag,
 )
+from workloads.collection import CollectionStatus
 from workloads.models import Cluster
 
 if TYPE_CHECKING:

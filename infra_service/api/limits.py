@@ -9,60 +9,20 @@ from __future__ import annotations
 import functools
 import threading
 import time
-from collections import OrderedDict
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import structlog
 from django.conf import settings
 
+from infra_service.api.counters import WINDOW, MemoryCounters
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from infra_service.api.counters import Counters
 
 log = structlog.get_logger("infra_service.limits")
 
-WINDOW: Final = 60
 # How long requests go uncounted after the counters could not be reached.
 _PAUSE: Final = 5
-
-
-class Counters(Protocol):
-    """Where the counts are."""
-
-    def hit(self, names: Sequence[str], window: int) -> list[int]:
-        """Count one more of each in this window, and return how many each has now.
-
-        Raises:
-            OSError: they cannot be reached.
-        """
-
-
-class MemoryCounters:
-    """Counts of one worker process, in the current window.
-
-    There is room for so many names. A new one takes the place of the one that was counted longest
-    ago, so a flood of names can only make others count less.
-    """
-
-    NAMES: Final = 1 << 16
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._window = 0
-        self._counts: OrderedDict[str, int] = OrderedDict()
-
-    def hit(self, names: Sequence[str], window: int) -> list[int]:
-        """Count one more of each; a few microseconds for all of them."""
-        with self._lock:
-            if window != self._window:
-                self._window = window
-                self._counts.clear()
-            return [self._raise(name) for name in names]
-
-    def _raise(self, name: str) -> int:
-        count = self._counts[name] = self._counts.pop(name, 0) + 1
-        if len(self._counts) > self.NAMES:
-            self._counts.popitem(last=False)
-        return count
 
 
 class Limit(NamedTuple):

@@ -19,7 +19,8 @@ from workloads import actions
 from workloads.collection import CollectionFailure, FailureReason
 from workloads.kubernetes.facts import RUNNING, WAITING
 from workloads.models import MAX_REPORT_INTERVAL, Cluster, Workload
-from workloads.reporting.reports import Report, apply_report
+from workloads.reporting.applying import apply_report
+from workloads.reporting.reports import Report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -67,7 +67,7 @@ def lock(
         if state.lock_info is not None:
             holder = LockInfo(**state.lock_info)
             if state.lock_id != info.uuid:
-                raise StateLocked(holder)
+                raise StateLocked(holder.as_dict())
             return holder
         with transaction.atomic():
             taken = {

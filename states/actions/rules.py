@@ -24,7 +24,7 @@ def check_lock(state: State, lock_id: uuid.UUID | None) -> None:
     if state.lock_id == lock_id:
         return
     if state.lock_info is not None:
-        raise StateLocked(LockInfo(**state.lock_info))
+        raise StateLocked(LockInfo(**state.lock_info).as_dict())
     raise LockNotHeld
 
 

@@ -134,8 +134,8 @@ def apply() -> None:
     """Apply snapshots of 15,000 workloads of which 5 % changed; print the median."""
     from apikeys.audit import Actor
     from workloads.models import Cluster
+    from workloads.reporting.applying import apply_report
     from workloads.reporting.incoming import read_report
-    from workloads.reporting.reports import apply_report
 
     cluster = Cluster.objects.create(name="bench-apply")
     reported, chance, times = items(), random.Random(1), []

@@ -7,7 +7,8 @@ from django.test import Client
 
 from apikeys.models import User
 from infra_service.api import limits
-from infra_service.api.limits import Limiter, MemoryCounters
+from infra_service.api.counters import MemoryCounters
+from infra_service.api.limits import Limiter
 from tests.people import person
 
 PASSWORD = "correct horse battery staple"

@@ -22,7 +22,7 @@ exec "$2" -c "$3"
 """
 _WORKER = """
 import os
-from infra_service import metric_files
+from infra_service.operations import metric_files
 metric_files.allocate()
 with open(os.environ["PROMETHEUS_MULTIPROC_DIR"] + "/filler", "wb", 0) as filler:
     try:

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from infra_service.api import limits, redis_counters
-from infra_service.api.limits import Exceeded, Limit, Limiter, MemoryCounters
+from infra_service.api.counters import Counters, MemoryCounters
+from infra_service.api.limits import Exceeded, Limit, Limiter
 from infra_service.api.redis_counters import RedisCounters
 from tests.infra_service.redis_server import redis_server
 
@@ -183,7 +184,7 @@ def test_threads_that_ask_first_share_one(monkeypatch: pytest.MonkeyPatch) -> No
     made: list[Limiter] = []
 
     class SlowlyMade(Limiter):
-        def __init__(self, counters: limits.Counters) -> None:
+        def __init__(self, counters: Counters) -> None:
             time.sleep(0.05)
             super().__init__(counters)
             made.append(self)

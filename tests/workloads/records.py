@@ -13,7 +13,8 @@ from workloads.kubernetes.facts import WorkloadKind
 from workloads.kubernetes.health import HealthStatus
 from workloads.kubernetes.records import ContainerRecord, WorkloadRecord
 from workloads.models import Cluster, Workload
-from workloads.reporting.reports import Applied, Place, Report, apply_report
+from workloads.reporting.applying import apply_report
+from workloads.reporting.reports import Applied, Place, Report
 
 START = dt.datetime(2026, 11, 20, 12, tzinfo=dt.UTC)
 REPORTER = Actor(name="reporter")

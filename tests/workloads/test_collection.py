@@ -17,14 +17,12 @@ from tests.conftest import ApiClient, ClientWith, error_reason
 from tests.workloads.agent import Agent
 from tests.workloads.records import apply, record, report
 from workloads import actions
-from workloads.cluster_health import ClusterHealth, cluster_health
+from workloads.cluster_health import ClusterHealth, cluster_health, collection_status, is_silent
 from workloads.collection import (
     MAX_MESSAGE,
     CollectionFailure,
     CollectionStatus,
     FailureReason,
-    collection_status,
-    is_silent,
     safe_text,
 )
 from workloads.errors import ClusterNotFound

@@ -18,7 +18,7 @@ from workloads.kubernetes.facts import WorkloadKind
 from workloads.kubernetes.health import HealthStatus
 from workloads.kubernetes.records import ContainerRecord
 from workloads.models import Cluster, Workload
-from workloads.reporting import differences, reports
+from workloads.reporting import applying, differences
 from workloads.reporting.errors import ClusterBusy, ClusterUidMismatch, StaleReport
 from workloads.reporting.reports import Applied, Report
 
@@ -289,14 +289,14 @@ def test_nothing_is_locked_while_a_report_is_compared(
 ) -> None:
     compared: list[int] = []
     outside = len(connection.savepoint_ids)
-    real = reports.compare
+    real = applying.compare
 
     def compare(*given: Any) -> Any:
         found = real(*given)
         compared.append(len(connection.savepoint_ids) - outside)
         return found
 
-    monkeypatch.setattr(reports, "compare", compare)
+    monkeypatch.setattr(applying, "compare", compare)
     apply(cluster, report(0, record()))
 
     assert compared == [0]
@@ -307,7 +307,7 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch, *others: Callable[[], object]) ->
     """Let these happen after the first, second … comparison; return how often it compared."""
     compared: list[int] = []
     pending = list(others)
-    real = reports.compare
+    real = applying.compare
 
     def compare(*given: Any) -> Any:
         found = real(*given)
@@ -316,7 +316,7 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch, *others: Callable[[], object]) ->
             pending.pop(0)()
         return found
 
-    monkeypatch.setattr(reports, "compare", compare)
+    monkeypatch.setattr(applying, "compare", compare)
     return compared
 
 
@@ -327,12 +327,12 @@ def test_another_report_is_applied_meanwhile(
     older = report(1, record("web", replicas_ready=0), record("new"), complete=False)
 
     def apply_older() -> None:
-        monkeypatch.setattr(reports, "compare", differences.compare)
+        monkeypatch.setattr(applying, "compare", differences.compare)
         apply(cluster, older)
-        monkeypatch.setattr(reports, "compare", compare)
+        monkeypatch.setattr(applying, "compare", compare)
 
     compared = meanwhile(monkeypatch, apply_older)
-    compare = reports.compare
+    compare = applying.compare
     applied = apply(cluster, report(2, record("web")))
 
     assert len(compared) == 2
@@ -347,15 +347,15 @@ def test_older_reports_cannot_make_one_start_over_again_and_again(
     refused: list[StaleReport] = []
 
     def apply_older(seconds: float) -> None:
-        monkeypatch.setattr(reports, "compare", differences.compare)
+        monkeypatch.setattr(applying, "compare", differences.compare)
         try:
             apply(cluster, report(seconds, record(f"w{seconds}"), complete=False))
         except StaleReport as error:
             refused.append(error)
-        monkeypatch.setattr(reports, "compare", compare)
+        monkeypatch.setattr(applying, "compare", compare)
 
     compared = meanwhile(monkeypatch, lambda: apply_older(1), lambda: apply_older(2))
-    compare = reports.compare
+    compare = applying.compare
     apply(cluster, report(9, record()))
 
     assert len(compared) == 2
@@ -364,7 +364,7 @@ def test_older_reports_cannot_make_one_start_over_again_and_again(
     ]
     assert set(stored(cluster)) == {place()}
     # Those that are newer are taken as ever.
-    monkeypatch.setattr(reports, "compare", differences.compare)
+    monkeypatch.setattr(applying, "compare", differences.compare)
     apply(cluster, report(10, record("next")))
 
 
@@ -372,7 +372,7 @@ def test_a_newer_report_that_is_applied_meanwhile(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def apply_newer() -> None:
-        monkeypatch.setattr(reports, "compare", differences.compare)
+        monkeypatch.setattr(applying, "compare", differences.compare)
         apply(cluster, report(9, record("newer")))
 
     meanwhile(monkeypatch, apply_newer)

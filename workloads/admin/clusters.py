@@ -17,8 +17,8 @@ from infra_service.admin import EditableAdmin
 from workloads import actions
 from workloads.admin.figures import counts_bar, cpu_bar, mark, memory_bar
 from workloads.admin.filters import ClusterHealthFilter, ReportsFilter, cluster_id_of
-from workloads.cluster_health import cluster_health
-from workloads.collection import CollectionStatus, collection_status, failing_since
+from workloads.cluster_health import cluster_health, collection_status, failing_since
+from workloads.collection import CollectionStatus
 from workloads.models import Cluster, Workload
 from workloads.summaries import summarize
 

@@ -6,8 +6,7 @@ from django.contrib.admin import SimpleListFilter
 from django.db.models.functions import Now
 
 from infra_service.api.identifiers import parse_uuid
-from workloads.cluster_health import ClusterHealth, is_in_health
-from workloads.collection import is_silent
+from workloads.cluster_health import ClusterHealth, is_in_health, is_silent
 from workloads.kubernetes.health import HealthStatus
 from workloads.models import Cluster, Workload
 from workloads.signs import word

@@ -28,10 +28,10 @@ from workloads.api.views import WorkloadViewSet
 from workloads.collection import CollectionFailure, FailureReason
 from workloads.errors import ClusterNotFound
 from workloads.models import Cluster
+from workloads.reporting.applying import apply_report
 from workloads.reporting.bodies import read_body
 from workloads.reporting.errors import WorkloadNotFound, shown
 from workloads.reporting.incoming import read_report
-from workloads.reporting.reports import apply_report
 from workloads.reporting.turns import turns
 from workloads.summaries import summarize
 

@@ -13,16 +13,8 @@ from infra_service.api.fields import (
     WordField,
 )
 from workloads.cluster_health import HEALTH_STATUSES as CLUSTER_HEALTH_STATUSES
-from workloads.cluster_health import cluster_health
-from workloads.collection import (
-    COLLECTION_STATUSES,
-    FAILURE_REASONS,
-    MAX_MESSAGE,
-    MAX_RESOURCE,
-    collection_status,
-    failing_since,
-    lag,
-)
+from workloads.cluster_health import cluster_health, collection_status, failing_since, lag
+from workloads.collection import COLLECTION_STATUSES, FAILURE_REASONS, MAX_MESSAGE, MAX_RESOURCE
 from workloads.models import (
     DEFAULT_REPORT_INTERVAL,
     HEALTH_STATUSES,

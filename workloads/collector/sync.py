@@ -18,8 +18,9 @@ from workloads.collector.reflectors import reflect
 from workloads.collector.telling import Telling, drop_connection, tell_failure
 from workloads.collector.troubles import FailuresInARow
 from workloads.collector.usage import UsageReader
+from workloads.reporting.applying import apply_report
 from workloads.reporting.errors import ClockAhead, ClusterBusy, StaleReport
-from workloads.reporting.reports import Report, apply_report
+from workloads.reporting.reports import Report
 
 if TYPE_CHECKING:
     import datetime as dt

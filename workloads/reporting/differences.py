@@ -15,7 +15,7 @@ from uuid_utils.compat import uuid7
 from infra_service.database.keyset import beyond
 from workloads.models import Workload
 from workloads.reporting.bulk import Writer, batches
-from workloads.reporting.places import Place
+from workloads.reporting.reports import Place
 
 if TYPE_CHECKING:
     import uuid

@@ -10,8 +10,7 @@ import msgspec
 
 from workloads.reporting.errors import InvalidJson, InvalidReport
 from workloads.reporting.items import record_of
-from workloads.reporting.places import Place
-from workloads.reporting.reports import Report
+from workloads.reporting.reports import Place, Report
 from workloads.reporting.wire import PATTERNS, Delta, Item, PlaceForm, Snapshot
 
 if TYPE_CHECKING:

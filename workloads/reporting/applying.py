@@ -1,0 +1,167 @@
+"""How a report of a cluster's workloads is applied, whoever brings it.
+
+A report says all (a snapshot: what is absent from it is gone) or what changed (a delta). It is
+compared with the rows first, while nothing is locked. Then one short transaction swaps the time of
+the cluster's last report, which fails when another report was applied meanwhile, and writes what is
+different. So two reports never mix, and readers see the workloads of before or of after and never
+half.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final
+
+from django.db.models import Count, Q
+from django.db.models.functions import Now
+
+from apikeys import audit
+from infra_service.database.retries import retrying
+from workloads.kubernetes.health import HealthStatus
+from workloads.models import Cluster, Workload
+from workloads.reporting.differences import USAGE_PACE, Differences, compare
+from workloads.reporting.errors import ClockAhead, ClusterBusy, ClusterUidMismatch, StaleReport
+from workloads.reporting.reports import Applied
+from workloads.reporting.short_transactions import short_transaction
+
+if TYPE_CHECKING:
+    import uuid
+
+    from apikeys.audit import Actor
+    from workloads.reporting.reports import Report
+
+#: How far ahead of the database's a reporter's clock may be. A report from further ahead would shut
+#: out every one that comes after it until that moment has come.
+MAX_CLOCK_LEAD: Final = dt.timedelta(minutes=5)
+# The first comparison is wasted when another report is applied meanwhile, or the caller changed.
+# The second is announced, so that only newer reports can come in between, and then the third finds
+# this one to be late.
+_ATTEMPTS: Final = 3
+_COUNTERS: Final = {
+    HealthStatus.UNSPECIFIED: "workloads_unspecified",
+    HealthStatus.HEALTHY: "workloads_healthy",
+    HealthStatus.DEGRADED: "workloads_degraded",
+    HealthStatus.ERROR: "workloads_error",
+}
+
+
+@retrying
+def apply_report(*, cluster_id: uuid.UUID, report: Report, actor: Actor) -> Applied:
+    """Make the cluster's workloads what the report says; rows that stay the same are not written.
+
+    Raises:
+        Cluster.DoesNotExist: there is no such cluster.
+        ClusterUidMismatch: the report is of another cluster.
+        ClockAhead: it is from the future.
+        StaleReport: a report of the same moment, or a later one, is already applied.
+        ClusterBusy: other reports of the cluster are being applied; nothing was stored.
+        CredentialsInvalid, TokenExpired, CallerChanged: the caller has ended, or lost rights.
+    """
+    for attempt in range(_ATTEMPTS):
+        if attempt:
+            actor = actor.look_again()
+            _announce(cluster_id, report)
+        cluster = _judge(cluster_id, report)
+        changes = compare(cluster_id, report, cluster.read_at)
+        if changes.measures_many and not _is_usage_due(cluster):
+            changes.leave_usage()
+        if _store(cluster, report, changes, actor):
+            return Applied(
+                created=len(changes.new) - changes.replaced,
+                updated=changes.updated + changes.replaced,
+                deleted=len(changes.gone) - changes.replaced,
+                unchanged=changes.unchanged,
+            )
+    raise ClusterBusy
+
+
+def _judge(cluster_id: uuid.UUID, report: Report) -> Cluster:
+    """Return the cluster as it is before the report, or refuse the report."""
+    cluster = Cluster.objects.timed().get(pk=cluster_id)
+    if report.cluster_uid and cluster.uid not in (None, report.cluster_uid):
+        raise ClusterUidMismatch(report.cluster_uid, cluster.uid)
+    if report.reported_at > cluster.read_at + MAX_CLOCK_LEAD:
+        raise ClockAhead(report.reported_at, cluster.read_at)
+    last, announced = cluster.last_report_at, cluster.announced_report_at
+    if last and report.reported_at <= last and not _is_from_future(cluster, last):
+        raise StaleReport(report.reported_at, last)
+    if announced and report.reported_at < announced and not _is_from_future(cluster, announced):
+        raise StaleReport(report.reported_at, announced)
+    return cluster
+
+
+def _is_from_future(cluster: Cluster, reported_at: dt.datetime | None) -> bool:
+    """Whether it was taken before such reports were refused, or the database's clock was set back.
+
+    It must not shut out what is newer in truth.
+    """
+    return reported_at is not None and reported_at > cluster.read_at + MAX_CLOCK_LEAD
+
+
+def _is_usage_due(cluster: Cluster) -> bool:
+    last = cluster.usage_stored_at
+    return last is None or cluster.read_at - last >= USAGE_PACE
+
+
+def _announce(cluster_id: uuid.UUID, report: Report) -> None:
+    """Let reports that are older than this one be refused from now on, while it is compared.
+
+    Otherwise small reports would make a large one start over and over again. When this process
+    dies, the next report is newer than what was announced.
+    """
+    older = Q(announced_report_at=None) | Q(announced_report_at__lt=report.reported_at)
+    with short_transaction(ClusterBusy):
+        clusters = Cluster.objects.filter(older, pk=cluster_id)
+        clusters.update(announced_report_at=report.reported_at)
+
+
+def _store(cluster: Cluster, report: Report, changes: Differences, actor: Actor) -> bool:
+    """Write the report; return False when another one was applied, or the caller has changed."""
+    with short_transaction(ClusterBusy):
+        if not _claim(cluster, report, changes, actor):
+            return False
+        if report.cluster_uid and cluster.uid is None:
+            audit.record(actor, "cluster.identify", cluster.pk, uid=report.cluster_uid)
+        if _is_from_future(cluster, cluster.last_report_at):
+            rows = Workload.objects.filter(cluster=cluster, observed_at__gt=cluster.read_at)
+            rows.update(observed_at=cluster.read_at)
+        changes.write()
+        if changes.any():
+            _count(cluster.pk)
+    return True
+
+
+def _claim(cluster: Cluster, report: Report, changes: Differences, actor: Actor) -> bool:
+    """Swap the time of the last report, which also locks the cluster's row."""
+    observed_at = min(report.reported_at, cluster.read_at)
+    values: dict[str, Any] = {"last_report_at": report.reported_at, "last_received_at": Now()}
+    if report.complete:
+        values["last_snapshot_at"] = observed_at
+    elif cluster.last_snapshot_at is not None:
+        values["last_snapshot_at"] = min(cluster.last_snapshot_at, observed_at)
+    if changes.measures_many:
+        values["usage_stored_at"] = Now()
+    if report.cluster_uid:
+        values["uid"] = report.cluster_uid
+    if report.interval_seconds is not None:
+        values["report_interval_seconds"] = report.interval_seconds
+    if report.collector_version:
+        values["collector_version"] = report.collector_version
+    as_read = Cluster.objects.filter(
+        actor.unchanged(),
+        pk=cluster.pk,
+        uid=cluster.uid,
+        last_report_at=cluster.last_report_at,
+        announced_report_at=cluster.announced_report_at,
+    )
+    return bool(as_read.update(**values))
+
+
+def _count(cluster_id: uuid.UUID) -> None:
+    """Keep the counts that the cluster's health follows from; an index has them."""
+    rows = Workload.objects.filter(cluster=cluster_id).values_list("health_status")
+    counted = Counter(dict(rows.annotate(Count("id")).order_by()))
+    Cluster.objects.filter(pk=cluster_id).update(
+        **{column: counted[status.value] for status, column in _COUNTERS.items()}
+    )
