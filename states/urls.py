@@ -3,7 +3,7 @@ from django.urls import include, path, re_path
 from infra_service.api.viewsets import ResourceRouter
 from states.api.backend import StateBackendView, StateLockView
 from states.api.catalogue import ApplicationViewSet, ComponentViewSet, EnvironmentViewSet
-from states.api.states import StateRecordViewSet
+from states.api.states import StateViewSet
 from states.api.versions import ContentsViewSet, VersionViewSet
 
 _KEY = r"^state/(?P<component_id>[^/]+)/env/(?P<environment_id>[^/]+)"
@@ -12,7 +12,7 @@ _OF_STATE = r"^states/(?P<state_id>[^/:]+)"
 _VERSION = _OF_STATE + r"/versions/(?P<number>[^/:]+)"
 
 router = ResourceRouter()
-router.register("states", StateRecordViewSet, basename="state")
+router.register("states", StateViewSet, basename="state")
 router.register("applications", ApplicationViewSet, basename="application")
 router.register("components", ComponentViewSet, basename="component")
 router.register("environments", EnvironmentViewSet, basename="environment")

@@ -1,8 +1,8 @@
 from django.urls import include, path, re_path
 
 from infra_service.api.viewsets import ResourceRouter
-from workloads.api.reports import ReportedWorkloadViewSet
-from workloads.api.views import ClusterViewSet
+from workloads.api.clusters import ClusterViewSet
+from workloads.api.workloads import WorkloadViewSet
 
 router = ResourceRouter()
 router.register("clusters", ClusterViewSet, basename="cluster")
@@ -10,22 +10,22 @@ router.register("clusters", ClusterViewSet, basename="cluster")
 urlpatterns = [
     re_path(
         r"^clusters/(?P<cluster_id>[^/]+)/workloads/?$",
-        ReportedWorkloadViewSet.as_view({"get": "list", "put": "replace", "patch": "amend"}),
+        WorkloadViewSet.as_view({"get": "list", "put": "replace", "patch": "amend"}),
         name="workload-list",
     ),
     re_path(
         r"^clusters/(?P<cluster_id>[^/]+)/workloads:summary/?$",
-        ReportedWorkloadViewSet.as_view({"get": "summary"}),
+        WorkloadViewSet.as_view({"get": "summary"}),
         name="workload-summary",
     ),
     re_path(
         r"^clusters/(?P<cluster_id>[^/]+)/workloads:report-failure/?$",
-        ReportedWorkloadViewSet.as_view({"post": "report_failure"}),
+        WorkloadViewSet.as_view({"post": "report_failure"}),
         name="workload-report-failure",
     ),
     re_path(
         r"^clusters/(?P<cluster_id>[^/]+)/workloads/(?P<id>[^/]+)/?$",
-        ReportedWorkloadViewSet.as_view({"get": "retrieve"}),
+        WorkloadViewSet.as_view({"get": "retrieve"}),
         name="workload",
     ),
     path("", include(router.urls)),

@@ -60,7 +60,11 @@ _SHOWN_NEW_KEY = answered({"api_key": samples.API_KEY, "secret": samples.API_KEY
 _WRITABLE = ("name", "scopes", "binding", "expires_at")
 
 api_keys_schema = extend_schema_view(
-    list=list_schema("api_key", samples.API_KEY),
+    list=list_schema(
+        "api_key",
+        "The caller's own API keys, as far as they are inside what the caller is bound to.",
+        samples.API_KEY,
+    ),
     retrieve=extend_schema(operation_id="get_api_key", responses=_KEY, examples=[_SHOWN_KEY]),
     create=extend_schema(
         operation_id="create_api_key",
@@ -120,7 +124,11 @@ api_keys_schema = extend_schema_view(
 )
 
 access_tokens_schema = extend_schema_view(
-    list=list_schema("access_token", samples.ACCESS_TOKEN),
+    list=list_schema(
+        "access_token",
+        "The caller's own access tokens, minted or issued, inside what the caller is bound to.",
+        samples.ACCESS_TOKEN,
+    ),
     retrieve=extend_schema(
         operation_id="get_access_token",
         responses=_TOKEN,
@@ -161,6 +169,7 @@ whoami_schema = extend_schema_view(
 audit_events_schema = extend_schema_view(
     get=list_schema(
         "audit_event",
+        "The audit trail, the newest first.",
         samples.AUDIT_EVENT,
         responses={200: AuditEventSerializer(many=True), **refusals(AuditTrailNotFound)},
     )

@@ -6,7 +6,6 @@ import datetime as dt
 from typing import TYPE_CHECKING
 
 from rest_framework.decorators import action
-from rest_framework.generics import ListAPIView
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
@@ -35,7 +34,7 @@ from apikeys.permissions import ACCESS_TOKENS, ANY_TOKEN, API_KEYS, demand_kind
 from apikeys.scopes import Scope
 from apikeys.tokens import TokenKind
 from infra_service.api.fields import NothingSerializer
-from infra_service.api.viewsets import ResourceViewSet
+from infra_service.api.viewsets import ListView, ResourceViewSet
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -176,7 +175,7 @@ class WhoAmIView(APIView):
 
 
 @audit_events_schema
-class AuditEventListView(ListAPIView[AuditEvent]):
+class AuditEventListView(ListView[AuditEvent]):
     """The audit trail, the newest first."""
 
     http_method_names = ["get", "head"]
@@ -188,6 +187,10 @@ class AuditEventListView(ListAPIView[AuditEvent]):
     searched_fields = ("actor_name",)
     token_kinds = ACCESS_TOKENS
     required_scopes = {"GET": Scope.AUDIT_READ}
+
+    def get(self, request: Request) -> Response:
+        """Answer with a page of the trail."""
+        return self.list(request)
 
     def get_queryset(self) -> QuerySet[AuditEvent]:
         """Return the whole trail, or nothing to a token that is bound: it tells of everything.

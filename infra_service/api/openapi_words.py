@@ -137,6 +137,7 @@ def update_mask(serializer: type[serializers.Serializer[Any]]) -> tuple[Any, Ope
 
 def resource_schema(
     resource: str,
+    description: str,
     serializer: type[serializers.Serializer[Any]],
     sample: Mapping[str, Any],
     *,
@@ -145,7 +146,8 @@ def resource_schema(
 ) -> Callable[[type], type]:
     """Return the decorator of a viewset that lists, creates, reads and changes a resource.
 
-    ``sample`` is a resource as it is put out; what is asked is made of its writable fields.
+    ``description`` is the list's. ``sample`` is a resource as it is put out; what is asked is made
+    of its writable fields.
     """
     name = serializer.__name__.removesuffix("Serializer")
     answer = wrapped(f"{name}Answer", resource, serializer)
@@ -154,7 +156,7 @@ def resource_schema(
     writable = {n: v for n, v in sample.items() if not fields[n].read_only}
     shown = answered({resource: sample})
     return extend_schema_view(
-        list=list_schema(resource, sample),
+        list=list_schema(resource, description, sample),
         retrieve=extend_schema(operation_id=f"get_{resource}", responses=answer, examples=[shown]),
         create=extend_schema(
             operation_id=f"create_{resource}",
@@ -172,9 +174,16 @@ def resource_schema(
     )
 
 
-def list_schema(resource: str, sample: Any, **options: Any) -> Callable[[Any], Any]:
+def list_schema(
+    resource: str, description: str, sample: Any, **options: Any
+) -> Callable[[Any], Any]:
     """Return the decorator of a list, of which ``sample`` is an item."""
     page = {f"{resource}s": [sample], "next_page_token": ""}
     return extend_schema(
-        **{"operation_id": f"list_{resource}s", "examples": [answered(page)], **options}
+        **{
+            "operation_id": f"list_{resource}s",
+            "description": description,
+            "examples": [answered(page)],
+            **options,
+        }
     )

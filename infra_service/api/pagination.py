@@ -11,6 +11,7 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from django.core import signing
@@ -25,6 +26,7 @@ from infra_service.database.keyset import columns_of
 from infra_service.database.pages import read_page
 
 if TYPE_CHECKING:
+    from django.db.models import QuerySet
     from django.http import QueryDict
     from rest_framework.request import Request
 
@@ -49,60 +51,59 @@ class InvalidPageToken(APIException):
     )
 
 
+@dataclass(frozen=True, slots=True)
+class PageAsked:
+    """The page that a client asks for: at most ``size`` items after ``position``, None at first."""
+
+    size: int
+    position: list[Any] | None
+    scope: str
+
+    @classmethod
+    def read(cls, request: Request, view: Any, length: int) -> PageAsked:
+        """Read the query parameters; a position has ``length`` values.
+
+        Raises:
+            InvalidParameter, InvalidPageToken: see there.
+        """
+        parameters = request.query_params
+        refuse_unknown(parameters, _known(view))
+        size = _page_size(parameters)
+        scope = _scope(request.path, parameters)
+        token = parameters.get(_TOKEN)
+        return cls(size, _position(token, scope, length) if token else None, scope)
+
+    def token(self, *position: int | str) -> str:
+        """Return the token of the page that begins after this position."""
+        return signing.dumps([self.scope, *position], salt=_SALT)
+
+
 class KeysetPagination(BasePagination):
     """``page_size`` and ``page_token`` in, ``next_page_token`` out; "" on the last page only."""
 
     # The list's view; for the OpenAPI description infra_service.openapi.schema sets it.
     view: Any = None
 
-    def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any]:
-        """Return the rows of the page: instances, or dicts of a ``values()`` queryset.
+    def answer(self, queryset: QuerySet[Any, Any], request: Request, view: Any) -> Response:
+        """Answer with a page of the rows: the list under its name, and the next page's token.
 
         Raises:
             InvalidParameter, InvalidPageToken: see there.
         """
         columns, _descending = columns_of(view.page_key)
-        position = self.begin(request, view, len(columns))
+        asked = PageAsked.read(request, view, len(columns))
         reader = ListReader(view, columns)
         page = replica.read(
             lambda alias: read_page(
                 queryset.using(alias),
                 key=view.page_key,
-                position=position,
-                size=self.size,
+                position=asked.position,
+                size=asked.size,
                 shown=reader.shown,
             )
         )
-        self._next = "" if page.position is None else self.token(*page.position)
-        self._written = reader.texts(page.rows) if reader.written else None
-        # Nothing is left for the serializer to do when the database has written the rows.
-        return [] if reader.written else page.rows
-
-    def begin(self, request: Request, view: Any, length: int) -> list[Any] | None:
-        """Read the parameters into ``size`` and return where the page before ended, or None.
-
-        For lists that no table holds: ``length`` is how many values their positions have.
-
-        Raises:
-            InvalidParameter, InvalidPageToken: see there.
-        """
-        self.view = view
-        parameters = request.query_params
-        refuse_unknown(parameters, _known(view))
-        self.size = _page_size(parameters)
-        self._scope = _scope(request.path, parameters)
-        token = parameters.get(_TOKEN)
-        return _position(token, self._scope, length) if token else None
-
-    def token(self, *position: int | str) -> str:
-        """Return the token of the page that begins after this position."""
-        return signing.dumps([self._scope, *position], salt=_SALT)
-
-    def get_paginated_response(self, data: Any) -> Response:
-        """Return the answer: the list under its name, and the next page's token."""
-        if self._written is not None:
-            data = self._written
-        return Response({self.view.resource_plural: data, "next_page_token": self._next})
+        token = "" if page.position is None else asked.token(*page.position)
+        return Response({view.resource_plural: reader.items(page.rows), "next_page_token": token})
 
     def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
         """Return the OpenAPI schema of the answer."""

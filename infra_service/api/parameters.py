@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import TYPE_CHECKING
 
 from rest_framework.exceptions import APIException
+
+from infra_service.api.fields import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -32,8 +33,7 @@ def refuse_unknown(parameters: QueryDict, known: Collection[str]) -> None:
     """
     for name, values in parameters.lists():
         if name not in known:
-            near = difflib.get_close_matches(name[:64].lower(), sorted(known), n=1)
-            guess = f"did you mean {near[0]}?" if near else f"known are {', '.join(sorted(known))}"
-            raise InvalidParameter(name[:64], f"Unknown parameter; {guess}", "UNKNOWN_PARAMETER")
+            guess = did_you_mean(name, sorted(known)) or f"; known are {', '.join(sorted(known))}"
+            raise InvalidParameter(name[:64], f"Unknown parameter{guess}", "UNKNOWN_PARAMETER")
         if len(values) > 1:
             raise InvalidParameter(name, "Given more than once.", "DUPLICATE")

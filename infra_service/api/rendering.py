@@ -234,8 +234,8 @@ class ListReader:
     def __init__(self, view: Any, key: list[str]) -> None:
         self.written = False
         self._key = key
-        serializer = getattr(view, "get_serializer_class", lambda: None)()
-        self._parts = derive(serializer) if serializer else None
+        self._view = view
+        self._parts = derive(view.get_serializer_class())
 
     def shown(self, queryset: Any) -> Any:
         """Return the queryset so that it reads the rows in the best of the three ways."""
@@ -248,6 +248,8 @@ class ListReader:
         self.written = True
         return queryset.values(*self._key, row_as_json=RowAsJson(parts))
 
-    def texts(self, rows: list[Any]) -> list[msgspec.Raw]:
-        """Return written rows as parts of an answer, for ``JsonRenderer``."""
-        return [msgspec.Raw(row["row_as_json"]) for row in rows]
+    def items(self, rows: list[Any]) -> Any:
+        """Return the rows as parts of an answer, for ``JsonRenderer``."""
+        if self.written:
+            return [msgspec.Raw(row["row_as_json"]) for row in rows]
+        return self._view.get_serializer(rows, many=True).data

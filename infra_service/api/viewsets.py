@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from django.core.exceptions import ObjectDoesNotExist
 from django.db.models import Model, UUIDField
 from rest_framework.exceptions import ErrorDetail, NotFound, ValidationError
-from rest_framework.mixins import ListModelMixin
+from rest_framework.generics import GenericAPIView
 from rest_framework.response import Response
 from rest_framework.routers import DynamicRoute, Route, SimpleRouter
-from rest_framework.viewsets import GenericViewSet
+from rest_framework.viewsets import ViewSetMixin
 
 from infra_service.api import masks
 from infra_service.api.fields import did_you_mean
@@ -56,7 +56,19 @@ class ResourceRouter(SimpleRouter):
         self.trailing_slash = "/?"
 
 
-class ResourceViewSet(ListModelMixin, GenericViewSet[M]):
+class ListView(GenericAPIView[M]):
+    """A view with a list of rows, in pages."""
+
+    def list(self, request: Request, **_path: str) -> Response:
+        """Answer with a page of the rows that the filter leaves."""
+        paginator: Any = self.paginator
+        answer: Response = paginator.answer(
+            self.filter_queryset(self.get_queryset()), request, self
+        )
+        return answer
+
+
+class ResourceViewSet(ViewSetMixin, ListView[M]):
     """A resource's list and its single resources; a view adds what else can be done to it."""
 
     http_method_names = ["get", "head", "post", "put", "patch", "delete"]

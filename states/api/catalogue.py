@@ -1,4 +1,4 @@
-"""States as people and tools see them, and the catalogue of what they belong to."""
+"""The catalogue of what states belong to: applications, components, environments."""
 
 from __future__ import annotations
 
@@ -11,52 +11,29 @@ from apikeys.permissions import ACCESS_TOKENS
 from apikeys.scopes import Scope
 from infra_service.api.viewsets import ResourceViewSet
 from states.actions import catalogue
-from states.api.filters import CatalogueFilters, ComponentFilters, StateFilters
+from states.api.filters import CatalogueFilters, ComponentFilters
 from states.api.openapi import (
     applications_schema,
     components_schema,
     environments_schema,
-    states_schema,
 )
 from states.api.serializers import (
     ApplicationSerializer,
     ComponentSerializer,
     EnvironmentSerializer,
-    StateSerializer,
 )
 from states.errors import (
     ApplicationNotFound,
     ComponentNotFound,
     EnvironmentNotFound,
-    StateNotFound,
 )
-from states.models import Application, Component, Environment, State
+from states.models import Application, Component, Environment
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
     from rest_framework.response import Response
 
     from states.entries import CatalogueEntry, CatalogueQuerySet
-    from states.models import StateQuerySet
-
-
-@states_schema
-class StateViewSet(ResourceViewSet[State]):
-    """State records. Deleted ones, and what the token is not bound to, are not there."""
-
-    queryset = State.objects.all()
-    serializer_class = StateSerializer
-    filterset_class = StateFilters
-    resource, resource_plural = "state", "states"
-    scoped_by = ("deleted_at",)
-    not_found = StateNotFound
-    token_kinds = ACCESS_TOKENS
-    required_scopes = {"list": Scope.STATE_READ}
-
-    def get_queryset(self) -> StateQuerySet:
-        """Return what the caller sees."""
-        seen = State.objects.visible().inside(caller_of(self.request).binding)
-        return seen.with_names()
 
 
 class CatalogueViewSet(ResourceViewSet[Any]):

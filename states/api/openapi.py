@@ -17,7 +17,6 @@ from infra_service.api.openapi_words import (
     Named,
     answered,
     asked,
-    list_schema,
     object_of,
     refusals,
     resource_schema,
@@ -175,11 +174,24 @@ lock_schema = extend_schema_view(
 
 _REACH: Final = {"create": (BindingInsufficient,), "change": (BindingInsufficient,)}
 
-states_schema = extend_schema_view(list=list_schema("state", samples.STATE))
 applications_schema = resource_schema(
-    "application", ApplicationSerializer, samples.APPLICATION, **_REACH
+    "application",
+    "Applications: groups of components.",
+    ApplicationSerializer,
+    samples.APPLICATION,
+    **_REACH,
 )
-components_schema = resource_schema("component", ComponentSerializer, samples.COMPONENT, **_REACH)
+components_schema = resource_schema(
+    "component",
+    "Components: pieces of infrastructure, each with a state in each of its environments.",
+    ComponentSerializer,
+    samples.COMPONENT,
+    **_REACH,
+)
 environments_schema = resource_schema(
-    "environment", EnvironmentSerializer, samples.ENVIRONMENT, **_REACH
+    "environment",
+    "Environments: where components are deployed.",
+    EnvironmentSerializer,
+    samples.ENVIRONMENT,
+    **_REACH,
 )

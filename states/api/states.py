@@ -1,10 +1,9 @@
-"""One state as people and tools see it; its versions and what is in them are in ``versions``."""
+"""States as people and tools see them; their versions and what is in these are in ``versions``."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from django.core.exceptions import ObjectDoesNotExist
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
@@ -13,15 +12,13 @@ from apikeys.authentication import caller_of
 from apikeys.permissions import ACCESS_TOKENS
 from apikeys.scopes import Scope
 from infra_service.api.fields import NothingSerializer
-from infra_service.api.viewsets import ResourceViewSet, by_id
+from infra_service.api.viewsets import ResourceViewSet
 from states.actions import history, locks
-from states.api.catalogue import StateViewSet
-from states.api.history_openapi import record_schema
-from states.api.sending import SendsDocuments
-from states.api.serializers import ForceUnlockSerializer, VersionSerializer
+from states.api.filters import StateFilters
+from states.api.serializers import ForceUnlockSerializer, StateSerializer
+from states.api.states_openapi import states_schema
 from states.errors import StateNotFound
-from states.keeping import reading
-from states.models import State, StateVersion
+from states.models import State
 
 if TYPE_CHECKING:
     import uuid
@@ -31,12 +28,22 @@ if TYPE_CHECKING:
     from states.models import StateQuerySet
 
 
-@record_schema
-class StateRecordViewSet(StateViewSet):
-    """States one by one: their record, force-unlock, deletion and what undoes it."""
+@states_schema
+class StateViewSet(ResourceViewSet[State]):
+    """State records, force-unlock, deletion and what undoes it.
 
+    Deleted ones, and what the token is not bound to, are not there.
+    """
+
+    queryset = State.objects.all()
+    serializer_class = StateSerializer
+    filterset_class = StateFilters
+    resource, resource_plural = "state", "states"
+    scoped_by = ("deleted_at",)
+    not_found = StateNotFound
+    token_kinds = ACCESS_TOKENS
     required_scopes = {
-        **StateViewSet.required_scopes,
+        "list": Scope.STATE_READ,
         "retrieve": Scope.STATE_READ,
         "destroy": Scope.STATE_ADMIN,
         "force_unlock": Scope.STATE_ADMIN,
@@ -45,9 +52,8 @@ class StateRecordViewSet(StateViewSet):
 
     def get_queryset(self) -> StateQuerySet:
         """Return what the caller sees; what is deleted only to bring it back."""
-        if self.action == "undelete":
-            return State.objects.inside(caller_of(self.request).binding).with_names()
-        return super().get_queryset()
+        states = State.objects.all() if self.action == "undelete" else State.objects.visible()
+        return states.inside(caller_of(self.request).binding).with_names()
 
     def destroy(self, request: Request, **_path: str) -> Response:
         """Delete a state: it is hidden, and kept for a while."""
@@ -78,40 +84,3 @@ class StateRecordViewSet(StateViewSet):
 
 def _key(state: State) -> dict[str, uuid.UUID]:
     return {"component_id": state.component_id, "environment_id": state.environment_id}
-
-
-class OfStateViewSet(SendsDocuments, ResourceViewSet[StateVersion]):
-    """What belongs to one state, which the path names."""
-
-    queryset = StateVersion.objects.all()
-    serializer_class = VersionSerializer
-    filter_backends = ()
-    token_kinds = ACCESS_TOKENS
-
-    def state(self) -> State:
-        """Return the state, if the caller sees it.
-
-        Raises:
-            StateNotFound: else.
-        """
-        visible = State.objects.visible().inside(caller_of(self.request).binding)
-        try:
-            return by_id(visible, self.kwargs["state_id"])
-        except ObjectDoesNotExist as error:
-            raise StateNotFound from error
-
-    @property
-    def hide(self) -> bool:
-        """Whether sensitive values are hidden from the caller."""
-        return Scope.STATE_SECRETS not in caller_of(self.request).scopes
-
-    def read(self, state_id: uuid.UUID, number: int, part: str) -> bytes:
-        """Return a version's document, gzip'd; the trail has which part of it was looked at."""
-        return reading.read_version(
-            state_id=state_id,
-            number=number,
-            actor=Actor.of(self.request),
-            from_replica=True,
-            part=part,
-            secrets=not self.hide,
-        )

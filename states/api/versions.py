@@ -5,24 +5,28 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from django.core.exceptions import ObjectDoesNotExist
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
 from apikeys.audit import Actor
-from apikeys.permissions import demand_scope
+from apikeys.authentication import caller_of
+from apikeys.permissions import ACCESS_TOKENS, demand_scope
 from apikeys.scopes import Scope
+from infra_service.api.pagination import PageAsked
 from infra_service.api.parameters import InvalidParameter
+from infra_service.api.viewsets import ResourceViewSet, by_id
 from states.actions import history
-from states.api.history_openapi import contents_schema, versions_schema
-from states.api.sending import document_response
-from states.api.serializers import RestoreSerializer
-from states.api.states import OfStateViewSet
+from states.api.sending import SendsDocuments, document_response
+from states.api.serializers import RestoreSerializer, VersionSerializer
+from states.api.states_openapi import contents_schema, versions_schema
 from states.document import contents
-from states.errors import VersionNotFound
+from states.errors import StateNotFound, VersionNotFound
 from states.keeping import reading
-from states.models import StateVersion
+from states.models import State, StateVersion
 
 if TYPE_CHECKING:
+    import uuid
     from collections.abc import Callable
 
     from django.db.models import QuerySet
@@ -32,6 +36,43 @@ if TYPE_CHECKING:
     from states.document.contents import Page
 
 _NUMBER: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
+
+
+class OfStateViewSet(SendsDocuments, ResourceViewSet[StateVersion]):
+    """What belongs to one state, which the path names."""
+
+    queryset = StateVersion.objects.all()
+    serializer_class = VersionSerializer
+    filter_backends = ()
+    token_kinds = ACCESS_TOKENS
+
+    def state(self) -> State:
+        """Return the state, if the caller sees it.
+
+        Raises:
+            StateNotFound: else.
+        """
+        visible = State.objects.visible().inside(caller_of(self.request).binding)
+        try:
+            return by_id(visible, self.kwargs["state_id"])
+        except ObjectDoesNotExist as error:
+            raise StateNotFound from error
+
+    @property
+    def hide(self) -> bool:
+        """Whether sensitive values are hidden from the caller."""
+        return Scope.STATE_SECRETS not in caller_of(self.request).scopes
+
+    def read(self, state_id: uuid.UUID, number: int, part: str) -> bytes:
+        """Return a version's document, gzip'd; the trail has which part of it was looked at."""
+        return reading.read_version(
+            state_id=state_id,
+            number=number,
+            actor=Actor.of(self.request),
+            from_replica=True,
+            part=part,
+            secrets=not self.hide,
+        )
 
 
 @versions_schema
@@ -78,17 +119,17 @@ class VersionViewSet(OfStateViewSet):
     @action(detail=True)
     def diff(self, request: Request, **_path: str) -> Response:
         """Tell what changed from one version to another, by default from the one before."""
-        paginator: Any = self.paginator
+        asked = PageAsked.read(request, self, 2)
         versions = self.get_queryset()
         after = _version(versions, self.kwargs["number"])
-        number, start = paginator.begin(request, self, 2) or (None, 0)
+        number, start = asked.position or (None, 0)
         before = _against(versions, after, request) if number is None else _at(versions, number)
         old = None if before is None else self.read(before.state_id, before.number, "diff")
         page = contents.diff(
             old,
             self.read(after.state_id, after.number, "diff"),
             start=start,
-            size=paginator.size,
+            size=asked.size,
             hide=self.hide,
         )
         body = {
@@ -98,8 +139,8 @@ class VersionViewSet(OfStateViewSet):
             "outputs": page.outputs,
             "resources": page.resources,
         }
-        position = before.number if before else 0, start + paginator.size
-        token = paginator.token(*position) if page.more else ""
+        position = before.number if before else 0, start + asked.size
+        token = asked.token(*position) if page.more else ""
         return _private({"diff": body, "next_page_token": token})
 
     def _side(self, version: StateVersion, terraform_version: str | None) -> dict[str, Any]:
@@ -166,13 +207,12 @@ class ContentsViewSet(OfStateViewSet):
         return self._page(request, contents.resources)
 
     def _page(self, request: Request, find: Callable[..., Page]) -> Response:
-        paginator: Any = self.paginator
+        asked = PageAsked.read(request, self, 2)
         state = self.state()
-        position = paginator.begin(request, self, 2)
-        number, start = position or (state.version_number, 0)
+        number, start = asked.position or (state.version_number, 0)
         gzipped = self.read(state.pk, number, self.action)
-        page = find(gzipped, start=start, size=paginator.size, hide=self.hide)
-        token = paginator.token(number, start + paginator.size) if page.more else ""
+        page = find(gzipped, start=start, size=asked.size, hide=self.hide)
+        token = asked.token(number, start + asked.size) if page.more else ""
         return _private(
             {self.action: page.items, "version_number": number, "next_page_token": token}
         )

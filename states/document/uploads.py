@@ -37,15 +37,16 @@ class Upload:
     gzipped: bytes
 
     @classmethod
-    def of(cls, document: bytes) -> Upload:
-        """Return what would be read of a request with this document.
+    def of(cls, document: bytes | bytearray, md5: str | None = None) -> Upload:
+        """Return the upload of this document, whose digest may be known already.
 
         Raises:
             InvalidDocument: it is none.
         """
-        digest = hashlib.md5(document, usedforsecurity=False).hexdigest()
+        if md5 is None:
+            md5 = hashlib.md5(document, usedforsecurity=False).hexdigest()
         head = sealing.read_head(document)
-        return cls(head, digest, len(document), sealing.compress(document))
+        return cls(head, md5, len(document), sealing.compress(document))
 
 
 def read_document(request: HttpRequest) -> Upload:
@@ -76,10 +77,9 @@ def read_document(request: HttpRequest) -> Upload:
     if expected is not None and _base64(expected) != digest.digest():
         raise ContentMd5Mismatch
     metrics.PUSHED_BYTES.inc(len(body))
-    head = sealing.read_head(body)
-    gzipped = sealing.compress(body)
-    memory.give_back(_FACTOR * (len(body) - len(gzipped)))
-    return Upload(head, digest.hexdigest(), len(body), gzipped)
+    upload = Upload.of(body, digest.hexdigest())
+    memory.give_back(_FACTOR * (len(body) - len(upload.gzipped)))
+    return upload
 
 
 def _base64(text: str) -> bytes | None:

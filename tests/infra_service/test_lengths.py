@@ -11,7 +11,7 @@ from django.urls import get_resolver
 from states.api.backend import StateBackendView, StateLockView
 from tests.conftest import error_reason
 from tests.infra_service.test_owned_connections import paths
-from workloads.api.reports import ReportedWorkloadViewSet
+from workloads.api.workloads import WorkloadViewSet
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "LOCK", "UNLOCK", "TRACE")
 ELSEWHERE = [
@@ -21,7 +21,7 @@ ELSEWHERE = [
 OWN_LIMITS = {
     (StateBackendView, "POST"), (StateBackendView, "LOCK"), (StateBackendView, "UNLOCK"),
     (StateLockView, "POST"), (StateLockView, "DELETE"),
-    (ReportedWorkloadViewSet, "PUT"), (ReportedWorkloadViewSet, "PATCH"),
+    (WorkloadViewSet, "PUT"), (WorkloadViewSet, "PATCH"),
 }  # fmt: skip
 
 

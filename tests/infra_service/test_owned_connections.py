@@ -30,7 +30,7 @@ from tests.committed import db  # noqa: F401 - a fixture
 from tests.conftest import ApiClient, ClientWith
 from tests.people import person
 from tests.states.conftest import Backend, document, store  # noqa: F401 - a fixture
-from workloads.api import reports
+from workloads.api import workloads as workload_views
 from workloads.models import Cluster
 
 pytestmark = pytest.mark.usefixtures("db")
@@ -86,7 +86,7 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
     points: list[tuple[Any, str]] = [
         (JsonRenderer, "render"), (Template, "render"), (hashers, "check_password"),
         (sealing, "read_head"), (sealing, "compress"), (sealing, "decompress"),
-        (format4, "parse"), (contents, "encode"), (reports, "read_report"),
+        (format4, "parse"), (contents, "encode"), (workload_views, "read_report"),
     ]  # fmt: skip
     for place, name in points:
         monkeypatch.setattr(place, name, watch.around(name, getattr(place, name)))

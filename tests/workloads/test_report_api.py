@@ -26,7 +26,7 @@ from tests.workloads.records import (
     snapshot_body,
     stored,
 )
-from workloads.api import reports
+from workloads.api import workloads
 from workloads.models import Cluster, Workload
 
 
@@ -175,13 +175,13 @@ def test_no_such_cluster(client_with: ClientWith, cluster_id: object) -> None:
 def test_a_cluster_that_is_deleted_meanwhile(
     agent: Agent, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = reports.read_report
+    real = workloads.read_report
 
     def read_report(*args: Any, **kwargs: Any) -> Any:
         cluster.delete()
         return real(*args, **kwargs)
 
-    monkeypatch.setattr(reports, "read_report", read_report)
+    monkeypatch.setattr(workloads, "read_report", read_report)
 
     response = agent.put(snapshot_body())
 
@@ -202,13 +202,13 @@ def test_a_body_that_comes_after_the_end(
         AccessToken.objects.update(api_key=key, expires_at=until + dt.timedelta(hours=1))
     else:
         AccessToken.objects.update(expires_at=until)
-    real = reports.read_report
+    real = workloads.read_report
 
     def read_report(*args: Any, **kwargs: Any) -> Any:
         monkeypatch.setattr(timezone, "now", lambda: until)
         return real(*args, **kwargs)
 
-    monkeypatch.setattr(reports, "read_report", read_report)
+    monkeypatch.setattr(workloads, "read_report", read_report)
     response = agent.put(snapshot_body())
 
     assert (response.status_code, error_reason(response)) == (401, "TOKEN_EXPIRED")

@@ -141,4 +141,4 @@ def test_a_misspelt_filter_is_refused(client_with: ClientWith, cluster: Cluster)
     response = client_with("cluster:read").get(path, {"fliter": "field['kind'] = 'DaemonSet'"})
 
     assert (response.status_code, error_reason(response)) == (400, "INVALID_FIELDS")
-    assert "did you mean filter?" in response.json()["error"]["message"]
+    assert "did you mean 'filter'?" in response.json()["error"]["message"]

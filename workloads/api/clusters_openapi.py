@@ -1,4 +1,4 @@
-"""How clusters and workloads are described in OpenAPI."""
+"""How clusters are described in OpenAPI."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from drf_spectacular.utils import (
 )
 
 from apikeys.errors import BindingInsufficient
-from infra_service.api.openapi_words import list_schema, refusals, resource_schema
+from infra_service.api.openapi_words import resource_schema
 from workloads.api import samples
-from workloads.api.serializers import ClusterSerializer, WorkloadSerializer
-from workloads.errors import ClusterExists, ClusterNotFound
+from workloads.api.serializers import ClusterSerializer
+from workloads.errors import ClusterExists
 
 CLUSTER_ID: Final = OpenApiParameter(
     "cluster_id", OpenApiTypes.UUID, OpenApiParameter.PATH, description="The id of the cluster."
@@ -32,19 +32,10 @@ def clusters_schema(viewset: type) -> type:
     """Describe the cluster's viewset."""
     described = resource_schema(
         "cluster",
+        "Clusters, as far as they are inside what the caller is bound to.",
         ClusterSerializer,
         samples.CLUSTER,
         create=(ClusterExists, BindingInsufficient),
         change=(ClusterExists,),
     )
     return described(_deletion(viewset))
-
-
-workloads_schema = extend_schema_view(
-    list=list_schema(
-        "workload",
-        samples.WORKLOAD,
-        parameters=[CLUSTER_ID],
-        responses={200: WorkloadSerializer(many=True), **refusals(ClusterNotFound)},
-    )
-)

@@ -18,12 +18,13 @@ from infra_service.api.openapi_words import (
     answered,
     asked,
     list_of,
+    list_schema,
     object_of,
     refusals,
     wrapped,
 )
 from workloads.api import samples
-from workloads.api.openapi import CLUSTER_ID
+from workloads.api.clusters_openapi import CLUSTER_ID
 from workloads.api.serializers import FailureSerializer, WorkloadSerializer
 from workloads.errors import ClusterNotFound
 from workloads.kubernetes.facts import WorkloadKind
@@ -142,7 +143,14 @@ def _report(operation_id: str, form: Named, example: Any) -> dict[str, Any]:
     }
 
 
-workload_schema = extend_schema_view(
+workloads_schema = extend_schema_view(
+    list=list_schema(
+        "workload",
+        "The workloads of one cluster, in the order of namespace, name and kind.",
+        samples.WORKLOAD,
+        parameters=[CLUSTER_ID],
+        responses={200: WorkloadSerializer(many=True), **refusals(ClusterNotFound)},
+    ),
     retrieve=operation(
         operation_id="get_workload",
         parameters=[CLUSTER_ID, _WORKLOAD_ID],
@@ -151,7 +159,7 @@ workload_schema = extend_schema_view(
             **refusals(ClusterNotFound),
         },
         examples=[answered({"workload": samples.WORKLOAD})],
-    )
+    ),
 )
 summary_schema = operation(
     operation_id="summarize_workloads",

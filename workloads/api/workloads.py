@@ -1,4 +1,4 @@
-"""The workloads of a cluster, whole: what agents report, one of them, and all added up."""
+"""The workloads of a cluster: the list, one of them, all added up, and what agents report."""
 
 from __future__ import annotations
 
@@ -8,26 +8,32 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
+from django.db.models import DateTimeField, Value
+from django.db.models.functions import Coalesce, Greatest
 from rest_framework.exceptions import UnsupportedMediaType
 from rest_framework.response import Response
 
 from apikeys.audit import Actor
+from apikeys.authentication import caller_of
+from apikeys.permissions import ACCESS_TOKENS
 from apikeys.scopes import Scope
 from filterlang.backend import PARAMETER
+from infra_service.api.identifiers import parse_uuid
 from infra_service.api.parameters import refuse_unknown
+from infra_service.api.viewsets import ResourceViewSet
 from workloads import actions, metrics
-from workloads.api.reports_openapi import (
+from workloads.api.filters import WorkloadFilters
+from workloads.api.serializers import FailureSerializer, WorkloadSerializer
+from workloads.api.workloads_openapi import (
     delta_schema,
     failure_schema,
     snapshot_schema,
     summary_schema,
-    workload_schema,
+    workloads_schema,
 )
-from workloads.api.serializers import FailureSerializer
-from workloads.api.views import WorkloadViewSet
 from workloads.collection import CollectionFailure, FailureReason
 from workloads.errors import ClusterNotFound
-from workloads.models import Cluster
+from workloads.models import Cluster, Workload
 from workloads.reporting.applying import apply_report
 from workloads.reporting.bodies import read_body
 from workloads.reporting.errors import WorkloadNotFound, shown
@@ -36,14 +42,28 @@ from workloads.reporting.turns import turns
 from workloads.summaries import summarize
 
 if TYPE_CHECKING:
+    from django.db.models import QuerySet
     from rest_framework.request import Request
 
 
-@workload_schema
-class ReportedWorkloadViewSet(WorkloadViewSet):
-    """The workloads of one cluster, and the reports that make them."""
+@workloads_schema
+class WorkloadViewSet(ResourceViewSet[Workload]):
+    """The workloads of one cluster, in the order of namespace, name and kind."""
 
+    queryset = Workload.objects.all()
+    serializer_class = WorkloadSerializer
+    filterset_class = WorkloadFilters
+    resource, resource_plural = "workload", "workloads"
     not_found = WorkloadNotFound
+    page_key = ("namespace", "name", "kind")
+    scoped_by = ("cluster_id",)
+    # Looked for in the cluster: docs/adr/0009-workloads-are-searched-within-a-cluster.md.
+    searched_fields = (
+        "labels", "status_reason", "replicas_desired", "replicas_ready", "replicas_available",
+        "cpu_requests_millicores", "cpu_limits_millicores", "cpu_used_millicores",
+        "memory_requests_bytes", "memory_limits_bytes", "memory_used_bytes",
+    )  # fmt: skip
+    token_kinds = ACCESS_TOKENS
     reads_bodies_of = frozenset({"PUT", "PATCH"})
     required_scopes = {
         "list": Scope.CLUSTER_READ,
@@ -53,6 +73,26 @@ class ReportedWorkloadViewSet(WorkloadViewSet):
         "amend": Scope.CLUSTER_REPORT,
         "report_failure": Scope.CLUSTER_REPORT,
     }
+
+    def get_queryset(self) -> QuerySet[Workload]:
+        """Return the cluster's workloads, as fresh as what was last heard of each.
+
+        Raises:
+            ClusterNotFound: there is none, or the token does not reach it.
+        """
+        clusters = Cluster.objects.inside(caller_of(self.request).binding)
+        found = parse_uuid(self.kwargs["cluster_id"])
+        if found is None:
+            raise ClusterNotFound
+        try:
+            cluster_id, snapshot = clusters.values_list("id", "last_snapshot_at").get(pk=found)
+        except Cluster.DoesNotExist as error:
+            raise ClusterNotFound from error
+        # What a snapshot leaves as it was is not written, and yet as fresh as the snapshot.
+        heard = Coalesce(Value(snapshot, DateTimeField()), "observed_at")
+        return Workload.objects.filter(cluster_id=cluster_id).annotate(
+            last_updated_at=Greatest("observed_at", heard)
+        )
 
     @summary_schema
     def summary(self, request: Request, **_path: str) -> Response:

@@ -1,4 +1,4 @@
-"""How records, versions and contents of states are described in OpenAPI."""
+"""How states, their versions and contents are described in OpenAPI."""
 
 from __future__ import annotations
 
@@ -143,7 +143,12 @@ def _contents(name: str, item: Named, example: Any) -> Any:
     )
 
 
-record_schema = extend_schema_view(
+states_schema = extend_schema_view(
+    list=list_schema(
+        "state",
+        "States that are not deleted, as far as they are inside what the caller is bound to.",
+        samples.STATE,
+    ),
     retrieve=operation(
         operation_id="get_state", responses=_STATE, examples=[answered({"state": samples.STATE})]
     ),
@@ -175,6 +180,7 @@ record_schema = extend_schema_view(
 versions_schema = extend_schema_view(
     list=list_schema(
         "version",
+        "The versions of a state, the newest first.",
         samples.VERSION,
         operation_id="list_state_versions",
         parameters=[_STATE_ID],
