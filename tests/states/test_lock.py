@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from apikeys.models import AuditEvent
-from states.actions import locks
+from states.actions import push
 from states.actions.push import find
 from states.errors import StateLocked
 from states.lockinfo import LockInfo
@@ -51,6 +51,30 @@ def test_another_is_refused_and_told_by_whom(backend: Backend, lock_id: uuid.UUI
     assert body.pop("error")["status"] == "FAILED_PRECONDITION"
     assert body == lock_info(lock_id)
     assert backend.record.lock_id == lock_id
+
+
+def test_a_lock_is_of_one_state(backend: Backend, lock_id: uuid.UUID) -> None:
+    other = Backend(backend.client)
+    other.push(document())
+    backend.lock(lock_id)
+    assert other.record.lock_id is None
+    other.lock(lock_id)
+
+    backend.unlock(lock_id)
+
+    assert (backend.record.lock_id, other.record.lock_id) == (None, lock_id)
+
+
+def test_the_trail_tells_whose_lock_it_is(backend: Backend, lock_id: uuid.UUID) -> None:
+    backend.lock(lock_id)
+
+    assert AuditEvent.objects.get(action="state.lock").details == {
+        "lock": {
+            "who": "ada@laptop",
+            "operation": "OperationTypeApply",
+            "created": "2026-11-21T06:50:11.123456789Z",
+        }
+    }
 
 
 def test_a_lock_survives_a_push(backend: Backend, lock_id: uuid.UUID) -> None:
@@ -244,7 +268,7 @@ def test_one_that_lost_the_race_is_refused(
     assert before is not None
     backend.lock(lock_id)
     real, looks = find, iter([before])
-    monkeypatch.setattr(locks, "find", lambda *key: next(looks, None) or real(*key))
+    monkeypatch.setattr(push, "find", lambda *key: next(looks, None) or real(*key))
 
     response = backend.lock(uuid.uuid4())
 
@@ -261,3 +285,5 @@ def test_queries(backend: Backend, lock_id: uuid.UUID, django_assert_num_queries
     # Token, state: a refusal writes nothing.
     with django_assert_num_queries(2):
         backend.lock(uuid.uuid4())
+    with django_assert_num_queries(6):
+        backend.unlock(lock_id)

@@ -73,6 +73,16 @@ def test_the_same_again_under_the_lock_makes_no_version(
     assert StateVersion.objects.count() == 1
 
 
+def test_another_document_of_the_same_size_is_stored(backend: Backend, lock_id: uuid.UUID) -> None:
+    backend.lock(lock_id)
+    one, other = (document(4, outputs={name: {}}) for name in "ab")
+    backend.push(one, f"?ID={lock_id}")
+
+    assert backend.push(other, f"?ID={lock_id}").status_code == 200
+
+    assert backend.get().content == other
+
+
 @pytest.mark.parametrize("serial", [1, 4])
 def test_without_a_lock_the_serial_must_grow(backend: Backend, serial: int) -> None:
     backend.push(document(4))

@@ -5,11 +5,16 @@ Real simultaneous clients are in tests/e2e.
 
 import uuid
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from django.db import OperationalError
 from django.utils import timezone
 
+from apikeys import audit
+from apikeys.models import AuditEvent
+from infra_service.database import retries
 from states.actions import history, locks, push
 from states.models import State, StateVersion
 from tests.conftest import error_reason
@@ -113,10 +118,50 @@ def test_a_lock_that_changes_hands_is_not_broken(
 def test_an_unlock_twice_at_once(
     backend: Backend, lock_id: uuid.UUID, after_the_first_look: Interrupt
 ) -> None:
+    Backend(backend.client).lock(uuid.uuid4())
     backend.lock(lock_id)
     after_the_first_look(lambda: backend.unlock(lock_id))
 
     assert backend.unlock(lock_id).status_code == 200
+
+
+class RolledBackError(Exception):
+    """As a PostgreSQL-wire database says that it preferred another transaction."""
+
+    sqlstate = "40001"
+
+
+def test_what_the_database_rolls_back_is_done_again(
+    admin: Backend, lock_id: uuid.UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, seen = audit.record, set[str]()
+
+    def record(actor: Any, action: str, *args: Any, **details: Any) -> None:
+        real(actor, action, *args, **details)
+        if action not in seen:
+            seen.add(action)
+            raise OperationalError from RolledBackError
+
+    monkeypatch.setattr(audit, "record", record)
+    monkeypatch.setattr(retries, "_PAUSES", (0, 0))
+    # The test's own transaction, which is around all, is none of the service's.
+    monkeypatch.setattr(retries, "connection", SimpleNamespace(in_atomic_block=False))
+
+    deeds = (
+        lambda: admin.push(document(1)),
+        lambda: admin.lock(lock_id),
+        lambda: admin.unlock(lock_id),
+        lambda: admin.lock(lock_id),
+        lambda: admin.unlock(None),
+        lambda: admin.call("/versions/1:restore"),
+        admin.delete,
+        lambda: admin.call(":undelete"),
+    )
+    assert [deed().status_code for deed in deeds] == [200] * len(deeds)
+
+    actions = ("push", "lock", "unlock", "force_unlock", "restore", "delete", "undelete")
+    assert seen == {"state.create", *(f"state.{action}" for action in actions)}
+    assert AuditEvent.objects.filter(action__in=seen).count() == len(deeds) + 1
 
 
 @pytest.mark.parametrize("method", ["push", "lock", "delete"])
