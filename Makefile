@@ -6,7 +6,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 # Tests start hundreds of processes, each of which would compile all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run test lint test-sqlite test-postgres bench fuzz chaos upgrade soak live-kubernetes lock openapi clean
+.PHONY: help run test lint test-sqlite test-postgres bench mutants fuzz chaos upgrade soak live-kubernetes lock openapi clean
 
 help:  ## Show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -34,6 +34,9 @@ test-postgres: .venv/dev  ## All tests on a PostgreSQL of their own, with covera
 
 bench: .venv/bench  ## Measure every target, and write docs/explanation/performance.md
 	$(BIN)/python -m tests.bench
+
+mutants: .venv/bench  ## Change the rules, one change at a time: some test must fail; ROOM=states/rules is one module
+	$(BIN)/python -m tests.mutants $(ROOM)
 
 fuzz: .venv/dev  ## Thousands of generated requests; every answer must be as docs/reference/openapi.yaml says
 	$(BIN)/python -m tests.fuzz $(EXAMPLES) $(SEED)

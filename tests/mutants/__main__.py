@@ -1,0 +1,71 @@
+"""``make mutants``: change the rules, one change at a time, and see that some test fails.
+
+``make mutants ROOM=states/rules`` does it for the modules whose paths begin so. It ends with 0 when
+enough mutants die, and each that lives stands in ``alive.toml`` with the reason.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import tomllib
+from collections import Counter
+from pathlib import Path
+
+from tests.mutants.fresh import judge_fresh
+from tests.mutants.mutant import mutants
+from tests.mutants.rooms import ROOMS
+from tests.mutants.verdicts import Verdict
+from tests.mutants.warm import judge_warm
+
+_ALIVE = Path(__file__).with_name("alive.toml")
+_ENOUGH = 0.95
+
+
+def main(prefix: str = "") -> int:
+    """Judge the mutants of the rooms, print the table, and return 0 if all is well."""
+    start = time.monotonic()
+    found = [mutant for room in ROOMS if room.startswith(prefix) for mutant in mutants(room)]
+    print(f"{len(found)} mutants", flush=True)
+    reasons = _reasons()
+    counts: dict[str, Counter[str]] = {mutant.room: Counter() for mutant in found}
+    for mutant, (verdict, tests) in zip(found, judge_warm(found), strict=True):
+        last = judge_fresh(mutant, tests) if verdict is Verdict.ELSEWHERE else verdict
+        counts[mutant.room][last] += 1
+        why = reasons.pop(mutant.key, None)
+        if last is Verdict.ALIVE and why is None:
+            counts[mutant.room]["unexplained"] += 1
+            print(f"ALIVE {mutant}", flush=True)
+        elif last is Verdict.KILLED and why is not None:
+            print(f"DEAD, and listed: {mutant}", flush=True)
+    for room, was, becomes in reasons:
+        if room in counts:
+            print(f"listed, and no mutant: {room}: {was}  ->  {becomes}")
+    _print_table(counts)
+    print(f"{(time.monotonic() - start) / 60:.0f} minutes")
+    total = sum(counts.values(), Counter[str]())
+    return int(total["unexplained"] > 0 or total[Verdict.KILLED] < _ENOUGH * len(found))
+
+
+def _reasons() -> dict[tuple[str, str, str], str]:
+    return {
+        (room, change["was"], change["becomes"]): entry["why"]
+        for entry in tomllib.loads(_ALIVE.read_text()).get("alive", ())
+        for room in [entry["room"]]
+        for change in entry["changes"]
+    }
+
+
+def _print_table(counts: dict[str, Counter[str]]) -> None:
+    print("| module | mutants | killed | alive | of these unexplained | killed |")
+    print("| --- | --- | --- | --- | --- | --- |")
+    rows = {**counts, "all": sum(counts.values(), Counter[str]())}
+    for room, count in rows.items():
+        killed, alive = count[Verdict.KILLED], count[Verdict.ALIVE]
+        share = killed / max(killed + alive, 1)
+        cells = (room, killed + alive, killed, alive, count["unexplained"], f"{share:.1%}")
+        print(f"| {' | '.join(map(str, cells))} |")
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

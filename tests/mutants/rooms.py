@@ -1,0 +1,67 @@
+"""The modules that hold rules, each with the tests that must notice when a rule changes.
+
+Only tests that run in this process belong here: a server that a test starts has no mutant in it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+_STATES: Final = (
+    "tests/states/test_push.py",
+    "tests/states/test_lock.py",
+    "tests/states/test_races.py",
+)
+_PULLED: Final = ("tests/states/test_masking.py", "tests/states/test_hostile_documents.py")
+_KEYS: Final = (
+    "tests/apikeys/test_grants.py",
+    "tests/apikeys/test_descent.py",
+    "tests/apikeys/test_ends.py",
+    "tests/apikeys/test_mint_token.py",
+    "tests/apikeys/test_bindings.py",
+)
+_CALLERS: Final = ("tests/apikeys/test_authentication.py", "tests/apikeys/test_whoami.py")
+
+ROOMS: Final[dict[str, tuple[str, ...]]] = {
+    "states/actions/rules.py": (*_STATES, "tests/states/test_restore.py"),
+    "states/actions/locks.py": (*_STATES, "tests/states/test_force_unlock.py"),
+    "states/lockinfo.py": (*_STATES, "tests/states/test_force_unlock.py"),
+    "states/actions/push.py": (
+        *_STATES,
+        "tests/states/test_restore.py",
+        "tests/states/test_storage.py",
+    ),
+    "states/actions/history.py": (
+        "tests/states/test_races.py",
+        "tests/states/test_restore.py",
+        "tests/states/test_delete.py",
+        "tests/states/test_delete_state.py",
+        "tests/states/test_undelete.py",
+    ),
+    "states/document/masking.py": (*_PULLED, "tests/states/test_difference.py"),
+    "states/document/sensitive_paths.py": (*_PULLED, "tests/states/test_marks.py"),
+    "states/document/secret_values.py": (*_PULLED, "tests/states/test_difference.py"),
+    "states/document/finding.py": (*_PULLED, "tests/states/test_difference.py"),
+    "apikeys/grants.py": _KEYS,
+    "apikeys/callers.py": (*_CALLERS, *_KEYS, "tests/apikeys/test_touch.py"),
+    "apikeys/authentication.py": (*_CALLERS, "tests/apikeys/test_revalidation.py"),
+    "apikeys/permissions.py": (*_CALLERS, *_KEYS),
+    "workloads/kubernetes/health.py": (
+        "tests/workloads/kubernetes/test_health.py",
+        "tests/workloads/kubernetes/test_recorded.py",
+    ),
+    "workloads/cluster_health.py": ("tests/workloads/test_cluster_health.py",),
+    "infra_service/api/pagination.py": ("tests/infra_service/test_pagination.py",),
+    "infra_service/database/keyset.py": (
+        "tests/apikeys/test_keyset.py",
+        "tests/infra_service/test_pagination.py",
+    ),
+    "filterlang/compiler.py": (
+        "tests/filterlang/test_compiler.py",
+        "tests/filterlang/test_reasons.py",
+    ),
+    "filterlang/lookups.py": (
+        "tests/filterlang/test_lookups.py",
+        "tests/filterlang/test_compiler.py",
+    ),
+}

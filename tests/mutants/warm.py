@@ -1,0 +1,146 @@
+"""Mutants in forks of one process, in which all is imported, collected and migrated."""
+
+from __future__ import annotations
+
+import gc
+import mmap
+import os
+import pickle
+import sys
+import time
+import traceback
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from coverage import Coverage
+
+from tests.mutants.mutant import Mutant
+from tests.mutants.rooms import ROOMS
+from tests.mutants.swapping import RanAtImportError, functions_of, swap
+from tests.mutants.verdicts import PYTEST, Verdict, in_a_fork, look_for_no_shortest_example
+
+
+def judge_warm(mutants: list[Mutant]) -> list[tuple[Verdict, list[str]]]:
+    """Return each mutant's verdict, and the tests that run its lines, the likeliest first."""
+    receiving, sending = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            plugin = _Warm(mutants)
+            plugin.coverage.start()
+            files = sorted({file for mutant in mutants for file in ROOMS[mutant.room]})
+            code = int(pytest.main([*PYTEST, *files], plugins=[plugin]))
+            with os.fdopen(sending, "wb") as answer:
+                pickle.dump(plugin.judged, answer)
+        except Exception:  # noqa: BLE001 - whatever it is, this process must not go on as another
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            os._exit(code)
+    os.close(sending)
+    with os.fdopen(receiving, "rb") as answer:
+        judged = answer.read()
+    if os.waitpid(pid, 0)[1]:
+        sys.exit("The tests fail without any mutant.")
+    verdicts: list[tuple[Verdict, list[str]]] = pickle.loads(judged)
+    return verdicts
+
+
+class _Warm:
+    """A pytest plugin: all tests once, to see which comes where; then each mutant in a fork."""
+
+    def __init__(self, mutants: list[Mutant]) -> None:
+        self.judged: list[tuple[Verdict, list[str]]] = []
+        self._mutants = mutants
+        self._paths = {mutant.room: str(Path(mutant.room).resolve()) for mutant in mutants}
+        # Begun before anything is imported: what runs then is of no test.
+        self.coverage = Coverage(
+            data_file=None, config_file=False, include=list(self._paths.values())
+        )
+        self._failed: list[str] = []
+        self._took: dict[str, float] = {}
+        self._kills: dict[str, Counter[str]] = defaultdict(Counter)
+        self._place = mmap.mmap(-1, 4)  # of the test that killed, which a fork tells
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self._failed.append(report.nodeid)
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        if session.testsfailed:
+            return False
+        look_for_no_shortest_example()
+        covered = self._covered(session)
+        if self._failed:
+            return True
+        functions = {path: functions_of(path) for path in self._paths.values()}
+        items = {item.nodeid: item for item in session.items}
+        gc.collect()
+        gc.freeze()  # the forks share what they do not write
+        for mutant in self._mutants:
+            path = self._paths[mutant.room]
+            tests = self._tests(mutant, covered[path])
+
+            def change(mutant: Mutant = mutant, path: str = path) -> None:
+                swap(path, mutant.original, mutant.source, functions[path])
+
+            verdict = self._judge(session, change, [items[name] for name in tests])
+            if verdict is Verdict.ALIVE and self._may_be_kept(mutant, covered[path], tests):
+                verdict = Verdict.ELSEWHERE
+            if verdict is Verdict.KILLED:
+                place = int.from_bytes(self._place[:])
+                self._kills[mutant.room][tests[place]] += 1
+            self.judged.append((verdict, tests))
+        return True
+
+    def _covered(self, session: pytest.Session) -> dict[str, dict[int, list[str]]]:
+        """Run all tests, and return for each path and line the tests that came there."""
+        for item in session.items:
+            self.coverage.switch_context(item.nodeid)
+            start = time.perf_counter()
+            _run(item, session)
+            self._took[item.nodeid] = time.perf_counter() - start
+        self.coverage.stop()
+        data = self.coverage.get_data()
+        return {path: data.contexts_by_lineno(path) for path in self._paths.values()}
+
+    def _tests(self, mutant: Mutant, covered: dict[int, list[str]]) -> list[str]:
+        names = {name for line in mutant.lines for name in covered.get(line, ())}
+        names.discard("")
+        of_room = [name for name in names if name.startswith(ROOMS[mutant.room])]
+        kills = self._kills[mutant.room]
+        return sorted(of_room, key=lambda name: (-kills[name], self._took[name]))
+
+    @staticmethod
+    def _may_be_kept(mutant: Mutant, covered: dict[int, list[str]], tests: list[str]) -> bool:
+        """Whether what the lines made may be older than the mutant: made at import, or cached."""
+        at_import = any("" in covered.get(line, ()) for line in mutant.lines)
+        return at_import or len(tests) == 1
+
+    def _judge(
+        self, session: pytest.Session, change: Callable[[], None], items: list[pytest.Item]
+    ) -> Verdict:
+        if not items:
+            return Verdict.ELSEWHERE
+
+        def attempt() -> Verdict:
+            try:
+                change()
+            except RanAtImportError:
+                return Verdict.ELSEWHERE
+            for place, item in enumerate(items):
+                self._place[:] = place.to_bytes(4)
+                _run(item, session)
+                if self._failed:
+                    return Verdict.KILLED
+            return Verdict.ALIVE
+
+        return in_a_fork(attempt, 10 + 10 * sum(self._took[item.nodeid] for item in items))
+
+
+def _run(item: pytest.Item, session: pytest.Session) -> None:
+    """Run a test; what the session's fixtures have made stays for the next."""
+    item.config.hook.pytest_runtest_protocol(item=item, nextitem=session)
