@@ -6,9 +6,10 @@ import dataclasses
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from django.db.models import Q
+from django.db.models import Model, Q
 from django.utils import timezone
 
 from apikeys import revalidation
@@ -16,18 +17,21 @@ from apikeys.authentication import caller_of
 from apikeys.grants import EVERYTHING, Grant
 from apikeys.models import AuditEvent
 from infra_service.api.identifiers import uuid7_of
-from infra_service.database.compiled import insert
+from infra_service.database.compiled import CompiledChange, insert
 
 if TYPE_CHECKING:
     import datetime as dt
     import uuid
     from collections.abc import Callable, Iterator, Mapping
 
+    from django.db.models import QuerySet
     from django.http import HttpRequest
     from rest_framework.request import Request
 
     from apikeys.callers import Caller
     from apikeys.models import User
+
+M = TypeVar("M", bound=Model)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,6 +178,45 @@ def record_consequences(
     AuditEvent.objects.bulk_create(
         [_event(actor, action, resource_id, dict(d)) for resource_id, d in details.items()]
     )
+
+
+class Deed(Generic[M]):
+    """A change of one row, rows that are inserted with it, and its event: all of it or nothing.
+
+    The caller is looked at again in the same statement, which is one round trip (``compiled``).
+    ``build`` has the row as it was read, for the change to find that somebody else was faster.
+    """
+
+    def __init__(self, build: Callable[[], QuerySet[M]], *columns: str, **fixed: Any) -> None:
+        self._of_operators = CompiledChange(build, *columns, **fixed)
+        self._of_callers = {
+            form: CompiledChange(partial(_by, build, form), *columns, **fixed)
+            for form in revalidation.FORMS
+        }
+
+    def run(
+        self,
+        actor: Actor,
+        action: str,
+        resource_id: object,
+        details: dict[str, Any],
+        *rows: Model,
+        **given: Any,
+    ) -> bool:
+        """Do it, or find that the row or the caller was changed; ``look_again`` tells the latter.
+
+        Raises:
+            TokenExpired: the caller's time is over.
+        """
+        change = self._of_operators
+        if actor.caller is not None:
+            form, seen = revalidation.as_given(actor.caller)
+            change, given = self._of_callers[form], {**given, **seen}
+        return change.run_with(*rows, _event(actor, action, resource_id, details), **given)
+
+
+def _by(build: Callable[[], QuerySet[M]], form: str) -> QuerySet[M]:
+    return build().filter(revalidation.unchanged_of(form))
 
 
 def _event(actor: Actor, action: str, resource_id: object, details: dict[str, Any]) -> AuditEvent:

@@ -43,6 +43,21 @@ def unchanged(caller: Caller) -> Q:
     return Q(Exists(_as_seen(caller, _seen(caller))))
 
 
+def unchanged_of(form: str) -> Q:
+    """Return the same condition for all callers of a form, with parameters: see ``as_given``."""
+    return Q(Exists(_CREDENTIALS[form](_PARAMETERS)))
+
+
+def as_given(caller: Caller) -> tuple[str, dict[str, Any]]:
+    """Return the caller's form and the values of the parameters for it.
+
+    Raises:
+        TokenExpired: the caller has come to its end.
+    """
+    _refuse_ended(caller)
+    return _form(caller), _seen(caller)
+
+
 def look_again(caller: Caller) -> Caller:
     """Return the caller as it is now.
 
@@ -126,6 +141,8 @@ def _minted(given: dict[str, Any]) -> QuerySet[Any, Any]:
 
 
 _CREDENTIALS: Final = {"key": _key, "issued": _issued, "minted": _minted}
+#: What callers there are, by what a look at them reads.
+FORMS: Final = tuple(_CREDENTIALS)
 _PARAMETERS: Final = {
     "token_id": Parameter("token_id", CharField()),
     "revision": Parameter("revision", PositiveIntegerField()),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from django.db import DEFAULT_DB_ALIAS, connection, connections
+from django.db import DEFAULT_DB_ALIAS, connection, connections, transaction
 from django.db.models import Expression, Model
 from django.db.models.sql import UpdateQuery
 
@@ -112,6 +112,38 @@ class CompiledUpdate(Generic[M]):
         with connection.cursor() as cursor:
             self._statement(connection.vendor).execute(cursor, given)
             return int(cursor.rowcount)
+
+
+class CompiledChange(CompiledUpdate[M]):
+    """An UPDATE, and rows that are inserted if it changes one: all of it or nothing.
+
+    On PostgreSQL it is one statement, and so a transaction of its own: one round trip. It never
+    waits for a client, and who lost a race has written nothing.
+    """
+
+    def run_with(self, *rows: Model, **given: Any) -> bool:
+        """Run the update and, if it changed a row, insert these; return whether it did."""
+        if connection.vendor == "postgresql":
+            return self._run_as_one(rows, given)
+        with transaction.atomic():
+            if not self.run(**given):
+                return False
+            for row in rows:
+                insert(row)
+        return True
+
+    def _run_as_one(self, rows: Sequence[Model], given: Mapping[str, Any]) -> bool:
+        update = self._statement(connection.vendor)
+        parts, values = [f"changed AS ({update.sql} RETURNING 1)"], update.filled(given)
+        for number, row in enumerate(rows):
+            into, places, more = _insertion(row)
+            inserted = f"{into} SELECT {places} FROM changed"  # noqa: S608 - our own names
+            parts.append(f"row{number} AS ({inserted})")
+            values += more
+        text = f"WITH {', '.join(parts)} SELECT 1 FROM changed"  # noqa: S608 - our own names
+        with connection.cursor() as cursor:
+            cursor.execute(text, values)
+            return bool(cursor.rowcount)
 
 
 class CompiledInsert(Generic[M]):

@@ -65,6 +65,7 @@ def restore(
         version = append_version(state, upload, actor, "state.restore", restored=number, **details)
         if version is not None:
             return version
+        actor = actor.look_again()
     raise WriteConflict
 
 

@@ -5,13 +5,12 @@ A LOCK is one UPDATE, so that of any number at the same moment one gets it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from django.db import transaction
 from django.db.models import F, UUIDField
 
 from apikeys import audit
-from infra_service.database.compiled import CompiledUpdate, Parameter
+from infra_service.database.compiled import Parameter
 from infra_service.database.retries import retrying
 from states.actions.push import ATTEMPTS, find, find_or_register
 from states.errors import LockNotHeld, StateLocked, WriteConflict
@@ -36,11 +35,11 @@ def _locked() -> StateQuerySet:
 
 _REVISED: Final = F("revision") + 1
 #: Locks a state unless it is locked: one atomic statement, so that one of many wins.
-_TAKE: Final = CompiledUpdate(
+_TAKE: Final = audit.Deed(
     _unlocked, "lock_id", "lock_info", "lock_acquired_at", "lock_taken_by", revision=_REVISED
 )
 #: Unlocks a state if this lock holds it.
-_RELEASE: Final = CompiledUpdate(
+_RELEASE: Final = audit.Deed(
     _locked,
     lock_id=None,
     lock_info=None,
@@ -69,19 +68,15 @@ def lock(
             if state.lock_id != info.uuid:
                 raise StateLocked(holder.as_dict())
             return holder
-        with transaction.atomic():
-            taken = {
-                "lock_info": info.as_dict(),
-                "lock_acquired_at": actor.now(),
-                "lock_taken_by": {
-                    "lock_id": info.ID,
-                    "name": actor.name,
-                    "token_id": actor.token_id,
-                },
-            }
-            if _TAKE.run(pk=state.pk, lock_id=info.uuid, **taken):
-                audit.record(actor, "state.lock", state.pk, lock=info.described())
-                return info
+        taken = {
+            "lock_info": info.as_dict(),
+            "lock_acquired_at": actor.now(),
+            "lock_taken_by": {"lock_id": info.ID, "name": actor.name, "token_id": actor.token_id},
+        }
+        said = {"lock": info.described()}
+        if _TAKE.run(actor, "state.lock", state.pk, said, pk=state.pk, lock_id=info.uuid, **taken):
+            return info
+        actor = actor.look_again()
     raise WriteConflict
 
 
@@ -93,17 +88,24 @@ def unlock(
 
     Raises:
         LockNotHeld: another lock holds the state.
+        WriteConflict: lost the race too often.
     """
-    state = find(component_id, environment_id)
-    if state is None or state.lock_info is None:
-        return
-    with transaction.atomic():
-        if _RELEASE.run(pk=state.pk, held=lock_id):
-            lock = LockInfo(**state.lock_info).described(state.lock_taken_by)
-            audit.record(actor, "state.unlock", state.pk, lock=lock)
+    for _ in range(ATTEMPTS):
+        state = find(component_id, environment_id)
+        if state is None or state.lock_info is None:
             return
-    if State.objects.filter(pk=state.pk).exclude(lock_id=None).exists():
-        raise LockNotHeld
+        if state.lock_id != lock_id:
+            raise LockNotHeld
+        if _release(state, LockInfo(**state.lock_info), actor, "state.unlock"):
+            return
+        actor = actor.look_again()
+    raise WriteConflict
+
+
+def _release(state: State, held: LockInfo, actor: Actor, action: str, **details: Any) -> bool:
+    """Unlock the state if the lock that was read still holds it, and who acts is the same."""
+    said = {"lock": held.described(state.lock_taken_by), **details}
+    return _RELEASE.run(actor, action, state.pk, said, pk=state.pk, held=state.lock_id)
 
 
 @retrying
@@ -121,15 +123,18 @@ def force_unlock(
 
     Raises:
         LockNotHeld: another lock than the one that is meant holds the state.
+        WriteConflict: the lock changed hands.
     """
-    state = find(component_id, environment_id)
-    if state is None or state.lock_info is None:
-        return
-    if lock_id not in (None, state.lock_id):
-        raise LockNotHeld
-    with transaction.atomic():
-        if _RELEASE.run(pk=state.pk, held=state.lock_id):
-            lock = LockInfo(**state.lock_info).described(state.lock_taken_by)
-            audit.record(actor, "state.force_unlock", state.pk, lock=lock, reason=reason)
+    for _ in range(ATTEMPTS):
+        state = find(component_id, environment_id)
+        if state is None or state.lock_info is None:
             return
-    raise WriteConflict  # it changed hands this moment: breaking the new lock was not asked
+        if lock_id not in (None, state.lock_id):
+            raise LockNotHeld
+        held = LockInfo(**state.lock_info)
+        if _release(state, held, actor, "state.force_unlock", reason=reason):
+            return
+        if (again := actor.look_again()) == actor:
+            break  # it changed hands this moment: breaking the new lock was not asked
+        lock_id, actor = state.lock_id, again
+    raise WriteConflict

@@ -16,10 +16,8 @@ from structlog.contextvars import bind_contextvars
 from apikeys import audit
 from infra_service.database.compiled import (
     CompiledQuery,
-    CompiledUpdate,
     Parameter,
     find_instance,
-    insert,
 )
 from infra_service.database.retries import retrying
 from states import metrics
@@ -115,6 +113,7 @@ def push(
         ):
             metrics.STORED.inc()
             return state
+        actor = actor.look_again()
     raise WriteConflict
 
 
@@ -131,7 +130,7 @@ def _as_seen() -> QuerySet[State]:
     return State.objects.filter(pk=pk, revision=seen)
 
 
-_SWAP: Final = CompiledUpdate(
+_SWAP: Final = audit.Deed(
     _as_seen,
     "version_number", "current_version", "serial", "lineage", "md5", "size_bytes", "updated_at",
     deleted_at=None,
@@ -142,7 +141,7 @@ _SWAP: Final = CompiledUpdate(
 def append_version(
     state: State, upload: Upload, actor: Actor, action: str, **details: Any
 ) -> StateVersion | None:
-    """Append the version if the state is still as it was read; else return None.
+    """Append the version if the state, and who acts, is still as it was read; else return None.
 
     Raises:
         StorageUnavailable: the object store did not take the document; nothing is changed.
@@ -170,34 +169,22 @@ def append_version(
 def _make_current(
     state: State, version: StateVersion, actor: Actor, action: str, details: dict[str, Any]
 ) -> bool:
-    with transaction.atomic():
-        # First the pointer, so that one who lost the race has not written megabytes for nothing;
-        # the foreign key is checked when the transaction commits.
-        swapped = _SWAP.run(
-            pk=state.pk,
-            seen=state.revision,
-            version_number=version.number,
-            current_version=version.pk,
-            serial=version.serial,
-            lineage=version.lineage,
-            md5=version.md5,
-            size_bytes=version.size_bytes,
-            updated_at=version.created_at,
-        )
-        if not swapped:
-            return False
-        insert(version)
-        audit.record(
-            actor,
-            action,
-            state.pk,
-            version=version.number,
-            serial=version.serial,
-            md5=version.md5,
-            size_bytes=version.size_bytes,
-            **details,
-        )
-    return True
+    figures = {name: getattr(version, name) for name in ("serial", "md5", "size_bytes")}
+    # The foreign key to the version is checked when all is there.
+    return _SWAP.run(
+        actor,
+        action,
+        state.pk,
+        {"version": version.number, **figures, **details},
+        version,
+        pk=state.pk,
+        seen=state.revision,
+        version_number=version.number,
+        current_version=version.pk,
+        lineage=version.lineage,
+        updated_at=version.created_at,
+        **figures,
+    )
 
 
 def next_serial(state: State, given: int | None = None) -> int:

@@ -90,16 +90,16 @@ def test_the_wire_counts_a_pipeline_once(wire: Wire) -> None:
 
 def test_a_lock_and_an_unlock(wire: Wire, state: Backend) -> None:
     lock_id = uuid.uuid4()
-    # Caller, state; BEGIN, UPDATE, event, COMMIT.
-    assert trips(wire, lambda: state.lock(lock_id), lambda: state.unlock(lock_id)) == [6, 6]
+    # Caller, state; UPDATE with its event.
+    assert trips(wire, lambda: state.lock(lock_id), lambda: state.unlock(lock_id)) == [3, 3]
 
 
 def test_a_push(wire: Wire, state: Backend) -> None:
     lock_id, serials = uuid.uuid4(), itertools.count(2)
-    # Caller, state; BEGIN, UPDATE, version, event, COMMIT.
-    assert trips(wire, lambda: state.push(document(next(serials)))) == [7]
+    # Caller, state; UPDATE with the version and the event.
+    assert trips(wire, lambda: state.push(document(next(serials)))) == [3]
     state.lock(lock_id)
-    assert trips(wire, lambda: state.push(document(next(serials)), f"?ID={lock_id}")) == [7]
+    assert trips(wire, lambda: state.push(document(next(serials)), f"?ID={lock_id}")) == [3]
     # Nothing new: caller, state.
     same = document(next(serials))
     assert trips(wire, lambda: state.push(same, f"?ID={lock_id}")) == [2]

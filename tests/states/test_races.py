@@ -13,7 +13,7 @@ from django.db import OperationalError
 from django.utils import timezone
 
 from apikeys import audit
-from apikeys.models import AuditEvent
+from apikeys.models import AccessToken, AuditEvent
 from infra_service.database import retries
 from states.actions import history, locks, push
 from states.models import State, StateVersion
@@ -190,3 +190,56 @@ def test_one_that_always_loses_is_told_to_come_again(
 
     assert (response.status_code, error_reason(response)) == (503, "WRITE_CONFLICT")
     assert StateVersion.objects.count() == 1
+
+
+@pytest.mark.parametrize("method", ["push", "lock", "unlock", "force-unlock", "restore"])
+def test_a_caller_that_is_revoked_meanwhile(
+    admin: Backend, lock_id: uuid.UUID, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    """It was let in, and is looked at again by the statement that writes."""
+    admin.push(document(1))
+    if "unlock" in method:
+        admin.lock(lock_id)
+    before = AuditEvent.objects.count(), admin.record.revision
+    just_before_it_writes(monkeypatch, lambda: AccessToken.objects.revoke(admin.client.token.pk))
+
+    response = deeds(admin, lock_id)[method]()
+
+    assert (response.status_code, error_reason(response)) == (401, "CREDENTIALS_INVALID")
+    assert (AuditEvent.objects.count(), admin.record.revision) == before
+    assert StateVersion.objects.count() == 1
+
+
+@pytest.mark.parametrize("method", ["push", "lock", "unlock", "force-unlock", "restore"])
+def test_a_caller_that_is_only_renamed_meanwhile(
+    admin: Backend, lock_id: uuid.UUID, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    admin.push(document(1))
+    if "unlock" in method:
+        admin.lock(lock_id)
+    before = AuditEvent.objects.count(), admin.record.revision
+    just_before_it_writes(monkeypatch, lambda: AccessToken.objects.change(name="renamed"))
+
+    assert deeds(admin, lock_id)[method]().status_code == 200
+    assert (AuditEvent.objects.count(), admin.record.revision) == (before[0] + 1, before[1] + 1)
+
+
+def just_before_it_writes(monkeypatch: pytest.MonkeyPatch, event: Callable[[], Any]) -> None:
+    real, pending = audit.Deed.run, [event]
+
+    def run(self: Any, *args: Any, **given: Any) -> bool:
+        if pending:
+            pending.pop()()
+        return real(self, *args, **given)
+
+    monkeypatch.setattr(audit.Deed, "run", run)
+
+
+def deeds(state: Backend, lock_id: uuid.UUID) -> dict[str, Callable[[], Any]]:
+    return {
+        "push": lambda: state.push(document(2)),
+        "lock": lambda: state.lock(lock_id),
+        "unlock": lambda: state.unlock(lock_id),
+        "force-unlock": lambda: state.unlock(None),
+        "restore": lambda: state.call("/versions/1:restore"),
+    }
