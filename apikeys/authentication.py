@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from rest_framework.authentication import BaseAuthentication
 
@@ -14,6 +14,8 @@ from apikeys.metrics import Authentication
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
+
+    from infra_service.database.compiled import Asked
 
 _REALM: Final = 'realm="infra-service"'
 
@@ -50,7 +52,7 @@ class TokenAuthentication(BaseAuthentication):
         if not token:
             metrics.count(Authentication.MALFORMED)
             raise CredentialsMalformed
-        caller = find_caller(token)
+        caller = find_caller(token, _asked_along(request))
         return caller, caller
 
     def authenticate_header(self, request: Request) -> str:
@@ -59,6 +61,12 @@ class TokenAuthentication(BaseAuthentication):
         if request.META.get("HTTP_AUTHORIZATION"):
             bearer += ', error="invalid_token"'
         return f"{bearer}, Basic {_REALM}" if _accepts_basic(request) else bearer
+
+
+def _asked_along(request: Request) -> Asked[Any] | None:
+    """Return what the view wants to be read in the round trip of the look at the caller."""
+    ask = getattr(request.parser_context["view"], "asked_along", None)
+    return None if ask is None else ask(request)
 
 
 def _accepts_basic(request: Request) -> bool:

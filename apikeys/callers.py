@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from django.db.models import QuerySet
 
+    from infra_service.database.compiled import Asked
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
@@ -70,8 +72,10 @@ _OF_TOKEN = (
 )  # fmt: skip
 
 
-def find_caller(token: str) -> Caller:
+def find_caller(token: str, along: Asked[Any] | None = None) -> Caller:
     """Return the caller that this token stands for, and note its use.
+
+    What is asked ``along`` comes in the same round trip, if there is such a token.
 
     Raises:
         CredentialsInvalid: the form, the digest or the status is wrong; the answer is the same.
@@ -81,7 +85,7 @@ def find_caller(token: str) -> Caller:
     if kind is None:
         raise refused(Authentication.MALFORMED)
     now = timezone.now()
-    caller, last_used_at = _identify(kind, tokens.digest(token), now)
+    caller, last_used_at = _identify(kind, tokens.digest(token), now, along)
     if last_used_at is None or last_used_at <= now - LAST_USED_RESOLUTION:
         model = ApiKey if kind is TokenKind.API_KEY else AccessToken
         model.objects.touch(caller.token_id, now)
@@ -99,10 +103,10 @@ def look_again(caller: Caller) -> Caller:
 
 
 def _identify(
-    kind: TokenKind, digest: bytes, now: dt.datetime
+    kind: TokenKind, digest: bytes, now: dt.datetime, along: Asked[Any] | None = None
 ) -> tuple[Caller, dt.datetime | None]:
     """Return the caller, and when its secret was last used."""
-    row = _find_row(kind, digest, now)
+    row = _find_row(kind, digest, now, along)
     if row is None:
         raise refused(Authentication.UNKNOWN)
     if row["revoked_at"] or row.get("api_key__revoked_at"):  # a minted one dies with its key
@@ -177,10 +181,15 @@ _API_KEY: Final = CompiledQuery(_api_keys)
 _ACCESS_TOKEN: Final = CompiledQuery(_access_tokens)
 
 
-def _find_row(kind: TokenKind, digest: bytes, now: dt.datetime) -> dict[str, Any] | None:
+def _find_row(
+    kind: TokenKind, digest: bytes, now: dt.datetime, along: Asked[Any] | None
+) -> dict[str, Any] | None:
     names: Sequence[str]
+    query: CompiledQuery[Any]
+    given: dict[str, Any]
     if kind is TokenKind.API_KEY:
-        names, row = _OF_KEY, _API_KEY.row(digest=digest, now=now)
+        names, query, given = _OF_KEY, _API_KEY, {"digest": digest, "now": now}
     else:
-        names, row = _OF_TOKEN, _ACCESS_TOKEN.row(digest=digest, kind=kind.name)
+        names, query, given = _OF_TOKEN, _ACCESS_TOKEN, {"digest": digest, "kind": kind.name}
+    row = query.row(**given) if along is None else query.row_with(along, **given)
     return None if row is None else dict(zip(names, row, strict=True))

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from django.db import models
 from django.db.models import F, OuterRef, Q, Subquery
@@ -21,12 +21,20 @@ if TYPE_CHECKING:
     from states.entries import CatalogueEntry
 
 __all__ = [
-    "MAX_SERIAL", "STALE_AFTER", "Application", "Component", "Environment", "State", "StateVersion",
+    "MAX_SERIAL", "STALE_AFTER", "Application", "Component", "Environment", "State", "StateKey",
+    "StateVersion",
 ]  # fmt: skip
 
 MAX_SERIAL = 2**63 - 1
 #: A lock that is held for longer was probably left behind.
 STALE_AFTER: Final = dt.timedelta(hours=1)
+
+
+class StateKey(TypedDict):
+    """What a state is found by."""
+
+    component_id: uuid.UUID
+    environment_id: uuid.UUID
 
 
 class StateQuerySet(models.QuerySet["State"]):
@@ -196,6 +204,11 @@ class State(models.Model):
 
     def __str__(self) -> str:
         return f"{self.component} in {self.environment}"
+
+    @property
+    def key(self) -> StateKey:
+        """What it is found by."""
+        return {"component_id": self.component_id, "environment_id": self.environment_id}
 
 
 class StateVersionManager(models.Manager["StateVersion"]):

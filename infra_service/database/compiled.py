@@ -60,8 +60,7 @@ class _Statement(Generic[M]):
 class CompiledQuery(Generic[M]):
     """A ``values_list`` queryset with parameters; ``build`` is called at the first use.
 
-    ``is_binary`` spares a large ``bytea`` the way through hexadecimal text, which doubles it. Then
-    no column may be of a type that Django reads from text: a time, JSON.
+    ``is_binary`` spares a large ``bytea`` the way through hexadecimal text, which doubles it.
     """
 
     def __init__(self, build: Callable[[], QuerySet[M, Any]], *, is_binary: bool = False) -> None:
@@ -76,17 +75,64 @@ class CompiledQuery(Generic[M]):
 
     def row(self, *, using: str = DEFAULT_DB_ALIAS, **given: Any) -> Sequence[Any] | None:
         """Run the query and return its first row, in the order of ``values_list``, or None."""
-        statement, converters = self._statement(connection.vendor)
-        with connections[using].cursor() as cursor:
-            if self._is_binary and connection.vendor == "postgresql":
-                from psycopg.pq import Format  # noqa: PLC0415 - loaded with PostgreSQL, and only there
+        statement, _converters = self._statement(connection.vendor)
+        row = _first_row(statement.sql, statement.filled(given), using, is_binary=self._is_binary)
+        return self._converted(row)
 
-                cursor.cursor.format = Format.BINARY
-            statement.execute(cursor, given)
-            row: Sequence[Any] | None = cursor.fetchone()
+    def row_with(self, along: Asked[Any], **given: Any) -> Sequence[Any] | None:
+        """Do the same, and bring the row of another query along if this one finds any."""
+        query = along.query
+        own, _ = self._statement(connection.vendor)
+        other, _ = query._statement(connection.vendor)
+        row = _first_row(
+            f"SELECT * FROM ({own.sql}) AS own LEFT JOIN ({other.sql}) AS other ON TRUE",  # noqa: S608 - compiled
+            [*own.filled(given), *other.filled(along.given)],
+            DEFAULT_DB_ALIAS,
+            is_binary=query._is_binary,
+        )
+        if row is None:
+            return None
+        width = len(own.compiler.select)
+        along.came(None if row[width] is None else query._converted(row[width:]))
+        return self._converted(row[:width])
+
+    def _converted(self, row: Sequence[Any] | None) -> Sequence[Any] | None:
+        statement, converters = self._statement(connection.vendor)
         if row is not None and converters:
             (row,) = statement.compiler.apply_converters([row], converters)
         return row
+
+
+def _first_row(
+    sql: str, values: Sequence[Any], using: str, *, is_binary: bool
+) -> Sequence[Any] | None:
+    with connections[using].cursor() as cursor:
+        if is_binary and connection.vendor == "postgresql":
+            from psycopg.pq import Format  # noqa: PLC0415 - loaded with PostgreSQL, and only there
+
+            cursor.cursor.format = Format.BINARY
+        cursor.execute(sql, values)
+        row: Sequence[Any] | None = cursor.fetchone()
+    return row
+
+
+class Asked(Generic[M]):
+    """A query and its parameters, whose row may come along with another's in one round trip.
+
+    Its first column is never null.
+    """
+
+    def __init__(self, query: CompiledQuery[M], **given: Any) -> None:
+        self.query, self.given = query, given
+        self._came: list[Sequence[Any] | None] = []
+
+    def came(self, row: Sequence[Any] | None) -> None:
+        """Keep the row, or that there is none, for whoever asks first."""
+        self._came = [row]
+
+    def row(self) -> Sequence[Any] | None:
+        """Return the row that came along, and from then on the row as it is when it is asked."""
+        return self._came.pop() if self._came else self.query.row(**self.given)
 
 
 class CompiledUpdate(Generic[M]):
@@ -189,8 +235,7 @@ def _insert_text(model: type[Model], _vendor: str) -> tuple[str, str]:
     return f"INSERT INTO {table} ({', '.join(columns)})", ", ".join(["%s"] * len(columns))
 
 
-def find_instance(query: CompiledQuery[M], model: type[M], **given: Any) -> M | None:
-    """Run a query of all the columns of a model and return its instance, or None."""
-    row = query.row(**given)
+def instance_of(model: type[M], row: Sequence[Any] | None) -> M | None:
+    """Return the instance of a row of all the columns of a model, or None."""
     names = [field.attname for field in model._meta.concrete_fields]
     return None if row is None else model.from_db(connection.alias, names, row)

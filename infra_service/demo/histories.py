@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from apikeys.audit import Actor
+    from states.models import StateKey
 
 #: States with a past: the first of all, so that there is enough to look at and the rest is cheap.
 MOST: Final = 120
@@ -79,7 +80,10 @@ class _History:
     ) -> None:
         self._chance = Chance(_HISTORY, number)
         self._writers, self._now = writers, now
-        self._key = {"component_id": place.component_id, "environment_id": place.environment_id}
+        self._key: StateKey = {
+            "component_id": place.component_id,
+            "environment_id": place.environment_id,
+        }
         self._stack = Stack(place.part, place.environment, self._chance)
         turn, self._situation = divmod(number, _ROUND)
         self._stale_for = _STALE[turn % len(_STALE)]

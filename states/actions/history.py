@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import uuid
 
     from apikeys.audit import Actor
+    from infra_service.database.compiled import Asked
     from states.models import StateVersion
 
 
@@ -70,7 +71,13 @@ def restore(
 
 
 @retrying
-def delete(*, component_id: uuid.UUID, environment_id: uuid.UUID, actor: Actor) -> None:
+def delete(
+    *,
+    component_id: uuid.UUID,
+    environment_id: uuid.UUID,
+    actor: Actor,
+    look: Asked[State] | None = None,
+) -> None:
     """Hide the state; its history is kept for STATE_RETENTION_DAYS, and a push revives it.
 
     Raises:
@@ -78,7 +85,7 @@ def delete(*, component_id: uuid.UUID, environment_id: uuid.UUID, actor: Actor) 
         StateLocked: somebody works with it.
     """
     for _ in range(ATTEMPTS):
-        state = _find(component_id, environment_id)
+        state = _find(component_id, environment_id, look)
         rules.check_lock(state, None)
         with transaction.atomic():
             if State.objects.as_seen(state).change(deleted_at=actor.now()):
@@ -87,8 +94,8 @@ def delete(*, component_id: uuid.UUID, environment_id: uuid.UUID, actor: Actor) 
     raise WriteConflict
 
 
-def _find(component_id: uuid.UUID, environment_id: uuid.UUID) -> State:
-    state = find(component_id, environment_id)
+def _find(component_id: uuid.UUID, environment_id: uuid.UUID, look: Asked[State] | None) -> State:
+    state = find(component_id, environment_id, look)
     if state is None or state.current_version_id is None or state.deleted_at is not None:
         raise StateNotFound
     return state

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import uuid
 
     from apikeys.audit import Actor
+    from infra_service.database.compiled import Asked
     from states.models import StateQuerySet
 
 
@@ -51,7 +52,12 @@ _RELEASE: Final = audit.Deed(
 
 @retrying
 def lock(
-    *, component_id: uuid.UUID, environment_id: uuid.UUID, info: LockInfo, actor: Actor
+    *,
+    component_id: uuid.UUID,
+    environment_id: uuid.UUID,
+    info: LockInfo,
+    actor: Actor,
+    look: Asked[State] | None = None,
 ) -> LockInfo:
     """Lock the state, at once or not at all; its own holder is told again that it holds it.
 
@@ -61,7 +67,7 @@ def lock(
     """
     for _ in range(ATTEMPTS):
         state = find_or_register(
-            component_id=component_id, environment_id=environment_id, actor=actor
+            component_id=component_id, environment_id=environment_id, actor=actor, look=look
         )
         if state.lock_info is not None:
             holder = LockInfo(**state.lock_info)
@@ -82,7 +88,12 @@ def lock(
 
 @retrying
 def unlock(
-    *, component_id: uuid.UUID, environment_id: uuid.UUID, lock_id: uuid.UUID, actor: Actor
+    *,
+    component_id: uuid.UUID,
+    environment_id: uuid.UUID,
+    lock_id: uuid.UUID,
+    actor: Actor,
+    look: Asked[State] | None = None,
 ) -> None:
     """Release this lock; a state that is not locked is left as it is.
 
@@ -91,7 +102,7 @@ def unlock(
         WriteConflict: lost the race too often.
     """
     for _ in range(ATTEMPTS):
-        state = find(component_id, environment_id)
+        state = find(component_id, environment_id, look)
         if state is None or state.lock_info is None:
             return
         if state.lock_id != lock_id:
@@ -116,6 +127,7 @@ def force_unlock(
     reason: str,
     actor: Actor,
     lock_id: uuid.UUID | None = None,
+    look: Asked[State] | None = None,
 ) -> None:
     """Break whatever lock holds the state; the trail keeps whose it was, and the reason.
 
@@ -126,7 +138,7 @@ def force_unlock(
         WriteConflict: the lock changed hands.
     """
     for _ in range(ATTEMPTS):
-        state = find(component_id, environment_id)
+        state = find(component_id, environment_id, look)
         if state is None or state.lock_info is None:
             return
         if lock_id not in (None, state.lock_id):

@@ -15,9 +15,10 @@ from structlog.contextvars import bind_contextvars
 
 from apikeys import audit
 from infra_service.database.compiled import (
+    Asked,
     CompiledQuery,
     Parameter,
-    find_instance,
+    instance_of,
 )
 from infra_service.database.retries import retrying
 from states import metrics
@@ -45,20 +46,32 @@ def _state() -> QuerySet[State, Any]:
     return State.objects.of(*key).values_list()
 
 
-_STATE: Final = CompiledQuery(_state)
+STATE: Final = CompiledQuery(_state)
 
 
-def find(component_id: uuid.UUID, environment_id: uuid.UUID) -> State | None:
-    """Return the state record, deleted or not; the log lines that follow name it."""
-    state = find_instance(_STATE, State, component_id=component_id, environment_id=environment_id)
+def find(
+    component_id: uuid.UUID, environment_id: uuid.UUID, look: Asked[State] | None = None
+) -> State | None:
+    """Return the state record, deleted or not; the log lines that follow name it.
+
+    ``look`` is the same look, which may have been taken already.
+    """
+    look = look or Asked(STATE, component_id=component_id, environment_id=environment_id)
+    state = instance_of(State, look.row())
     if state is not None:
         bind_contextvars(state_id=str(state.pk))
     return state
 
 
-def find_or_register(*, component_id: uuid.UUID, environment_id: uuid.UUID, actor: Actor) -> State:
+def find_or_register(
+    *,
+    component_id: uuid.UUID,
+    environment_id: uuid.UUID,
+    actor: Actor,
+    look: Asked[State] | None = None,
+) -> State:
     """Return the state record; the first LOCK or push registers whatever is missing."""
-    state = find(component_id, environment_id)
+    state = find(component_id, environment_id, look)
     if state is not None:
         return state
     with transaction.atomic():
@@ -89,6 +102,7 @@ def push(
     lock_id: uuid.UUID | None,
     force: bool,
     actor: Actor,
+    look: Asked[State] | None = None,
 ) -> State:
     """Store a new version and make it the current one; what is current already is left alone.
 
@@ -100,7 +114,7 @@ def push(
     """
     for _ in range(ATTEMPTS):
         state = find_or_register(
-            component_id=component_id, environment_id=environment_id, actor=actor
+            component_id=component_id, environment_id=environment_id, actor=actor, look=look
         )
         rules.check_lock(state, lock_id)
         if rules.is_current(state, upload):

@@ -103,7 +103,7 @@ class StateAdmin(VersionPages, ReadOnlyAdmin):
     )
     def force_unlock(self, state: State, actor: Actor, *, reason: str, lock_id: uuid.UUID) -> str:
         """Break the lock that was looked at."""
-        locks.force_unlock(**_place(state), reason=reason, lock_id=lock_id, actor=actor)
+        locks.force_unlock(**state.key, reason=reason, lock_id=lock_id, actor=actor)
         return "The lock is broken."
 
     @object_tool(
@@ -132,7 +132,7 @@ class StateAdmin(VersionPages, ReadOnlyAdmin):
     )
     def delete_state(self, state: State, actor: Actor) -> str:
         """Hide the state."""
-        history.delete(**_place(state), actor=actor)
+        history.delete(**state.key, actor=actor)
         return "The state is deleted; it can be brought back until its retention ends."
 
     @object_tool(
@@ -145,10 +145,6 @@ class StateAdmin(VersionPages, ReadOnlyAdmin):
         """Bring the state back."""
         history.undelete(state_id=state.pk, actor=actor)
         return "The state is back."
-
-
-def _place(state: State) -> dict[str, uuid.UUID]:
-    return {"component_id": state.component_id, "environment_id": state.environment_id}
 
 
 def _holder(state: State) -> str:

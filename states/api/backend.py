@@ -18,9 +18,10 @@ from apikeys.scopes import Scope
 from infra_service.api import bodies
 from infra_service.api.identifiers import parse_uuid
 from infra_service.api.parameters import InvalidParameter
+from infra_service.database.compiled import Asked
 from states import lockinfo
 from states.actions import history, locks
-from states.actions.push import push
+from states.actions.push import STATE, push
 from states.api.openapi import lock_schema, state_schema
 from states.api.sending import SendsDocuments, document_response
 from states.document import uploads
@@ -33,41 +34,60 @@ if TYPE_CHECKING:
 
     from rest_framework.request import Request
 
+    from states.models import State, StateKey
+
 
 class BackendView(SendsDocuments):
     """What the backend's views share: who is let in, which state is meant, LOCK and UNLOCK."""
 
     accepts_basic = True
     token_kinds = ACCESS_TOKENS
+    #: The look at the state, which is taken in the round trip that tells who calls.
+    look: Asked[State] | None = None
 
-    def key(self) -> dict[str, uuid.UUID]:
+    def asked_along(self, request: Request) -> Asked[State] | None:
+        """Return what is to be read together with the caller (``TokenAuthentication``)."""
+        key = {name: parse_uuid(text) for name, text in self.kwargs.items()}
+        if None not in key.values():
+            is_read = request.method in ("GET", "HEAD")
+            self.look = Asked(reading.CURRENT if is_read else STATE, **key)
+        return self.look
+
+    def key(self) -> StateKey:
         """Return the component's and the environment's id.
 
         Raises:
             InvalidParameter: one is no UUID.
             StateNotFound: the token is bound elsewhere.
         """
-        names = ("component_id", "environment_id")
-        key = {name: _uuid(name, self.kwargs[name]) for name in names}
+        key: StateKey = {
+            "component_id": self._id("component_id"),
+            "environment_id": self._id("environment_id"),
+        }
         if not caller_of(self.request).binding.allows_state(**key):
             raise StateNotFound
         return key
+
+    def _id(self, name: str) -> uuid.UUID:
+        return _uuid(name, self.kwargs[name])
 
     def take_lock(self, request: Request) -> Response:
         """Lock the state: 200 with the LockInfo, or 423 with the holder's."""
         key, actor = self.key(), Actor.of(request)
         info = LockInfo.parse(bodies.read_body(request._request, lockinfo.MAX_BYTES))
-        return Response(locks.lock(**key, info=info, actor=actor).as_dict())
+        return Response(locks.lock(**key, info=info, actor=actor, look=self.look).as_dict())
 
     def release_lock(self, request: Request) -> HttpResponse:
         """Release the lock that the body names; an empty body is ``terraform force-unlock``."""
         key, actor = self.key(), Actor.of(request)
         body = bodies.read_body(request._request, lockinfo.MAX_BYTES)
         if body:
-            locks.unlock(**key, lock_id=LockInfo.parse(body).uuid, actor=actor)
+            lock_id = LockInfo.parse(body).uuid
+            locks.unlock(**key, lock_id=lock_id, actor=actor, look=self.look)
         else:
             demand_scope(request, Scope.STATE_ADMIN)
-            locks.force_unlock(**key, reason="terraform force-unlock", actor=actor)
+            reason = "terraform force-unlock"
+            locks.force_unlock(**key, reason=reason, actor=actor, look=self.look)
         return HttpResponse()
 
 
@@ -87,7 +107,7 @@ class StateBackendView(BackendView):
 
     def get(self, request: Request, **_path: str) -> HttpResponse:
         """Return the current document, exactly as it was pushed."""
-        gzipped = reading.read_current(**self.key(), actor=Actor.of(request))
+        gzipped = reading.read_current(**self.key(), actor=Actor.of(request), look=self.look)
         return document_response(request, gzipped)
 
     def post(self, request: Request, **_path: str) -> HttpResponse:
@@ -101,12 +121,19 @@ class StateBackendView(BackendView):
         if force == "true":
             demand_scope(request, Scope.STATE_ADMIN)
         upload = uploads.read_document(request._request)
-        push(**key, upload=upload, lock_id=held, force=force == "true", actor=actor)
+        push(
+            **key,
+            upload=upload,
+            lock_id=held,
+            force=force == "true",
+            actor=actor,
+            look=self.look,
+        )
         return HttpResponse()
 
     def delete(self, request: Request, **_path: str) -> HttpResponse:
         """Hide the state; its history is kept for a while, and a push revives it."""
-        history.delete(**self.key(), actor=Actor.of(request))
+        history.delete(**self.key(), actor=Actor.of(request), look=self.look)
         return HttpResponse()
 
     def lock(self, request: Request, **_path: str) -> Response:

@@ -21,8 +21,6 @@ from states.errors import StateNotFound
 from states.models import State
 
 if TYPE_CHECKING:
-    import uuid
-
     from rest_framework.request import Request
 
     from states.models import StateQuerySet
@@ -57,7 +55,7 @@ class StateViewSet(ResourceViewSet[State]):
 
     def destroy(self, request: Request, **_path: str) -> Response:
         """Delete a state: it is hidden, and kept for a while."""
-        history.delete(**_key(self.get_object()), actor=Actor.of(request))
+        history.delete(**self.get_object().key, actor=Actor.of(request))
         return Response(status=204)
 
     @action(detail=True, methods=["post"], url_path="force-unlock")
@@ -66,7 +64,7 @@ class StateViewSet(ResourceViewSet[State]):
         state = self.get_object()
         options = self.read_options(ForceUnlockSerializer)
         locks.force_unlock(
-            **_key(state),
+            **state.key,
             reason=options["reason"],
             lock_id=options.get("lock_id"),
             actor=Actor.of(request),
@@ -80,7 +78,3 @@ class StateViewSet(ResourceViewSet[State]):
         self.read_options(NothingSerializer)
         history.undelete(state_id=state.pk, actor=Actor.of(request))
         return self.answer(self.get_object())
-
-
-def _key(state: State) -> dict[str, uuid.UUID]:
-    return {"component_id": state.component_id, "environment_id": state.environment_id}

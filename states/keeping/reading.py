@@ -13,7 +13,7 @@ from structlog.contextvars import bind_contextvars
 from apikeys import audit
 from infra_service.api import memory
 from infra_service.database import replica
-from infra_service.database.compiled import CompiledQuery, Parameter
+from infra_service.database.compiled import Asked, CompiledQuery, Parameter
 from states.document import sealing
 from states.document.sealing import Place, Sealed
 from states.errors import DocumentDamaged, StateNotFound, VersionNotFound
@@ -84,7 +84,7 @@ def _whole() -> QuerySet[StateVersion, Any]:
     return found.values_list("state_id", *_COLUMNS)
 
 
-_CURRENT: Final = CompiledQuery(_current, is_binary=True)
+CURRENT: Final = CompiledQuery(_current, is_binary=True)
 _VERSION: Final = CompiledQuery(_version, is_binary=True)
 _BY_ID: Final = CompiledQuery(_by_id, is_binary=True)
 _WHOLE: Final = CompiledQuery(_whole, is_binary=True)
@@ -92,8 +92,14 @@ _WHOLE: Final = CompiledQuery(_whole, is_binary=True)
 _BESIDE: Final = 2
 
 
-def read_current(*, component_id: uuid.UUID, environment_id: uuid.UUID, actor: Actor) -> bytes:
-    """Return the current document, gzip'd.
+def read_current(
+    *,
+    component_id: uuid.UUID,
+    environment_id: uuid.UUID,
+    actor: Actor,
+    look: Asked[State] | None = None,
+) -> bytes:
+    """Return the current document, gzip'd; ``look`` may have been taken already.
 
     Raises:
         StateNotFound: nothing is stored.
@@ -102,9 +108,8 @@ def read_current(*, component_id: uuid.UUID, environment_id: uuid.UUID, actor: A
             other bytes than it holds.
         StorageUnavailable: it is in the object store, which does not answer.
     """
-    stored, gzipped = _unsealed(
-        lambda: _CURRENT.row(component_id=component_id, environment_id=environment_id)
-    )
+    look = look or Asked(CURRENT, component_id=component_id, environment_id=environment_id)
+    stored, gzipped = _unsealed(look.row)
     if stored is None:
         raise StateNotFound
     audit.record(actor, "state.read", stored.state_id, version=stored.number)

@@ -280,11 +280,11 @@ def test_one_that_lost_the_race_is_refused(
 def test_queries(backend: Backend, lock_id: uuid.UUID, django_assert_num_queries: Any) -> None:
     backend.push(document())
 
-    # Token, state; update and audit event, on SQLite between begin and commit.
-    with django_assert_num_queries(3 if connection.vendor == "postgresql" else 6):
+    # Token and state; update and audit event, on SQLite between begin and commit.
+    with django_assert_num_queries(2 if connection.vendor == "postgresql" else 5):
         backend.lock(lock_id)
-    # Token, state: a refusal writes nothing.
-    with django_assert_num_queries(2):
+    # A refusal writes nothing.
+    with django_assert_num_queries(1):
         backend.lock(uuid.uuid4())
     with django_assert_num_queries(6):
         backend.unlock(lock_id)

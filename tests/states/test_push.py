@@ -382,8 +382,8 @@ def test_a_cluster_token_reaches_no_state(backend: Backend, client_with: ClientW
 def test_queries(backend: Backend, django_assert_num_queries: Any) -> None:
     backend.push(document(1))
 
-    # Token, state; swap, version and audit event, on SQLite between begin and commit.
-    with django_assert_num_queries(3 if connection.vendor == "postgresql" else 7):
+    # Token and state; swap, version and audit event, on SQLite between begin and commit.
+    with django_assert_num_queries(2 if connection.vendor == "postgresql" else 6):
         backend.push(document(2))
 
 

@@ -160,5 +160,5 @@ def test_queries(backend: Backend, django_assert_num_queries: Any) -> None:
     backend.push(document())
 
     # Token, document, audit event.
-    with django_assert_num_queries(3):
+    with django_assert_num_queries(2):
         backend.get()

@@ -181,8 +181,8 @@ def test_the_database_path_asks_nothing_more(
 ) -> None:
     backend.push(document(1))
 
-    # Token, state; swap, version and audit event, on SQLite between begin and commit.
-    with django_assert_num_queries(3 if connection.vendor == "postgresql" else 7):
+    # Token and state; swap, version and audit event, on SQLite between begin and commit.
+    with django_assert_num_queries(2 if connection.vendor == "postgresql" else 6):
         backend.push(document(2))
 
 

@@ -14,6 +14,8 @@ from django.db import DatabaseError
 from django.db.backends.postgresql import base
 from django.db.backends.utils import CursorWrapper
 from psycopg import Binary, IsolationLevel, OperationalError
+from psycopg.adapt import Loader
+from psycopg.pq import Format
 from psycopg_pool import PoolTimeout
 
 from infra_service.database.postgresql import liveness, pooler
@@ -21,6 +23,7 @@ from infra_service.database.postgresql.schema import DatabaseSchemaEditor
 from infra_service.database.postgresql.silence import Watch, WatchedConnection
 
 if TYPE_CHECKING:
+    from psycopg.abc import Buffer
     from psycopg_pool import ConnectionPool
 
 # libpq never shrinks its buffers: a connection that has carried a value of this size would keep up
@@ -28,6 +31,16 @@ if TYPE_CHECKING:
 _LARGE: Final = 8 * 1024 * 1024
 # The server may be so much later than the end that it sets for a statement.
 _LATE: Final = 1.25
+
+
+class _BinaryJsonLoader(Loader):
+    """Leaves JSON to Django also where a row is sent in binary: a text, after its form's number."""
+
+    format = Format.BINARY
+
+    def load(self, data: Buffer) -> str:
+        """Return the text."""
+        return bytes(data)[1:].decode()
 
 
 class _ReturningCursor(CursorWrapper):
@@ -132,6 +145,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
             connection.limit(
                 _LATE * timeouts["statement_timeout"], self.watch if self.pool else None
             )
+        connection.adapters.register_loader("jsonb", _BinaryJsonLoader)
         super()._configure_connection(connection)  # type: ignore[misc]  # its stub does not know it
         if not pooler.is_between(connection):
             self._limit(connection)
