@@ -16,7 +16,7 @@ from workloads.collection import MAX_MESSAGE, MAX_RESOURCE, safe_text
 from workloads.errors import ClusterExists, ClusterNotFound
 from workloads.models import MAX_COLLECTOR_VERSION, Cluster, Workload
 from workloads.reporting.errors import ClusterBusy
-from workloads.reporting.short_transactions import short_transaction
+from workloads.reporting.short_transactions import WaitsShortly, short_wait
 
 if TYPE_CHECKING:
     import uuid
@@ -105,8 +105,10 @@ def record_collection_failure(
     }
     if failure.collector_version:
         values["collector_version"] = safe_text(failure.collector_version, MAX_COLLECTOR_VERSION)
-    with short_transaction(ClusterBusy):
-        if Cluster.objects.filter(actor.unchanged(), pk=cluster_id).update(**values):
+    with short_wait(ClusterBusy):
+        if Cluster.objects.filter(WaitsShortly(), actor.unchanged(), pk=cluster_id).update(
+            **values
+        ):
             return
         if (again := actor.look_again()) == actor:
             raise ClusterNotFound

@@ -125,8 +125,8 @@ def test_a_report_with_nothing_changed(wire: Wire, client_with: ClientWith) -> N
     def report() -> Any:
         return client.put(path, snapshot_body(next(seconds), items), "application/json")
 
-    # Caller, cluster twice, rows; BEGIN, SET LOCAL, UPDATE, COMMIT.
-    assert trips(wire, report) == [8]
+    # Caller, cluster twice, rows; UPDATE.
+    assert trips(wire, report) == [5]
 
 
 def test_tokens(wire: Wire, key_with: KeyWith) -> None:  # noqa: F811 - the fixture

@@ -23,7 +23,7 @@ from workloads.models import Cluster, Workload
 from workloads.reporting.differences import USAGE_PACE, Differences, compare
 from workloads.reporting.errors import ClockAhead, ClusterBusy, ClusterUidMismatch, StaleReport
 from workloads.reporting.reports import Applied
-from workloads.reporting.short_transactions import short_transaction
+from workloads.reporting.short_transactions import WaitsShortly, short_transaction, short_wait
 
 if TYPE_CHECKING:
     import uuid
@@ -111,25 +111,38 @@ def _announce(cluster_id: uuid.UUID, report: Report) -> None:
     dies, the next report is newer than what was announced.
     """
     older = Q(announced_report_at=None) | Q(announced_report_at__lt=report.reported_at)
-    with short_transaction(ClusterBusy):
-        clusters = Cluster.objects.filter(older, pk=cluster_id)
+    with short_wait(ClusterBusy):
+        clusters = Cluster.objects.filter(WaitsShortly(), older, pk=cluster_id)
         clusters.update(announced_report_at=report.reported_at)
 
 
 def _store(cluster: Cluster, report: Report, changes: Differences, actor: Actor) -> bool:
     """Write the report; return False when another one was applied, or the caller has changed."""
+    if changes.is_empty() and not _is_new(cluster, report) and not _looks_ahead(cluster):
+        with short_wait(ClusterBusy):
+            return _claim(cluster, report, changes, actor)  # one statement needs no transaction
     with short_transaction(ClusterBusy):
         if not _claim(cluster, report, changes, actor):
             return False
-        if report.cluster_uid and cluster.uid is None:
+        if _is_new(cluster, report):
             audit.record(actor, "cluster.identify", cluster.pk, uid=report.cluster_uid)
-        if _is_from_future(cluster, cluster.last_report_at):
+        if _looks_ahead(cluster):
             rows = Workload.objects.filter(cluster=cluster, observed_at__gt=cluster.read_at)
             rows.update(observed_at=cluster.read_at)
         changes.write()
         if changes.any():
             _count(cluster.pk)
     return True
+
+
+def _is_new(cluster: Cluster, report: Report) -> bool:
+    """Whether the report is the first one that tells which cluster it is."""
+    return bool(report.cluster_uid) and cluster.uid is None
+
+
+def _looks_ahead(cluster: Cluster) -> bool:
+    """Whether what is shown of its workloads may be from the future."""
+    return _is_from_future(cluster, cluster.last_report_at)
 
 
 def _claim(cluster: Cluster, report: Report, changes: Differences, actor: Actor) -> bool:
@@ -149,6 +162,7 @@ def _claim(cluster: Cluster, report: Report, changes: Differences, actor: Actor)
     if report.collector_version:
         values["collector_version"] = report.collector_version
     as_read = Cluster.objects.filter(
+        WaitsShortly(),
         actor.unchanged(),
         pk=cluster.pk,
         uid=cluster.uid,

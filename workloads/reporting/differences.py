@@ -83,6 +83,10 @@ class Differences:
         """Whether anything is to be written that the counts by health may follow."""
         return bool(self.gone or self.new or self.changed)
 
+    def is_empty(self) -> bool:
+        """Whether nothing is to be written at all."""
+        return not self.any() and not self.measured
+
     def write(self) -> None:
         """Write them; call it in a transaction that holds the cluster's row."""
         for keys in batches(self.gone, _DELETED):

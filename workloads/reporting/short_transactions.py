@@ -1,12 +1,13 @@
-"""A transaction that waits for locks no longer than a second."""
+"""Waiting for locks no longer than a second."""
 
 from __future__ import annotations
 
 import contextlib
 import sqlite3
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from django.db import OperationalError, connection, transaction
+from django.db import OperationalError, transaction
+from django.db.models import BooleanField, Func
 
 from infra_service.database.patience import busy_timeout
 
@@ -19,17 +20,30 @@ LOCK_WAIT_MS: Final = 1000
 _LOCK_NOT_AVAILABLE: Final = "55P03"
 
 
-@contextlib.contextmanager
-def short_transaction(busy: type[APIException]) -> Iterator[None]:
-    """Run the block in a transaction; when a lock cannot be had in a second, raise `busy`.
+class WaitsShortly(Func):
+    """A condition that holds, and lets its statement and its transaction wait for a second only.
 
-    On PostgreSQL that is the lock of a row, on SQLite that of the whole database.
+    PostgreSQL looks at the conditions of an UPDATE before it waits for the row. A statement that
+    sets the limit would be a round trip more, and would need a transaction around the two.
+    """
+
+    output_field = BooleanField()
+    template = f"set_config('lock_timeout', '{LOCK_WAIT_MS}', true) IS NOT NULL"
+
+    def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        """Return a condition that does nothing: the whole database is waited for, in the block."""
+        return self.as_sql(compiler, connection, template="TRUE", **context)
+
+
+@contextlib.contextmanager
+def short_wait(busy: type[APIException]) -> Iterator[None]:
+    """Raise `busy` when a lock cannot be had in a second.
+
+    On PostgreSQL that is the lock of a row, for which ``WaitsShortly`` waits, on SQLite that of the
+    whole database.
     """
     try:
-        with busy_timeout(LOCK_WAIT_MS), transaction.atomic():
-            if connection.vendor == "postgresql":
-                with connection.cursor() as cursor:
-                    cursor.execute(f"SET LOCAL lock_timeout = {LOCK_WAIT_MS}")
+        with busy_timeout(LOCK_WAIT_MS):
             yield
     except OperationalError as error:
         cause = error.__cause__
@@ -39,3 +53,10 @@ def short_transaction(busy: type[APIException]) -> Iterator[None]:
         ):
             raise busy from error
         raise
+
+
+@contextlib.contextmanager
+def short_transaction(busy: type[APIException]) -> Iterator[None]:
+    """Do the same with a transaction around the block, which begins with such an UPDATE."""
+    with short_wait(busy), transaction.atomic():
+        yield
