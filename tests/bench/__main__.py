@@ -26,7 +26,7 @@ from tests.server import ROOT
 DOCUMENT = ROOT / "docs/explanation/performance.md"
 START, END = "<!-- figures: written by make bench -->", "<!-- end of figures -->"
 # The million rows last: they make the database that the others would share large.
-BENCHES = ("authentication", "filterlang", "push", "reports", "terraform", "lists")
+BENCHES = ("authentication", "filterlang", "push", "backend", "reports", "terraform", "lists")
 HEADER = ("work", "ours", "beside", "ratio", "target", "met")
 
 

@@ -1,4 +1,4 @@
-"""The service with two more lists of states, for tests.bench.lists: how DRF would have it.
+"""The service with its peers beside it: lists as DRF would have them, and an ordinary backend.
 
 A settings module and a URLconf in one, so that a live server can be started with it.
 """
@@ -9,6 +9,7 @@ from typing import Any
 
 from infra_service.settings import *  # noqa: F403 - the same service
 
+INSTALLED_APPS = [*INSTALLED_APPS, "tests.bench"]  # noqa: F405 - its settings
 ROOT_URLCONF = "tests.bench.peers_urls"
 # Every request of the bench is one token's.
 RATE_LIMIT_TOKEN = 0

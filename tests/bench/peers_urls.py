@@ -1,4 +1,4 @@
-"""Two ordinary lists of states, with our authentication and permission."""
+"""Two ordinary lists of states, with our authentication and permission, and a naive backend."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from apikeys.permissions import ACCESS_TOKENS
 from apikeys.scopes import Scope
 from infra_service import urls
 from states.models import State
+from tests.bench.naive import NaiveBackend
 
 
 class StateModelSerializer(serializers.ModelSerializer[State]):
@@ -71,6 +72,7 @@ class PageNumber(Keyset):
 
 
 urlpatterns = [
+    path("bench/state/<uuid:component_id>/env/<uuid:environment_id>", NaiveBackend.as_view()),
     path("bench/keyset", Keyset.as_view()),
     path("bench/page-number", PageNumber.as_view()),
     path("", include(urls.urlpatterns)),

@@ -134,15 +134,15 @@ class RolledBackError(Exception):
 def test_what_the_database_rolls_back_is_done_again(
     admin: Backend, lock_id: uuid.UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, seen = audit.record, set[str]()
+    real, seen = audit._event, set[str]()
 
-    def record(actor: Any, action: str, *args: Any, **details: Any) -> None:
-        real(actor, action, *args, **details)
+    def event(actor: Any, action: str, *args: Any) -> AuditEvent:
         if action not in seen:
             seen.add(action)
             raise OperationalError from RolledBackError
+        return real(actor, action, *args)
 
-    monkeypatch.setattr(audit, "record", record)
+    monkeypatch.setattr(audit, "_event", event)
     monkeypatch.setattr(retries, "_PAUSES", (0, 0))
     # The test's own transaction, which is around all, is none of the service's.
     monkeypatch.setattr(retries, "connection", SimpleNamespace(in_atomic_block=False))
