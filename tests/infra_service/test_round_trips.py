@@ -110,6 +110,26 @@ def test_a_document(wire: Wire, state: Backend) -> None:
     assert trips(wire, state.get) == [2]
 
 
+def test_a_first_lock_and_a_first_push(wire: Wire, state: Backend) -> None:
+    client = state.client
+    # Caller and no state; BEGIN, component, environment, the component's row, state, the state's
+    # row, event, COMMIT; deed.
+    assert trips(wire, lambda: Backend(client).lock(uuid.uuid4())) == [10]
+    assert trips(wire, lambda: Backend(client).push(document())) == [10]
+
+
+def test_nothing_is_prepared_behind_a_pooler(wire: Wire, state: Backend) -> None:
+    _reconnect(OPTIONS={**connection.settings_dict["OPTIONS"], "prepare_threshold": None})
+    lock_id, serials = uuid.uuid4(), itertools.count(2)
+    calls: list[Callable[[], Any]] = [
+        partial(state.lock, lock_id),
+        state.get,
+        lambda: state.push(document(next(serials)), f"?ID={lock_id}"),
+        partial(state.unlock, lock_id),
+    ]
+    assert trips(wire, *calls) == [2, 2, 2, 2]
+
+
 def test_lists(wire: Wire, state: Backend) -> None:
     client = state.client
     paths = ("/api/v1/states", "/api/v1/states?page_size=2", "/api/v1/components")
