@@ -12,6 +12,7 @@ from uuid_utils.compat import uuid7
 from workloads.collection import FAILURE_REASONS, MAX_MESSAGE, MAX_RESOURCE
 from workloads.fields import JsonType, VerbatimJSONField
 from workloads.kubernetes.facts import WorkloadKind
+from workloads.kubernetes.figures import MEASURED, RESERVED
 from workloads.kubernetes.health import HealthStatus
 
 if TYPE_CHECKING:
@@ -148,6 +149,16 @@ class Cluster(models.Model):
         return {"total": sum(counts.values()), **counts}
 
 
+def _figures_not_negative() -> Q:
+    reserved = {f"{figure.name}__gte": 0 for figure in RESERVED}
+    condition = Q(
+        replicas_desired__gte=0, replicas_ready__gte=0, replicas_available__gte=0, **reserved
+    )
+    for figure in MEASURED:
+        condition &= Q((figure.name, None)) | Q((f"{figure.name}__gte", 0))
+    return condition
+
+
 class Workload(models.Model):
     """A Deployment, StatefulSet or DaemonSet of a cluster, as it was last reported.
 
@@ -174,9 +185,9 @@ class Workload(models.Model):
     replicas_desired = models.IntegerField()
     replicas_ready = models.IntegerField()
     replicas_available = models.IntegerField()
+    # The figures of ``workloads/kubernetes/figures.py``; null when nobody measures.
     cpu_requests_millicores = models.BigIntegerField()
     cpu_limits_millicores = models.BigIntegerField()
-    # Null when nobody measures.
     cpu_used_millicores = models.BigIntegerField(null=True)
     memory_requests_bytes = models.BigIntegerField()
     memory_limits_bytes = models.BigIntegerField()
@@ -204,17 +215,7 @@ class Workload(models.Model):
             ),
             models.CheckConstraint(
                 name="workload_figures_not_negative",
-                condition=Q(
-                    replicas_desired__gte=0,
-                    replicas_ready__gte=0,
-                    replicas_available__gte=0,
-                    cpu_requests_millicores__gte=0,
-                    cpu_limits_millicores__gte=0,
-                    memory_requests_bytes__gte=0,
-                    memory_limits_bytes__gte=0,
-                )
-                & (Q(cpu_used_millicores=None) | Q(cpu_used_millicores__gte=0))
-                & (Q(memory_used_bytes=None) | Q(memory_used_bytes__gte=0)),
+                condition=_figures_not_negative(),
             ),
             models.CheckConstraint(
                 name="workload_labels_are_an_object",

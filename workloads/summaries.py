@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from django.db.models import Count, Sum
 from django.db.models.functions import Coalesce
 
+from workloads.kubernetes import figures
 from workloads.kubernetes.health import HealthStatus
 
 if TYPE_CHECKING:
@@ -17,13 +18,12 @@ if TYPE_CHECKING:
     from workloads.models import Workload
 
 GROUP: Final = ("namespace", "kind", "health_status")
-FIGURES: Final = (
+SUMMED: Final = (
     "replicas_desired", "replicas_ready", "replicas_available",
-    "cpu_requests_millicores", "cpu_limits_millicores", "cpu_used_millicores",
-    "memory_requests_bytes", "memory_limits_bytes", "memory_used_bytes",
+    *(figure.name for figure in figures.FIGURES),
 )  # fmt: skip
 #: Null when nobody measures them in any of the group; one may be measured and the other not.
-MEASURED: Final = ("cpu_used_millicores", "memory_used_bytes")
+MEASURED: Final = tuple(figure.name for figure in figures.MEASURED)
 
 
 class _WideSum(Sum):
@@ -42,7 +42,7 @@ def summarize(workloads: QuerySet[Workload, Any]) -> dict[str, Any]:
             workloads=Count("id"),
             workloads_measured=Count(Coalesce(*MEASURED)),
             **{f"known_{name}": Count(name) for name in MEASURED},
-            **{f"sum_{name}": _WideSum(name) for name in FIGURES},
+            **{f"sum_{name}": _WideSum(name) for name in SUMMED},
         )
         .order_by(*GROUP)
     )
@@ -53,8 +53,7 @@ def summarize(workloads: QuerySet[Workload, Any]) -> dict[str, Any]:
 def _group(row: dict[str, Any]) -> dict[str, Any]:
     counts = {name: row[name] for name in ("workloads", "workloads_measured")}
     sums = {
-        name: int(row[f"sum_{name}"]) if row.get(f"known_{name}", True) else None
-        for name in FIGURES
+        name: int(row[f"sum_{name}"]) if row.get(f"known_{name}", True) else None for name in SUMMED
     }
     return {**{name: row[name] for name in GROUP}, **counts, **sums}
 
@@ -62,10 +61,10 @@ def _group(row: dict[str, Any]) -> dict[str, Any]:
 def _total(groups: Sequence[dict[str, Any]]) -> dict[str, Any]:
     total: dict[str, Any] = {"workloads": 0, "workloads_measured": 0}
     total["by_health_status"] = {status.value: 0 for status in HealthStatus}
-    total.update(dict.fromkeys(FIGURES, 0))
+    total.update(dict.fromkeys(SUMMED, 0))
     for group in groups:
         total["by_health_status"][group["health_status"]] += group["workloads"]
-        for name in ("workloads", "workloads_measured", *FIGURES):
+        for name in ("workloads", "workloads_measured", *SUMMED):
             total[name] += group[name] or 0
     for name in MEASURED:
         if all(group[name] is None for group in groups):

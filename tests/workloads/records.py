@@ -37,15 +37,18 @@ def record(name: str = "web", **fields: Any) -> WorkloadRecord:
         "replicas_desired": 2,
         "replicas_ready": 2,
         "replicas_available": 2,
+        "containers": (ContainerRecord("app", f"registry.example/{name}:1", 0, "running", True),),
+    }
+    figures: dict[str, int | None] = {
         "cpu_requests_millicores": 200,
         "cpu_limits_millicores": 400,
         "cpu_used_millicores": 31,
         "memory_requests_bytes": 268435456,
         "memory_limits_bytes": 536870912,
         "memory_used_bytes": 190000000,
-        "containers": (ContainerRecord("app", f"registry.example/{name}:1", 0, "running", True),),
     }
-    return WorkloadRecord(**{**usual, **fields})
+    figures |= {name: fields.pop(name) for name in figures if name in fields}
+    return WorkloadRecord(**{**usual, **fields}, figures=figures)
 
 
 def place(name: str = "web", namespace: str = "shop", kind: str = "Deployment") -> Place:

@@ -99,6 +99,9 @@ def test_without_pods_containers_are_as_they_are_said() -> None:
 def test_figures_are_the_reporters() -> None:
     record = read(**WELL, pods=[], cpu_requests_millicores=5, memory_used_bytes=7)
 
-    assert (record.cpu_requests_millicores, record.memory_used_bytes) == (5, 7)
-    assert record.cpu_used_millicores is None
+    assert (record.figures["cpu_requests_millicores"], record.figures["memory_used_bytes"]) == (
+        5,
+        7,
+    )
+    assert record.figures["cpu_used_millicores"] is None
     assert json.dumps(record.labels) == "{}"

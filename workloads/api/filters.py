@@ -3,6 +3,7 @@
 from django_filters import CharFilter, FilterSet
 
 from filterlang.filters import EnumFilter, IntegerFilter, LabelsFilter
+from workloads.kubernetes.figures import FIGURES
 from workloads.models import HEALTH_STATUSES, KINDS
 
 
@@ -18,12 +19,7 @@ class WorkloadFilters(FilterSet):  # type: ignore[misc]  # django-filter has no 
     replicas_desired = IntegerFilter()
     replicas_ready = IntegerFilter()
     replicas_available = IntegerFilter()
-    cpu_requests_millicores = IntegerFilter()
-    cpu_limits_millicores = IntegerFilter()
-    cpu_used_millicores = IntegerFilter()
-    memory_requests_bytes = IntegerFilter()
-    memory_limits_bytes = IntegerFilter()
-    memory_used_bytes = IntegerFilter()
+    vars().update({figure.name: IntegerFilter() for figure in FIGURES})
 
 
 class ClusterFilters(FilterSet):  # type: ignore[misc]  # django-filter has no types

@@ -15,6 +15,7 @@ from infra_service.api.fields import (
 from workloads.cluster_health import HEALTH_STATUSES as CLUSTER_HEALTH_STATUSES
 from workloads.cluster_health import cluster_health, collection_status, failing_since, lag
 from workloads.collection import COLLECTION_STATUSES, FAILURE_REASONS, MAX_MESSAGE, MAX_RESOURCE
+from workloads.kubernetes.figures import FIGURES, MEASURED
 from workloads.models import (
     DEFAULT_REPORT_INTERVAL,
     HEALTH_STATUSES,
@@ -62,12 +63,13 @@ class WorkloadSerializer(serializers.Serializer[Any]):
     replicas_desired = serializers.IntegerField(read_only=True)
     replicas_ready = serializers.IntegerField(read_only=True)
     replicas_available = serializers.IntegerField(read_only=True)
-    cpu_requests_millicores = serializers.IntegerField(read_only=True)
-    cpu_limits_millicores = serializers.IntegerField(read_only=True)
-    cpu_used_millicores = serializers.IntegerField(read_only=True, allow_null=True)
-    memory_requests_bytes = serializers.IntegerField(read_only=True)
-    memory_limits_bytes = serializers.IntegerField(read_only=True)
-    memory_used_bytes = serializers.IntegerField(read_only=True, allow_null=True)
+    # A field for each figure, here in the order of the answer.
+    vars().update(
+        {
+            f.name: serializers.IntegerField(read_only=True, allow_null=f in MEASURED)
+            for f in FIGURES
+        }
+    )
     containers = ContainersField(read_only=True)
     last_updated_at = TimestampField(read_only=True)
 

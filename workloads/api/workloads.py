@@ -33,6 +33,7 @@ from workloads.api.workloads_openapi import (
 )
 from workloads.collection import CollectionFailure, FailureReason
 from workloads.errors import ClusterNotFound
+from workloads.kubernetes.figures import FIGURES
 from workloads.models import Cluster, Workload
 from workloads.reporting.applying import apply_report
 from workloads.reporting.bodies import read_body
@@ -60,8 +61,7 @@ class WorkloadViewSet(ResourceViewSet[Workload]):
     # Looked for in the cluster: docs/adr/0009-workloads-are-searched-within-a-cluster.md.
     searched_fields = (
         "labels", "status_reason", "replicas_desired", "replicas_ready", "replicas_available",
-        "cpu_requests_millicores", "cpu_limits_millicores", "cpu_used_millicores",
-        "memory_requests_bytes", "memory_limits_bytes", "memory_used_bytes",
+        *(figure.name for figure in FIGURES),
     )  # fmt: skip
     token_kinds = ACCESS_TOKENS
     reads_bodies_of = frozenset({"PUT", "PATCH"})

@@ -41,7 +41,7 @@ from workloads.reporting.errors import (
     TooManyReports,
 )
 from workloads.reporting.wire import Delta, Item, PlaceForm, Snapshot
-from workloads.summaries import FIGURES, GROUP, MEASURED
+from workloads.summaries import GROUP, MEASURED, SUMMED
 
 if TYPE_CHECKING:
     from enum import Enum
@@ -100,7 +100,7 @@ _APPLIED: Final = Named(
 _SUMS: Final = {
     "workloads": _INTEGER,
     "workloads_measured": _INTEGER,
-    **{name: _MEASURED if name in MEASURED else _INTEGER for name in FIGURES},
+    **{name: _MEASURED if name in MEASURED else _INTEGER for name in SUMMED},
 }
 _SUMMARY: Final = Named(
     "SummaryAnswer",

@@ -9,7 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
+
+from workloads.kubernetes.figures import RESERVED
 
 RUNNING: Final = "running"
 WAITING: Final = "waiting"
@@ -37,23 +39,12 @@ class PodKey(NamedTuple):
     name: str
 
 
-class Usage(NamedTuple):
-    """What the containers of one pod use, in nanos of cores and of bytes."""
+#: What one pod takes of a node, in nanos, in the order of ``figures.RESERVED``.
+PodResources: TypeAlias = tuple[int, ...]
+#: What the containers of one pod use, in nanos, in the order of ``figures.MEASURED``.
+Usage: TypeAlias = tuple[int, ...]
 
-    cpu: int
-    memory: int
-
-
-class PodResources(NamedTuple):
-    """What one pod takes of a node, in nanos of cores and of bytes."""
-
-    cpu_requests: int = 0
-    memory_requests: int = 0
-    cpu_limits: int = 0
-    memory_limits: int = 0
-
-
-NO_RESOURCES: Final = PodResources()
+NO_RESOURCES: Final[PodResources] = (0,) * len(RESERVED)
 
 
 class Condition(NamedTuple):

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from workloads.kubernetes.facts import TemplateContainer, WorkloadFacts, WorkloadKind
+from workloads.kubernetes.figures import MEASURED, RESERVED
 from workloads.kubernetes.health import HealthStatus, derive_health
-from workloads.kubernetes.quantities import to_bytes, to_millicores
 from workloads.kubernetes.tally import ContainerTally, PodTally
 
 
@@ -28,7 +28,7 @@ class ContainerRecord:
 class WorkloadRecord:
     """A workload as the API shows it, without the ids that the service gives.
 
-    Millicores and bytes, rounded up; what is used is None when nobody measures.
+    `figures` are by name, rounded up; what is used is None when nobody measures.
     """
 
     kind: WorkloadKind
@@ -41,12 +41,7 @@ class WorkloadRecord:
     replicas_desired: int
     replicas_ready: int
     replicas_available: int
-    cpu_requests_millicores: int
-    cpu_limits_millicores: int
-    cpu_used_millicores: int | None
-    memory_requests_bytes: int
-    memory_limits_bytes: int
-    memory_used_bytes: int | None
+    figures: Mapping[str, int | None]
     containers: tuple[ContainerRecord, ...]
 
 
@@ -59,6 +54,11 @@ def workload_record(
     cluster without a metrics API uses an unknown amount, not zero.
     """
     health = derive_health(workload, pods, as_of)
+    reserved = {f.name: f.shown(nanos) for f, nanos in zip(RESERVED, pods.reserved, strict=True)}
+    used = {
+        f.name: f.shown(nanos) if usage_known else None
+        for f, nanos in zip(MEASURED, pods.used, strict=True)
+    }
     return WorkloadRecord(
         kind=workload.kind,
         namespace=workload.namespace,
@@ -70,12 +70,7 @@ def workload_record(
         replicas_desired=workload.desired,
         replicas_ready=workload.ready,
         replicas_available=workload.available,
-        cpu_requests_millicores=to_millicores(pods.cpu_requests),
-        cpu_limits_millicores=to_millicores(pods.cpu_limits),
-        cpu_used_millicores=to_millicores(pods.cpu_used) if usage_known else None,
-        memory_requests_bytes=to_bytes(pods.memory_requests),
-        memory_limits_bytes=to_bytes(pods.memory_limits),
-        memory_used_bytes=to_bytes(pods.memory_used) if usage_known else None,
+        figures={**reserved, **used},
         containers=tuple(_container(container, pods) for container in workload.containers),
     )
 

@@ -27,6 +27,7 @@ from workloads.kubernetes.facts import (
     WorkloadFacts,
     WorkloadKind,
 )
+from workloads.kubernetes.figures import MEASURED
 from workloads.kubernetes.raw import (
     JsonObject,
     amount,
@@ -79,12 +80,10 @@ def reduce_pod_metrics(raw: JsonObject) -> tuple[PodKey, Usage] | None:
     key = PodKey(sys.intern(text(metadata, "namespace")), text(metadata, "name"))
     if not all(key):
         return None
-    cpu = memory = 0
-    for container in children(raw, "containers"):
-        usage = child(container, "usage")
-        cpu += amount(usage, "cpu") or 0
-        memory += amount(usage, "memory") or 0
-    return key, Usage(cpu, memory)
+    containers = [child(container, "usage") for container in children(raw, "containers")]
+    return key, tuple(
+        sum(amount(usage, figure.resource) or 0 for usage in containers) for figure in MEASURED
+    )
 
 
 def reduce_workload(raw: JsonObject, kind: WorkloadKind) -> WorkloadFacts | None:

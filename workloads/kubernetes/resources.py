@@ -8,10 +8,9 @@ calls them, and KEPs 753 (sidecar containers), 688 (overhead), 1287 and 5419 (re
 from typing import Final
 
 from workloads.kubernetes.facts import PodResources
+from workloads.kubernetes.figures import LIMITS, REQUESTS, RESERVED
 from workloads.kubernetes.raw import JsonObject, amount, child, children, text
 
-REQUESTS: Final = "requests"
-LIMITS: Final = "limits"
 _ALLOCATED: Final = "allocatedResources"
 
 
@@ -21,17 +20,12 @@ def is_sidecar(init_container: JsonObject) -> bool:
 
 
 def pod_resources(spec: JsonObject, status: JsonObject) -> PodResources:
-    """Add up what a pod reserves, in nanos of cores and of bytes.
+    """Add up what a pod reserves.
 
     While a pod is resized, the larger of what it is to have and what it has counts.
     """
     pod = _Pod(spec, status)
-    return PodResources(
-        cpu_requests=pod.total(REQUESTS, "cpu"),
-        memory_requests=pod.total(REQUESTS, "memory"),
-        cpu_limits=pod.total(LIMITS, "cpu"),
-        memory_limits=pod.total(LIMITS, "memory"),
-    )
+    return tuple(pod.total(figure.side, figure.resource) for figure in RESERVED)
 
 
 class _Pod:

@@ -5,7 +5,7 @@ that controls it and dropped, so that memory grows with the number of workloads 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
@@ -19,6 +19,7 @@ from workloads.kubernetes.facts import (
     PodKey,
     Usage,
 )
+from workloads.kubernetes.figures import MEASURED, RESERVED
 
 # From best to worst; "" is a container of which no pod says anything yet.
 _STATES: Final = ("", RUNNING, WAITING, TERMINATED)
@@ -45,19 +46,16 @@ class ContainerTally:
 class PodTally:
     """What health and figures need of all pods of one workload.
 
-    Counts: `pods` is all of them and `measured` those with metrics. Amounts are nanos, of pods
-    that are neither Succeeded nor Failed. All below `live` is of live pods only: `failing` counts
-    containers by reason and `held` pods, `broken` is the pods of nothing but failing containers.
+    Counts: `pods` is all of them and `measured` those with metrics. `reserved` and `used` are
+    nanos in the order of the figures, of pods that are neither Succeeded nor Failed. All below
+    `live` is of live pods only: `failing` counts containers by reason and `held` pods, `broken` is
+    the pods of nothing but failing containers.
     """
 
     pods: int = 0
     measured: int = 0
-    cpu_requests: int = 0
-    memory_requests: int = 0
-    cpu_limits: int = 0
-    memory_limits: int = 0
-    cpu_used: int = 0
-    memory_used: int = 0
+    reserved: list[int] = field(default_factory=lambda: [0] * len(RESERVED))
+    used: list[int] = field(default_factory=lambda: [0] * len(MEASURED))
     live: int = 0
     broken: int = 0
     unschedulable: int = 0
@@ -72,14 +70,10 @@ class PodTally:
         self.pods += 1
         if not pod.active:
             return
-        self.cpu_requests += pod.resources.cpu_requests
-        self.memory_requests += pod.resources.memory_requests
-        self.cpu_limits += pod.resources.cpu_limits
-        self.memory_limits += pod.resources.memory_limits
+        _add(self.reserved, pod.resources)
         if usage is not None:
             self.measured += 1
-            self.cpu_used += usage.cpu
-            self.memory_used += usage.memory
+            _add(self.used, usage)
         if not pod.live:
             return
         self.live += 1
@@ -94,12 +88,8 @@ class PodTally:
         """Add the pods of another tally: a Deployment's are spread over its ReplicaSets."""
         self.pods += other.pods
         self.measured += other.measured
-        self.cpu_requests += other.cpu_requests
-        self.memory_requests += other.memory_requests
-        self.cpu_limits += other.cpu_limits
-        self.memory_limits += other.memory_limits
-        self.cpu_used += other.cpu_used
-        self.memory_used += other.memory_used
+        _add(self.reserved, other.reserved)
+        _add(self.used, other.used)
         self.live += other.live
         self.broken += other.broken
         self.unschedulable += other.unschedulable
@@ -140,6 +130,11 @@ def tally_pods(pods: Iterable[PodFacts], usage: Mapping[PodKey, Usage] | None = 
     for pod in pods:
         tally.add(pod, usage.get(pod.key) if usage is not None else None)
     return tally
+
+
+def _add(sums: list[int], amounts: Sequence[int]) -> None:
+    for at, amount in enumerate(amounts):
+        sums[at] += amount
 
 
 def _most_frequent(reasons: Counter[str]) -> str:

@@ -13,6 +13,7 @@ from django.db.models.functions import Cast
 from uuid_utils.compat import uuid7
 
 from infra_service.database.keyset import beyond
+from workloads.kubernetes.figures import MEASURED, RESERVED
 from workloads.models import Workload
 from workloads.reporting.bulk import Writer, batches
 from workloads.reporting.reports import Place
@@ -25,13 +26,12 @@ if TYPE_CHECKING:
     from workloads.reporting.reports import Report
 
 # What a report says of a workload and what is compared; `observed_at` is only written along.
-_USAGE: Final = ("cpu_used_millicores", "memory_used_bytes")
-_SAID: Final = (
+_RESERVED: Final = tuple(figure.name for figure in RESERVED)
+_USAGE: Final = tuple(figure.name for figure in MEASURED)
+_SAID: Final[tuple[str, ...]] = (
     "uid", "labels", "health_status", "status_reason",
     "replicas_desired", "replicas_ready", "replicas_available",
-    "cpu_requests_millicores", "cpu_limits_millicores",
-    "memory_requests_bytes", "memory_limits_bytes",
-    *_USAGE, "containers",
+    *_RESERVED, *_USAGE, "containers",
 )  # fmt: skip
 _PLAIN: Final = _SAID[2:-1]
 _MEASURED: Final = _SAID.index(_USAGE[0])
@@ -137,7 +137,7 @@ def _stored(
     """
     # As text, for msgspec decodes it in a fifth of the time that the ORM's fields take.
     texts = (Cast(name, TextField()) for name in ("labels", "containers"))
-    said = ("uid", next(texts), *_PLAIN, next(texts))
+    said: list[Any] = ["uid", next(texts), *_PLAIN, next(texts)]
     rows = Workload.objects.filter(cluster=cluster_id).values_list("id", *Place._fields, *said)
     if report.complete:
         ordered = rows.order_by(*Place._fields)
@@ -166,12 +166,15 @@ def _decoded(said: list[Any]) -> list[Any]:
 
 def _said(record: WorkloadRecord, stored_uid: str) -> list[Any]:
     """Return what the report says, in the order and the form in which the rows hold it."""
-    health, *plain = (getattr(record, name) for name in _PLAIN)
     return [
         record.uid or stored_uid,
         dict(record.labels),
-        health.value,
-        *plain,
+        record.health_status.value,
+        record.status_reason,
+        record.replicas_desired,
+        record.replicas_ready,
+        record.replicas_available,
+        *(record.figures[name] for name in (*_RESERVED, *_USAGE)),
         _containers(record.containers),
     ]
 

@@ -15,6 +15,7 @@ from workloads.kubernetes.facts import (
     WorkloadFacts,
     WorkloadKind,
 )
+from workloads.kubernetes.figures import FIGURES
 from workloads.kubernetes.health import HealthStatus
 from workloads.kubernetes.records import ContainerRecord, WorkloadRecord, workload_record
 from workloads.kubernetes.tally import tally_pods
@@ -32,7 +33,7 @@ def record_of(item: Item, as_of: dt.datetime) -> WorkloadRecord:
     """Return the record of an item that was seen at `as_of` (aware)."""
     if item.health_status is not None or item.replicas_desired is None:
         return WorkloadRecord(
-            **_figures(item),
+            **_as_told(item),
             replicas_desired=item.replicas_desired or 0,
             replicas_ready=item.replicas_ready,
             replicas_available=_available(item),
@@ -44,10 +45,10 @@ def record_of(item: Item, as_of: dt.datetime) -> WorkloadRecord:
     derived = workload_record(_facts(item), pods, as_of=as_of, usage_known=False)
     # What the containers do is the sum over the pods, or what the item says without them.
     containers = _containers(item) if item.pods is None else derived.containers
-    return dataclasses.replace(derived, **_figures(item), containers=containers)
+    return dataclasses.replace(derived, **_as_told(item), containers=containers)
 
 
-def _figures(item: Item) -> dict[str, Any]:
+def _as_told(item: Item) -> dict[str, Any]:
     """Return what is taken as it is."""
     return {
         "kind": item.kind,
@@ -55,12 +56,7 @@ def _figures(item: Item) -> dict[str, Any]:
         "name": item.name,
         "uid": item.uid or "",
         "labels": item.labels,
-        "cpu_requests_millicores": item.cpu_requests_millicores,
-        "cpu_limits_millicores": item.cpu_limits_millicores,
-        "cpu_used_millicores": item.cpu_used_millicores,
-        "memory_requests_bytes": item.memory_requests_bytes,
-        "memory_limits_bytes": item.memory_limits_bytes,
-        "memory_used_bytes": item.memory_used_bytes,
+        "figures": {figure.name: getattr(item, figure.name) for figure in FIGURES},
     }
 
 
@@ -79,9 +75,9 @@ def _containers(item: Item) -> tuple[ContainerRecord, ...]:
 
 def _facts(item: Item) -> WorkloadFacts:
     desired = item.replicas_desired or 0
-    # An agent that says nothing of updates knows of none.
+    # No `replicas_updated`: assume all are.
     updated = desired if item.replicas_updated is None else item.replicas_updated
-    # One that knows of generations, and of none observed, says that none was.
+    # A `generation` without `observed_generation`: its controller has written no status yet.
     observed = 0 if item.generation is None else item.observed_generation
     return WorkloadFacts(
         kind=item.kind,

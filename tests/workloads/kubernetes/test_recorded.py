@@ -1,5 +1,6 @@
 """The recorded cluster: every workload of it, at the moment of the recording and an hour later."""
 
+import dataclasses
 import json
 import random
 from datetime import datetime
@@ -116,7 +117,8 @@ def test_figures(place: Place) -> None:
         for key, value in EXPECTED[place]["expected"].items()
         if key not in {*MOMENTS, "containers", "pods_with_metrics"}
     }
-    assert {key: getattr(record, key) for key in expected} == expected
+    shown = {**dataclasses.asdict(record), **record.figures}
+    assert {key: shown[key] for key in expected} == expected
     assert tally.measured == EXPECTED[place]["expected"]["pods_with_metrics"]
     assert tally.pods == EXPECTED[place]["pods"]
 
@@ -143,7 +145,7 @@ def test_use_is_what_kubectl_showed() -> None:
         shown[PodKey(namespace, name)] = (cores, memory)
     # kubectl rounds cores up and cuts memory down to MiB.
     assert {
-        key: (f"{to_millicores(used.cpu)}m", f"{used.memory // NANOS // MEBI}Mi")
+        key: (f"{to_millicores(used[0])}m", f"{used[1] // NANOS // MEBI}Mi")
         for key, used in usage().items()
     } == shown
 
@@ -181,5 +183,5 @@ def test_one_pass_gives_the_same_in_any_order() -> None:
 def test_without_metrics_use_is_unknown() -> None:
     records = snapshot(None, None)
     assert len(records) == 54
-    assert {record.cpu_used_millicores for record in records} == {None}
-    assert {record.memory_used_bytes for record in records} == {None}
+    assert {record.figures["cpu_used_millicores"] for record in records} == {None}
+    assert {record.figures["memory_used_bytes"] for record in records} == {None}

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from workloads.kubernetes.facts import ContainerFacts, PodFacts, PodKey, PodResources
+from workloads.kubernetes.facts import ContainerFacts, PodFacts, PodKey
 from workloads.kubernetes.quantities import NANOS
 from workloads.kubernetes.reduce import reduce_pod
 
@@ -26,7 +26,7 @@ def test_a_pod() -> None:
         live=True,
         unschedulable=False,
         containers=(ContainerFacts("app", "running", ready=True),),
-        resources=PodResources(cpu_requests=NANOS // 10),
+        resources=(NANOS // 10, 0, 0, 0),
     )
 
 

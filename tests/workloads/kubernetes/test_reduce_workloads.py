@@ -7,7 +7,6 @@ from workloads.kubernetes.facts import (
     Condition,
     PodKey,
     TemplateContainer,
-    Usage,
     WorkloadFacts,
     WorkloadKind,
 )
@@ -43,7 +42,7 @@ def test_pod_metrics() -> None:
     }
     assert reduce_pod_metrics(raw) == (
         PodKey("demo", "app-x"),
-        Usage(cpu=316_735_516, memory=155_516 * 1024 * NANOS),
+        (316_735_516, 155_516 * 1024 * NANOS),
     )
 
 

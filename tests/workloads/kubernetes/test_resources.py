@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workloads.kubernetes.facts import PodResources
 from workloads.kubernetes.quantities import NANOS, to_bytes, to_millicores
 from workloads.kubernetes.resources import pod_resources
 
@@ -30,9 +29,9 @@ def sidecar(requests: int | None = None, limits: int | None = None) -> dict[str,
 
 
 def cpu(**spec: Any) -> tuple[int, int]:
-    amounts = pod_resources(spec, {})
-    assert (amounts.memory_requests, amounts.memory_limits) == (0, 0)
-    return amounts.cpu_requests // NANOS, amounts.cpu_limits // NANOS
+    requests, limits, *memory = pod_resources(spec, {})
+    assert memory == [0, 0]
+    return requests // NANOS, limits // NANOS
 
 
 @pytest.mark.parametrize(
@@ -96,11 +95,11 @@ def test_each_resource_is_taken_by_itself() -> None:
             {"resources": {"limits": {"cpu": "2"}, "requests": {"cpu": "2", "memory": "32Mi"}}}
         ],
     }
-    assert pod_resources(spec, {}) == PodResources(
-        cpu_requests=2 * NANOS,
-        memory_requests=167_108_864 * NANOS,
-        cpu_limits=2 * NANOS,
-        memory_limits=536_870_912 * NANOS,
+    assert pod_resources(spec, {}) == (
+        2 * NANOS,
+        2 * NANOS,
+        167_108_864 * NANOS,
+        536_870_912 * NANOS,
     )
 
 
@@ -123,7 +122,7 @@ def test_is_the_dearest_moment_of_a_pods_life(
             sidecar(amount) if stays else container(amount) for stays, amount in inits
         ],
     }
-    assert Fraction(pod_resources(spec, {}).cpu_requests, NANOS) == max(moments)
+    assert Fraction(pod_resources(spec, {})[0], NANOS) == max(moments)
 
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "kubernetes-1.36"
@@ -135,10 +134,11 @@ def test_the_sums_of_kubernetes_own_code(number: int) -> None:
     """Also while pods are resized: what Go computed of the same pods, as the scheduler does."""
     pod = SUMS[number]
     for status, expected in (({}, pod["by_spec"]), (pod["status"], pod["by_status"])):
-        amounts = pod_resources(pod["spec"], status)
+        cpu_requests, cpu_limits, *memory = pod_resources(pod["spec"], status)
+        memory_requests, memory_limits = map(to_bytes, memory)
         assert [
-            to_millicores(amounts.cpu_requests),
-            to_bytes(amounts.memory_requests),
-            to_millicores(amounts.cpu_limits),
-            to_bytes(amounts.memory_limits),
+            to_millicores(cpu_requests),
+            memory_requests,
+            to_millicores(cpu_limits),
+            memory_limits,
         ] == expected

@@ -1,7 +1,7 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from workloads.kubernetes.facts import PodKey, Usage, WorkloadKind
+from workloads.kubernetes.facts import PodKey, WorkloadKind
 from workloads.kubernetes.health import HealthStatus
 from workloads.kubernetes.records import ContainerRecord, WorkloadRecord
 from workloads.kubernetes.snapshot import SnapshotBuilder
@@ -50,7 +50,7 @@ def replicaset(uid: str, owner: str) -> dict[str, Any]:
 
 
 def test_a_deployment_has_the_pods_of_its_replicasets_and_no_others() -> None:
-    builder = SnapshotBuilder({PodKey("demo", "a-1"): Usage(cpu=1, memory=1)})
+    builder = SnapshotBuilder({PodKey("demo", "a-1"): (1, 1)})
     builder.add_workload(
         deployment("web", readyReplicas=3, availableReplicas=3, updatedReplicas=3),
         WorkloadKind.DEPLOYMENT,
@@ -78,12 +78,14 @@ def test_a_deployment_has_the_pods_of_its_replicasets_and_no_others() -> None:
             replicas_ready=3,
             replicas_available=3,
             # 3 times 0.4, rounded up once.
-            cpu_requests_millicores=2,
-            cpu_limits_millicores=0,
-            cpu_used_millicores=1,
-            memory_requests_bytes=0,
-            memory_limits_bytes=0,
-            memory_used_bytes=1,
+            figures={
+                "cpu_requests_millicores": 2,
+                "cpu_limits_millicores": 0,
+                "cpu_used_millicores": 1,
+                "memory_requests_bytes": 0,
+                "memory_limits_bytes": 0,
+                "memory_used_bytes": 1,
+            },
             containers=(ContainerRecord("app", "app:1", 3, "running", True),),
         )
     ]
@@ -96,7 +98,7 @@ def test_asking_twice_counts_once() -> None:
     builder.add_pod(pod("a-1", "new"))
     first = list(builder.records(AS_OF))
     assert list(builder.records(AS_OF)) == first
-    assert first[0].cpu_used_millicores == 0
+    assert first[0].figures["cpu_used_millicores"] == 0
 
 
 def test_a_container_is_ready_when_it_is_in_every_live_pod() -> None:

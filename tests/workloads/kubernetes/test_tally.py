@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workloads.kubernetes.facts import ContainerFacts, PodFacts, PodKey, PodResources, Usage
+from workloads.kubernetes.facts import ContainerFacts, PodFacts, PodKey
 from workloads.kubernetes.tally import ContainerTally, PodTally, tally_pods
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -29,9 +29,9 @@ pod_facts = st.builds(
     live=st.booleans(),
     unschedulable=st.booleans(),
     containers=st.lists(container_facts, max_size=3).map(tuple),
-    resources=st.builds(PodResources, amounts, amounts, amounts, amounts),
+    resources=st.tuples(amounts, amounts, amounts, amounts),
 )
-USAGE = {PodKey("demo", name): Usage(ord(name), 2 * ord(name)) for name in "abc"}
+USAGE = {PodKey("demo", name): (ord(name), 2 * ord(name)) for name in "abc"}
 
 
 def pod(name: str = "a", **facts: Any) -> PodFacts:
@@ -57,7 +57,7 @@ def test_a_pod_that_has_ended_only_counts_as_a_pod() -> None:
         active=False,
         live=False,
         containers=(ContainerFacts("app", "terminated", failing="Error"),),
-        resources=PodResources(1, 2, 3, 4),
+        resources=(1, 2, 3, 4),
     )
     assert tally_pods([ended], USAGE) == PodTally(pods=1)
 
@@ -67,17 +67,13 @@ def test_a_pod_that_is_being_deleted_still_takes_resources() -> None:
         live=False,
         unschedulable=True,
         containers=(ContainerFacts("app", "running"),),
-        resources=PodResources(1, 2, 3, 4),
+        resources=(1, 2, 3, 4),
     )
     assert tally_pods([leaving], USAGE) == PodTally(
         pods=1,
         measured=1,
-        cpu_requests=1,
-        memory_requests=2,
-        cpu_limits=3,
-        memory_limits=4,
-        cpu_used=97,
-        memory_used=194,
+        reserved=[1, 2, 3, 4],
+        used=[97, 194],
     )
 
 
