@@ -1,6 +1,7 @@
 """What a caller is told about their credentials and parameters, and about keys and tokens.
 
-Each error carries what the project's one error form needs: ``default_code`` is the reason, and
+Each error carries what the project's one error form needs: ``default_code`` is the reason,
+``meaning`` what the reference says of it, and
 ``auth_header`` is the challenge (RFC 9110 §11.6.1, RFC 6750 §3).
 """
 
@@ -27,8 +28,7 @@ if TYPE_CHECKING:
 
 
 class CredentialsMissing(NotAuthenticated):
-    """No credentials were sent."""
-
+    meaning = "No credentials were sent."
     default_code = "CREDENTIALS_MISSING"
     default_detail = "Send a token: 'Authorization: Bearer <token>'."
 
@@ -42,8 +42,7 @@ class _TokenRefused(AuthenticationFailed):
 
 
 class CredentialsInvalid(_TokenRefused):
-    """The token is malformed, unknown or revoked; which of them is not told."""
-
+    meaning = "The token is malformed, unknown or revoked; which of them is not told."
     default_code = "CREDENTIALS_INVALID"
     default_detail = (
         "The token is not valid: mistyped, revoked or unknown here. Mint another from an API key, "
@@ -61,15 +60,13 @@ class CredentialsMalformed(CredentialsInvalid):
 
 
 class TokenExpired(_TokenRefused):
-    """The token was right and has expired."""
-
+    meaning = "The token was right and has expired."
     default_code = "TOKEN_EXPIRED"
     default_detail = "The token has expired. Mint another from an API key, or ask an operator."
 
 
 class ScopeInsufficient(PermissionDenied):
-    """The token is right, but may not do this."""
-
+    meaning = "The token is right, but may not do this."
     default_code = "SCOPE_INSUFFICIENT"
 
     def __init__(self, scope: Scope) -> None:
@@ -79,8 +76,7 @@ class ScopeInsufficient(PermissionDenied):
 
 
 class TokenKindUnsupported(PermissionDenied):
-    """The token is right, but this endpoint takes other kinds."""
-
+    meaning = "The token is right, but this endpoint takes other kinds."
     default_code = "TOKEN_KIND_UNSUPPORTED"
 
     def __init__(
@@ -103,11 +99,11 @@ def _with_article(kind: TokenKind) -> str:
 
 
 class GrantExceeded(PermissionDenied):
-    """Nobody hands on more than they hold: ``scopes`` are what is missing, or the binding is.
+    """``latest`` is the end of what is held, where something was to end later."""
 
-    ``latest`` is the end of what is held, where something was to end later.
-    """
-
+    meaning = (
+        "Nobody hands on more than they hold: ``scopes`` are what is missing, or the binding is."
+    )
     default_code = "GRANT_EXCEEDED"
 
     def __init__(
@@ -127,8 +123,9 @@ class GrantExceeded(PermissionDenied):
 
 
 class SecretRetired(PermissionDenied):
-    """The key was rotated; its previous secret and tokens from before manage no credentials."""
-
+    meaning = (
+        "The key was rotated; its previous secret and tokens from before manage no credentials."
+    )
     default_code = "SECRET_RETIRED"
     default_detail = (
         "The key was rotated. Until they end its previous secret can read and mint tokens, and "
@@ -138,8 +135,9 @@ class SecretRetired(PermissionDenied):
 
 
 class CallerChanged(APIException):
-    """Rights of the caller were taken away between their check and the deed; nothing was done."""
-
+    meaning = (
+        "Rights of the caller were taken away between their check and the deed; nothing was done."
+    )
     status_code = 503
     default_code = "CALLER_CHANGED"
     default_detail = "Your token was changed while the request came; send it again."
@@ -147,31 +145,27 @@ class CallerChanged(APIException):
 
 
 class BindingInsufficient(PermissionDenied):
-    """The token is bound, and what is asked reaches beyond that."""
-
+    meaning = "The token is bound, and what is asked reaches beyond that."
     default_code = "BINDING_INSUFFICIENT"
     default_detail = "Your token is bound, and this reaches beyond what it is bound to."
 
 
 class ApiKeyNotFound(NotFound):
-    """No such key, another's, or outside the caller's binding."""
-
+    meaning = "No such key, another's, or outside the caller's binding."
     default_code = "API_KEY_NOT_FOUND"
     default_detail = "You have no such API key."
     advice = "GET /v1/api-keys lists those that you have, with their ids."
 
 
 class AccessTokenNotFound(NotFound):
-    """No such token, another's, or outside the caller's binding."""
-
+    meaning = "No such token, another's, or outside the caller's binding."
     default_code = "ACCESS_TOKEN_NOT_FOUND"
     default_detail = "You have no such access token."
     advice = "GET /v1/access-tokens lists those that you have, with their ids."
 
 
 class AuditTrailNotFound(NotFound):
-    """A bound token does not reach the trail, which tells of everything."""
-
+    meaning = "A bound token does not reach the trail, which tells of everything."
     default_code = "AUDIT_TRAIL_NOT_FOUND"
     default_detail = (
         "The audit trail is outside of what your token is bound to; send one that is not bound."
@@ -179,8 +173,7 @@ class AuditTrailNotFound(NotFound):
 
 
 class ApiKeyRevoked(APIException):
-    """Revocation is final."""
-
+    meaning = "Revocation is final."
     status_code = 400
     rpc_status = "FAILED_PRECONDITION"
     default_code = "API_KEY_REVOKED"
@@ -188,8 +181,7 @@ class ApiKeyRevoked(APIException):
 
 
 class ApiKeyExpired(APIException):
-    """An expired key can only be extended, or revoked."""
-
+    meaning = "An expired key can only be extended, or revoked."
     status_code = 400
     rpc_status = "FAILED_PRECONDITION"
     default_code = "API_KEY_EXPIRED"
@@ -197,11 +189,9 @@ class ApiKeyExpired(APIException):
 
 
 class TooManyApiKeys(APIException):
-    """The owner has as many keys that work as there may be.
+    """A revocation takes all that descends from a key along in one transaction."""
 
-    A revocation takes all that descends from a key along in one transaction.
-    """
-
+    meaning = "The owner has as many keys that work as there may be."
     status_code = 400
     rpc_status = "FAILED_PRECONDITION"
     default_code = "TOO_MANY_API_KEYS"
@@ -212,8 +202,7 @@ class TooManyApiKeys(APIException):
 
 
 class ConcurrentChange(APIException):
-    """Somebody else changed the same thing at the same moment, and was first."""
-
+    meaning = "Somebody else changed the same thing at the same moment, and was first."
     status_code = 409
     default_code = "CONCURRENT_CHANGE"
     default_detail = "The API key was changed at the same moment; look at it and try again."
@@ -227,8 +216,7 @@ class ExpiryPast(InvalidParameter):
 
 
 class LifetimeExceeded(APIException):
-    """A minted token would live longer than it may."""
-
+    meaning = "A minted token would live longer than it may."
     status_code = 400
     default_code = "INVALID_FIELDS"
 

@@ -23,7 +23,6 @@ class ActingMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """Answer the request."""
         with audit.acting(lambda: audit.Actor.of_person(request)):
             return self.get_response(request)
 
@@ -35,7 +34,6 @@ class TokenExpiryMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """Answer the request."""
         response = self.get_response(request)
         caller: Caller | None = getattr(request, "auth", None)
         if caller is not None and caller.expires_at is not None:

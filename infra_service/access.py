@@ -40,7 +40,6 @@ class Queries:
         many: bool,  # noqa: FBT001 - Django's signature
         context: Any,
     ) -> Any:
-        """Run one statement."""
         self.count += 1
         started = time.perf_counter()
         try:

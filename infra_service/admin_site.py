@@ -63,7 +63,7 @@ class ServiceAdminSite(TrailedSite):
         """Answer a person, not a program, when something is not theirs or not there."""
 
         @functools.wraps(view)
-        def told(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        def answered(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
             try:
                 answer: HttpResponse = view(request, *args, **kwargs)
             except PermissionDenied:
@@ -72,7 +72,7 @@ class ServiceAdminSite(TrailedSite):
                 return self._refusal(request, 404, "There is nothing here.")
             return answer
 
-        return super().admin_view(told, cacheable)
+        return super().admin_view(answered, cacheable)
 
     def _refusal(self, request: HttpRequest, status: int, message: str) -> TemplateResponse:
         context = {**self.each_context(request), "title": message}

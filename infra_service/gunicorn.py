@@ -72,7 +72,7 @@ def on_starting(server: Any) -> None:  # noqa: ARG001 - gunicorn's signature
 def child_exit(server: Any, worker: Any) -> None:
     """Keep what the worker had counted; if that fails the server goes on all the same."""
     try:
-        metric_files.bury(worker.pid)
+        metric_files.merge_exited_worker(worker.pid)
     except (OSError, RuntimeError):
         server.log.exception("the counts of worker %s are lost", worker.pid)
 

@@ -25,8 +25,7 @@ _OK = {"status": "ok"}
 
 
 class MigrationsPending(APIException):
-    """The database is older than the code."""
-
+    meaning = "The database is older than the code."
     status_code = 503
     default_code = "MIGRATIONS_PENDING"
     default_detail = "The database has migrations to apply: manage.py migrate."

@@ -48,7 +48,6 @@ class RequestContextMiddleware:
         self.exempt_from_redirect = [re.compile(p) for p in settings.SECURE_REDIRECT_EXEMPT]
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """Answer the request."""
         started = time.perf_counter()
         request_id = uuid7().hex
         request.request_id = request_id  # type: ignore[attr-defined]
@@ -103,7 +102,6 @@ class PagePolicyMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """Answer the request."""
         response = self.get_response(request)
         if request.path.startswith(_ADMIN) or _PAGE.fullmatch(request.path):
             response["Content-Security-Policy"] = _POLICY

@@ -8,5 +8,4 @@ class StatesConfig(AppConfig):
     verbose_name = "Infrastructure state"
 
     def ready(self) -> None:
-        """Register the app's system checks."""
         from states import checks  # noqa: F401, PLC0415 - registers itself; needs the loaded apps

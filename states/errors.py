@@ -15,62 +15,56 @@ if TYPE_CHECKING:
 
 
 class StateNotFound(NotFound):
-    """Nothing is stored here, or the token does not reach it."""
-
+    meaning = "Nothing is stored here, or the token does not reach it."
     default_code = "STATE_NOT_FOUND"
     default_detail = "There is no such state."
     advice = "GET /api/v1/states lists those that your token reaches."
 
 
 class ApplicationNotFound(NotFound):
-    """There is none, or the token does not reach it."""
-
+    meaning = "There is none, or the token does not reach it."
     default_code = "APPLICATION_NOT_FOUND"
     default_detail = "There is no such application."
     advice = "GET /api/v1/applications lists those that your token reaches, with their ids."
 
 
 class ComponentNotFound(NotFound):
-    """There is none, or the token does not reach it."""
-
+    meaning = "There is none, or the token does not reach it."
     default_code = "COMPONENT_NOT_FOUND"
     default_detail = "There is no such component."
     advice = "GET /api/v1/components lists those that your token reaches, with their ids."
 
 
 class EnvironmentNotFound(NotFound):
-    """There is none, or the token does not reach it."""
-
+    meaning = "There is none, or the token does not reach it."
     default_code = "ENVIRONMENT_NOT_FOUND"
     default_detail = "There is no such environment."
     advice = "GET /api/v1/environments lists those that your token reaches, with their ids."
 
 
 class InvalidDocument(APIException):
-    """The body is no state document: not JSON, no object, or a head that makes no sense."""
-
+    meaning = "The body is no state document: not JSON, no object, or a head that makes no sense."
     status_code = 400
     default_code = "INVALID_DOCUMENT"
 
 
 class InvalidLockInfo(APIException):
-    """The body of a LOCK or UNLOCK is not LockInfo."""
-
+    meaning = "The body of a LOCK or UNLOCK is not LockInfo."
     status_code = 400
     default_code = "INVALID_LOCK_INFO"
 
 
 class ContentMd5Mismatch(APIException):
-    """The body that arrived is not the body that was sent."""
-
+    meaning = "The body that arrived is not the body that was sent."
     status_code = 400
     default_code = "CONTENT_MD5_MISMATCH"
     default_detail = "Content-MD5 does not match the body."
 
 
 class StateLocked(APIException):
-    """Another lock holds the state; its LockInfo is in the answer, where Terraform looks for it."""
-
+    meaning = (
+        "Another lock holds the state; its LockInfo is in the answer, where Terraform looks for it."
+    )
     status_code = 423
     default_code = "STATE_LOCKED"
 
@@ -81,16 +75,14 @@ class StateLocked(APIException):
 
 
 class LockNotHeld(APIException):
-    """The given lock does not hold the state, so its owner must not write or unlock."""
-
+    meaning = "The given lock does not hold the state, so its owner must not write or unlock."
     status_code = 409
     default_code = "LOCK_NOT_HELD"
     default_detail = "The given lock ID does not hold this state."
 
 
 class SerialConflict(APIException):
-    """Without a lock, the serial must grow."""
-
+    meaning = "Without a lock, the serial must grow."
     status_code = 409
     default_code = "SERIAL_CONFLICT"
 
@@ -100,8 +92,7 @@ class SerialConflict(APIException):
 
 
 class LineageMismatch(APIException):
-    """Without a lock, the lineage must stay: another one is another state."""
-
+    meaning = "Without a lock, the lineage must stay: another one is another state."
     status_code = 409
     default_code = "LINEAGE_MISMATCH"
 
@@ -111,8 +102,7 @@ class LineageMismatch(APIException):
 
 
 class WriteConflict(APIException):
-    """Other writers were faster, again and again."""
-
+    meaning = "Other writers were faster, again and again."
     status_code = 503
     default_code = "WRITE_CONFLICT"
     default_detail = "Too many writers at once; send the request again."
@@ -124,16 +114,16 @@ class DocumentUnreadable(APIException):
 
 
 class DocumentDamaged(DocumentUnreadable):
-    """The stored bytes are not what was stored, or their key is missing."""
-
+    meaning = "The stored bytes are not what was stored, or their key is missing."
     status_code = 500
     default_code = "DOCUMENT_DAMAGED"
     default_detail = "The stored document is damaged or its encryption key is not configured."
 
 
 class DocumentMissing(DocumentUnreadable):
-    """The object store answers, and has no such object: it may be late, or the object was lost."""
-
+    meaning = (
+        "The object store answers, and has no such object: it may be late, or the object was lost."
+    )
     status_code = 503
     default_code = "DOCUMENT_MISSING"
     default_detail = "The object that holds the document is missing."
@@ -141,8 +131,7 @@ class DocumentMissing(DocumentUnreadable):
 
 
 class StorageInconsistent(DocumentUnreadable):
-    """The object store sent other bytes than it says that it holds, or others each time."""
-
+    meaning = "The object store sent other bytes than it says that it holds, or others each time."
     status_code = 503
     default_code = "STORAGE_INCONSISTENT"
     default_detail = "The object store returns other bytes than those that it says it holds."
@@ -150,16 +139,14 @@ class StorageInconsistent(DocumentUnreadable):
 
 
 class VersionNotFound(NotFound):
-    """The state has no such version, or it has been pruned."""
-
+    meaning = "The state has no such version, or it has been pruned."
     default_code = "VERSION_NOT_FOUND"
     default_detail = "The state has no version of this number, or no longer has it."
     advice = "GET /api/v1/states/{id}/versions lists those that it has."
 
 
 class StateEncrypted(APIException):
-    """OpenTofu encrypted the document on the client, so that nobody else can look into it."""
-
+    meaning = "OpenTofu encrypted the document on the client, so that nobody else can look into it."
     status_code = 400
     rpc_status = "FAILED_PRECONDITION"
     default_code = "STATE_ENCRYPTED"
@@ -169,8 +156,9 @@ class StateEncrypted(APIException):
 
 
 class StateFormatUnsupported(APIException):
-    """The document is none of Terraform's state format 4; it is stored and served all the same."""
-
+    meaning = (
+        "The document is none of Terraform's state format 4; it is stored and served all the same."
+    )
     status_code = 400
     rpc_status = "FAILED_PRECONDITION"
     default_code = "STATE_FORMAT_UNSUPPORTED"
@@ -181,8 +169,7 @@ class StateFormatUnsupported(APIException):
 
 
 class StateTooComplex(APIException):
-    """Looking into the document would take too long, or too much memory, for its size."""
-
+    meaning = "Looking into the document would take too long, or too much memory, for its size."
     status_code = 400
     rpc_status = "FAILED_PRECONDITION"
     default_code = "STATE_TOO_COMPLEX"
@@ -193,8 +180,7 @@ class StateTooComplex(APIException):
 
 
 class StorageUnavailable(APIException):
-    """The object store did not answer, or refused; nothing was changed."""
-
+    meaning = "The object store did not answer, or refused; nothing was changed."
     status_code = 503
     default_code = "STORAGE_UNAVAILABLE"
     default_detail = "The object store that holds the documents is not available now; try again."

@@ -8,5 +8,4 @@ class WorkloadsConfig(AppConfig):
     verbose_name = "Cluster workloads"
 
     def ready(self) -> None:
-        """Register the app's system checks."""
         from workloads import checks  # noqa: F401, PLC0415 - registers itself

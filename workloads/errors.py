@@ -6,16 +6,14 @@ from rest_framework.exceptions import APIException, NotFound
 
 
 class ClusterNotFound(NotFound):
-    """There is none, or the token does not reach it."""
-
+    meaning = "There is none, or the token does not reach it."
     default_code = "CLUSTER_NOT_FOUND"
     default_detail = "There is no such cluster."
     advice = "GET /api/v1/clusters lists those that your token reaches, with their ids."
 
 
 class ClusterExists(APIException):
-    """Clusters are told apart by their names, too."""
-
+    meaning = "Clusters are told apart by their names, too."
     status_code = 409
     rpc_status = "ALREADY_EXISTS"
     default_code = "CLUSTER_EXISTS"

@@ -72,7 +72,6 @@ class CredentialAdmin(ReadOnlyAdmin):
         return queryset.filter(pk=term)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """Whether this person may issue."""
         return bool(request.user.has_perm(f"apikeys.add_{self.opts.model_name}"))
 
     def add_view(
@@ -200,7 +199,6 @@ class ApiKeyAdmin(CredentialAdmin):
         destructive=True,
     )
     def revoke(self, key: ApiKey, actor: Actor) -> str:
-        """Revoke the key."""
         revoked = actions.revoke_api_key(key=key, actor=actor)
         return f"The API key {key.name} is revoked{_also(revoked)}."
 
@@ -247,6 +245,5 @@ class AccessTokenAdmin(CredentialAdmin):
         destructive=True,
     )
     def revoke(self, token: AccessToken, actor: Actor) -> str:
-        """Revoke the token."""
         revoked = actions.revoke_access_token(token=token, actor=actor)
         return f"The access token {token.name} is revoked{_also(revoked)}."

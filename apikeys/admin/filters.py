@@ -24,7 +24,6 @@ class StatusFilter(admin.SimpleListFilter):
     parameter_name = "status"
 
     def lookups(self, _request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        """Return the choices."""
         return [
             ("active", "Active"),
             ("expiring", f"Expires within {SOON.days} days"),
@@ -35,7 +34,6 @@ class StatusFilter(admin.SimpleListFilter):
         ]
 
     def queryset(self, _request: HttpRequest, queryset: Any) -> Any:
-        """Return those of the chosen status."""
         credentials: CredentialQuerySet[Any] = queryset
         match self.value():
             case "active":

@@ -255,12 +255,10 @@ class GroupAdmin(AuditedAdmin, DjangoGroupAdmin):
     list_display = ("name",)
 
     def has_change_permission(self, request: HttpRequest, obj: Group | None = None) -> bool:
-        """Refuse to change a group that may do more."""
         allowed = super().has_change_permission(request, obj)
         return allowed and (obj is None or may_give_group(person_of(request), obj))
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Only superusers."""
         return bool(getattr(request.user, "is_superuser", False)) and super().has_delete_permission(
             request, obj
         )

@@ -35,7 +35,6 @@ class ActionFilter(admin.SimpleListFilter):
     parameter_name = "action"
 
     def lookups(self, _request: HttpRequest, _model_admin: Any) -> list[tuple[str, str]]:
-        """Return the actions that have occurred."""
         with connection.cursor() as cursor:
             cursor.execute(_ACTIONS)
             return [(action, action) for (action,) in cursor.fetchall()]
@@ -45,7 +44,6 @@ class ActionFilter(admin.SimpleListFilter):
         return bool(self.lookup_choices)
 
     def queryset(self, _request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """Return the events of the chosen action."""
         action = self.value()
         if action is None:
             return queryset

@@ -60,7 +60,6 @@ class BindingSerializer(StrictSerializer):
         return {name.removeprefix("bound_"): value for name, value in columns.items()}
 
     def to_internal_value(self, data: Any) -> Binding:
-        """Return the binding."""
         given = super().to_internal_value(data)
         names = ("component_ids", "environment_ids")
         lists = {

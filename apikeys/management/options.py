@@ -66,7 +66,7 @@ def check_credential(given: dict[str, Any]) -> dict[str, Any]:
 
 
 @contextmanager
-def told() -> Iterator[None]:
+def errors_for_people() -> Iterator[None]:
     """Tell what an action refuses as commands do.
 
     Raises:

@@ -36,11 +36,9 @@ class EditableAdmin(ReadOnlyAdmin):
         raise NotImplementedError
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """Ask Django's permissions."""
         return admin.ModelAdmin.has_add_permission(self, request)
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Ask Django's permissions."""
         return admin.ModelAdmin.has_change_permission(self, request, obj)
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
@@ -57,7 +55,6 @@ class EditableAdmin(ReadOnlyAdmin):
             return HttpResponseRedirect(request.get_full_path())
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: Any) -> None:
-        """Save by the action."""
         names = form.changed_data if change else form.cleaned_data
         fields: list[Any] = [self.opts.get_field(name) for name in names]
         values = {field.attname: getattr(obj, field.attname) for field in fields}

@@ -68,15 +68,12 @@ class ReadOnlyAdmin(KeysetAdmin):
     tools: ClassVar[Sequence[str]] = ()
 
     def has_add_permission(self, _request: HttpRequest) -> bool:
-        """Refuse."""
         return False
 
     def has_change_permission(self, _request: HttpRequest, _obj: Any = None) -> bool:
-        """Refuse."""
         return False
 
     def has_delete_permission(self, _request: HttpRequest, _obj: Any = None) -> bool:
-        """Refuse."""
         return False
 
     def get_urls(self) -> list[URLPattern]:

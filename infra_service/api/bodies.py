@@ -19,32 +19,28 @@ _BLOCK: Final = 256 * 1024
 
 
 class BodyIncomplete(APIException):
-    """The connection ended before the body did."""
-
+    meaning = "The connection ended before the body did."
     status_code = 400
     default_code = "BODY_INCOMPLETE"
     default_detail = "The body is shorter than its Content-Length, or its chunks are damaged."
 
 
 class RequestTimeout(APIException):
-    """The body came too slowly, or not at all."""
-
+    meaning = "The body came too slowly, or not at all."
     status_code = 408
     default_code = "REQUEST_TIMEOUT"
     default_detail = "The body did not arrive in time."
 
 
 class LengthRequired(APIException):
-    """A chunked body, which Django would take for an empty one."""
-
+    meaning = "A chunked body, which Django would take for an empty one."
     status_code = 411
     default_code = "LENGTH_REQUIRED"
     default_detail = "Send the body with a Content-Length."
 
 
 class BodyTooLarge(APIException):
-    """The body is over the limit."""
-
+    meaning = "The body is over the limit."
     status_code = 413
     default_code = "REQUEST_TOO_LARGE"
 

@@ -83,7 +83,6 @@ class TextField(serializers.CharField):
     """A string; a number or a boolean is not taken for one."""
 
     def to_internal_value(self, data: Any) -> str:
-        """Return the text without the space around it."""
         if not isinstance(data, str):
             self.fail("invalid")
         return super().to_internal_value(data)
@@ -93,7 +92,6 @@ class IdField(serializers.UUIDField):
     """A UUID as text in its canonical form; a number or a boolean is not taken for one."""
 
     def to_internal_value(self, data: Any) -> uuid.UUID:
-        """Return the UUID."""
         found = parse_uuid(data) if isinstance(data, str) else None
         if found is None:
             self.fail("invalid", value=data)
@@ -109,7 +107,6 @@ class WholeField(serializers.IntegerField):
     """A JSON integer; text is not taken for one."""
 
     def to_internal_value(self, data: Any) -> int:
-        """Return the integer."""
         if not _is_whole(data):
             self.fail("invalid")
         return int(data)
@@ -128,7 +125,6 @@ class TimestampField(serializers.DateTimeField):
         super().__init__(**kwargs)
 
     def to_internal_value(self, value: Any) -> dt.datetime:
-        """Return the moment in UTC."""
         if not isinstance(value, str) or _RFC3339.fullmatch(value) is None:
             self.fail("invalid")
         try:
@@ -153,7 +149,6 @@ class SecondsField(serializers.Field[dt.timedelta, Any, str, Any]):
         super().__init__(**kwargs)
 
     def to_internal_value(self, data: Any) -> dt.timedelta:
-        """Return the length of time."""
         if isinstance(data, str) and (match := _SECONDS.fullmatch(data)):
             seconds = float(match[1])
         elif _is_whole(data):
@@ -174,7 +169,6 @@ class WordField(serializers.ChoiceField):
         super().__init__(choices, **kwargs)
 
     def to_internal_value(self, data: Any) -> str:
-        """Return the word."""
         if isinstance(data, str) and data in self.choices:
             return data
         known = [str(choice) for choice in self.choices]
@@ -190,7 +184,6 @@ class WordsField(serializers.ListField):
         super().__init__(child=WordField(words, code=code), **kwargs)
 
     def to_internal_value(self, data: Any) -> list[str]:
-        """Return the words, each once, in their order."""
         if isinstance(data, list) and len(data) > self.most:
             raise ValidationError(f"More than {self.most} items.", code="max_length")
         return list(dict.fromkeys(super().to_internal_value(data)))

@@ -31,7 +31,6 @@ class BodyLengthMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """Answer the request."""
         fault = _fault(request)
         if fault is not None and request.method not in _read_by_view(request):
             return refused(request, fault)

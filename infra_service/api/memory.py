@@ -26,8 +26,7 @@ FREE: Final = 1024 * 1024
 
 
 class MemoryUnavailable(APIException):
-    """Other requests hold the memory that this one needs."""
-
+    meaning = "Other requests hold the memory that this one needs."
     status_code = 503
     default_code = "MEMORY_UNAVAILABLE"
     default_detail = "Other requests hold the memory that this one needs; try again."
@@ -35,8 +34,7 @@ class MemoryUnavailable(APIException):
 
 
 class MemoryInsufficient(APIException):
-    """The request takes more memory than all may hold together, so it cannot heal."""
-
+    meaning = "The request takes more memory than all may hold together, so it cannot heal."
     status_code = 400
     rpc_status = "FAILED_PRECONDITION"
     default_code = "MEMORY_INSUFFICIENT"
@@ -144,7 +142,6 @@ class MemoryMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """Answer the request."""
         _room.is_open, _room.held = True, 0
         try:
             response = self.get_response(request)

@@ -41,8 +41,7 @@ _INTEGER: Final = re.compile(r"-?[0-9]{1,10}", re.ASCII)
 
 
 class InvalidPageToken(APIException):
-    """A page token that is damaged, too old, or of another list or filter."""
-
+    meaning = "A page token that is damaged, too old, or of another list or filter."
     status_code = 400
     default_code = "INVALID_PAGE_TOKEN"
     default_detail = (

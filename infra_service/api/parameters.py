@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
 
 class InvalidParameter(APIException):
-    """A path or query parameter that is unknown, given twice, out of range or of a wrong form."""
-
+    meaning = (
+        "A path or query parameter that is unknown, given twice, out of range or of a wrong form."
+    )
     status_code = 400
     default_code = "INVALID_FIELDS"
 

@@ -91,7 +91,7 @@ class Source(NamedTuple):
     form: Form
 
 
-class Optional(NamedTuple):
+class OmittedWhenNull(NamedTuple):
     """What is left out while a column is null."""
 
     name: str
@@ -104,7 +104,7 @@ class UnknownFieldError(Exception):
 
 @functools.cache
 def derive(serializer: type[BaseSerializer[Any]]) -> Parts | None:
-    """Return the parts of a row's JSON: text, ``Source`` and ``Optional``; None when unknown."""
+    """Return the parts of a row's JSON; None when a field is not known here."""
     try:
         return ("{", *_members(serializer()), "}")
     except UnknownFieldError:
@@ -120,7 +120,7 @@ def _members(serializer: Any) -> Iterator[Any]:
             continue
         opening = f'{comma}"{name}":'
         if isinstance(field, PresentSerializer):
-            yield Optional(field.present_with, (f"{opening}{{", *_members(field), "}"))
+            yield OmittedWhenNull(field.present_with, (f"{opening}{{", *_members(field), "}"))
         else:
             yield opening
             yield _source(field)
@@ -140,7 +140,7 @@ def names_of(parts: Parts) -> Iterator[str]:
     for part in parts:
         if not isinstance(part, str):
             yield part.name
-        if isinstance(part, Optional):
+        if isinstance(part, OmittedWhenNull):
             yield from names_of(part.parts)
 
 
@@ -189,7 +189,7 @@ def _concat(
             field: Any = model._meta.get_field(part.name)
             column = f'"{model._meta.db_table}"."{field.column}"'
             never_null = not field.null
-        if isinstance(part, Optional):
+        if isinstance(part, OmittedWhenNull):
             text, inner = _concat(part.parts, model, annotations, compiler)
             pieces.append(f"CASE WHEN {column} IS NOT NULL THEN {text} END")
             values += [*params, *inner]
@@ -208,7 +208,7 @@ def _is_served(parts: Parts, query: Any) -> bool:
         if isinstance(part, str):
             continue
         kind = _type_of(part.name, query)
-        if isinstance(part, Optional):
+        if isinstance(part, OmittedWhenNull):
             if kind is None or not _is_served(part.parts, query):
                 return False
         elif not isinstance(kind, models.JSONField if part.key else part.form.columns):

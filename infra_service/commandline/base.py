@@ -69,7 +69,6 @@ class ServiceCommand(HelpfulCommand):
         return parser
 
     def execute(self, *args: Any, **options: Any) -> str | None:
-        """Run the command."""
         self._as_json = options["json"]
         return super().execute(*args, **options)
 

@@ -23,79 +23,71 @@ class DatabaseFailure(APIException):
 
 
 class DatabaseUnavailable(DatabaseFailure):
-    """The database cannot be reached, or the connection to it was lost."""
-
+    meaning = "The database cannot be reached, or the connection to it was lost."
     default_code = "DATABASE_UNAVAILABLE"
     default_detail = "The database is not available now; try again."
     wait = 2
 
 
 class DatabaseBusy(DatabaseFailure):
-    """Every connection to the database is in use, or with SQLite another one writes for long."""
-
+    meaning = (
+        "Every connection to the database is in use, or with SQLite another one writes for long."
+    )
     default_code = "DATABASE_BUSY"
     default_detail = "The database has too much to do now; try again."
     wait = 2
 
 
 class DatabaseConflict(DatabaseFailure):
-    """Other writers were faster, again and again."""
-
+    meaning = "Other writers were faster, again and again."
     default_code = "WRITE_CONFLICT"
     default_detail = "Too many writers at once; send the request again."
     wait = 1
 
 
 class DatabaseLockTimeout(DatabaseFailure):
-    """Another transaction holds the same row for too long."""
-
+    meaning = "Another transaction holds the same row for too long."
     default_code = "DATABASE_LOCK_TIMEOUT"
     default_detail = "Another change of the same thing takes too long; try again."
     wait = 5
 
 
 class DatabaseStatementTimeout(DatabaseFailure):
-    """A statement was cancelled because it took too long; it may be too much to ask."""
-
+    meaning = "A statement was cancelled because it took too long; it may be too much to ask."
     default_code = "DATABASE_STATEMENT_TIMEOUT"
     default_detail = "The database took too long for this; ask for less, or later."
     wait = 30
 
 
 class DatabaseTransactionTimeout(DatabaseFailure):
-    """A transaction was ended because the service did not go on with it in time."""
-
+    meaning = "A transaction was ended because the service did not go on with it in time."
     default_code = "DATABASE_TRANSACTION_TIMEOUT"
     default_detail = "The service was too slow for this transaction; try again."
     wait = 5
 
 
 class DatabaseReadOnly(DatabaseFailure):
-    """The database takes no writes: it is a standby, or was set so."""
-
+    meaning = "The database takes no writes: it is a standby, or was set so."
     default_code = "DATABASE_READ_ONLY"
     default_detail = "The database takes no writes now."
     wait = 5
 
 
 class DatabaseOutOfMemory(DatabaseFailure):
-    """The database has not enough memory for this."""
-
+    meaning = "The database has not enough memory for this."
     default_code = "DATABASE_OUT_OF_MEMORY"
     default_detail = "The database has not enough memory for this now."
     wait = 30
 
 
 class DatabaseFull(DatabaseFailure):
-    """The database's disk is full; an operator must make room."""
-
+    meaning = "The database's disk is full; an operator must make room."
     default_code = "DATABASE_FULL"
     default_detail = "The database's disk is full. Repeating does not help; tell an operator."
 
 
 class DatabaseDiskError(DatabaseFailure):
-    """The database cannot read or write its files; an operator must look at it."""
-
+    meaning = "The database cannot read or write its files; an operator must look at it."
     default_code = "DATABASE_DISK_ERROR"
     default_detail = "The database cannot use its disk. Repeating does not help; tell an operator."
 

@@ -27,7 +27,6 @@ class AddIndexUnderTraffic(operations.AddIndexConcurrently):
     def database_forwards(
         self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any
     ) -> None:
-        """Build the index."""
         name = schema_editor.quote_name(self.index.name)
         if _is_elsewhere(schema_editor):
             schema_editor.execute(f"DROP INDEX IF EXISTS {name}")
@@ -39,7 +38,6 @@ class AddIndexUnderTraffic(operations.AddIndexConcurrently):
     def database_backwards(
         self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any
     ) -> None:
-        """Drop the index."""
         operation = AddIndex if _is_elsewhere(schema_editor) else operations.AddIndexConcurrently
         operation.database_backwards(self, app_label, schema_editor, from_state, to_state)
 
@@ -50,7 +48,6 @@ class RemoveIndexUnderTraffic(operations.RemoveIndexConcurrently):
     def database_forwards(
         self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any
     ) -> None:
-        """Drop the index."""
         self._suited_to(schema_editor).database_forwards(
             self, app_label, schema_editor, from_state, to_state
         )
@@ -58,7 +55,6 @@ class RemoveIndexUnderTraffic(operations.RemoveIndexConcurrently):
     def database_backwards(
         self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any
     ) -> None:
-        """Build the index again."""
         self._suited_to(schema_editor).database_backwards(
             self, app_label, schema_editor, from_state, to_state
         )

@@ -11,7 +11,7 @@ from infra_service.api.errors import error_body, reason_of
 from infra_service.api.openapi_words import Named, list_of, object_of
 from infra_service.database.failures import FAILURES
 from infra_service.openapi.components import component, lift
-from infra_service.openapi.error_docs import told
+from infra_service.openapi.error_docs import error_doc
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from drf_spectacular.plumbing import ComponentRegistry
 
     from infra_service.api.openapi_words import Refusal
-    from infra_service.openapi.error_docs import Told
+    from infra_service.openapi.error_docs import ErrorDoc
 
 _TEXT: Final = {"type": "string"}
 #: The names in google.rpc.Code.
@@ -124,10 +124,10 @@ class Answers:
     def __init__(self, registry: ComponentRegistry, *, is_public: bool) -> None:
         self._registry, self._is_public = registry, is_public
 
-    def refusals(self, common: Iterable[Told], declared: Sequence[Refusal]) -> dict[str, Any]:
+    def refusals(self, common: Iterable[ErrorDoc], declared: Sequence[Refusal]) -> dict[str, Any]:
         """Return those that are errors, by status: what all say and what is declared of this."""
         reasons: dict[int, dict[str, str]] = {}
-        own = [told(error) for refusal in declared for error in refusal.errors]
+        own = [error_doc(error) for refusal in declared for error in refusal.errors]
         for status, reason, meaning in (*own, *common):
             reasons.setdefault(status, {}).setdefault(reason, meaning)
         beside = {int(r.errors[0].status_code): r.beside for r in declared if r.beside}

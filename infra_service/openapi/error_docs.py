@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-class Told(NamedTuple):
+class ErrorDoc(NamedTuple):
     """A reason, and what it means."""
 
     status: int
@@ -34,9 +34,9 @@ class Told(NamedTuple):
 
 # What Django's handlers say, which raise nothing, and what DRF's own exceptions mean.
 _HANDLERS: Final = (
-    Told(400, "BAD_REQUEST", "The request is malformed, such as its Host."),
-    Told(400, "HTTPS_REQUIRED", "Plain HTTP is refused, not redirected."),
-    Told(500, "INTERNAL", "The log has it, under the request's id."),
+    ErrorDoc(400, "BAD_REQUEST", "The request is malformed, such as its Host."),
+    ErrorDoc(400, "HTTPS_REQUIRED", "Plain HTTP is refused, not redirected."),
+    ErrorDoc(500, "INTERNAL", "The log has it, under the request's id."),
 )
 _MEANINGS: Final = {
     "INVALID_FIELDS": "Fields or parameters are wrong; `field_violations` says which, and why.",
@@ -47,7 +47,7 @@ _MEANINGS: Final = {
     "RATE_LIMITED": "Too many requests of this token, or too many failed ones of this address.",
 }
 # The server itself refuses it: a filter of 1024 characters is longer when it is percent-encoded.
-_TOO_LONG: Final = Told(414, "URI_TOO_LONG", "The request line is over 8190 bytes.")
+_TOO_LONG: Final = ErrorDoc(414, "URI_TOO_LONG", "The request line is over 8190 bytes.")
 _AUTHENTICATED: Final = (
     CredentialsMissing, CredentialsInvalid, TokenExpired,
     ScopeInsufficient, TokenKindUnsupported, CallerChanged,
@@ -64,7 +64,7 @@ _OF_PARAMETER: Final[dict[str, tuple[type[exceptions.APIException], ...]]] = {
 }
 
 
-def errors_of(view: Any, operation: dict[str, Any], *, is_raw: bool) -> Iterator[Told]:
+def errors_of(view: Any, operation: dict[str, Any], *, is_raw: bool) -> Iterator[ErrorDoc]:
     """Yield what the operation can say for all that is known of it; ``is_raw`` of its body."""
     yield from _HANDLERS
     errors: list[type[exceptions.APIException]] = [exceptions.NotAcceptable]
@@ -83,11 +83,11 @@ def errors_of(view: Any, operation: dict[str, Any], *, is_raw: bool) -> Iterator
         errors += _OF_JSON_BODY
     if view.request.method not in getattr(view, "reads_bodies_of", ()):
         errors += (LengthRequired, BodyTooLarge)  # also where no body is read (api.lengths)
-    yield from map(told, errors)
+    yield from map(error_doc, errors)
 
 
-def told(error: type[exceptions.APIException]) -> Told:
-    """Return what is said of an error: of ours, the first line of its class."""
+def error_doc(error: type[exceptions.APIException]) -> ErrorDoc:
+    """Return what is said of an error: of ours, its ``meaning``."""
     reason = reason_of(error)
-    meaning = _MEANINGS.get(reason) or str(vars(error)["__doc__"]).partition("\n")[0]
-    return Told(int(error.status_code), reason, meaning.replace("``", "`"))
+    meaning: str = _MEANINGS.get(reason) or vars(error)["meaning"]
+    return ErrorDoc(int(error.status_code), reason, meaning.replace("``", "`"))

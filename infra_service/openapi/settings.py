@@ -61,10 +61,6 @@ SPECTACULAR_SETTINGS = {
         "ErrorStatus": "infra_service.openapi.answers.CODES",
     },
     "PREPROCESSING_HOOKS": ["infra_service.openapi.pages.describable"],
-    "POSTPROCESSING_HOOKS": [
-        "drf_spectacular.hooks.postprocess_schema_enums",
-        "infra_service.openapi.links.with_links",
-    ],
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
 }

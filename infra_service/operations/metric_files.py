@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 VARIABLE: Final = "PROMETHEUS_MULTIPROC_DIR"
 # No process has this id: what those that are gone had counted.
-_OF_THE_DEAD: Final = 0
+_EXITED: Final = 0
 # The types of metric that the service has.
 _KINDS: Final = ("counter", "histogram")
 
@@ -32,7 +32,7 @@ def create(directory: Path) -> None:
         left.unlink()
 
 
-def bury(pid: int) -> None:
+def merge_exited_worker(pid: int) -> None:
     """Add what a process that is gone had counted to what others before it had.
 
     Its counts must not be lost, or sums would fall; and with a file for every process that ever
@@ -43,9 +43,7 @@ def bury(pid: int) -> None:
     directory = Path(os.environ[VARIABLE])
     with _locked(fcntl.LOCK_EX):
         for own in directory.glob(f"*_{pid}.db"):
-            total = AllocatedDict(
-                str(own.with_name(own.name.replace(f"_{pid}.", f"_{_OF_THE_DEAD}.")))
-            )
+            total = AllocatedDict(str(own.with_name(own.name.replace(f"_{pid}.", f"_{_EXITED}."))))
             for key, value, _time, _place in AllocatedDict.read_all_values_from_file(str(own)):
                 total.write_value(key, total.read_value(key)[0] + value, 0.0)
             total.close()

@@ -62,7 +62,11 @@ def restore(
         if state is None:
             raise StateNotFound
         rules.check_lock(state, lock_id)
-        upload = Upload.of(restamp.with_head(old, serial=next_serial(state), lineage=state.lineage))
+        upload = Upload.of(
+            restamp.replace_serial_and_lineage(
+                old, serial=next_serial(state), lineage=state.lineage
+            )
+        )
         version = append_version(state, upload, actor, "state.restore", restored=number, **details)
         if version is not None:
             return version

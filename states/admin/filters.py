@@ -29,7 +29,6 @@ class ApplicationFilter(SimpleListFilter):
         return [(str(self.value()), name)]
 
     def queryset(self, _request: Any, queryset: Any) -> Any:
-        """Return the application's components."""
         return queryset if self.value() is None else queryset.filter(application__in=self._chosen)
 
     @property
@@ -46,7 +45,6 @@ class StandingFilter(SimpleListFilter):
     parameter_name = "is"
 
     def lookups(self, *_args: Any) -> list[tuple[str, str]]:
-        """Return the choices."""
         return [("locked", "Locked"), ("stale", "Locked for over an hour"), ("deleted", "Deleted")]
 
     def choices(self, changelist: ChangeList) -> Iterator[Any]:
@@ -56,7 +54,6 @@ class StandingFilter(SimpleListFilter):
         yield from others
 
     def queryset(self, _request: Any, queryset: Any) -> Any:
-        """Return the states of the chosen kind."""
         if self.value() == "deleted":
             return queryset.filter(deleted_at__isnull=False)
         present = queryset.visible()

@@ -30,7 +30,7 @@ _TO_BRACKETS: Final = re.compile(
 _NEXT: Final = re.compile(rb"\s*+([,}])")
 
 
-def with_head(document: bytes, *, serial: int, lineage: str | None) -> bytes:
+def replace_serial_and_lineage(document: bytes, *, serial: int, lineage: str | None) -> bytes:
     """Return the document with this serial and lineage, where it has them; a null one stays.
 
     Raises:

@@ -56,7 +56,7 @@ def _let_meet(path: dict[str, Any]) -> None:
 
 def _make_right(case: Any) -> None:
     query, body = case.query or {}, case.body
-    # A signed token of another page: only links have one.
+    # A token of another page is signed, and nobody can make one up.
     query.pop("page_token", None)
     if "filter" in query:
         (parameter,) = [p for p in case.operation.query if p.name == "filter"]

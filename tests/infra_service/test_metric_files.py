@@ -47,7 +47,7 @@ def test_counts_stay_and_files_do_not(directory: Path) -> None:
         assert sorted(p.name for p in directory.iterdir() if str(pid) in p.name) == [
             f"counter_{pid}.db", f"histogram_{pid}.db",
         ]  # fmt: skip
-        metric_files.bury(pid)
+        metric_files.merge_exited_worker(pid)
 
     assert sorted(p.name for p in directory.iterdir()) == ["counter_0.db", "histogram_0.db"]
     told = run(_TOLD)
@@ -59,7 +59,7 @@ def test_counts_stay_and_files_do_not(directory: Path) -> None:
 
 
 def test_a_process_that_counted_nothing(directory: Path) -> None:
-    metric_files.bury(12345)
+    metric_files.merge_exited_worker(12345)
 
     assert list(directory.iterdir()) == []
 
@@ -76,7 +76,7 @@ def test_each_start_counts_from_zero(directory: Path) -> None:
 
 def test_nothing_is_moved_while_it_is_read(directory: Path) -> None:
     pid = int(run(_WORKER))
-    burying = threading.Thread(target=metric_files.bury, args=(pid,))
+    burying = threading.Thread(target=metric_files.merge_exited_worker, args=(pid,))
 
     with metric_files.reading():
         burying.start()

@@ -46,7 +46,7 @@ def written(queryset: Any, serializer_class: Any) -> list[str]:
     """Return the rows as PostgreSQL writes them."""
     found, shown = read(queryset, serializer_class)
     assert found.written
-    return [bytes(text).decode() for text in found.texts(list(shown))]
+    return [bytes(text).decode() for text in found.items(list(shown))]
 
 
 def ordinary(rows: Any, serializer_class: Any) -> list[str]:

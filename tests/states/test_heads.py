@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from states.document.restamp import with_head
+from states.document.restamp import replace_serial_and_lineage
 from states.errors import StateFormatUnsupported
 from tests.states.samples import AFTER
 
@@ -17,7 +17,7 @@ from tests.states.samples import AFTER
 def test_a_recorded_state() -> None:
     lineage = json.loads(AFTER)["lineage"]
 
-    changed = with_head(AFTER, serial=4711, lineage=lineage)
+    changed = replace_serial_and_lineage(AFTER, serial=4711, lineage=lineage)
 
     before, after = AFTER.splitlines(), changed.splitlines()
     assert [(a, b) for a, b in zip(before, after, strict=True) if a != b] == [
@@ -42,11 +42,11 @@ def test_a_recorded_state() -> None:
     ],
 )
 def test_documents(document: bytes, expected: bytes) -> None:
-    assert with_head(document, serial=7, lineage='new"') == expected
+    assert replace_serial_and_lineage(document, serial=7, lineage='new"') == expected
 
 
 def test_without_a_lineage_the_document_keeps_its_own() -> None:
-    assert with_head(b'{"serial":1,"lineage":"x"}', serial=2, lineage=None) == (
+    assert replace_serial_and_lineage(b'{"serial":1,"lineage":"x"}', serial=2, lineage=None) == (
         b'{"serial":2,"lineage":"x"}'
     )
 
@@ -63,7 +63,7 @@ def test_without_a_lineage_the_document_keeps_its_own() -> None:
 )
 def test_a_name_that_stands_twice(document: bytes) -> None:
     with pytest.raises(StateFormatUnsupported, match="stands twice"):
-        with_head(document, serial=7, lineage=None)
+        replace_serial_and_lineage(document, serial=7, lineage=None)
 
 
 _names = st.sampled_from(["serial", "lineage", "version", "a", "é", 'q"', "resources"])
@@ -89,6 +89,6 @@ def test_any_document(
     def written(body: dict[str, Any]) -> bytes:
         return json.dumps(body, indent=indent, ensure_ascii=ascii_only).encode()
 
-    changed = with_head(written(members), serial=7, lineage="new")
+    changed = replace_serial_and_lineage(written(members), serial=7, lineage="new")
 
     assert changed == written({**members, "serial": 7, "lineage": "new"})

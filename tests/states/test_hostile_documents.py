@@ -32,7 +32,7 @@ def _diff(gzipped: bytes, other: bytes) -> None:
 
 
 def _restore(gzipped: bytes, _other: bytes) -> None:
-    restamp.with_head(sealing.decompress(gzipped), serial=7, lineage="x")
+    restamp.replace_serial_and_lineage(sealing.decompress(gzipped), serial=7, lineage="x")
 
 
 OPERATIONS = [_resources, _outputs, _diff, _restore]

@@ -71,7 +71,6 @@ class ClusterAdmin(EditableAdmin):
         return queryset.filter(name__icontains=text), False
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Ask Django's permissions."""
         return admin.ModelAdmin.has_delete_permission(self, request, obj)
 
     def get_deleted_objects(
@@ -92,7 +91,6 @@ class ClusterAdmin(EditableAdmin):
             return HttpResponseRedirect(reverse("admin:workloads_cluster_changelist"))
 
     def delete_model(self, request: HttpRequest, obj: Cluster) -> None:
-        """Delete the cluster and its workloads."""
         actions.delete_cluster(cluster_id=obj.pk, actor=Actor.of_person(request))
 
     def create(self, fields: Mapping[str, Any], actor: Actor) -> Cluster:

@@ -30,7 +30,6 @@ class ClusterHealthFilter(SimpleListFilter):
     parameter_name = "health"
 
     def lookups(self, *_args: Any) -> list[tuple[str, str]]:
-        """Return the choices, the worst first."""
         health = ClusterHealth
         worst_first = (
             health.ERROR, health.UNREACHABLE, health.DEGRADED, health.PENDING, health.HEALTHY
@@ -38,7 +37,6 @@ class ClusterHealthFilter(SimpleListFilter):
         return [(status.value, word(status)) for status in worst_first]
 
     def queryset(self, _request: Any, queryset: Any) -> Any:
-        """Return the clusters of this health."""
         for health in ClusterHealth:
             if self.value() == health:
                 return queryset.filter(is_in_health(health, Now()))
@@ -52,7 +50,6 @@ class ReportsFilter(SimpleListFilter):
     parameter_name = "reports"
 
     def lookups(self, *_args: Any) -> list[tuple[str, str]]:
-        """Return the choice."""
         return [("missing", "None come")]
 
     def queryset(self, _request: Any, queryset: Any) -> Any:
@@ -87,7 +84,6 @@ class ClusterFilter(SimpleListFilter):
         yield from list(super().choices(changelist))[1:]
 
     def queryset(self, _request: Any, queryset: Any) -> Any:
-        """Return the workloads of the cluster."""
         if self.cluster_id is None:
             return queryset.none()
         return queryset.filter(cluster_id=self.cluster_id)
@@ -100,12 +96,10 @@ class HealthFilter(SimpleListFilter):
     parameter_name = "health"
 
     def lookups(self, *_args: Any) -> list[tuple[str, str]]:
-        """Return the choices, the worst first."""
         worst_first = reversed(HealthStatus)
         return [(status.value, word(status)) for status in worst_first]
 
     def queryset(self, _request: Any, queryset: Any) -> Any:
-        """Return the workloads of this health."""
         return queryset.filter(health_status=self.value()) if self.value() else queryset
 
 
@@ -128,7 +122,6 @@ class NamespaceFilter(SimpleListFilter):
         return [(name, name) for name in names]
 
     def queryset(self, _request: Any, queryset: Any) -> Any:
-        """Return the workloads of the namespace."""
         return queryset.filter(namespace=self.value()) if self.value() else queryset
 
 

@@ -69,7 +69,6 @@ class Reflector(threading.Thread):
         return self._failures.trouble
 
     def run(self) -> None:
-        """Follow the resource until the stop event."""
         while not self._stop_asked.is_set():
             pause = 0.0
             try:

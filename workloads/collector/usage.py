@@ -51,7 +51,6 @@ class UsageReader(threading.Thread):
         self._measured: tuple[float, Mapping[PodKey, Usage]] | None = None
 
     def run(self) -> None:
-        """Read until the stop event."""
         while True:
             started = time.monotonic()
             self._read()

@@ -10,8 +10,7 @@ from rest_framework.exceptions import APIException, NotFound
 
 
 class StaleReport(APIException):
-    """A report that is not newer than the last one: late, sent twice or out of order."""
-
+    meaning = "A report that is not newer than the last one: late, sent twice or out of order."
     status_code = HTTPStatus.CONFLICT
     default_code = "STALE_REPORT"
 
@@ -27,8 +26,9 @@ class StaleReport(APIException):
 
 
 class ClockAhead(APIException):
-    """A report from the future: it would shut out those of right clocks until that has come."""
-
+    meaning = (
+        "A report from the future: it would shut out those of right clocks until that has come."
+    )
     status_code = HTTPStatus.BAD_REQUEST
     default_code = "CLOCK_AHEAD"
 
@@ -44,8 +44,7 @@ class ClockAhead(APIException):
 
 
 class ClusterBusy(APIException):
-    """Another report of the cluster is being applied, and that takes longer than a second."""
-
+    meaning = "Another report of the cluster is being applied, and that takes longer than a second."
     status_code = HTTPStatus.SERVICE_UNAVAILABLE
     default_code = "CLUSTER_BUSY"
     default_detail = "Other reports of this cluster are being applied. Send this one again later."
@@ -53,8 +52,7 @@ class ClusterBusy(APIException):
 
 
 class TooManyReports(APIException):
-    """As many reports as may be are at work."""
-
+    meaning = "As many reports as may be are at work."
     status_code = HTTPStatus.SERVICE_UNAVAILABLE
     default_code = "TOO_MANY_REPORTS"
     default_detail = "Reports of other clusters are being applied. Send this one again later."
@@ -62,8 +60,9 @@ class TooManyReports(APIException):
 
 
 class ClusterUidMismatch(APIException):
-    """A report of another Kubernetes cluster than those before: the token is on the wrong one."""
-
+    meaning = (
+        "A report of another Kubernetes cluster than those before: the token is on the wrong one."
+    )
     status_code = HTTPStatus.CONFLICT
     default_code = "CLUSTER_UID_MISMATCH"
     rpc_status = "FAILED_PRECONDITION"
@@ -77,16 +76,14 @@ class ClusterUidMismatch(APIException):
 
 
 class WorkloadNotFound(NotFound):
-    """The cluster has none of this id."""
-
+    meaning = "The cluster has none of this id."
     default_code = "WORKLOAD_NOT_FOUND"
     default_detail = "The cluster has no such workload."
     advice = "GET /api/v1/clusters/{id}/workloads lists those that it has, with their ids."
 
 
 class InvalidReport(APIException):
-    """A report that is no report; each fault is named, up to a limit."""
-
+    meaning = "A report that is no report; each fault is named, up to a limit."
     status_code = HTTPStatus.BAD_REQUEST
     default_code = "INVALID_FIELDS"
 
@@ -102,23 +99,20 @@ class InvalidReport(APIException):
 
 
 class InvalidJson(APIException):
-    """The body is not JSON."""
-
+    meaning = "The body is not JSON."
     status_code = HTTPStatus.BAD_REQUEST
     default_code = "INVALID_JSON"
 
 
 class InvalidGzip(APIException):
-    """The body is not the gzip that Content-Encoding promises, or is cut off."""
-
+    meaning = "The body is not the gzip that Content-Encoding promises, or is cut off."
     status_code = HTTPStatus.BAD_REQUEST
     default_code = "INVALID_GZIP"
     default_detail = "The body is not valid gzip, is cut off, or is of too many parts."
 
 
 class ContentEncodingUnsupported(APIException):
-    """The body is compressed in a way that is not known here."""
-
+    meaning = "The body is compressed in a way that is not known here."
     status_code = HTTPStatus.UNSUPPORTED_MEDIA_TYPE
     default_code = "CONTENT_ENCODING_UNSUPPORTED"
     default_detail = "Content-Encoding may be gzip or identity."

@@ -31,14 +31,12 @@ class Command(ServiceCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Declare the options."""
         parser.add_argument("--before", type=dt.date.fromisoformat, help="YYYY-MM-DD, UTC")
         where = parser.add_mutually_exclusive_group(required=True)
         where.add_argument("--to", type=Path, metavar="DIR", help="where the archives go")
         where.add_argument("--check", type=Path, metavar="DIR", help="where the archives are")
 
     def handle(self, *_args: Any, **options: Any) -> None:
-        """Archive, or check."""
         if options["check"] is not None:
             self._check(options["check"])
             return

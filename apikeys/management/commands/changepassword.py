@@ -12,6 +12,5 @@ class Command(HelpfulCommand, changepassword.Command):
     examples = ("changepassword operator",)
 
     def handle(self, *args: Any, **options: Any) -> Any:
-        """Ask for a password and set it."""
         with audit.acting(lambda: audit.Actor.of_command("changepassword")):
             return super().handle(*args, **options)

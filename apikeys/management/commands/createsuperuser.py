@@ -12,6 +12,5 @@ class Command(HelpfulCommand, createsuperuser.Command):
     examples = ("createsuperuser --username operator --email operator@example.com",)
 
     def handle(self, *args: Any, **options: Any) -> Any:
-        """Ask who it shall be, and make them."""
         with audit.acting(lambda: audit.Actor.of_command("createsuperuser")):
             return super().handle(*args, **options)

@@ -8,9 +8,9 @@ from apikeys import actions
 from apikeys.audit import Actor
 from apikeys.management.options import (
     add_credential_options,
+    errors_for_people,
     find_user,
     read_credential_options,
-    told,
 )
 from apikeys.tokens import TokenKind
 from infra_service.commandline.base import ServiceCommand
@@ -31,7 +31,6 @@ class Command(ServiceCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Declare the options."""
         parser.add_argument("--kind", choices=sorted(_KINDS), default="personal", help="for whom")
         add_credential_options(parser, required=True)
 
@@ -42,7 +41,7 @@ class Command(ServiceCommand):
             CommandError: unknown user or scope, no name, a time that is past or has no offset.
         """
         user = find_user(options["user"])
-        with told():
+        with errors_for_people():
             token, secret = actions.issue_access_token(
                 kind=_KINDS[options["kind"]],
                 user=user,

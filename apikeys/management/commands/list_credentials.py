@@ -48,7 +48,6 @@ class Command(ServiceCommand):
     examples = ("list_credentials", "list_credentials --user operator --all --json")
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Declare the options."""
         parser.add_argument("--user", help="the user name of an owner; everybody's when left out")
         parser.add_argument("--all", action="store_true", help="also expired and revoked ones")
 

@@ -28,7 +28,6 @@ class Command(ServiceCommand):
     examples = ("revoke_apikey key-0123456789abcdefghijklmno", "revoke_apikey - < leaked.txt")
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Declare the options."""
         parser.add_argument(
             "credential",
             help="its id (key-… or tok-…), or its secret; '-' reads that from standard input, "

@@ -19,9 +19,9 @@ from apikeys.grants import Grant
 from apikeys.management.options import (
     add_credential_options,
     check_credential,
+    errors_for_people,
     find_user,
     read_credential_options,
-    told,
 )
 from apikeys.models import ApiKey, User
 from infra_service.commandline.base import ServiceCommand
@@ -50,7 +50,6 @@ class Command(ServiceCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Declare the options."""
         parser.add_argument(
             "--file", type=Path, help="a TOML file with [[api_keys]] tables, instead of one key"
         )
@@ -118,7 +117,7 @@ def _seed(*, user: str, fields: dict[str, Any], create_user: bool) -> dict[str, 
     key = ApiKey.objects.filter(created_by=owner, name=fields["name"], revoked_at=None).first()
     secret = None
     if key is None:
-        with told():
+        with errors_for_people():
             key, secret = actions.create_api_key(user_id=owner.pk, actor=_ACTOR, **fields)
     return {
         "user": user,

@@ -38,7 +38,6 @@ class OneOf(lookups.Exact):
     """
 
     def as_sql(self, compiler: Any, connection: Any) -> tuple[str, Any]:
-        """Return the condition."""
         lhs, lhs_params = self.process_lhs(compiler, connection)
         rhs, rhs_params = self.process_rhs(compiler, connection)
         return f"{lhs} = ANY (ARRAY[{rhs}])", (*lhs_params, *rhs_params)
@@ -52,7 +51,6 @@ class Piece(BaseTable):
         self.sql, self.params = sql, list(params)
 
     def as_sql(self, compiler: Any, _connection: Any) -> Any:
-        """Return the statement under the table's name."""
         return f"({self.sql}) {compiler.quote_name_unless_alias(self.table_alias)}", self.params
 
 

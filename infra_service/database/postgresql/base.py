@@ -49,7 +49,6 @@ class _ReturningCursor(CursorWrapper):
     db: DatabaseWrapper
 
     def execute(self, sql: Any, params: Any = None) -> Any:
-        """Run a statement."""
         if params and any(isinstance(value, Binary) and _is_large(value.obj) for value in params):
             self.db.discard_connection()
         try:

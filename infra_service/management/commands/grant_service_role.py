@@ -24,7 +24,6 @@ class Command(ServiceCommand):
     examples = ("grant_service_role infra",)
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Declare the options."""
         parser.add_argument("role", help="the role in the service's DATABASE_URL")
 
     def handle(self, *_args: Any, **options: Any) -> None:

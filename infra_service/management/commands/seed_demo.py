@@ -40,7 +40,6 @@ class Command(ServiceCommand):
     examples = ("seed_demo", "seed_demo --states 100000 --clusters 50 --workloads 100000 --json")
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Declare the options."""
         parser.add_argument(
             "--states", type=int, default=histories.MOST, help="four to a component"
         )

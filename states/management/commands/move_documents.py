@@ -26,7 +26,6 @@ class Command(ServiceCommand):
     examples = ("move_documents --to storage", "move_documents --to database --json")
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Declare the options."""
         parser.add_argument(
             "--to", choices=["database", _STORE], required=True, help="where they go"
         )

@@ -23,11 +23,9 @@ class Command(ServiceCommand):
     examples = ("prune_states --dry-run", "prune_states --json")
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Declare the options."""
         parser.add_argument("--dry-run", action="store_true", help="only say what would go")
 
     def handle(self, *_args: Any, **options: Any) -> None:
-        """Prune."""
         total = {"versions": 0, "states": 0, "size_bytes": 0}
         actor, dry_run = Actor.of_command("prune_states"), options["dry_run"]
 

@@ -24,7 +24,6 @@ class Command(ServiceCommand):
     examples = ("rotate_state_keys", "rotate_state_keys --all --json")
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Declare the options."""
         parser.add_argument(
             "--all",
             action="store_true",

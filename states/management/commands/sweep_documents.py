@@ -28,7 +28,6 @@ class Command(ServiceCommand):
     examples = ("sweep_documents --dry-run", "sweep_documents --older-than-hours 48 --json")
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Declare the options."""
         parser.add_argument(
             "--older-than-hours",
             type=float,

@@ -59,7 +59,6 @@ class Command(ServiceCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Declare the options."""
         which = parser.add_mutually_exclusive_group(required=True)
         which.add_argument("--cluster", metavar="NAME", help="the registered cluster to read")
         which.add_argument(
