@@ -11,7 +11,12 @@ from typing import Any
 
 from django.contrib.postgres import operations
 from django.db import transaction
-from django.db.migrations.operations import AddConstraint, AddIndex, RemoveIndex
+from django.db.migrations.operations import (
+    AddConstraint,
+    AddIndex,
+    RemoveConstraint,
+    RemoveIndex,
+)
 
 from infra_service.database.postgresql.schema import limit_wait
 
@@ -91,3 +96,22 @@ class AddConstraintUnderTraffic(AddConstraint):
         operations.ValidateConstraint(self.model_name, self.constraint.name).database_forwards(
             *where
         )
+
+
+class RemoveConstraintUnderTraffic(RemoveConstraint):
+    """Removes a CHECK with a lock of a moment; backwards it is added as above."""
+
+    def database_forwards(
+        self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any
+    ) -> None:
+        with transaction.atomic(schema_editor.connection.alias):
+            if not _is_elsewhere(schema_editor):
+                limit_wait(schema_editor)
+            super().database_forwards(app_label, schema_editor, from_state, to_state)
+
+    def database_backwards(
+        self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any
+    ) -> None:
+        model = to_state.models[app_label, self.model_name_lower]
+        added = AddConstraintUnderTraffic(self.model_name, model.get_constraint_by_name(self.name))
+        added.database_forwards(app_label, schema_editor, from_state, to_state)

@@ -14,6 +14,7 @@ from django.db.migrations.operations.base import Operation
 from infra_service.database.under_traffic import (
     AddConstraintUnderTraffic,
     AddIndexUnderTraffic,
+    RemoveConstraintUnderTraffic,
     RemoveIndexUnderTraffic,
 )
 
@@ -23,7 +24,12 @@ APPS: Final = ("apikeys", "infra_service", "states", "workloads")
 RELEASED: Final = json.loads((Path(__file__).parent / "released.json").read_text())
 #: Tables with few rows, of which a lock is short. Every other one may have a million.
 SMALL: Final = {"user", "cluster", "auditarchive", "housekeepingpart", "application"}
-UNDER_TRAFFIC: Final = (AddIndexUnderTraffic, RemoveIndexUnderTraffic, AddConstraintUnderTraffic)
+UNDER_TRAFFIC: Final = (
+    AddIndexUnderTraffic,
+    RemoveIndexUnderTraffic,
+    AddConstraintUnderTraffic,
+    RemoveConstraintUnderTraffic,
+)
 HARMLESS: Final = (
     migrations.CreateModel,
     migrations.AlterModelManagers,
