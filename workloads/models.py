@@ -192,6 +192,8 @@ class Workload(models.Model):
     memory_requests_bytes = models.BigIntegerField()
     memory_limits_bytes = models.BigIntegerField()
     memory_used_bytes = models.BigIntegerField(null=True)
+    # Also the database's default: the version before writes rows without it during an upgrade.
+    ephemeral_storage_requests_bytes = models.BigIntegerField(default=0, db_default=0)
     # [{"name", "image", "restart_count", "state", "ready"}], in this order of keys.
     containers = VerbatimJSONField(default=list)
     observed_at = models.DateTimeField()

@@ -92,6 +92,7 @@ def _row(kind: str, raw: Object, pods: list[Object], as_of: dt.datetime, *, meas
         ("cpu", "limits", "cpu_limits_millicores"),
         ("memory", "requests", "memory_requests_bytes"),
         ("memory", "limits", "memory_limits_bytes"),
+        ("ephemeral-storage", "requests", "ephemeral_storage_requests_bytes"),
     ):
         total = sum(
             (

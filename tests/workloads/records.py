@@ -46,6 +46,7 @@ def record(name: str = "web", **fields: Any) -> WorkloadRecord:
         "memory_requests_bytes": 268435456,
         "memory_limits_bytes": 536870912,
         "memory_used_bytes": 190000000,
+        "ephemeral_storage_requests_bytes": 1073741824,
     }
     figures |= {name: fields.pop(name) for name in figures if name in fields}
     return WorkloadRecord(**{**usual, **fields}, figures=figures)
@@ -75,7 +76,8 @@ def as_said(row: Workload | WorkloadRecord) -> dict[str, Any]:
     names = [
         f.name for f in Workload._meta.fields if f.name not in ("id", "cluster", "observed_at")
     ]
-    said = {name: getattr(row, name) for name in names}
+    figures = row.figures if isinstance(row, WorkloadRecord) else {}
+    said = {n: figures[n] if n in figures else getattr(row, n) for n in names}
     said["kind"], said["health_status"] = str(said["kind"]), str(said["health_status"])
     if isinstance(row, WorkloadRecord):
         said["containers"] = [

@@ -62,6 +62,7 @@ def test_a_workload(reader: ApiClient, path: str, cluster: Cluster, workload: Ne
         "memory_requests_bytes": 268435456,
         "memory_limits_bytes": 536870912,
         "memory_used_bytes": 190000000,
+        "ephemeral_storage_requests_bytes": 0,
         "containers": [CONTAINER],
         "last_updated_at": "2020-01-01T00:00:00.000000Z",
     }

@@ -39,6 +39,7 @@ def test_one_workload(client_with: ClientWith, cluster: Cluster) -> None:
             "memory_requests_bytes": 268435456,
             "memory_limits_bytes": 536870912,
             "memory_used_bytes": 190000000,
+            "ephemeral_storage_requests_bytes": 1073741824,
             "containers": [
                 {
                     "name": "app",

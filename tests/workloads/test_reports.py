@@ -70,7 +70,7 @@ def test_a_snapshot_changes_adds_deletes_and_leaves(cluster: Cluster) -> None:
     {"replicas_desired": 3}, {"replicas_ready": 1}, {"replicas_available": 1},
     {"cpu_requests_millicores": 1}, {"cpu_limits_millicores": 1}, {"cpu_used_millicores": 1},
     {"cpu_used_millicores": None}, {"memory_requests_bytes": 1}, {"memory_limits_bytes": 2**63 - 1},
-    {"memory_used_bytes": None}, {"containers": ()},
+    {"memory_used_bytes": None}, {"ephemeral_storage_requests_bytes": 1}, {"containers": ()},
     {"containers": (ContainerRecord("app", "registry.example/web:1", 0, "running", False),)},
 ])  # fmt: skip
 def test_whatever_changes_is_stored(cluster: Cluster, change: dict[str, Any]) -> None:

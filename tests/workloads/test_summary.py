@@ -19,7 +19,7 @@ FIGURES = {
     "replicas_desired": 2, "replicas_ready": 2, "replicas_available": 2,
     "cpu_requests_millicores": 200, "cpu_limits_millicores": 400, "cpu_used_millicores": 31,
     "memory_requests_bytes": 268435456, "memory_limits_bytes": 536870912,
-    "memory_used_bytes": 190000000,
+    "memory_used_bytes": 190000000, "ephemeral_storage_requests_bytes": 1073741824,
 }  # fmt: skip
 
 

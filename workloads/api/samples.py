@@ -43,6 +43,7 @@ _FIGURES: Final = {
     "memory_requests_bytes": 67108864,
     "memory_limits_bytes": 134217728,
     "memory_used_bytes": 59043156,
+    "ephemeral_storage_requests_bytes": 1073741824,
 }
 _PLACE: Final = {"namespace": "shop", "name": "cache", "kind": "Deployment"}
 _ITEM: Final[dict[str, Any]] = {

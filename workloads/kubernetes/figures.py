@@ -34,6 +34,7 @@ FIGURES: Final = (
     Figure("memory_requests_bytes", "memory", REQUESTS, to_bytes),
     Figure("memory_limits_bytes", "memory", LIMITS, to_bytes),
     Figure("memory_used_bytes", "memory", USED, to_bytes),
+    Figure("ephemeral_storage_requests_bytes", "ephemeral-storage", REQUESTS, to_bytes),
 )
 #: What pods state, and so is always known.
 RESERVED: Final = tuple(figure for figure in FIGURES if figure.side != USED)

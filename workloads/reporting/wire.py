@@ -142,6 +142,7 @@ class Item(PlaceForm, kw_only=True):
     memory_requests_bytes: Amount = 0
     memory_limits_bytes: Amount = 0
     memory_used_bytes: Amount | None = None
+    ephemeral_storage_requests_bytes: Amount = 0
     containers: Annotated[list[Container], Meta(max_length=_MAX_ENTRIES)] = []
     # What health follows from, beside the replicas.
     replicas_updated: Count | None = None

@@ -26,7 +26,7 @@ def test_a_pod() -> None:
         live=True,
         unschedulable=False,
         containers=(ContainerFacts("app", "running", ready=True),),
-        resources=(NANOS // 10, 0, 0, 0),
+        resources=(NANOS // 10, 0, 0, 0, 0),
     )
 
 

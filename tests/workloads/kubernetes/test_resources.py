@@ -29,8 +29,8 @@ def sidecar(requests: int | None = None, limits: int | None = None) -> dict[str,
 
 
 def cpu(**spec: Any) -> tuple[int, int]:
-    requests, limits, *memory = pod_resources(spec, {})
-    assert memory == [0, 0]
+    requests, limits, *others = pod_resources(spec, {})
+    assert others == [0, 0, 0]
     return requests // NANOS, limits // NANOS
 
 
@@ -85,7 +85,7 @@ def test_each_resource_is_taken_by_itself() -> None:
         "containers": [
             {
                 "resources": {
-                    "requests": {"cpu": "250m", "memory": "64Mi"},
+                    "requests": {"cpu": "250m", "memory": "64Mi", "ephemeral-storage": "3Gi"},
                     "limits": {"cpu": "1", "memory": "512Mi"},
                 }
             },
@@ -100,6 +100,7 @@ def test_each_resource_is_taken_by_itself() -> None:
         2 * NANOS,
         167_108_864 * NANOS,
         536_870_912 * NANOS,
+        3 * 2**30 * NANOS,
     )
 
 
@@ -134,7 +135,7 @@ def test_the_sums_of_kubernetes_own_code(number: int) -> None:
     """Also while pods are resized: what Go computed of the same pods, as the scheduler does."""
     pod = SUMS[number]
     for status, expected in (({}, pod["by_spec"]), (pod["status"], pod["by_status"])):
-        cpu_requests, cpu_limits, *memory = pod_resources(pod["spec"], status)
+        cpu_requests, cpu_limits, *memory, _storage = pod_resources(pod["spec"], status)
         memory_requests, memory_limits = map(to_bytes, memory)
         assert [
             to_millicores(cpu_requests),

@@ -85,6 +85,7 @@ def test_a_deployment_has_the_pods_of_its_replicasets_and_no_others() -> None:
                 "memory_requests_bytes": 0,
                 "memory_limits_bytes": 0,
                 "memory_used_bytes": 1,
+                "ephemeral_storage_requests_bytes": 0,
             },
             containers=(ContainerRecord("app", "app:1", 3, "running", True),),
         )

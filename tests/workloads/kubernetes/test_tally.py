@@ -29,7 +29,7 @@ pod_facts = st.builds(
     live=st.booleans(),
     unschedulable=st.booleans(),
     containers=st.lists(container_facts, max_size=3).map(tuple),
-    resources=st.tuples(amounts, amounts, amounts, amounts),
+    resources=st.tuples(amounts, amounts, amounts, amounts, amounts),
 )
 USAGE = {PodKey("demo", name): (ord(name), 2 * ord(name)) for name in "abc"}
 
@@ -57,7 +57,7 @@ def test_a_pod_that_has_ended_only_counts_as_a_pod() -> None:
         active=False,
         live=False,
         containers=(ContainerFacts("app", "terminated", failing="Error"),),
-        resources=(1, 2, 3, 4),
+        resources=(1, 2, 3, 4, 5),
     )
     assert tally_pods([ended], USAGE) == PodTally(pods=1)
 
@@ -67,12 +67,12 @@ def test_a_pod_that_is_being_deleted_still_takes_resources() -> None:
         live=False,
         unschedulable=True,
         containers=(ContainerFacts("app", "running"),),
-        resources=(1, 2, 3, 4),
+        resources=(1, 2, 3, 4, 5),
     )
     assert tally_pods([leaving], USAGE) == PodTally(
         pods=1,
         measured=1,
-        reserved=[1, 2, 3, 4],
+        reserved=[1, 2, 3, 4, 5],
         used=[97, 194],
     )
 
