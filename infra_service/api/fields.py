@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import difflib
 import re
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -11,6 +10,7 @@ from rest_framework import fields, serializers
 from rest_framework.exceptions import ErrorDetail, ValidationError
 
 from infra_service.api.identifiers import parse_uuid
+from infra_service.api.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     import uuid
@@ -20,19 +20,8 @@ _RFC3339: Final = re.compile(
     r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII | re.IGNORECASE
 )
 _SECONDS: Final = re.compile(r"(\d{1,9}(\.\d{1,9})?)s", re.ASCII)
-# Longer words are not worth a search for what they resemble, nor is a long list of them.
-_GUESSABLE: Final = 64
+# How many unknown fields are named.
 _LISTED: Final = 10
-
-
-def did_you_mean(word: str, choices: Iterable[str]) -> str:
-    """Return "; did you mean 'name'?", or nothing when no choice is near."""
-    near = (
-        difflib.get_close_matches(word.lower(), list(choices), n=1)
-        if len(word) <= _GUESSABLE
-        else []
-    )
-    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 class StrictSerializer(serializers.Serializer[Any]):
