@@ -21,12 +21,22 @@ from apikeys.tokens import TokenKind
 from infra_service.commandline import progress
 from tests import commands as commands_here
 from tests.browser import chromium, page_of
+from tests.quick import Quick
 from tests.server import ROOT, LiveServer, live_server
 
 # Wall-clock time says what else the machine does; what may cost how much is counted in queries,
 # and measured in tests/bench.
 hypothesis_settings.register_profile("tests", deadline=None)
 hypothesis_settings.load_profile("tests")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--quick", action="store_true", help="run what starts no process, only")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("quick"):
+        config.pluginmanager.register(Quick())
 
 
 @pytest.fixture(scope="session", autouse=True)

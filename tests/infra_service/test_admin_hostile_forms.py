@@ -92,6 +92,7 @@ def send(client: Client, page: str, fields: dict[str, str]) -> Any:
     return client.post(page, body, content_type=FORM)
 
 
+@pytest.mark.long
 def test_forms(root: Client, objects: list[Any]) -> None:
     user = User.objects.get(username="root")
     wrong = []
@@ -118,6 +119,7 @@ def test_forms(root: Client, objects: list[Any]) -> None:
     assert wrong == []
 
 
+@pytest.mark.long
 def test_addresses_of_forms(root: Client, objects: list[Any]) -> None:
     wrong = []
     for page in pages_of(objects):
