@@ -39,6 +39,12 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(Quick())
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with what takes long, so that at the end no core waits for another's last test."""
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def static_files_read_once() -> Iterator[None]:
     """Each test's client makes the middleware anew, and WhiteNoise reads some 175 files for it."""
