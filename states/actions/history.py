@@ -106,7 +106,7 @@ def _find(component_id: uuid.UUID, environment_id: uuid.UUID, look: Asked[State]
 
 
 @retrying
-def undelete(*, state_id: uuid.UUID, actor: Actor) -> State:
+def undelete(*, state_id: uuid.UUID, actor: Actor) -> None:
     """Bring a deleted state back as it was; one that is not deleted stays as it is.
 
     Raises:
@@ -119,11 +119,10 @@ def undelete(*, state_id: uuid.UUID, actor: Actor) -> State:
         if state is None:
             raise StateNotFound
         if state.deleted_at is None:
-            return state
+            return
         rules.check_lock(state, None)
         with transaction.atomic():
             if State.objects.as_seen(state).change(deleted_at=None, updated_at=actor.now()):
                 audit.record(actor, "state.undelete", state.pk, version=state.version_number)
-                state.refresh_from_db()
-                return state
+                return
     raise WriteConflict

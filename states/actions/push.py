@@ -122,19 +122,17 @@ def push(
             return state
         if lock_id is None and not force:
             rules.check_succession(state, upload)
-        if append_version(
-            state, upload, actor, "state.push", **_means(state, lock_id, force=force)
-        ):
+        if append_version(state, upload, actor, "state.push", **_means(state, force=force)):
             metrics.STORED.inc()
             return state
         actor = actor.look_again()
     raise WriteConflict
 
 
-def _means(state: State, lock_id: uuid.UUID | None, *, force: bool) -> dict[str, Any]:
+def _means(state: State, *, force: bool) -> dict[str, Any]:
     """Return what the trail keeps of how the push was let in: whose lock, or that it was forced."""
     means: dict[str, Any] = {"force": True} if force else {}
-    if lock_id is not None and state.lock_info is not None:
+    if state.lock_info is not None:  # the pusher holds it, or would have been refused
         means["lock"] = LockInfo(**state.lock_info).described(state.lock_taken_by)
     return means
 

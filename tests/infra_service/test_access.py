@@ -100,6 +100,16 @@ def test_the_states_id(client: ApiClient, state: State, events: Any, method: str
     assert event["state_id"] == str(state.pk)
 
 
+def test_the_id_of_a_state_that_is_new(client: ApiClient, events: Any) -> None:
+    new = State(component_id=uuid.uuid4(), environment_id=uuid.uuid4())
+    events()
+
+    client.post(path_of(new), document(), "application/json")
+
+    made = State.objects.get(component_id=new.component_id)
+    assert events()[0]["state_id"] == str(made.pk)
+
+
 def test_no_id_stays_for_the_next_request(client: ApiClient, state: State, events: Any) -> None:
     client.get(path_of(state))
     Client(raise_request_exception=False).get("/v1/whoami")

@@ -10,7 +10,7 @@ from django.db import connection
 from django.test import Client
 
 from apikeys.models import AuditEvent
-from states.models import Component, Environment, StateVersion
+from states.models import Application, Component, Environment, StateVersion
 from tests.conftest import ClientWith, error_reason
 from tests.states.conftest import LINEAGE, Backend, document, lock_info
 
@@ -28,6 +28,15 @@ def test_a_first_push_registers_and_stores(backend: Backend) -> None:
     assert state.size_bytes == len(body)
     assert Component.objects.filter(pk=backend.component_id, application=None).exists()
     assert Environment.objects.filter(pk=backend.environment_id).exists()
+
+
+def test_a_new_state_is_of_its_components_application(backend: Backend) -> None:
+    application = Application.objects.create(name="shop")
+    Component.objects.create(pk=backend.component_id, application=application)
+
+    backend.push(document())
+
+    assert backend.record.application_id == application.pk
 
 
 def test_a_push_is_written_to_the_trail(backend: Backend) -> None:
@@ -55,6 +64,16 @@ def test_every_push_makes_a_version(backend: Backend) -> None:
         (1, 1, "operator"), (2, 2, "operator"), (3, 5, "operator"),
     ]  # fmt: skip
     assert backend.record.current_version_id == versions[2].pk
+
+
+def test_a_push_is_of_one_state(backend: Backend) -> None:
+    other = Backend(backend.client)
+    for one in (backend, other):
+        one.push(document(1))
+
+    backend.push(document(2))
+
+    assert (backend.record.serial, other.record.serial) == (2, 1)
 
 
 def test_the_same_again_makes_no_version(backend: Backend) -> None:

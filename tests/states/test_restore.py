@@ -41,6 +41,17 @@ def test_the_old_content_with_a_new_serial(backend: Backend) -> None:
     assert backend.get().content == new
 
 
+def test_a_restore_is_of_one_state(backend: Backend) -> None:
+    other = Backend(backend.client)
+    other.push(document(5))
+    backend.push(document(1))
+    backend.push(document(2))
+
+    assert backend.call("/versions/1:restore").status_code == 200
+
+    assert (backend.record.serial, other.record.serial) == (3, 5)
+
+
 def test_it_is_written_to_the_trail(backend: Backend) -> None:
     backend.push(document(1))
 

@@ -26,6 +26,19 @@ def test_it_is_back_as_it_was(admin: Backend) -> None:
     assert event.details == {"version": 1}
 
 
+def test_an_undelete_is_of_one_state_and_changes_it(admin: Backend) -> None:
+    other = Backend(admin.client)
+    for one in (other, admin):
+        one.push(document())
+        one.delete()
+    before = admin.record.updated_at
+
+    assert admin.call(":undelete").status_code == 200
+
+    assert (admin.record.deleted_at, other.get().status_code) == (None, 404)
+    assert admin.record.updated_at != before
+
+
 def test_one_that_is_not_deleted_stays(admin: Backend) -> None:
     admin.push(document())
     before = admin.look().json()

@@ -1,10 +1,7 @@
 """What PostgreSQL reads for the lists of workloads in the admin: never beyond the cluster."""
 
-from collections.abc import Iterator
-from typing import Any
-
 import pytest
-from django.db import connection, transaction
+from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
@@ -22,19 +19,11 @@ IN_A_CLUSTER = 1_000
 AT_ONCE = 51
 
 
-@pytest.fixture(scope="module")
-def workloads(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
-    """Workloads for all tests of this module, which each roll back to them."""
-    with django_db_blocker.unblock(), transaction.atomic():
-        load_clusters(CLUSTERS)
-        load_workloads(CLUSTERS * IN_A_CLUSTER, CLUSTERS, lambda _done: None)
-        analyze(Cluster, Workload)
-        yield
-        transaction.set_rollback(True)
-
-
 @pytest.fixture
-def client(workloads: None, db: None) -> Client:
+def client(db: None) -> Client:
+    load_clusters(CLUSTERS)
+    load_workloads(CLUSTERS * IN_A_CLUSTER, CLUSTERS, lambda _done: None)
+    analyze(Cluster, Workload)
     return person("viewer")
 
 

@@ -65,6 +65,10 @@ CASES: list[tuple[int, WorkloadFacts, PodTally, HealthStatus, str]] = [
         *(ERROR, "GenerationNotObserved"),
     ),
     (
+        *(3, down(generation=2, observed_generation=1, desired=1), PodTally()),
+        *(ERROR, "GenerationNotObserved"),
+    ),
+    (
         *(3, down(generation=2, observed_generation=1, desired=0), PodTally()),
         *(DEGRADED, "GenerationNotObserved"),
     ),
@@ -128,6 +132,7 @@ CASES: list[tuple[int, WorkloadFacts, PodTally, HealthStatus, str]] = [
     # 10: the counts still say ready, but every container fails.
     (10, workload(), PodTally(live=3, broken=3, failing=CRASH), ERROR, "CrashLoopBackOff"),
     (10, workload(ready=1), PodTally(live=3, broken=3, failing=CRASH), ERROR, "CrashLoopBackOff"),
+    (10, workload(), PodTally(live=1, broken=1, failing=CRASH), ERROR, "CrashLoopBackOff"),
     (13, workload(), PodTally(live=3, broken=2, failing=CRASH), DEGRADED, "CrashLoopBackOff"),
     # 11: some are missing.
     (11, workload(ready=2), PodTally(), DEGRADED, "ReplicasNotReady"),
