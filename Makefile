@@ -6,3 +6,79 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 # Tests start hundreds of processes, each of which would compile all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
+.PHONY: help run test lint test-sqlite test-postgres bench mutants fuzz chaos upgrade soak live-kubernetes lock openapi clean
+
+help:  ## Show this
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
+
+run: .venv/run  ## Start the service on 127.0.0.1:$(PORT), with its data under var/
+	@exec $(BIN)/python -m infra_service.quickstart --port $(PORT)
+
+test: lint test-sqlite test-postgres  ## The whole gate
+
+lint: .venv/dev  ## Format, lint, types, import contracts, migrations, the OpenAPI document
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m tests.gate
+
+test-sqlite: .venv/dev  ## All tests on SQLite
+	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+# Documents are walked with SQLite, as their readers begin, and what is marked "once" ran there;
+# coverage is taken where more code runs.
+test-postgres: .venv/dev  ## All tests on a PostgreSQL of their own, with coverage
+	$(BIN)/python -m coverage erase
+	$(BIN)/python -m tests.postgres $(BIN)/python -m pytest -n 2 --dist worksteal -m 'not once' --ignore=tests/docs --cov --cov-report=term --cov-fail-under=98
+
+bench: .venv/bench  ## Measure every target, and write docs/explanation/performance.md
+	$(BIN)/python -m tests.bench
+
+mutants: .venv/bench  ## Change the rules, one change at a time: some test must fail; ROOM=states/rules is one module
+	$(BIN)/python -m tests.mutants $(ROOM)
+
+fuzz: .venv/dev  ## Thousands of generated requests; every answer must be as docs/reference/openapi.yaml says
+	$(BIN)/python -m tests.fuzz $(EXAMPLES) $(SEED)
+
+chaos: .venv/dev  ## What stands around the service fails, with real parts; as root
+	$(BIN)/python -m tests.chaos $(SCENARIOS)
+
+soak: .venv/dev  ## An hour of steady traffic on PostgreSQL, and what grows meanwhile
+	$(BIN)/python -m tests.postgres $(BIN)/python -m tests.soak
+
+upgrade: .venv/dev  ## From the release FROM to this one and back, with traffic, on both databases
+	$(BIN)/python -m tests.upgrades $(FROM)
+
+live-kubernetes: .venv/dev  ## The collector against a real control plane, before each release; 40 minutes, on Debian
+	$(BIN)/python -m tests.postgres $(BIN)/python -m tests.live_kubernetes $(OPTIONS)
+
+lock: .venv/dev  ## Pin the newest allowed versions, with hashes
+	$(BIN)/uv pip compile pyproject.toml --universal --generate-hashes --no-header -q -U -o requirements.txt
+	$(BIN)/uv pip compile pyproject.toml --group dev --universal --generate-hashes --no-header -q -U -c requirements.txt -o requirements-dev.txt
+	$(BIN)/uv pip compile pyproject.toml --group dev --group bench --universal --generate-hashes --no-header -q -U -c requirements-dev.txt -o requirements-bench.txt
+	$(BIN)/uv pip compile pyproject.toml --extra kubernetes --universal --generate-hashes --no-header -q -U -c requirements.txt -c requirements-dev.txt -o requirements-kubernetes.txt
+	$(BIN)/uv pip compile pyproject.toml --extra s3 --universal --generate-hashes --no-header -q -U -c requirements.txt -c requirements-dev.txt -o requirements-s3.txt
+
+openapi: .venv/dev  ## Write docs/reference/openapi.yaml from the views
+	$(BIN)/python -m tests.gate --write-openapi
+
+clean:  ## Remove the environment, never the data under var/
+	rm -rf .venv
+
+# One marker file for each set of packages, so that a changed lock file installs again.
+.venv/run: requirements.txt | .venv/bin/python
+	$(BIN)/pip install -q --require-hashes -r requirements.txt
+	@touch $@
+
+.venv/dev: requirements-dev.txt | .venv/bin/python
+	$(BIN)/pip install -q --require-hashes -r requirements-dev.txt
+	@touch $@ .venv/run
+
+.venv/bench: requirements-bench.txt | .venv/dev
+	$(BIN)/pip install -q --require-hashes -r requirements-bench.txt
+	@touch $@
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, and $(PYTHON) is %d.%d: make PYTHON=python3.11 run" % sys.version_info[:2])'
+	$(PYTHON) -m venv .venv

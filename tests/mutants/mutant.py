@@ -83,7 +83,7 @@ def _change(source: str, mutated: str) -> tuple[str, str]:
 
 
 class _WithoutTypes(ast.NodeTransformer):
-    """Leaves out what only a type checker reads."""
+    """Leaves out what only a type checker, or nobody but a writer of code, notices."""
 
     def visit_arg(self, node: ast.arg) -> ast.arg:
         node.annotation = None
@@ -91,6 +91,14 @@ class _WithoutTypes(ast.NodeTransformer):
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         node.returns = None
+        return self.generic_visit(node)
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        # What a dataclass keeps its writers from (frozen), and how it is stored (slots).
+        for decorator in node.decorator_list:
+            if isinstance(decorator, ast.Call) and ast.unparse(decorator.func) == "dataclass":
+                kept = [word for word in decorator.keywords if word.arg not in ("frozen", "slots")]
+                decorator.keywords = kept
         return self.generic_visit(node)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:

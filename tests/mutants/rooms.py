@@ -20,7 +20,11 @@ _KEYS: Final = (
     "tests/apikeys/test_mint_token.py",
     "tests/apikeys/test_bindings.py",
 )
-_CALLERS: Final = ("tests/apikeys/test_authentication.py", "tests/apikeys/test_whoami.py")
+_CALLERS: Final = (
+    "tests/apikeys/test_authentication.py",
+    "tests/apikeys/test_whoami.py",
+    "tests/apikeys/test_metrics.py",
+)
 
 ROOMS: Final[dict[str, tuple[str, ...]]] = {
     "states/actions/rules.py": (*_STATES, "tests/states/test_restore.py"),
@@ -30,8 +34,12 @@ ROOMS: Final[dict[str, tuple[str, ...]]] = {
         *_STATES,
         "tests/states/test_restore.py",
         "tests/states/test_storage.py",
+        "tests/states/test_delete.py",
+        "tests/states/test_metrics.py",
+        "tests/infra_service/test_access.py",
     ),
     "states/actions/history.py": (
+        "tests/states/test_memory_budget.py",
         "tests/states/test_races.py",
         "tests/states/test_restore.py",
         "tests/states/test_delete.py",
@@ -50,7 +58,6 @@ ROOMS: Final[dict[str, tuple[str, ...]]] = {
         "tests/workloads/kubernetes/test_health.py",
         "tests/workloads/kubernetes/test_recorded.py",
     ),
-    "workloads/cluster_health.py": ("tests/workloads/test_cluster_health.py",),
     "infra_service/api/pagination.py": ("tests/infra_service/test_pagination.py",),
     "infra_service/database/keyset.py": (
         "tests/apikeys/test_keyset.py",
@@ -59,9 +66,5 @@ ROOMS: Final[dict[str, tuple[str, ...]]] = {
     "filterlang/compiler.py": (
         "tests/filterlang/test_compiler.py",
         "tests/filterlang/test_reasons.py",
-    ),
-    "filterlang/lookups.py": (
-        "tests/filterlang/test_lookups.py",
-        "tests/filterlang/test_compiler.py",
     ),
 }

@@ -1,16 +1,25 @@
-"""A mutant in a process that has everything loaded: functions get the mutated code."""
+"""A mutant in a process that has its module loaded already.
+
+Functions get the mutated code in place, whoever holds them. What a module's own statements made is
+made anew, with what follows from it, and put wherever it was imported by its name.
+"""
 
 from __future__ import annotations
+import __future__
 
+import ast
 import gc
+import sys
 from collections.abc import Iterator
-from types import CodeType, FunctionType
+from dataclasses import dataclass
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
 
 _FUNCTION = 0x2  # inspect.CO_NEWLOCALS: neither a module's code nor a class's
 
 
 class RanAtImportError(Exception):
-    """The change is in code that ran when the module was imported."""
+    """The change is in what ran when the module was imported, and cannot be made afterwards."""
 
 
 def functions_of(path: str) -> list[FunctionType]:
@@ -22,38 +31,150 @@ def functions_of(path: str) -> list[FunctionType]:
     ]
 
 
-def swap(path: str, old: str, new: str, functions: list[FunctionType]) -> None:
-    """Give the functions whose code differs the new code.
+#: A function's code, its mutant, and whether it is in no other function.
+_Codes = tuple[CodeType, CodeType, bool]
+
+
+@dataclass
+class Change:
+    """A mutant, as what is to be done to its module."""
+
+    path: str
+    codes: list[_Codes]
+    statements: list[ast.stmt]
+    #: The same statements as they were: what making them anew does by itself.
+    originals: list[ast.stmt]
+
+    def make(self, functions: list[FunctionType]) -> None:
+        """Change the module.
+
+        Raises:
+            RanAtImportError: that cannot be done.
+        """
+        for before, after, is_outermost in self.codes:
+            held = [
+                function
+                for function in functions
+                if function.__code__.co_qualname == before.co_qualname
+                and function.__code__ == before
+            ]
+            if is_outermost and not held:
+                raise RanAtImportError
+            for function in held:
+                try:
+                    function.__code__ = after
+                except ValueError as error:  # of another number of variables from outside
+                    raise RanAtImportError from error
+        run_again(self.path, self.statements)
+
+
+def run_again(path: str, statements: list[ast.stmt]) -> None:
+    """Run statements of a module, and put what they make wherever it was imported."""
+    module = next(m for m in list(sys.modules.values()) if getattr(m, "__file__", None) == path)
+    for statement in statements:
+        names = _names_made(statement)
+        before = {name: vars(module).get(name) for name in names}
+        exec(_compiled(statement, path), vars(module))
+        for other in list(sys.modules.values()):
+            if isinstance(other, ModuleType):
+                _replace(vars(other), before, vars(module))
+
+
+def _replace(held: dict[str, Any], before: dict[str, Any], now: dict[str, Any]) -> None:
+    for name, value in before.items():
+        if name in held and held[name] is value:
+            held[name] = now[name]
+
+
+def change_of(path: str, old: str, new: str) -> Change:
+    """Return what turns the loaded module into the mutant.
 
     Raises:
         RanAtImportError: that cannot be done.
     """
-    pairs = list(_pairs(compile(old, path, "exec"), compile(new, path, "exec")))
-    swapped = 0
-    for before, after in pairs:
-        for function in functions:
-            code = function.__code__
-            if code.co_qualname == before.co_qualname and code == before:
-                try:
-                    function.__code__ = after
-                except ValueError as error:
-                    raise RanAtImportError from error
-                swapped += 1
-    if not swapped:
+    olds, news = ast.parse(old, path).body, ast.parse(new, path).body
+    if len(olds) != len(news):
         raise RanAtImportError
+    pairs = [(i, a, b) for i, (a, b) in enumerate(zip(olds, news, strict=True)) if _differ(a, b)]
+    again: list[int] = []
+    names: set[str] = set()
+    for place, before, after in pairs:
+        if _runs_otherwise(before, after):
+            if not _names_made(before):
+                raise RanAtImportError
+            again.append(place)
+        names.update(_names_made(before))
+    for place, statement in enumerate(olds):
+        made = _names_made(statement)
+        is_assigned = isinstance(statement, ast.Assign | ast.AnnAssign)
+        if place not in again and is_assigned and made and names & _names_read(statement):
+            again.append(place)
+            names.update(made)
+    again.sort()
+    # Of the whole text: what is compiled depends on what the module imports.
+    texts = [compile(text, path, "exec", dont_inherit=True) for text in (old, new)]
+    codes = list(_codes(*texts, is_module=True))
+    return Change(path, codes, [news[i] for i in again], [olds[i] for i in again])
 
 
-def _pairs(old: CodeType, new: CodeType) -> Iterator[tuple[CodeType, CodeType]]:
-    """Return the codes of functions that differ, each with its mutant, from outside in."""
+def _differ(before: ast.stmt, after: ast.stmt) -> bool:
+    return ast.dump(before) != ast.dump(after)
+
+
+def _compiled(statement: ast.stmt, path: str = "") -> CodeType:
+    """Compile one statement; its annotations are for type checkers, and need not run."""
+    return compile(ast.Module([statement], []), path, "exec", __future__.annotations.compiler_flag)
+
+
+def _runs_otherwise(before: ast.stmt, after: ast.stmt) -> bool:
+    """Whether more differs than the bodies of functions."""
+    codes = [_compiled(statement) for statement in (before, after)]
+    try:
+        list(_codes(*codes))
+    except RanAtImportError:
+        return True
+    return False
+
+
+def _names_made(statement: ast.stmt) -> set[str]:
+    """Return the names that running the statement again would set; a class is not made again."""
+    if isinstance(statement, ast.FunctionDef):
+        return {statement.name}
+    if isinstance(statement, ast.AnnAssign):
+        targets: list[ast.expr] = [statement.target]
+    elif isinstance(statement, ast.Assign):
+        targets = statement.targets
+    else:
+        return set()
+    return {
+        node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name)
+    }
+
+
+def _names_read(statement: ast.stmt) -> set[str]:
+    value = getattr(statement, "value", None)
+    return {node.id for node in ast.walk(value) if isinstance(node, ast.Name)} if value else set()
+
+
+def _codes(
+    old: CodeType, new: CodeType, *, is_module: bool = False, is_outermost: bool = True
+) -> Iterator[_Codes]:
+    """Return the codes of functions that differ, from outside in.
+
+    Raises:
+        RanAtImportError: what is around them differs too; of a module that may be.
+    """
     inner_old = [const for const in old.co_consts if isinstance(const, CodeType)]
     inner_new = [const for const in new.co_consts if isinstance(const, CodeType)]
-    if old.co_flags & _FUNCTION:
-        yield old, new
-    elif len(inner_old) != len(inner_new) or _own(old) != _own(new):
+    is_function = bool(old.co_flags & _FUNCTION)
+    is_as_many = len(inner_old) == len(inner_new)
+    if is_function:
+        yield old, new, is_outermost
+    elif not is_as_many or not (is_module or _own(old) == _own(new)):
         raise RanAtImportError
-    for before, after in zip(inner_old, inner_new, strict=False):
+    for before, after in zip(inner_old, inner_new, strict=True) if is_as_many else ():
         if before != after:
-            yield from _pairs(before, after)
+            yield from _codes(before, after, is_outermost=is_outermost and not is_function)
 
 
 def _own(code: CodeType) -> tuple[object, ...]:

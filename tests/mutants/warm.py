@@ -10,15 +10,15 @@ import sys
 import time
 import traceback
 from collections import Counter, defaultdict
-from collections.abc import Callable
 from pathlib import Path
+from types import FunctionType
 
 import pytest
 from coverage import Coverage
 
 from tests.mutants.mutant import Mutant
 from tests.mutants.rooms import ROOMS
-from tests.mutants.swapping import RanAtImportError, functions_of, swap
+from tests.mutants.swapping import RanAtImportError, change_of, functions_of, run_again
 from tests.mutants.verdicts import PYTEST, Verdict, in_a_fork, look_for_no_shortest_example
 
 
@@ -77,23 +77,11 @@ class _Warm:
         if self._failed:
             return True
         functions = {path: functions_of(path) for path in self._paths.values()}
-        items = {item.nodeid: item for item in session.items}
         gc.collect()
         gc.freeze()  # the forks share what they do not write
         for mutant in self._mutants:
             path = self._paths[mutant.room]
-            tests = self._tests(mutant, covered[path])
-
-            def change(mutant: Mutant = mutant, path: str = path) -> None:
-                swap(path, mutant.original, mutant.source, functions[path])
-
-            verdict = self._judge(session, change, [items[name] for name in tests])
-            if verdict is Verdict.ALIVE and self._may_be_kept(mutant, covered[path], tests):
-                verdict = Verdict.ELSEWHERE
-            if verdict is Verdict.KILLED:
-                place = int.from_bytes(self._place[:])
-                self._kills[mutant.room][tests[place]] += 1
-            self.judged.append((verdict, tests))
+            self.judged.append(self._judge(session, mutant, covered[path], functions[path]))
         return True
 
     def _covered(self, session: pytest.Session) -> dict[str, dict[int, list[str]]]:
@@ -107,38 +95,61 @@ class _Warm:
         data = self.coverage.get_data()
         return {path: data.contexts_by_lineno(path) for path in self._paths.values()}
 
-    def _tests(self, mutant: Mutant, covered: dict[int, list[str]]) -> list[str]:
-        names = {name for line in mutant.lines for name in covered.get(line, ())}
-        names.discard("")
-        of_room = [name for name in names if name.startswith(ROOMS[mutant.room])]
-        kills = self._kills[mutant.room]
-        return sorted(of_room, key=lambda name: (-kills[name], self._took[name]))
-
-    @staticmethod
-    def _may_be_kept(mutant: Mutant, covered: dict[int, list[str]], tests: list[str]) -> bool:
-        """Whether what the lines made may be older than the mutant: made at import, or cached."""
-        at_import = any("" in covered.get(line, ()) for line in mutant.lines)
-        return at_import or len(tests) == 1
-
     def _judge(
-        self, session: pytest.Session, change: Callable[[], None], items: list[pytest.Item]
-    ) -> Verdict:
-        if not items:
-            return Verdict.ELSEWHERE
+        self,
+        session: pytest.Session,
+        mutant: Mutant,
+        covered: dict[int, list[str]],
+        functions: list[FunctionType],
+    ) -> tuple[Verdict, list[str]]:
+        try:
+            change = change_of(self._paths[mutant.room], mutant.original, mutant.source)
+        except RanAtImportError:
+            return Verdict.ELSEWHERE, self._ordered(mutant, set(self._took))
+        comers = {name for line in mutant.lines for name in covered.get(line, ())}
+        # What is made anew may matter to any test, and what was made once to more than came by.
+        is_made_once = bool(change.statements) or "" in comers
+        tests = self._ordered(mutant, set(self._took) if is_made_once else comers)
 
         def attempt() -> Verdict:
             try:
-                change()
+                change.make(functions)
             except RanAtImportError:
                 return Verdict.ELSEWHERE
-            for place, item in enumerate(items):
-                self._place[:] = place.to_bytes(4)
-                _run(item, session)
-                if self._failed:
-                    return Verdict.KILLED
-            return Verdict.ALIVE
+            return self._outcome(session, tests)
 
-        return in_a_fork(attempt, 10 + 10 * sum(self._took[item.nodeid] for item in items))
+        def control() -> Verdict:
+            run_again(change.path, change.originals)
+            return self._outcome(session, killer)
+
+        verdict = in_a_fork(attempt, self._limit(tests))
+        if verdict is Verdict.KILLED and tests:
+            killer = [tests[int.from_bytes(self._place[:])]]
+            self._kills[mutant.room][killer[0]] += 1
+            if change.statements and in_a_fork(control, self._limit(killer)) is Verdict.KILLED:
+                verdict = Verdict.ELSEWHERE
+        elif verdict is Verdict.ALIVE and (is_made_once or len(tests) < 2):
+            verdict = Verdict.ELSEWHERE
+        return verdict, tests
+
+    def _ordered(self, mutant: Mutant, names: set[str]) -> list[str]:
+        """Return the tests of the room among these, the likeliest to fail first."""
+        kills = self._kills[mutant.room]
+        of_room = [name for name in names if name.startswith(ROOMS[mutant.room])]
+        return sorted(of_room, key=lambda name: (-kills[name], self._took[name]))
+
+    def _limit(self, tests: list[str]) -> float:
+        return 10 + 10 * sum(self._took[name] for name in tests)
+
+    def _outcome(self, session: pytest.Session, tests: list[str]) -> Verdict:
+        """Run tests until one fails."""
+        items = {item.nodeid: item for item in session.items}
+        for place, name in enumerate(tests):
+            self._place[:] = place.to_bytes(4)
+            _run(items[name], session)
+            if self._failed:
+                return Verdict.KILLED
+        return Verdict.ALIVE
 
 
 def _run(item: pytest.Item, session: pytest.Session) -> None:

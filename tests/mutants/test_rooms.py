@@ -1,0 +1,21 @@
+"""What ``make mutants`` changes and runs is there."""
+
+import tomllib
+from pathlib import Path
+
+from tests.mutants.rooms import ROOMS
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_each_module_and_each_of_its_tests_is_there() -> None:
+    files = {file for room, tests in ROOMS.items() for file in (room, *tests)}
+
+    assert [file for file in sorted(files) if not (ROOT / file).is_file()] == []
+
+
+def test_what_lives_is_of_a_module_that_is_changed() -> None:
+    alive = tomllib.loads((ROOT / "tests/mutants/alive.toml").read_text())["alive"]
+
+    assert {entry["room"] for entry in alive} <= set(ROOMS)
+    assert all(entry["why"] and entry["changes"] for entry in alive)
