@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from apikeys.callers import Caller
     from apikeys.models import User
+    from infra_service.database.compiled import Asked
 
 M = TypeVar("M", bound=Model)
 
@@ -108,8 +109,8 @@ class Actor:
         """
         return Q() if self.caller is None else revalidation.unchanged(self.caller)
 
-    def look_again(self) -> Actor:
-        """Return the actor as it is now, to try again if it is another.
+    def look_again(self, along: Asked[Any] | None = None) -> Actor:
+        """Return the actor as it is now, to try again; what is asked along is as it is now, too.
 
         Raises:
             CredentialsInvalid, TokenExpired: the caller has ended since it was let in.
@@ -117,7 +118,7 @@ class Actor:
         """
         if self.caller is None:
             return self
-        return dataclasses.replace(self, caller=revalidation.look_again(self.caller))
+        return dataclasses.replace(self, caller=revalidation.look_again(self.caller, along))
 
 
 _acting: ContextVar[Callable[[], Actor] | None] = ContextVar("acting", default=None)

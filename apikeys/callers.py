@@ -93,13 +93,13 @@ def find_caller(token: str, along: Asked[Any] | None = None) -> Caller:
     return caller
 
 
-def look_again(caller: Caller) -> Caller:
-    """Return the caller as it is now.
+def look_again(caller: Caller, along: Asked[Any] | None = None) -> Caller:
+    """Return the caller as it is now, and bring along what is asked, as ``find_caller`` does.
 
     Raises:
         CredentialsInvalid, TokenExpired: it has ended meanwhile.
     """
-    return _identify(caller.kind, caller.digest, timezone.now())[0]
+    return _identify(caller.kind, caller.digest, timezone.now(), along)[0]
 
 
 def _identify(

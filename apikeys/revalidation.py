@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from apikeys.callers import Caller
     from apikeys.models import AuditEvent
+    from infra_service.database.compiled import Asked
 
 #: How many keys of one owner may work at once. A revocation takes all that descend from a key
 #: along in one transaction, and must always be possible.
@@ -58,14 +59,14 @@ def as_given(caller: Caller) -> tuple[str, dict[str, Any]]:
     return _form(caller), _seen(caller)
 
 
-def look_again(caller: Caller) -> Caller:
-    """Return the caller as it is now.
+def look_again(caller: Caller, along: Asked[Any] | None = None) -> Caller:
+    """Return the caller as it is now, and bring along what is asked.
 
     Raises:
         CredentialsInvalid, TokenExpired: it has ended since it was let in.
         CallerChanged: it has lost rights since.
     """
-    now = callers.look_again(caller)
+    now = callers.look_again(caller, along)
     if not caller.grant.is_within(now.grant):
         raise CallerChanged
     return now

@@ -82,7 +82,7 @@ def lock(
         said = {"lock": info.described()}
         if _TAKE.run(actor, "state.lock", state.pk, said, pk=state.pk, lock_id=info.uuid, **taken):
             return info
-        actor = actor.look_again()
+        actor = actor.look_again(look)
     raise WriteConflict
 
 
@@ -109,7 +109,7 @@ def unlock(
             raise LockNotHeld
         if _release(state, LockInfo(**state.lock_info), actor, "state.unlock"):
             return
-        actor = actor.look_again()
+        actor = actor.look_again(look)
     raise WriteConflict
 
 
@@ -146,7 +146,7 @@ def force_unlock(
         held = LockInfo(**state.lock_info)
         if _release(state, held, actor, "state.force_unlock", reason=reason):
             return
-        if (again := actor.look_again()) == actor:
+        if (again := actor.look_again(look)) == actor:
             break  # it changed hands this moment: breaking the new lock was not asked
         lock_id, actor = state.lock_id, again
     raise WriteConflict

@@ -125,7 +125,7 @@ def push(
         if append_version(state, upload, actor, "state.push", **_means(state, force=force)):
             metrics.STORED.inc()
             return state
-        actor = actor.look_again()
+        actor = actor.look_again(look)
     raise WriteConflict
 
 

@@ -17,6 +17,7 @@ import psycopg
 import pytest
 from django.db import connection
 
+from apikeys import audit
 from tests.apikeys.conftest import KeyWith, key_with  # noqa: F401 - a fixture
 from tests.bench.wire import Wire
 from tests.committed import db  # noqa: F401 - a fixture
@@ -108,6 +109,23 @@ def test_a_push(wire: Wire, state: Backend) -> None:
 def test_a_document(wire: Wire, state: Backend) -> None:
     # Caller and document; event.
     assert trips(wire, state.get) == [2]
+
+
+def test_a_race_that_is_lost(wire: Wire, state: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, answers = audit.Deed.run, itertools.cycle((False, True))
+
+    def run(*args: Any, **given: Any) -> bool:
+        return next(answers) and real(*args, **given)
+
+    monkeypatch.setattr(audit.Deed, "run", run)
+    lock_id, serials = uuid.uuid4(), itertools.count(2)
+    calls: list[Callable[[], Any]] = [
+        partial(state.lock, lock_id),
+        lambda: state.push(document(next(serials)), f"?ID={lock_id}"),
+        partial(state.unlock, lock_id),
+    ]
+    # Caller and state; caller and state again; the deed that is not lost.
+    assert trips(wire, *calls) == [3, 3, 3]
 
 
 def test_a_first_lock_and_a_first_push(wire: Wire, state: Backend) -> None:
