@@ -6,13 +6,21 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 # Tests start hundreds of processes, each of which would compile all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run test lint test-sqlite test-postgres bench mutants fuzz chaos upgrade soak live-kubernetes lock openapi clean
+.PHONY: help run check test lint test-sqlite test-postgres bench mutants fuzz chaos upgrade soak live-kubernetes lock openapi clean
 
 help:  ## Show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
 
 run: .venv/run  ## Start the service on 127.0.0.1:$(PORT), with its data under var/
 	@exec $(BIN)/python -m infra_service.quickstart --port $(PORT)
+
+# The lint runs beside the tests, and says something only where it finds something.
+check: .venv/dev  ## The quick part of the gate, a minute: lint, and the tests that start no process
+	@log=$$(mktemp); trap 'rm -f "$$log"' EXIT; \
+	$(MAKE) --no-print-directory lint >"$$log" 2>&1 & lint=$$!; \
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal --quick; tests=$$?; \
+	wait $$lint || { cat "$$log"; exit 1; }; \
+	exit $$tests
 
 test: lint test-sqlite test-postgres  ## The whole gate
 

@@ -15,7 +15,7 @@ from django.utils import timezone
 from apikeys import revalidation
 from apikeys.authentication import caller_of
 from apikeys.grants import EVERYTHING, Grant
-from apikeys.models import AuditEvent
+from apikeys.models.trail import AuditEvent
 from infra_service.api.identifiers import uuid7_of
 from infra_service.database.compiled import CompiledChange, insert
 
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from django.http import HttpRequest
     from rest_framework.request import Request
 
-    from apikeys.callers import Caller
-    from apikeys.models import User
+    from apikeys.grants import Caller
+    from apikeys.models.users import User
     from infra_service.database.compiled import Asked
 
 M = TypeVar("M", bound=Model)

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from rest_framework.authentication import BaseAuthentication
 
 from apikeys import metrics
-from apikeys.callers import Caller, find_caller
+from apikeys.callers import find_caller
 from apikeys.errors import CredentialsMalformed
 from apikeys.metrics import Authentication
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
 
+    from apikeys.grants import Caller
     from infra_service.database.compiled import Asked
 
 _REALM: Final = 'realm="infra-service"'

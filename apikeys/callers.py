@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from django.db.models import BinaryField, CharField, DateTimeField, Q
@@ -11,51 +10,21 @@ from django.utils import timezone
 
 from apikeys import metrics, tokens
 from apikeys.errors import CredentialsInvalid, TokenExpired
-from apikeys.grants import Binding, Grant
+from apikeys.grants import Binding, Caller, Grant
 from apikeys.metrics import Authentication
-from apikeys.models import AccessToken, ApiKey
+from apikeys.models.credentials import AccessToken, ApiKey
 from apikeys.querysets import LAST_USED_RESOLUTION
-from apikeys.scopes import Scope, with_included
+from apikeys.scopes import with_included
 from apikeys.tokens import TokenKind
 from infra_service.database.compiled import CompiledQuery, Parameter
 
 if TYPE_CHECKING:
     import datetime as dt
-    import uuid
     from collections.abc import Sequence
 
     from django.db.models import QuerySet
 
     from infra_service.database.compiled import Asked
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Caller:
-    """The authenticated caller, as ``request.user`` and ``request.auth``."""
-
-    kind: TokenKind
-    token_id: str
-    # The key itself, or the key that the token was minted from; None when an operator issued it.
-    api_key_id: str | None
-    user_id: uuid.UUID
-    username: str
-    scopes: frozenset[str]
-    binding: Binding
-    expires_at: dt.datetime | None
-    # Of the secret that was sent: a key has two for a while after a rotation.
-    digest: bytes = field(repr=False)
-    # Whether it is the secret before the key's last rotation, or a token from before that.
-    is_retired: bool
-    # As they were read, to find out whether somebody has changed the token, or its key, since.
-    revision: int
-    api_key_revision: int | None
-    is_authenticated: bool = True
-
-    @property
-    def grant(self) -> Grant:
-        """What the caller may at most hand on: until its end, and a retired secret no writing."""
-        lost = {Scope.APIKEY_WRITE.value} if self.is_retired else set()
-        return Grant(self.scopes - lost, self.binding, self.expires_at)
 
 
 _COMMON = (

@@ -1,9 +1,9 @@
-"""What a token may do, where and until when; nobody hands on more of it than they hold."""
+"""Who calls, and what they may do, where and until when; nobody hands on more than they hold."""
 
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from apikeys.errors import GrantExceeded
@@ -12,6 +12,8 @@ from apikeys.scopes import Scope, with_included
 if TYPE_CHECKING:
     import datetime as dt
     from collections.abc import Collection
+
+    from apikeys.tokens import TokenKind
 
     Ids = frozenset[uuid.UUID] | None
 
@@ -181,3 +183,32 @@ def _uuids(texts: Collection[str] | None) -> Ids:
 
 def _texts(ids: Ids) -> list[str] | None:
     return None if ids is None else sorted(map(str, ids))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """The authenticated caller, as ``request.user`` and ``request.auth``."""
+
+    kind: TokenKind
+    token_id: str
+    # The key itself, or the key that the token was minted from; None when an operator issued it.
+    api_key_id: str | None
+    user_id: uuid.UUID
+    username: str
+    scopes: frozenset[str]
+    binding: Binding
+    expires_at: dt.datetime | None
+    # Of the secret that was sent: a key has two for a while after a rotation.
+    digest: bytes = field(repr=False)
+    # Whether it is the secret before the key's last rotation, or a token from before that.
+    is_retired: bool
+    # As they were read, to find out whether somebody has changed the token, or its key, since.
+    revision: int
+    api_key_revision: int | None
+    is_authenticated: bool = True
+
+    @property
+    def grant(self) -> Grant:
+        """What the caller may at most hand on: until its end, and a retired secret no writing."""
+        lost = {Scope.APIKEY_WRITE.value} if self.is_retired else set()
+        return Grant(self.scopes - lost, self.binding, self.expires_at)

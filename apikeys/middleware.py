@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from django.http import HttpRequest, HttpResponse
 
-    from apikeys.callers import Caller
+    from apikeys.grants import Caller
 
 HEADER: Final = "Token-Expires-At"
 _SOON: Final = dt.timedelta(days=7)

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from typing import Self
 
-    from apikeys.callers import Caller
-    from apikeys.grants import Binding
+    from apikeys.grants import Binding, Caller
 
 #: ``last_used_at`` is written at most this often, so that traffic does not become writes.
 LAST_USED_RESOLUTION: Final = dt.timedelta(minutes=1)

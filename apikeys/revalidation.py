@@ -16,15 +16,15 @@ from django.utils import timezone
 
 from apikeys import callers
 from apikeys.errors import CallerChanged, TokenExpired, TooManyApiKeys
-from apikeys.models import AccessToken, ApiKey
+from apikeys.models.credentials import AccessToken, ApiKey
 from apikeys.tokens import TokenKind
 from infra_service.database.compiled import CompiledInsert, Parameter
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
 
-    from apikeys.callers import Caller
-    from apikeys.models import AuditEvent
+    from apikeys.grants import Caller
+    from apikeys.models.trail import AuditEvent
     from infra_service.database.compiled import Asked
 
 #: How many keys of one owner may work at once. A revocation takes all that descend from a key

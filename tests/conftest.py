@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 import pytest
@@ -19,13 +19,30 @@ from apikeys.models import AccessToken, User
 from apikeys.scopes import Scope
 from apikeys.tokens import TokenKind
 from infra_service.commandline import progress
+from tests import commands as commands_here
 from tests.browser import chromium, page_of
-from tests.server import LiveServer, live_server
+from tests.quick import Quick
+from tests.server import ROOT, LiveServer, live_server
 
 # Wall-clock time says what else the machine does; what may cost how much is counted in queries,
 # and measured in tests/bench.
 hypothesis_settings.register_profile("tests", deadline=None)
 hypothesis_settings.load_profile("tests")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--quick", action="store_true", help="run what starts no process, only")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("quick"):
+        config.pluginmanager.register(Quick())
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with what takes long, so that at the end no core waits for another's last test."""
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -42,6 +59,22 @@ def static_files_read_once() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(WhiteNoiseMiddleware, "add_files_from_finders", read_once)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def secrets_issued_here(django_db_blocker: Any) -> Iterator[None]:
+    """Secrets for live servers come out of this process: another one takes a second to start."""
+
+    def issue(server: LiveServer, *commands: Sequence[str]) -> list[str]:
+        # Other code's tables are another's, and so is a database that a test has brought along.
+        if server.root != ROOT or server.brings_database:
+            return server.manage_all(*commands)
+        with django_db_blocker.unblock():
+            return commands_here.run(server, commands)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(LiveServer, "issue", issue)
         yield
 
 

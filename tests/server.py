@@ -61,8 +61,8 @@ class LiveServer:
             **environment,
         }
         self._database_name = ""
-        self._brings_database = "DATABASE_URL" in environment
-        if not self._brings_database and (url := os.environ.get("DATABASE_URL")):
+        self.brings_database = "DATABASE_URL" in environment
+        if not self.brings_database and (url := os.environ.get("DATABASE_URL")):
             self._database_name = f"live_{secrets.token_hex(6)}"
             server, _, _ = url.rpartition("/")
             self.environment["DATABASE_URL"] = f"{server}/{self._database_name}"
@@ -72,6 +72,11 @@ class LiveServer:
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def database(self) -> str:
+        """The database's name, which is a file's where it is SQLite."""
+        return self._database_name or str(self.directory / "db.sqlite3")
 
     @property
     def pid(self) -> int:
@@ -99,9 +104,13 @@ class LiveServer:
         printed: list[str] = json.loads(done.stdout)
         return printed
 
+    def issue(self, *commands: Sequence[str]) -> list[str]:
+        """Run commands that issue secrets; tests do it without another process (conftest.py)."""
+        return self.manage_all(*commands)
+
     def prepare(self) -> None:
         """Make its database, with the user ``operator``: a copy of one that was migrated once."""
-        if self._brings_database:
+        if self.brings_database:
             self.migrate()
             return
         name = "DJANGO_SUPERUSER_PASSWORD"
@@ -126,9 +135,7 @@ class LiveServer:
     def tokens(self, *scopes: str) -> list[str]:
         """Issue a personal access token for each comma-separated list of scopes."""
         start = ("issue_token", "--user", "operator", "--name", "test", "--json", "--scopes")
-        return [
-            json.loads(text)["secret"] for text in self.manage_all(*((*start, s) for s in scopes))
-        ]
+        return [json.loads(text)["secret"] for text in self.issue(*((*start, s) for s in scopes))]
 
     def token(self, *scopes: str) -> str:
         """Issue a personal access token."""
@@ -138,7 +145,8 @@ class LiveServer:
         """Make an API key. A fixture of a module may be made again on one server."""
         name = f"test {secrets.token_hex(6)}"
         options = ("--user", "operator", "--name", name, "--scopes", ",".join(scopes), "--json")
-        (made,) = json.loads(self.manage("seed_apikeys", *options))["api_keys"]
+        (printed,) = self.issue(("seed_apikeys", *options))
+        (made,) = json.loads(printed)["api_keys"]
         secret: str = made["secret"]
         return secret
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from apikeys.audit import Actor
-    from apikeys.callers import Caller
+    from apikeys.grants import Caller
     from apikeys.models import User
 
 MINTED_LIFETIME: Final = dt.timedelta(hours=1)

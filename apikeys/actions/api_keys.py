@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from apikeys.audit import Actor
-    from apikeys.callers import Caller
+    from apikeys.grants import Caller
     from apikeys.querysets import ApiKeyQuerySet
 
 # Each attempt is lost only to another writer's success.

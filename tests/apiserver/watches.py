@@ -22,6 +22,8 @@ class Watches:
         self.scripts: dict[str, deque[list[bytes]]] = defaultdict(deque)
         self.hold = True
         self.hang_up = threading.Event()
+        #: How long each of its timeoutSeconds lasts.
+        self.second = 1.0
         #: Older versions than this are too old to be watched from.
         self.oldest = 0
         self._sent: dict[str, deque[bytes]] = defaultdict(deque)
@@ -43,7 +45,7 @@ class Watches:
         if 0 < int(query.get("resourceVersion") or 0) < self.oldest:
             yield from lines("watch-410-too-old.jsonl")
             return
-        ends = time.monotonic() + int(query.get("timeoutSeconds", 1800))
+        ends = time.monotonic() + self.second * int(query.get("timeoutSeconds", 1800))
         for line in self._script(path):
             if form == negotiation.METADATA_LIST:
                 return  # as the real one: the first event cannot be put into this form

@@ -11,12 +11,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import psycopg
+import pytest
 
 from tests import postgres
 from tests.e2e.backend import Backend, document
 from tests.e2e.database import contradictions, snapshot
 from tests.e2e.traffic import Traffic, md5
 from tests.server import ROOT, LiveServer, live_server
+
+pytestmark = pytest.mark.long
 
 PAGE = (ROOT / "docs" / "how-to" / "deploy.md").read_text()
 

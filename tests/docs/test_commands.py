@@ -13,6 +13,8 @@ from tests.docs.walk import ROOT, Walk
 from tests.e2e import object_store
 from tests.server import LiveServer
 
+pytestmark = pytest.mark.long
+
 DOCS = ROOT / "docs"
 REGISTER = "from workloads.models import Cluster; Cluster.objects.create(name='prod-eu-1')"
 

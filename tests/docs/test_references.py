@@ -147,3 +147,13 @@ def test_paths() -> None:
     for path in documented:
         assert get_resolver().resolve(path.replace("{id}", "x")).func
     assert len(documented) == 9
+
+
+def test_make_targets() -> None:
+    documents = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
+    text = "\n".join(path.read_text() for path in documents)
+    named = set(re.findall(r"(?:`|^\$ )make ([a-z][a-z-]+)", text, re.MULTILINE))
+    targets = set(re.findall(r"^([a-z][a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+
+    assert {"check", "run", "test"} <= named
+    assert named - targets == set()

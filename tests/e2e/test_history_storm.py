@@ -20,6 +20,8 @@ from tests.e2e.object_store import Line
 from tests.e2e.storm import Repeated, Storm
 from tests.server import live_server
 
+pytestmark = pytest.mark.long
+
 SECONDS = float(os.environ.get("STORM_SECONDS", "4"))
 KEPT = 5
 

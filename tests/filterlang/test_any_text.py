@@ -74,6 +74,7 @@ def verdict(text):
     return None
 
 
+@pytest.mark.long
 @settings(max_examples=500)
 @given(characters | soups | broken())
 def test_an_answer_or_a_refusal(text):

@@ -22,6 +22,7 @@ def selected(text):
     return set(Row.objects.filter(compile_filter(RowFilters, text)).values_list("pk", flat=True))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("expression", [terms, expressions], ids=["terms", "expressions"])
 @in_the_database
 @given(data=st.data())

@@ -101,6 +101,7 @@ def test_a_refusal_is_no_error_in_the_log(root: Client, caplog: pytest.LogCaptur
 HOSTILE = ("nul", "deep", "list of surrogates", "list of nothing", "list of huge", "list of a list")
 
 
+@pytest.mark.long
 def test_parameters(root: Client, pages: list[str]) -> None:
     wrong = [
         f"{page}?{name}={value}"
@@ -113,6 +114,7 @@ def test_parameters(root: Client, pages: list[str]) -> None:
     assert wrong == []
 
 
+@pytest.mark.long
 def test_ids(root: Client) -> None:
     paths = ["r/1/1/", *(f"r/1/{quote(given)}/" for given in VALUES.values())]
     for model in admin.site._registry:

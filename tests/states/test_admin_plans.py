@@ -1,7 +1,10 @@
 """What PostgreSQL reads for the lists of states and the catalogue in the admin."""
 
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.test import Client
 
 from infra_service.database.pages.reading import MOST_ROWS
@@ -18,13 +21,20 @@ STATES = 20_000
 AT_ONCE = 51
 
 
+@pytest.fixture(scope="module")
+def states(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+    """States, a few of them deleted, for all tests of this module, which each roll back to them."""
+    with django_db_blocker.unblock(), transaction.atomic():
+        load_states(STATES, lambda _done: None)
+        first = State.objects.order_by("id")[:20].values("pk")
+        State.objects.filter(pk__in=first, lock_id=None).update(deleted_at="2026-01-01T00:00:00Z")
+        analyze(Application, Component, Environment, State)
+        yield
+        transaction.set_rollback(True)
+
+
 @pytest.fixture
-def client(db: None) -> Client:
-    """A viewer of 20,000 states, of which a few are deleted."""
-    load_states(STATES, lambda _done: None)
-    first = State.objects.order_by("id")[:20].values("pk")
-    State.objects.filter(pk__in=first, lock_id=None).update(deleted_at="2026-01-01T00:00:00Z")
-    analyze(Application, Component, Environment, State)
+def client(states: None, db: None) -> Client:
     return person("viewer")
 
 

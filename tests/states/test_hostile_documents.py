@@ -14,7 +14,7 @@ from states.document import contents, restamp, sealing
 from states.errors import StateFormatUnsupported, StateTooComplex
 from tests.states.hostile import DOCUMENTS, changed
 
-pytestmark = pytest.mark.once
+pytestmark = [pytest.mark.once, pytest.mark.long]
 
 MIB = 1024 * 1024
 

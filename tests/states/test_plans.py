@@ -1,9 +1,11 @@
 """What PostgreSQL reads for a page of states: an index, and no more rows than the page has."""
 
 from collections import Counter
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 
 from infra_service.database.pages.reading import MOST_ROWS
 from infra_service.demo.states import load_states
@@ -20,9 +22,17 @@ STATES = 20_000
 NEWEST = 2_000
 
 
-@pytest.fixture
-def reader(client_with: ClientWith) -> ApiClient:
-    """A reader of 20,000 states, the last tenth in an environment and an application of its own."""
+@pytest.fixture(scope="module")
+def states(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+    """States for all tests of this module, which each roll back to them."""
+    with django_db_blocker.unblock(), transaction.atomic():
+        make_states()
+        yield
+        transaction.set_rollback(True)
+
+
+def make_states() -> None:
+    """Make 20,000 states, the last tenth in an environment and an application of its own."""
     load_states(STATES, lambda _done: None)
     newest = State.objects.order_by("-id")[:NEWEST].values("pk")
     environments = [Environment.objects.create(name=f"new-{turn}") for turn in range(4)]
@@ -36,6 +46,10 @@ def reader(client_with: ClientWith) -> ApiClient:
         ]
         State.objects.filter(pk__in=last).update(environment=environment, application=application)
     analyze(Application, Component, Environment, State)
+
+
+@pytest.fixture
+def reader(states: None, client_with: ClientWith) -> ApiClient:
     return client_with("state:read")
 
 

@@ -1,7 +1,10 @@
 """What PostgreSQL reads for the lists of workloads in the admin: never beyond the cluster."""
 
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.test import Client
 from django.utils import timezone
 
@@ -19,11 +22,19 @@ IN_A_CLUSTER = 1_000
 AT_ONCE = 51
 
 
+@pytest.fixture(scope="module")
+def workloads(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+    """Workloads for all tests of this module, which each roll back to them."""
+    with django_db_blocker.unblock(), transaction.atomic():
+        load_clusters(CLUSTERS)
+        load_workloads(CLUSTERS * IN_A_CLUSTER, CLUSTERS, lambda _done: None)
+        analyze(Cluster, Workload)
+        yield
+        transaction.set_rollback(True)
+
+
 @pytest.fixture
-def client(db: None) -> Client:
-    load_clusters(CLUSTERS)
-    load_workloads(CLUSTERS * IN_A_CLUSTER, CLUSTERS, lambda _done: None)
-    analyze(Cluster, Workload)
+def client(workloads: None, db: None) -> Client:
     return person("viewer")
 
 

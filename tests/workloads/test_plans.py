@@ -1,7 +1,10 @@
 """What PostgreSQL reads for a page of workloads: a cluster's rows at most, mostly only the page."""
 
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 
 from infra_service.demo.workloads import load_clusters, load_workloads
 from tests.conftest import ApiClient, ClientWith
@@ -16,11 +19,19 @@ CLUSTERS = 20
 IN_A_CLUSTER = 1_000
 
 
+@pytest.fixture(scope="module")
+def workloads(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+    """Workloads for all tests of this module, which each roll back to them."""
+    with django_db_blocker.unblock(), transaction.atomic():
+        load_clusters(CLUSTERS)
+        load_workloads(CLUSTERS * IN_A_CLUSTER, CLUSTERS, lambda _done: None)
+        analyze(Cluster, Workload)
+        yield
+        transaction.set_rollback(True)
+
+
 @pytest.fixture
-def reader(client_with: ClientWith) -> ApiClient:
-    load_clusters(CLUSTERS)
-    load_workloads(CLUSTERS * IN_A_CLUSTER, CLUSTERS, lambda _done: None)
-    analyze(Cluster, Workload)
+def reader(workloads: None, client_with: ClientWith) -> ApiClient:
     return client_with("cluster:read")
 
 

@@ -98,6 +98,7 @@ def refusal(cluster: Cluster, given: Report) -> Exception | None:
     return None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [1, 2])
 def test_the_table_is_what_was_said_last(cluster: Cluster, seed: int) -> None:
     chance = random.Random(seed)

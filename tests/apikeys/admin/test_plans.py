@@ -1,12 +1,13 @@
 """What PostgreSQL reads for the lists of keys, tokens and events: a page's rows, at any depth."""
 
 import json
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.test import Client
 from django.utils import timezone
 
@@ -50,12 +51,20 @@ FROM generate_series(1, {rows}) n;
 """
 
 
+@pytest.fixture(scope="module")
+def credentials(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+    """Keys, tokens and events for all tests of this module, which each roll back to them."""
+    with django_db_blocker.unblock(), transaction.atomic():
+        owner = User.objects.create(username="owner")
+        with connection.cursor() as cursor:
+            cursor.execute(_FILL.format(rows=ROWS, owner=owner.pk))
+        analyze(ApiKey, AccessToken, AuditEvent, User)
+        yield
+        transaction.set_rollback(True)
+
+
 @pytest.fixture
-def client() -> Client:
-    owner = User.objects.create(username="owner")
-    with connection.cursor() as cursor:
-        cursor.execute(_FILL.format(rows=ROWS, owner=owner.pk))
-    analyze(ApiKey, AccessToken, AuditEvent, User)
+def client(credentials: None, db: None) -> Client:
     return person("viewer")
 
 

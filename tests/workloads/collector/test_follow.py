@@ -77,6 +77,12 @@ def follow(collector: Collector, stop: threading.Event) -> Follow:
     return run
 
 
+@pytest.fixture
+def soon_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a watch that follows a failure prove itself quickly."""
+    monkeypatch.setattr(reflectors, "_PROOF_SECONDS", 0.2)
+
+
 def said(cluster: Cluster) -> dict[Place, Any]:
     return {p: as_said(row) for p, row in stored(cluster).items()}
 
@@ -139,6 +145,7 @@ def test_a_watch_goes_on_where_it_ended(
     assert sum("watch" not in query for query in api.asked(DEPLOYMENTS)) == 1
 
 
+@pytest.mark.usefixtures("soon_believed")
 def test_a_watch_that_is_too_old_is_listed_again(
     follow: Follow, api: ReplayServer, cluster: Cluster
 ) -> None:
@@ -166,7 +173,7 @@ def test_a_watch_that_is_too_old_is_listed_again(
     assert len(stored(cluster)) == 54
 
 
-@pytest.mark.usefixtures("small_pages")
+@pytest.mark.usefixtures("small_pages", "soon_believed")
 @pytest.mark.parametrize("fault", [EXPIRED, UNAVAILABLE, FORBIDDEN])
 def test_a_list_that_fails_is_tried_again(follow: Follow, api: ReplayServer, fault: Any) -> None:
     for path in LISTS:
@@ -314,9 +321,10 @@ def test_a_namespace_that_appears_needs_no_snapshot(
 
 
 def test_a_metrics_api_that_hangs_keeps_no_report(
-    follow: Follow, api: ReplayServer, cluster: Cluster
+    follow: Follow, api: ReplayServer, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It costs the first report a few seconds, and the others nothing."""
+    monkeypatch.setattr(sync, "_FIRST_USAGE_SECONDS", 0.5)
     hang(api, METRICS)
     gone = api.lists[STATEFULSETS][0]
     moments: list[float] = []
@@ -370,10 +378,10 @@ def test_a_watch_that_hangs_up_at_once_is_not_believed(
     assert cluster.collection_error_resource == resource
 
 
+@pytest.mark.usefixtures("soon_believed")
 def test_a_watch_that_works_again_is_believed_again(
-    follow: Follow, api: ReplayServer, monkeypatch: pytest.MonkeyPatch, cluster: Cluster
+    follow: Follow, api: ReplayServer, cluster: Cluster
 ) -> None:
-    monkeypatch.setattr(reflectors, "_PROOF_SECONDS", 0.2)
     for _ in range(4):
         api.faults[f"{REPLICASETS}?watch"].append(Fault(200, b""))
 
@@ -382,6 +390,7 @@ def test_a_watch_that_works_again_is_believed_again(
     assert len(stored(cluster)) == 54
 
 
+@pytest.mark.usefixtures("soon_believed")
 def test_a_fault_of_ours_does_not_freeze_the_mirror(
     follow: Follow, api: ReplayServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -35,6 +35,7 @@ _VALUES = {
 
 def ask(api: ReplayServer, request: str) -> Exchange:
     """Send a request of the tables to the replayed server; a watch brings one event."""
+    api.watches.second = 0.01
     target, _, rest = request.partition(" Accept: ")
     accept, _, encoding = rest.partition(" Accept-Encoding: ")
     target = target.replace("{namespace}", "demo")

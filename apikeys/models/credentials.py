@@ -1,79 +1,22 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import Any, Final
 
-from django.contrib.auth.models import AbstractUser
-from django.contrib.auth.models import UserManager as DjangoUserManager
-from django.db import models, transaction
+from django.db import models
 from django.db.models import F, Func, Q
 from django.db.models.functions import Length
 from django.db.models.lookups import Exact, GreaterThanOrEqual, LessThanOrEqual
 from django.utils import timezone
-from uuid_utils.compat import uuid7
 
 from apikeys.grants import Binding, Grant
 from apikeys.identifiers import access_token_id, api_key_id
 from apikeys.querysets import AccessTokenQuerySet, ApiKeyQuerySet
 
-if TYPE_CHECKING:
-    import uuid
-    from collections.abc import Iterator
-
-
-class UserManager(DjangoUserManager["User"]):
-    """Records who may do everything."""
-
-    use_in_migrations = False
-
-    def create_superuser(self, *args: Any, **fields: Any) -> User:
-        """Create a superuser, and say so in the trail."""
-        from apikeys import audit  # noqa: PLC0415 - it imports the models
-
-        with transaction.atomic(using=self.db):
-            user = super().create_superuser(*args, **fields)
-            made = {"name": user.username, "is_superuser": True}
-            audit.record(audit.current_actor(), "user.create", user.pk, **made)
-        return user
-
-
 #: How many components, and how many environments, a key or token can be bound to.
 MAX_BOUND_IDS: Final = 1000
 #: How long a secret works after the rotation that has replaced it.
 MAX_GRACE_PERIOD: Final = dt.timedelta(days=7)
-
-
-class User(AbstractUser):
-    """A person or a machine account that owns keys and tokens."""
-
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    display_name = models.CharField(max_length=200, blank=True)
-    # Part of what a session is checked against. It moves while the user is inactive, so that no
-    # session from before works again afterwards.
-    sessions_end = models.DateTimeField(null=True, editable=False)
-
-    objects: ClassVar[UserManager] = UserManager()
-
-    def save(self, **options: Any) -> None:
-        """Save; whoever is made inactive is logged out for good."""
-        if not self.is_active:
-            self.sessions_end = timezone.now()
-            if (names := options.get("update_fields")) is not None:
-                options["update_fields"] = {*names, "sessions_end"}
-        super().save(**options)
-
-    def get_session_auth_hash(self) -> str:
-        """Return what a session must know to be this user's."""
-        return f"{super().get_session_auth_hash()}{self._epoch}"
-
-    def get_session_auth_fallback_hash(self) -> Iterator[str]:
-        """Return the same under each former SECRET_KEY."""
-        for known in super().get_session_auth_fallback_hash():
-            yield f"{known}{self._epoch}"
-
-    @property
-    def _epoch(self) -> str:
-        return "" if self.sessions_end is None else self.sessions_end.isoformat()
 
 
 class JsonArrayLength(Func):
@@ -174,7 +117,7 @@ class ApiKey(Credential):
 
     id = models.CharField(primary_key=True, max_length=40, default=api_key_id, editable=False)
     created_by = models.ForeignKey(
-        User, on_delete=models.PROTECT, related_name="api_keys", db_index=False
+        "apikeys.User", on_delete=models.PROTECT, related_name="api_keys", db_index=False
     )
     # The key that made this one, itself or by a token that was minted from it: this key has no
     # more than it and ends with it. Null when an operator made it, or a release that kept no maker.
@@ -248,7 +191,7 @@ class AccessToken(Credential):
     id = models.CharField(primary_key=True, max_length=40, default=access_token_id, editable=False)
     kind = models.CharField(max_length=8, choices=Kind.choices)
     created_by = models.ForeignKey(
-        User, on_delete=models.PROTECT, related_name="access_tokens", db_index=False
+        "apikeys.User", on_delete=models.PROTECT, related_name="access_tokens", db_index=False
     )
     # The key that the token was minted from; null when an operator issued it.
     api_key = models.ForeignKey(
@@ -285,56 +228,3 @@ class AccessToken(Credential):
         """When it ends by itself, or with the key that it was minted from; None is never."""
         key_ends_at = None if self.api_key is None else self.api_key.expires_at
         return min(filter(None, (self.expires_at, key_ends_at)), default=None)
-
-
-class AuditEvent(models.Model):
-    """One thing that somebody did. A trigger refuses to change a row, and to delete one.
-
-    The columns name users and tokens by value, so that the trail outlives what it speaks of.
-    """
-
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    occurred_at = models.DateTimeField(default=timezone.now)
-    action = models.CharField(max_length=50)
-    actor_id: models.UUIDField[uuid.UUID | None, uuid.UUID | None] = models.UUIDField(null=True)
-    actor_name = models.CharField(max_length=200)
-    token_id = models.CharField(max_length=40, blank=True)
-    resource_id = models.CharField(max_length=100)
-    address = models.GenericIPAddressField(null=True)
-    request_id = models.CharField(max_length=64, blank=True)
-    # What the client called its request, if it did; it may be the same for many.
-    client_request_id = models.CharField(max_length=64, blank=True, default="", db_default="")
-    details = models.JSONField(default=dict)
-
-    class Meta:
-        # Each ends with the order of the list. A column that is filtered by and has none here is
-        # named in AuditEventListView.searched_fields.
-        indexes = [
-            models.Index(fields=["occurred_at", "id"], name="auditevent_by_time"),
-            models.Index(fields=["request_id", "occurred_at", "id"], name="auditevent_by_request"),
-            models.Index(fields=["resource_id", "occurred_at", "id"], name="auditevent_resource"),
-            models.Index(fields=["token_id", "occurred_at", "id"], name="auditevent_by_token"),
-            models.Index(fields=["actor_id", "occurred_at", "id"], name="auditevent_by_actor"),
-            models.Index(fields=["action", "occurred_at", "id"], name="auditevent_action"),
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.action} {self.resource_id}"
-
-
-class AuditArchive(models.Model):
-    """A file to which events have left the trail. A trigger refuses to change or delete a row.
-
-    It lets events be deleted only from between the ids of an archive.
-    """
-
-    number = models.PositiveIntegerField(primary_key=True)
-    # Of the last line, and so of all lines of this archive and those before it; SHA-256 in hex.
-    digest = models.CharField(max_length=64)
-    events = models.PositiveIntegerField()
-    first_id = models.UUIDField()
-    last_id = models.UUIDField()
-    archived_at = models.DateTimeField(default=timezone.now)
-
-    def __str__(self) -> str:
-        return f"audit archive {self.number}"

@@ -1,0 +1,28 @@
+"""Users, their keys and tokens, and the trail.
+
+What the trail itself stands on imports the modules and not this package, which has users: to make
+one is recorded.
+"""
+
+from apikeys.models.credentials import (
+    MAX_BOUND_IDS,
+    MAX_GRACE_PERIOD,
+    AccessToken,
+    ApiKey,
+    Credential,
+    JsonArrayLength,
+)
+from apikeys.models.trail import AuditArchive, AuditEvent
+from apikeys.models.users import User
+
+__all__ = [
+    "MAX_BOUND_IDS",
+    "MAX_GRACE_PERIOD",
+    "AccessToken",
+    "ApiKey",
+    "AuditArchive",
+    "AuditEvent",
+    "Credential",
+    "JsonArrayLength",
+    "User",
+]

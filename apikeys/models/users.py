@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from django.contrib.auth.models import AbstractUser
+from django.contrib.auth.models import UserManager as DjangoUserManager
+from django.db import models, transaction
+from django.utils import timezone
+from uuid_utils.compat import uuid7
+
+from apikeys import audit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class UserManager(DjangoUserManager["User"]):
+    """Records who may do everything."""
+
+    use_in_migrations = False
+
+    def create_superuser(self, *args: Any, **fields: Any) -> User:
+        """Create a superuser, and say so in the trail."""
+        with transaction.atomic(using=self.db):
+            user = super().create_superuser(*args, **fields)
+            made = {"name": user.username, "is_superuser": True}
+            audit.record(audit.current_actor(), "user.create", user.pk, **made)
+        return user
+
+
+class User(AbstractUser):
+    """A person or a machine account that owns keys and tokens."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    display_name = models.CharField(max_length=200, blank=True)
+    # Part of what a session is checked against. It moves while the user is inactive, so that no
+    # session from before works again afterwards.
+    sessions_end = models.DateTimeField(null=True, editable=False)
+
+    objects: ClassVar[UserManager] = UserManager()
+
+    def save(self, **options: Any) -> None:
+        """Save; whoever is made inactive is logged out for good."""
+        if not self.is_active:
+            self.sessions_end = timezone.now()
+            if (names := options.get("update_fields")) is not None:
+                options["update_fields"] = {*names, "sessions_end"}
+        super().save(**options)
+
+    def get_session_auth_hash(self) -> str:
+        """Return what a session must know to be this user's."""
+        return f"{super().get_session_auth_hash()}{self._epoch}"
+
+    def get_session_auth_fallback_hash(self) -> Iterator[str]:
+        """Return the same under each former SECRET_KEY."""
+        for known in super().get_session_auth_fallback_hash():
+            yield f"{known}{self._epoch}"
+
+    @property
+    def _epoch(self) -> str:
+        return "" if self.sessions_end is None else self.sessions_end.isoformat()

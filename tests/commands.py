@@ -1,0 +1,39 @@
+"""Management commands on a live server's database, in the process of the tests."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from django.core.management import call_command
+from django.db import connections
+
+from tests.server import LiveServer
+
+
+def run(server: LiveServer, commands: Sequence[Sequence[str]]) -> list[str]:
+    """Run commands that need nothing of the server but its database; return what each prints.
+
+    A thread has connections of its own, and no event loop of a browser, beside which Django would
+    refuse to query.
+    """
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(_run, server, commands).result()
+
+
+def _run(server: LiveServer, commands: Sequence[Sequence[str]]) -> list[str]:
+    own = connections["default"]
+    # Pools are known by a connection's alias, and this one's has connections to another database.
+    options = {k: v for k, v in own.settings_dict["OPTIONS"].items() if k != "pool"}
+    there = {**own.settings_dict, "NAME": server.database, "OPTIONS": options}
+    connections["default"] = type(own)(there, "default")
+    printed = []
+    try:
+        for name, *arguments in commands:
+            out = io.StringIO()
+            call_command(name, *arguments, stdout=out)
+            printed.append(out.getvalue())
+    finally:
+        connections["default"].close()
+    return printed

@@ -1,0 +1,43 @@
+"""``--quick``: all tests that stay in one process, which is what ``make check`` runs.
+
+Nobody has to say which tests these are. A test that starts a process (a live server, a command, a
+browser, terraform) is skipped at the moment when it does, whichever fixture or function it is in.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+_STARTS = frozenset({"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.exec"})
+
+
+class Quick:
+    """The plugin that is there with ``--quick`` alone."""
+
+    def __init__(self) -> None:
+        self._in_test = False
+        sys.addaudithook(self._heard)
+
+    def _heard(self, event: str, _arguments: object) -> None:
+        if self._in_test and event in _STARTS:
+            pytest.skip("starts a process")
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self) -> Iterator[None]:
+        """Look at what a test does, with its fixtures, and at nothing else."""
+        self._in_test = True
+        try:
+            return (yield)
+        finally:
+            self._in_test = False
+
+    def pytest_collection_modifyitems(
+        self, config: pytest.Config, items: list[pytest.Item]
+    ) -> None:
+        """Leave out what repeats a rule for long."""
+        long = [item for item in items if item.get_closest_marker("long")]
+        config.hook.pytest_deselected(items=long)
+        items[:] = [item for item in items if item not in long]
