@@ -126,3 +126,16 @@ def test_a_wider_binding_is_refused() -> None:
 
     with pytest.raises(GrantExceeded, match="bound"):
         held.check(Grant(frozenset({"state:read"}), Binding(component_ids=BOTH)))
+
+
+def test_a_state_is_inside_when_its_component_and_its_environment_are() -> None:
+    component, environment, other = (uuid.UUID(int=number) for number in (1, 2, 3))
+    binding = Binding(
+        component_ids=frozenset({component}), environment_ids=frozenset({environment})
+    )
+
+    assert binding.allows_state(component, environment)
+    assert not binding.allows_state(component, other)
+    assert not binding.allows_state(other, environment)
+    assert EVERYWHERE.allows_state(other, other)
+    assert not Binding(cluster_id=other).allows_state(component, environment)

@@ -30,3 +30,8 @@ def test_both_directions() -> None:
 def test_what_is_no_position(position: list[str]) -> None:
     with pytest.raises((ValidationError, ValueError)):
         beyond(("-id",), position, User.objects.all())
+
+
+def test_a_number_is_no_time() -> None:
+    with pytest.raises(ValidationError):
+        beyond(("date_joined",), [5], User.objects.all())

@@ -1,6 +1,7 @@
 """Pages by keyset, over API keys with equal names."""
 
 import datetime as dt
+import time
 from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlencode
@@ -17,11 +18,8 @@ from rest_framework.test import APIRequestFactory
 from apikeys.api.filters import ApiKeyFilters
 from apikeys.models import ApiKey, User
 from filterlang.backend import FilterLanguageBackend
-from infra_service.api import pagination
 from infra_service.api.pagination import InvalidPageToken, KeysetPagination
 from infra_service.api.parameters import InvalidParameter
-
-DAY = dt.timedelta(days=1)
 
 
 class AsItIs(BaseSerializer[Any]):
@@ -215,11 +213,15 @@ def _parameters(**values: str) -> Any:
     return parameters
 
 
-def test_an_old_token(keys: list[ApiKey], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_token_is_good_for_three_days(
+    keys: list[ApiKey], monkeypatch: pytest.MonkeyPatch
+) -> None:
     _, token = page(ApiKey.objects.all(), page_size=4)
+    made, minute = time.time(), 60
+    monkeypatch.setattr(time, "time", lambda: made + 3 * 24 * 60 * minute - minute)
     page(ApiKey.objects.all(), page_token=token)
 
-    monkeypatch.setattr(pagination, "TOKEN_AGE", -DAY)
+    monkeypatch.setattr(time, "time", lambda: made + 3 * 24 * 60 * minute + minute)
     with pytest.raises(InvalidPageToken):
         page(ApiKey.objects.all(), page_token=token)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import mmap
 import os
@@ -12,6 +13,7 @@ import traceback
 from collections import Counter, defaultdict
 from pathlib import Path
 from types import FunctionType
+from typing import Any, Final
 
 import pytest
 from coverage import Coverage
@@ -20,6 +22,8 @@ from tests.mutants.mutant import Mutant
 from tests.mutants.rooms import ROOMS
 from tests.mutants.swapping import RanAtImportError, change_of, functions_of, run_again
 from tests.mutants.verdicts import PYTEST, Verdict, in_a_fork, look_for_no_shortest_example
+
+_Cache: Final = type(functools.cache(lambda: None))
 
 
 def judge_warm(mutants: list[Mutant]) -> list[tuple[Verdict, list[str]]]:
@@ -63,6 +67,8 @@ class _Warm:
         self._failed: list[str] = []
         self._took: dict[str, float] = {}
         self._kills: dict[str, Counter[str]] = defaultdict(Counter)
+        self._sound: set[str] = set()  # tests that pass by themselves, with nothing cached
+        self._caches: list[Any] = []
         self._place = mmap.mmap(-1, 4)  # of the test that killed, which a fork tells
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -77,6 +83,12 @@ class _Warm:
         if self._failed:
             return True
         functions = {path: functions_of(path) for path in self._paths.values()}
+        packages = {room.partition("/")[0] for room in ROOMS}
+        self._caches = [
+            thing
+            for thing in gc.get_objects()
+            if isinstance(thing, _Cache) and str(thing.__module__).partition(".")[0] in packages
+        ]
         gc.collect()
         gc.freeze()  # the forks share what they do not write
         for mutant in self._mutants:
@@ -126,8 +138,10 @@ class _Warm:
         if verdict is Verdict.KILLED and tests:
             killer = [tests[int.from_bytes(self._place[:])]]
             self._kills[mutant.room][killer[0]] += 1
-            if change.statements and in_a_fork(control, self._limit(killer)) is Verdict.KILLED:
-                verdict = Verdict.ELSEWHERE
+            if change.statements or killer[0] not in self._sound:
+                if in_a_fork(control, self._limit(killer)) is Verdict.KILLED:
+                    return Verdict.ELSEWHERE, tests
+                self._sound.add(killer[0])
         elif verdict is Verdict.ALIVE and (is_made_once or len(tests) < 2):
             verdict = Verdict.ELSEWHERE
         return verdict, tests
@@ -142,7 +156,9 @@ class _Warm:
         return 10 + 10 * sum(self._took[name] for name in tests)
 
     def _outcome(self, session: pytest.Session, tests: list[str]) -> Verdict:
-        """Run tests until one fails."""
+        """Run tests until one fails, with nothing cached of what the module did before."""
+        for cache in self._caches:
+            cache.cache_clear()
         items = {item.nodeid: item for item in session.items}
         for place, name in enumerate(tests):
             self._place[:] = place.to_bytes(4)
