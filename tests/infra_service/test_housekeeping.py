@@ -44,6 +44,13 @@ def failing(*options: str) -> tuple[dict[str, Any], str]:
 
 
 @pytest.fixture
+def rows(db: None) -> None:
+    """The rows that the migration makes, which a test that empties the database takes away."""
+    made = [HousekeepingPart(name=name) for name in PARTS]
+    HousekeepingPart.objects.bulk_create(made, ignore_conflicts=True)
+
+
+@pytest.fixture
 def replace(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, Callable[[], Iterator[int]]], None]:
     def put(name: str, part: Callable[[], Iterator[int]]) -> None:
         monkeypatch.setattr(running, "PARTS", {**running.PARTS, name: part})
@@ -147,7 +154,7 @@ def test_all_parts_are_done(db: None) -> None:
     assert set(HousekeepingPart.objects.values_list("name", flat=True)) == set(PARTS)
 
 
-def test_a_failure_stops_no_other_part(db: None, replace: Any) -> None:
+def test_a_failure_stops_no_other_part(rows: None, replace: Any) -> None:
     def broken() -> Iterator[int]:
         yield 2
         raise OSError("the disk is full")
@@ -197,7 +204,7 @@ def test_who_has_lost_the_lease_stops(db: None, replace: Any) -> None:
     assert (outcome.status, outcome.removed) == (Status.HELD, 2)
 
 
-def test_a_part_is_bounded_in_time(db: None, replace: Any) -> None:
+def test_a_part_is_bounded_in_time(rows: None, replace: Any) -> None:
     stop = threading.Event()
 
     def endless() -> Iterator[int]:
@@ -215,7 +222,7 @@ def test_a_part_is_bounded_in_time(db: None, replace: Any) -> None:
     assert HousekeepingPart.objects.get(name="tokens").succeeded_at == before
 
 
-def test_metrics(db: None) -> None:
+def test_metrics(rows: None) -> None:
     HousekeepingPart.objects.filter(name="tokens").update(removed=7, seconds=1.5)
 
     found = {metric.name: metric for metric in metrics.HousekeepingCollector().collect()}
