@@ -34,7 +34,8 @@ def refuse_unknown(parameters: QueryDict, known: Collection[str]) -> None:
     """
     for name, values in parameters.lists():
         if name not in known:
-            guess = did_you_mean(name, sorted(known)) or f"; known are {', '.join(sorted(known))}"
+            names = sorted(known)
+            guess = did_you_mean(name, names) or f"; known are {', '.join(names)}"
             raise InvalidParameter(name[:64], f"Unknown parameter{guess}", "UNKNOWN_PARAMETER")
         if len(values) > 1:
             raise InvalidParameter(name, "Given more than once.", "DUPLICATE")

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from django.db.backends.base.base import BaseDatabaseWrapper
-    from django.db.backends.utils import CursorWrapper
     from django.db.models import Field, QuerySet
     from django.db.models.sql.compiler import SQLCompiler
 
@@ -52,9 +51,6 @@ class _Statement(Generic[M]):
             else parameter
             for parameter in self.parameters
         ]
-
-    def execute(self, cursor: CursorWrapper, given: Mapping[str, Any]) -> None:
-        cursor.execute(self.sql, self.filled(given))
 
 
 class CompiledQuery(Generic[M]):
@@ -135,10 +131,13 @@ class Asked(Generic[M]):
         return self._came.pop() if self._came else self.query.row(**self.given)
 
 
-class CompiledUpdate(Generic[M]):
-    """An UPDATE of a queryset with parameters; each of ``columns`` is set to its namesake.
+class CompiledChange(Generic[M]):
+    """An UPDATE, and rows that are inserted if it changes one: all of it or nothing.
 
-    ``fixed`` are values, or expressions, that are the same each time.
+    It updates a queryset with parameters; each of ``columns`` is set to its namesake, and ``fixed``
+    are values, or expressions, that are the same each time. On PostgreSQL it is one statement, and
+    so a transaction of its own: one round trip. It never waits for a client, and who lost a race
+    has written nothing.
     """
 
     def __init__(self, build: Callable[[], QuerySet[M]], *columns: str, **fixed: Any) -> None:
@@ -153,43 +152,33 @@ class CompiledUpdate(Generic[M]):
         query.add_update_values({**given, **self._fixed})
         return _Statement(query.get_compiler(connection=connection))
 
-    def run(self, **given: Any) -> int:
-        """Run the update and return how many rows it changed."""
-        with connection.cursor() as cursor:
-            self._statement(connection.vendor).execute(cursor, given)
-            return int(cursor.rowcount)
-
-
-class CompiledChange(CompiledUpdate[M]):
-    """An UPDATE, and rows that are inserted if it changes one: all of it or nothing.
-
-    On PostgreSQL it is one statement, and so a transaction of its own: one round trip. It never
-    waits for a client, and who lost a race has written nothing.
-    """
-
     def run_with(self, *rows: Model, **given: Any) -> bool:
         """Run the update and, if it changed a row, insert these; return whether it did."""
+        update = self._statement(connection.vendor)
         if connection.vendor == "postgresql":
-            return self._run_as_one(rows, given)
-        with transaction.atomic():
-            if not self.run(**given):
+            return _change_as_one(update, rows, given)
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(update.sql, update.filled(given))
+            if not cursor.rowcount:
                 return False
             for row in rows:
                 insert(row)
         return True
 
-    def _run_as_one(self, rows: Sequence[Model], given: Mapping[str, Any]) -> bool:
-        update = self._statement(connection.vendor)
-        parts, values = [f"changed AS ({update.sql} RETURNING 1)"], update.filled(given)
-        for number, row in enumerate(rows):
-            into, places, more = _insertion(row)
-            inserted = f"{into} SELECT {places} FROM changed"  # noqa: S608 - our own names
-            parts.append(f"row{number} AS ({inserted})")
-            values += more
-        text = f"WITH {', '.join(parts)} SELECT 1 FROM changed"  # noqa: S608 - our own names
-        with connection.cursor() as cursor:
-            cursor.execute(text, values)
-            return bool(cursor.rowcount)
+
+def _change_as_one(
+    update: _Statement[Any], rows: Sequence[Model], given: Mapping[str, Any]
+) -> bool:
+    parts, values = [f"changed AS ({update.sql} RETURNING 1)"], update.filled(given)
+    for number, row in enumerate(rows):
+        into, places, more = _insertion(row)
+        inserted = f"{into} SELECT {places} FROM changed"  # noqa: S608 - our own names
+        parts.append(f"row{number} AS ({inserted})")
+        values += more
+    text = f"WITH {', '.join(parts)} SELECT 1 FROM changed"  # noqa: S608 - our own names
+    with connection.cursor() as cursor:
+        cursor.execute(text, values)
+        return bool(cursor.rowcount)
 
 
 class CompiledInsert(Generic[M]):

@@ -76,7 +76,7 @@ def _prune_versions(now: dt.datetime, actor: Actor, *, dry_run: bool) -> Iterato
                 audit.record(
                     actor, "state.prune", state.pk, versions=[version.number for version in batch]
                 )
-            yield _gone(batch)
+            yield _discard_objects(batch)
         yield Pruned(0, 0, 0)
 
 
@@ -95,15 +95,15 @@ def _prune_deleted(now: dt.datetime, actor: Actor, *, dry_run: bool) -> Iterator
         former = history.filter(number__lt=state.version_number).order_by("number")
         while batch := list(former[:_BATCH]):
             with transaction.atomic():
-                if not _still(state):
+                if not _change_if_unchanged(state):
                     break
                 _remove(batch)
-            yield _gone(batch)
+            yield _discard_objects(batch)
         else:
             yield from _forget(state, actor)
 
 
-def _still(state: State, **values: Any) -> bool:
+def _change_if_unchanged(state: State, **values: Any) -> bool:
     """Change the state if nobody did, so that who revives it now begins anew."""
     changed = State.objects.as_seen(state).change(**values)
     state.revision += 1
@@ -113,20 +113,20 @@ def _still(state: State, **values: Any) -> bool:
 def _forget(state: State, actor: Actor) -> Iterator[Pruned]:
     """Remove a deleted state and its last version."""
     with transaction.atomic():
-        if not _still(state, **_NOTHING):
+        if not _change_if_unchanged(state, **_NOTHING):
             return
         batch = list(StateVersion.objects.filter(state=state))
         _remove(batch)
         State.objects.filter(pk=state.pk).delete()
         audit.record(actor, "state.purge", state.pk, version=state.version_number)
-    yield _gone(batch, states=1)
+    yield _discard_objects(batch, states=1)
 
 
 def _remove(batch: list[StateVersion]) -> None:
     StateVersion.objects.filter(pk__in=[version.pk for version in batch]).delete()
 
 
-def _gone(batch: list[StateVersion], states: int = 0) -> Pruned:
+def _discard_objects(batch: list[StateVersion], states: int = 0) -> Pruned:
     """Delete the objects of rows that are certainly gone, and return what that makes."""
     for version in batch:
         storage.discard(version.object_name)

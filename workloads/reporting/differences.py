@@ -26,15 +26,14 @@ if TYPE_CHECKING:
     from workloads.reporting.reports import Report
 
 # What a report says of a workload and what is compared; `observed_at` is only written along.
-_RESERVED: Final = tuple(figure.name for figure in RESERVED)
-_USAGE: Final = tuple(figure.name for figure in MEASURED)
-_SAID: Final[tuple[str, ...]] = (
-    "uid", "labels", "health_status", "status_reason",
-    "replicas_desired", "replicas_ready", "replicas_available",
-    *_RESERVED, *_USAGE, "containers",
+_OWN: Final = (
+    "health_status", "status_reason", "replicas_desired", "replicas_ready", "replicas_available",
 )  # fmt: skip
-_PLAIN: Final = _SAID[2:-1]
-_MEASURED: Final = _SAID.index(_USAGE[0])
+_USAGE: Final = tuple(figure.name for figure in MEASURED)
+_FIGURES: Final = (*(figure.name for figure in RESERVED), *_USAGE)
+_COMPARED: Final[tuple[str, ...]] = ("uid", "labels", *_OWN, *_FIGURES, "containers")
+_PLAIN: Final = _COMPARED[2:-1]
+_MEASURED: Final = _COMPARED.index(_USAGE[0])
 # Nearly every workload uses another amount each minute, and to write all of 15,000 rows takes
 # 20 MB of PostgreSQL's log. So few rows are written at once, and many at this pace.
 FEW_MEASURED: Final = 1000
@@ -44,8 +43,8 @@ _PAGE: Final = 2000
 _DELETED: Final = 1000
 
 _place_of_new: Final = operator.itemgetter(2, 3, 4)
-_INSERTS: Final = Writer(Workload, ("id", "cluster", *Place._fields, *_SAID, "observed_at"))
-_CHANGES: Final = Writer(Workload, ("id", *_SAID, "observed_at"))
+_INSERTS: Final = Writer(Workload, ("id", "cluster", *Place._fields, *_COMPARED, "observed_at"))
+_CHANGES: Final = Writer(Workload, ("id", *_COMPARED, "observed_at"))
 # No index has these columns: PostgreSQL updates such rows in their place (HOT).
 _MEASUREMENTS: Final = Writer(Workload, ("id", *_USAGE, "observed_at"))
 
@@ -166,15 +165,13 @@ def _decoded(said: list[Any]) -> list[Any]:
 
 def _said(record: WorkloadRecord, stored_uid: str) -> list[Any]:
     """Return what the report says, in the order and the form in which the rows hold it."""
+    health, *own = (getattr(record, name) for name in _OWN)
     return [
         record.uid or stored_uid,
         dict(record.labels),
-        record.health_status.value,
-        record.status_reason,
-        record.replicas_desired,
-        record.replicas_ready,
-        record.replicas_available,
-        *(record.figures[name] for name in (*_RESERVED, *_USAGE)),
+        health.value,
+        *own,
+        *(record.figures[name] for name in _FIGURES),
         _containers(record.containers),
     ]
 
