@@ -8,7 +8,8 @@ from django.core.checks import CheckMessage, Error, register
 from django.core.exceptions import FieldDoesNotExist
 from django.urls import URLPattern, get_resolver
 
-from infra_service.database.pages.conditions import Conditions
+from infra_service.api.orders import keys_of
+from infra_service.database.pages.conditions import Comparison, Conditions, Kind
 from infra_service.database.pages.indexes import indexes_of, walk
 
 if TYPE_CHECKING:
@@ -41,18 +42,24 @@ def every_filter_is_in_an_index(**_kwargs: Any) -> list[CheckMessage]:
 
 @register
 def every_list_is_in_the_order_of_an_index(**_kwargs: Any) -> list[CheckMessage]:
-    """Report each page key that the database would have to sort by."""
-    nothing = Conditions((), 0)
+    """Report each order of a list that the database would have to sort by."""
     return [
         Error(
-            f"{view.__name__} is in the order of {', '.join(view.page_key)}, and no index is.",
+            f"{view.__name__} is in the order of {', '.join(key)}, and no index is.",
             id="infra_service.E003",
         )
         for view in set(lists(get_resolver().url_patterns))
-        if not getattr(view, "scoped_by", ())
-        and walk(view.queryset.model, nothing, view.page_key).index
+        for key in keys_of(view)
+        if walk(view.queryset.model, _scope_of(view), key).index
         not in indexes_of(view.queryset.model)
     ]
+
+
+def _scope_of(view: Any) -> Conditions:
+    """Return what ``get_queryset`` says of each row: that a column has one value, or none."""
+    scope = getattr(view, "scoped_by", ())
+    kinds = (Kind.EQUAL, Kind.NULL)
+    return Conditions(tuple(Comparison(name, kind, None) for name in scope for kind in kinds), 0)
 
 
 def lists(patterns: Sequence[Any]) -> Iterator[Any]:

@@ -1,8 +1,9 @@
 """Pages by keyset: never OFFSET, never COUNT, and page 5,000 costs what page 1 costs.
 
-A view says ``page_key``, the columns by which its list is ordered. Together they are unique, an
-index serves them, and they are all ascending or all descending (``("-id",)``). ``resource_plural``
-is the list's name in the answer; ``list_parameters`` are query parameters that the view itself
+A view says ``page_key``, the columns by which its list is ordered, and in ``other_keys`` by which
+else it can be (``infra_service.api.orders``). Together they are unique, an index serves them, and
+they are all ascending or all descending (``("-id",)``). ``resource_plural`` is the list's name in
+the answer; ``list_parameters`` are query parameters that the view itself
 reads, beside those of its filters. How many rows are looked at: ``infra_service.database.pages``.
 """
 
@@ -19,6 +20,7 @@ from rest_framework.exceptions import APIException
 from rest_framework.pagination import BasePagination
 from rest_framework.response import Response
 
+from infra_service.api import orders
 from infra_service.api.parameters import InvalidParameter, refuse_unknown
 from infra_service.api.rendering import ListReader
 from infra_service.database import replica
@@ -59,14 +61,14 @@ class PageAsked:
     scope: str
 
     @classmethod
-    def read(cls, request: Request, view: Any, length: int) -> PageAsked:
-        """Read the query parameters; a position has ``length`` values.
+    def read(cls, request: Request, view: Any, length: int, *others: str) -> PageAsked:
+        """Read the query parameters, beside which there are others; a position has some values.
 
         Raises:
             InvalidParameter, InvalidPageToken: see there.
         """
         parameters = request.query_params
-        refuse_unknown(parameters, _known(view))
+        refuse_unknown(parameters, {*_known(view), *others})
         size = _page_size(parameters)
         scope = _scope(request.path, parameters)
         token = parameters.get(_TOKEN)
@@ -89,13 +91,14 @@ class KeysetPagination(BasePagination):
         Raises:
             InvalidParameter, InvalidPageToken: see there.
         """
-        columns, _descending = columns_of(view.page_key)
-        asked = PageAsked.read(request, view, len(columns))
+        key = orders.key_asked(request.query_params, view)
+        columns, _descending = columns_of(key)
+        asked = PageAsked.read(request, view, len(columns), orders.PARAMETER)
         reader = ListReader(view, columns)
         page = replica.read(
             lambda alias: read_page(
                 queryset.using(alias),
-                key=view.page_key,
+                key=key,
                 position=asked.position,
                 size=asked.size,
                 shown=reader.shown,

@@ -75,6 +75,8 @@ class ResourceViewSet(ViewSetMixin, ListView[M]):
     resource: ClassVar[str]
     resource_plural: ClassVar[str]
     page_key: ClassVar[tuple[str, ...]] = ("id",)
+    #: In which other orders an index has the list, each unique like ``page_key``.
+    other_keys: ClassVar[tuple[tuple[str, ...], ...]] = ()
     #: Columns that ``get_queryset`` fixes, with which indexes may begin.
     scoped_by: ClassVar[tuple[str, ...]] = ()
     #: Filterable fields without an index: looked for a piece of the list at a time.

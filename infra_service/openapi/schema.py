@@ -14,6 +14,7 @@ from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.plumbing import build_examples_list, get_doc
 from rest_framework import serializers
 
+from infra_service.api import orders
 from infra_service.api.fields import PresentSerializer, TextField
 from infra_service.api.openapi_words import Page, Refusal
 from infra_service.openapi.answers import Answers
@@ -136,7 +137,8 @@ class ApiSchema(AutoSchema):  # type: ignore[misc,unused-ignore]
             paged: list[dict[str, Any]]
             paged = self._get_paginator().get_schema_operation_parameters(self.view)
             return paged
-        return super()._get_pagination_parameters()  # type: ignore[no-untyped-call,no-any-return]
+        paged = super()._get_pagination_parameters()  # type: ignore[no-untyped-call]
+        return [orders.described(self.view), *paged] if paged else []
 
     def get_paginated_name(self, serializer_name: str) -> str:
         """Return the name of a page's component."""

@@ -44,6 +44,7 @@ class CatalogueViewSet(ResourceViewSet[Any]):
     """
 
     model: ClassVar[type[CatalogueEntry]]
+    other_keys = (("name", "id"),)
     token_kinds = ACCESS_TOKENS
     required_scopes = {
         "list": Scope.STATE_READ,

@@ -37,6 +37,7 @@ class StateViewSet(ResourceViewSet[State]):
     serializer_class = StateSerializer
     filterset_class = StateFilters
     resource, resource_plural = "state", "states"
+    other_keys = (("updated_at", "id"),)
     scoped_by = ("deleted_at",)
     not_found = StateNotFound
     token_kinds = ACCESS_TOKENS

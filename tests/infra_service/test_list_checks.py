@@ -58,7 +58,28 @@ def test_filters(settings: Any, view: Any, wrong: list[str]) -> None:
     assert {error.id for error in found} <= {"infra_service.E002"}
 
 
-@pytest.mark.parametrize(("view", "number"), [(Searched, 0), (Unordered, 1)])
+class UnorderedOtherwise(Searched):
+    other_keys = (("token_id", "occurred_at", "id"), ("actor_name", "id"))
+
+
+class OfOneToken(Searched):
+    scoped_by = ("token_id",)
+
+
+class UnorderedInItsScope(OfOneToken):
+    page_key = ("actor_name", "id")
+
+
+@pytest.mark.parametrize(
+    ("view", "number"),
+    [
+        (Searched, 0),
+        (Unordered, 1),
+        (UnorderedOtherwise, 1),
+        (OfOneToken, 0),
+        (UnorderedInItsScope, 1),
+    ],
+)
 def test_orders(settings: Any, view: Any, number: int) -> None:
     settings.ROOT_URLCONF = urlpatterns_of(path("a", view.as_view({"get": "list"})))
 

@@ -52,11 +52,11 @@ def page(
     return answer["things"], answer["next_page_token"]
 
 
-def walk(queryset: Any, of: Any, size: int) -> list[Any]:
+def walk(queryset: Any, of: Any, size: int, **query: Any) -> list[Any]:
     seen: list[Any] = []
     token = ""
     while True:
-        rows, token = page(queryset, of, page_size=size, page_token=token)
+        rows, token = page(queryset, of, page_size=size, page_token=token, **query)
         assert len(rows) <= size
         seen += rows
         if not token:
@@ -96,6 +96,45 @@ def test_every_row_once_in_order(keys: list[ApiKey], key: tuple[str, ...], size:
     rows = walk(ApiKey.objects.all(), view(*key), size)
 
     assert rows == list(ApiKey.objects.order_by(*key))
+
+
+ORDERED = view("-created_at", "-id", other_keys=(("name", "id"),))
+
+
+@pytest.mark.parametrize("size", [1, 4, 9])
+@pytest.mark.parametrize(
+    ("order", "key"),
+    [
+        ("", ("-created_at", "-id")),
+        ("created_at desc", ("-created_at", "-id")),
+        ("created_at", ("created_at", "id")),
+        (" name ", ("name", "id")),
+        ("name   desc", ("-name", "-id")),
+    ],
+)
+def test_an_order_that_is_asked_for(
+    keys: list[ApiKey], order: str, key: tuple[str, ...], size: int
+) -> None:
+    rows = walk(ApiKey.objects.all(), ORDERED, size, order_by=order)
+
+    assert rows == list(ApiKey.objects.order_by(*key))
+
+
+@pytest.mark.parametrize(
+    "order", ["id", "-name", "name asc", "name,id", "name DESC", "\0", "x" * 99]
+)
+def test_an_order_that_no_index_has(operator: User, order: str) -> None:
+    with pytest.raises(InvalidParameter) as caught:
+        page(ApiKey.objects.all(), ORDERED, order_by=order)
+
+    assert caught.value.field_violations == [
+        {
+            "field": "order_by",
+            "description": "The list has no index in this order; known are 'created_at', "
+            "'created_at desc', 'name', 'name desc'.",
+            "reason": "UNKNOWN_VALUE",
+        }
+    ]
 
 
 def test_rows_may_be_dicts(keys: list[ApiKey]) -> None:
@@ -173,13 +212,14 @@ def test_a_blank_filter_is_none(keys: list[ApiKey]) -> None:
     page(ApiKey.objects.all(), filter="  ", page_token=token)
 
 
-@pytest.mark.parametrize("change", ["path", "filter", "parameter", "key"])
+@pytest.mark.parametrize("change", ["path", "filter", "order", "parameter", "key"])
 def test_a_token_of_another_list(keys: list[ApiKey], change: str) -> None:
     of = view("id", list_parameters=("deep",))
     _, token = page(ApiKey.objects.all(), of, page_size=4)
     query: dict[str, Any] = {
         "path": {"path": "/others"},
         "filter": {"filter": "field['name'] = 'a'"},
+        "order": {"order_by": "id desc"},
         "parameter": {"deep": "1"},
         "key": {"of": view("name", "id")},
     }[change]
@@ -231,7 +271,12 @@ def test_a_token_is_good_for_three_days(
     [
         ({"pagesize": 1}, "pagesize", "UNKNOWN_PARAMETER", "did you mean 'page_size'?"),
         ({"Filter": "x"}, "Filter", "UNKNOWN_PARAMETER", "did you mean 'filter'?"),
-        ({"q": "x"}, "q", "UNKNOWN_PARAMETER", "known are deep, filter, page_size, page_token"),
+        (
+            {"q": "x"},
+            "q",
+            "UNKNOWN_PARAMETER",
+            "known are deep, filter, order_by, page_size, page_token",
+        ),
         ({"page_size": [1, 2]}, "page_size", "DUPLICATE", "Given more than once."),
     ],
 )

@@ -35,7 +35,8 @@ def test_a_list_is_described_under_its_name(
     (content,) = operation["responses"]["200"]["content"].values()
     schema = described["components"]["schemas"][content["schema"]["$ref"].rpartition("/")[2]]
 
-    assert [p["name"] for p in operation["parameters"]] == ["filter", "page_size", "page_token"]
+    names = [parameter["name"] for parameter in operation["parameters"]]
+    assert names == ["filter", "order_by", "page_size", "page_token"]
     assert list(schema["properties"]) == [name, "next_page_token"]
     assert schema["required"] == [name, "next_page_token"]
 

@@ -95,6 +95,17 @@ def bound(client_with: ClientWith, world: World, name: str) -> ApiClient:
     return client_with(*SCOPES, **binding)
 
 
+def test_a_bound_list_in_the_order_of_names(client_with: ClientWith, world: World) -> None:
+    client = bound(client_with, world, "prod")
+
+    for order, names in {
+        "name": ["db", "ledger", "web"],
+        "name desc": ["web", "ledger", "db"],
+    }.items():
+        found = client.items("/api/v1/components", "components", page_size=1, order_by=order)
+        assert [entry["name"] for entry in found] == names
+
+
 @pytest.mark.parametrize("name", BOUND)
 def test_what_it_sees_and_changes(client_with: ClientWith, world: World, name: str) -> None:
     client = bound(client_with, world, name)

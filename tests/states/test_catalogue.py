@@ -53,6 +53,18 @@ def test_create(admin: ApiClient, kind: str) -> None:
     assert (event.action, event.details) == (f"{kind}.create", {"name": "billing"})
 
 
+@pytest.mark.parametrize(
+    ("order", "names"), [("name", "abbc"), ("name desc", "cbba"), ("", "bcba")]
+)
+def test_in_the_order_of_names(admin: ApiClient, kind: str, order: str, names: str) -> None:
+    for name in "bcba":
+        KINDS[kind]._default_manager.create(name=name)
+
+    found = admin.items(path(kind), f"{kind}s", page_size=1, order_by=order)
+
+    assert "".join(entry["name"] for entry in found) == names
+
+
 def test_create_a_component_of_an_application(admin: ApiClient) -> None:
     application = Application.objects.create(name="shop")
     fields = {"name": "dns", "application_id": str(application.pk)}

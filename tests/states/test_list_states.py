@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from states.models import Application, Component, Environment, State
-from tests.conftest import ApiClient, ClientWith, error_reason
+from tests.conftest import LONG_AGO, ApiClient, ClientWith, error_reason
 from tests.states.conftest import Backend, document
 
 PATH = "/api/v1/states"
@@ -150,6 +150,35 @@ def test_in_the_order_of_creation_page_by_page(
 
     for size in (1, 3, 4, 8, 100):
         assert [s["id"] for s in reader.items(PATH, "states", page_size=size)] == expected
+
+
+def test_in_the_order_of_change(
+    backend: Backend, reader: ApiClient, catalogue: dict[str, list[Any]]
+) -> None:
+    states = catalogue["states"]
+    for at, state in enumerate(states):  # some at one moment, and none in the order of creation
+        changed = LONG_AGO + dt.timedelta(hours=at * 5 % 4)
+        State.objects.filter(pk=state.pk).update(updated_at=changed)
+    expected = ids(*State.objects.order_by("updated_at", "id"))
+
+    for size in (1, 3, 100):
+        for order, wanted in {"updated_at": expected, "updated_at desc": expected[::-1]}.items():
+            found = reader.items(PATH, "states", page_size=size, order_by=order)
+            assert [state["id"] for state in found] == wanted
+    here = f"field['component_id'] = '{states[0].component_id}'"
+    assert [
+        s["id"] for s in reader.items(PATH, "states", filter=here, order_by="updated_at desc")
+    ] == [found for found in expected[::-1] if found in ids(*states[:2])]
+
+
+def test_no_order_of_what_some_states_do_not_have(reader: ApiClient) -> None:
+    answer = reader.get(PATH, {"order_by": "size_bytes"})
+
+    assert (answer.status_code, error_reason(answer)) == (400, "INVALID_FIELDS")
+    assert answer.json()["error"]["message"] == (
+        "order_by: The list has no index in this order; known are 'id', 'id desc', 'updated_at', "
+        "'updated_at desc'."
+    )
 
 
 def test_the_filters_of_the_spec(reader: ApiClient, catalogue: dict[str, list[Any]]) -> None:

@@ -131,6 +131,19 @@ def test_the_newest_and_the_last_pages(reader: ApiClient) -> None:
         assert rows_read(reader, text, page_token=token) <= 101
 
 
+def test_other_orders_are_read_in_an_index(reader: ApiClient) -> None:
+    first = State.objects.order_by("id")[0]
+    here = f"field['environment_id'] = '{first.environment_id}'"
+    for order in ("updated_at", "updated_at desc", "id desc"):
+        token = ""
+        for _ in range(3):  # each page as cheap as the first
+            assert rows_read(reader, "", order_by=order, page_token=token) <= 101, order
+            query = {"order_by": order, "page_size": 100, "page_token": token}
+            token = reader.get(PATH, query).json()["next_page_token"]
+        # The environment has more than are looked through, so the index of the order is walked.
+        assert rows_read(reader, here, order_by=order) <= 3 * MOST_ROWS, order
+
+
 @pytest.mark.django_db
 def test_a_page_is_planned_for_its_own_values(client_with: ClientWith) -> None:
     """A plan that is to do for any value would walk the table for a rare one."""

@@ -53,6 +53,16 @@ def shown(cluster: Cluster) -> dict[str, Any]:
     }
 
 
+@pytest.mark.parametrize(("order", "names"), [("name", "abc"), ("name desc", "cba"), ("", "bca")])
+def test_in_the_order_of_names(admin: ApiClient, order: str, names: str) -> None:
+    for name in "bca":
+        Cluster.objects.create(name=name)
+
+    found = admin.items(PATH, "clusters", page_size=1, order_by=order)
+
+    assert "".join(cluster["name"] for cluster in found) == names
+
+
 @pytest.mark.parametrize(
     ("fields", "interval"),
     [({"name": "prod"}, 60), ({"name": "prod", "report_interval_seconds": 300}, 300)],

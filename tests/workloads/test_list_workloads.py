@@ -169,6 +169,21 @@ def test_the_order(reader: ApiClient, path: str, workload: NewWorkload) -> None:
         assert [(i["namespace"], i["name"], i["kind"]) for i in items] == keys
 
 
+@pytest.mark.parametrize("name", ["namespace", "name", "kind", "health_status"])
+def test_other_orders(reader: ApiClient, path: str, workload: NewWorkload, name: str) -> None:
+    for at, health in enumerate(("HEALTHY", "ERROR", "DEGRADED", "ERROR")):
+        kind = "Deployment" if at % 2 else "DaemonSet"
+        workload(namespace="ba"[at // 2], name="xyxz"[at], kind=kind, health_status=health)
+
+    def listed(order: str, size: int = 2) -> list[Any]:
+        found = reader.items(path, "workloads", page_size=size, order_by=order)
+        return [(i[name], i["namespace"], i["name"], i["kind"]) for i in found]
+
+    assert len(listed(name)) == 4
+    assert listed(name) == sorted(listed(name))
+    assert listed(f"{name} desc", 3) == listed(name)[::-1]
+
+
 def test_unknown_clusters(reader: ApiClient) -> None:
     for cluster_id in (uuid.uuid4(), "x", "%00"):
         answer = reader.get(f"/api/v1/clusters/{cluster_id}/workloads")

@@ -90,3 +90,15 @@ def test_a_late_page_costs_what_the_first_costs(reader: ApiClient) -> None:
             answer = reader.get(path, {"filter": text, "page_size": 10, "page_token": token})
             token = answer.json()["next_page_token"]
         assert rows_read(reader, cluster, text, page_token=token) <= 11
+
+
+def test_other_orders_are_read_in_an_index(reader: ApiClient) -> None:
+    cluster = Cluster.objects.order_by("id")[7]
+    path = f"/api/v1/clusters/{cluster.pk}/workloads"
+    for name in ("namespace", "name", "kind", "health_status"):
+        for order in (name, f"{name} desc"):
+            token = ""
+            for _ in range(3):
+                assert rows_read(reader, cluster, "", order_by=order, page_token=token) <= 11
+                query = {"order_by": order, "page_size": 10, "page_token": token}
+                token = reader.get(path, query).json()["next_page_token"]

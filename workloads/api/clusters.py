@@ -34,6 +34,7 @@ class ClusterViewSet(ResourceViewSet[Cluster]):
     serializer_class = ClusterSerializer
     filterset_class = ClusterFilters
     resource, resource_plural = "cluster", "clusters"
+    other_keys = (("name",),)
     not_found = ClusterNotFound
     token_kinds = ACCESS_TOKENS
     required_scopes = {

@@ -57,6 +57,11 @@ class WorkloadViewSet(ResourceViewSet[Workload]):
     resource, resource_plural = "workload", "workloads"
     not_found = WorkloadNotFound
     page_key = ("namespace", "name", "kind")
+    other_keys = (
+        ("name", "namespace", "kind"),
+        ("kind", "namespace", "name"),
+        ("health_status", "namespace", "name", "kind"),
+    )
     scoped_by = ("cluster_id",)
     # Looked for in the cluster: docs/adr/0009-workloads-are-searched-within-a-cluster.md.
     searched_fields = (

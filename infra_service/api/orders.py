@@ -1,0 +1,66 @@
+"""``order_by`` of a list: the orders that an index has, each in both directions.
+
+A view's ``page_key`` is its order unless another one is asked for; ``other_keys`` are the others.
+Each is called after its first column. What an index does not have cannot be asked for: it would
+have to be sorted, at a million rows for each page.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from infra_service.api.parameters import InvalidParameter
+from infra_service.database.keyset import columns_of, reversed_key
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from django.http import QueryDict
+
+PARAMETER: Final = "order_by"
+
+
+def keys_of(view: Any) -> list[Sequence[str]]:
+    """Return the keys by which the list can be ordered, its own first."""
+    return [view.page_key, *getattr(view, "other_keys", ())]
+
+
+def orders_of(view: Any) -> dict[str, Sequence[str]]:
+    """Return the key for each value of the parameter."""
+    orders: dict[str, Sequence[str]] = {}
+    for key in keys_of(view):
+        (name, *_), descending = columns_of(key)
+        orders[name] = reversed_key(key) if descending else key
+        orders[f"{name} desc"] = key if descending else reversed_key(key)
+    return orders
+
+
+def key_asked(parameters: QueryDict, view: Any) -> Sequence[str]:
+    """Return the key of the order that is asked for, or else the list's own.
+
+    Raises:
+        InvalidParameter: no index of the list has this order.
+    """
+    asked = " ".join(parameters.get(PARAMETER, "").split())
+    if not asked:
+        own: Sequence[str] = view.page_key
+        return own
+    orders = orders_of(view)
+    if asked not in orders:
+        known = ", ".join(f"'{order}'" for order in orders)
+        raise InvalidParameter(
+            PARAMETER, f"The list has no index in this order; known are {known}.", "UNKNOWN_VALUE"
+        )
+    return orders[asked]
+
+
+def described(view: Any) -> dict[str, Any]:
+    """Return the OpenAPI description of the parameter."""
+    (own,) = (order for order, key in orders_of(view).items() if list(key) == list(view.page_key))
+    return {
+        "name": PARAMETER,
+        "in": "query",
+        "required": False,
+        "description": f"The order of the items; `{own}` unless it is given.",
+        "schema": {"type": "string", "enum": list(orders_of(view))},
+    }
