@@ -84,14 +84,12 @@ class Secrets:
             elif not isinstance(part, dict | list):
                 self._add_scalar(part)
 
-    def _within(self, text: str, depth: int = 0) -> Iterator[Any]:
+    def _within(self, text: str, depth: int) -> Iterator[Any]:
         """Yield what is in a text that is a JSON object or array; nothing of another text."""
         if depth == _NESTED or _JSON.match(text) is None:
             return
-        raw = text.encode()
-        self.effort.admit(raw)
         try:
-            waiting = [format4.decode(msgspec.Raw(raw), self.effort)]
+            waiting = [format4.decode(msgspec.Raw(text.encode()), self.effort)]
         except StateFormatUnsupported:
             return
         while waiting:

@@ -26,6 +26,7 @@ def marked(values: Any, *paths: Any) -> sensitive_paths.Marks:
         ({"a": "x"}, ["a"], {"a": True}),
         ({"a": {"b": "x", "c": 1}}, ["a", "b"], {"a": {"b": True}}),
         ({"a": [1, 2]}, ["a", 1], {"a": {1: True}}),
+        ({"a": [1, 2]}, ["a", 0], {"a": {0: True}}),
         ({"a": {"k k": 1}}, ["a", "[k k"], {"a": {"k k": True}}),
         # Null has nothing under it, and a null that is marked itself is hidden.
         ({"a": None}, ["a", "b"], {"a": {}}),
@@ -41,6 +42,7 @@ def marked(values: Any, *paths: Any) -> sensitive_paths.Marks:
         ({"a": {"value": "x", "type": 3}}, ["a", "value"], {"a": {"value": True}}),
         # What leads nowhere hides all from there.
         ({"a": {"b": 1}}, ["a", "gone"], {"a": True}),
+        ({"a": {"b": 1}}, ["a", "gone", "b"], {"a": True}),
         ({"a": [1]}, ["a", 1], {"a": True}),
         ({"a": [1]}, ["a", -1], {"a": True}),
         ({"a": [1]}, ["a", "[0"], {"a": True}),
@@ -57,6 +59,8 @@ def test_several_paths() -> None:
 
     assert marked(values, path("a", "b"), path("d")) == {"a": {"b": True}, "d": True}
     assert marked(values, path("a"), path("a", "b")) == {"a": True}
+    dynamic = {"a": {"value": "x", "type": "string"}}
+    assert marked(dynamic, path("a"), path("a", "type")) == {"a": True}
 
 
 @pytest.mark.parametrize(
@@ -64,11 +68,19 @@ def test_several_paths() -> None:
     [
         {"type": "index", "value": {"value": {"a": 1}, "type": ["object", {"a": "number"}]}},
         {"type": "index", "value": {"value": True, "type": "bool"}},
+        {"type": "get_attr", "value": {"value": "a"}},
         {"type": "splat"},
     ],
 )
-def test_steps_into_what_has_no_keys(step: Any) -> None:
-    assert marked({"a": [{"a": 1}]}, [*path("a"), step]) == {"a": True}
+@pytest.mark.parametrize("value", [[{"a": 1}], {"a": 1}])
+def test_steps_into_what_has_no_keys(step: Any, value: Any) -> None:
+    assert marked({"a": value}, [*path("a"), step]) == {"a": True}
+
+
+def test_an_index_without_its_type() -> None:
+    step = {"type": "index", "value": "b"}
+
+    assert marked({"a": {"b": 1}}, [*path("a"), step]) == {"a": {"b": True}}
 
 
 @pytest.mark.parametrize("paths", [{"a": 1}, [[1]], [{"type": "get_attr"}]])

@@ -88,6 +88,12 @@ def test_a_dynamic_value_keeps_its_type_to_itself() -> None:
         ({}, {}, False),
         ({"user": "hunter2"}, {"hunter2": 1}, True),
         ({"user": "hunter2"}, {"user": "ann"}, False),
+        ({"a": {"b": ["x"]}}, {"a": {"b": ["x"]}}, True),
+        (True, "True", False),
+        (None, "None", False),
+        ("{not-json", "{not-json}", True),
+        ("hunter2", '{"user": "ann", "port": 1}', False),
+        ("hunter2", "[not json", False),
     ],
 )  # fmt: skip
 def test_the_same_value_elsewhere(secret: Any, elsewhere: Any, hidden: bool) -> None:
@@ -103,6 +109,51 @@ def test_within_its_object_even_a_short_one(secret: Any) -> None:
     found, _ = attributes(values, path("input"))
 
     assert found == {"input": MASK, "output": MASK, "other": [MASK, None, "open"]}
+
+
+@pytest.mark.parametrize(
+    ("secret", "elsewhere", "hidden"),
+    [
+        ({"k": ["x", 7]}, "x", True),
+        ({"k": ["x", 7]}, 7, True),
+        (True, "true", True),
+        ("07", 7, False),
+        (["", None], "", False),
+        (["", None], None, False),
+    ],
+)
+def test_within_its_object_what_a_marked_value_consists_of(
+    secret: Any, elsewhere: Any, hidden: bool
+) -> None:
+    found, _ = attributes({"input": secret, "output": elsewhere}, path("input"))
+
+    assert found == {"input": MASK, "output": MASK if hidden else elsewhere}
+
+
+@pytest.mark.parametrize("value", [None, "", {}, [], False])
+def test_a_marked_place_does_not_even_tell_that_it_is_empty(value: Any) -> None:
+    found, _ = attributes({"a": value}, path("a"))
+
+    assert found == {"a": MASK}
+
+
+def within_json(value: Any, times: int) -> Any:
+    """Return the value as JSON within JSON, so many times."""
+    for _ in range(times):
+        value = json.dumps([value])
+    return value
+
+
+@pytest.mark.parametrize(("times", "hidden"), [(1, True), (3, True), (4, False)])
+def test_json_is_looked_into_three_times(times: int, hidden: bool) -> None:
+    """This secret is too short to be found within a text."""
+    deep = within_json("abcd", times)
+
+    _, found = attributes({"secret": "abcd"}, path("secret"), other={"copy": deep})
+    assert found == {"copy": MASK if hidden else deep}
+
+    _, found = attributes({"secret": deep}, path("secret"), other={"copy": "abcd"})
+    assert found == {"copy": MASK if hidden else "abcd"}
 
 
 def test_a_secret_that_begins_like_another() -> None:
@@ -138,6 +189,17 @@ def test_outputs() -> None:
         "type": ["object", {"k": "string"}],
         "sensitive": True,
     }
+
+
+def test_a_sensitive_output_is_hidden_in_resources() -> None:
+    document = state(
+        resource("a", instance({"url": "postgres://u:correct-horse@db"})),
+        outputs={"password": {"value": "correct-horse", "type": "string", "sensitive": True}},
+    )
+
+    (item,) = shown(document)
+
+    assert item["attributes"] == {"url": MASK}
 
 
 def test_with_the_scope_values_are_as_they_were_written() -> None:

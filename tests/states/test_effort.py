@@ -1,0 +1,104 @@
+"""How many steps it takes to look into a document: each part of it counts, however it is made."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+import pytest
+
+from states.document import masking, sensitive_paths
+from states.document.effort import Effort
+from states.document.finding import Finder
+from states.document.format4 import Instance
+from states.document.secret_values import Secrets
+from tests.states.samples import path
+
+
+class Counted(Effort):
+    """Has as many steps as anybody wants, and counts those that are taken."""
+
+    def __init__(self) -> None:
+        super().__init__(2**30)
+        self.steps = 0
+
+    def spend(self, steps: int) -> None:
+        self.steps += steps
+        super().spend(steps)
+
+
+def added(*values: Any) -> Callable[[Effort], None]:
+    def add(effort: Effort) -> None:
+        secrets = Secrets(effort)
+        for value in values:
+            secrets.add(value)
+
+    return add
+
+
+def masked(value: Any) -> Callable[[Effort], None]:
+    def mask(effort: Effort) -> None:
+        masking.masked(Secrets(effort), (value, {}))
+
+    return mask
+
+
+def marked(*paths: Any) -> Callable[[Effort], None]:
+    raw = msgspec.Raw(json.dumps(paths).encode())
+
+    def read(effort: Effort) -> None:
+        sensitive_paths.paths(Instance(sensitive_attributes=raw), effort)
+
+    return read
+
+
+def searched(*texts: str) -> Callable[[Effort], None]:
+    """Search texts for a secret."""
+
+    def search(effort: Effort) -> None:
+        finder = Finder(effort)
+        finder.add("secret-secret")
+        finder.telling(texts)
+
+    return search
+
+
+def steps(work: Callable[[Effort], None]) -> int:
+    effort = Counted()
+    work(effort)
+    return effort.steps
+
+
+@pytest.mark.parametrize(
+    ("work", "each"),
+    [
+        pytest.param(lambda n: added(*[None] * n), 1, id="a secret"),
+        pytest.param(lambda n: added(*[{}] * n), 1, id="an empty one"),
+        pytest.param(lambda n: added(*[[None]] * n), 3, id="a list with its item"),
+        pytest.param(
+            lambda n: added(*(f"secret-{i}" for i in range(n))), 1 + Finder.COST, id="a text"
+        ),
+        pytest.param(lambda n: added("\n".join(["line"] * n)), 1, id="a line of a secret"),
+        pytest.param(lambda n: added(json.dumps([{}] * n)), 1, id="a value in JSON in a secret"),
+        pytest.param(lambda n: masked([1] * n), 1, id="a number"),
+        pytest.param(lambda n: masked([Decimal("0.1")] * n), 4, id="a fraction"),
+        pytest.param(lambda n: masked([str(i) for i in range(n)]), 1.5, id="a text that is shown"),
+        pytest.param(lambda n: masked({str(i): 1 for i in range(n)}), 1.5, id="a key"),
+        pytest.param(lambda n: searched(*["a"] * n), 0.6, id="a text that is searched"),
+        pytest.param(lambda n: searched("a" * n), 1 / 20, id="a byte that is searched"),
+        pytest.param(
+            lambda n: searched("cret-sec" * n), 8 / 20 + 1, id="what looks like the secret"
+        ),
+        pytest.param(lambda n: marked(*[[]] * n), 1, id="a path"),
+        # With the weight of its JSON.
+        pytest.param(lambda n: marked(*[path("a")] * n), 2.38, id="a path of one step"),
+    ],
+)
+def test_each_part_takes_its_steps(
+    work: Callable[[int], Callable[[Effort], None]], each: float
+) -> None:
+    """Those of the JSON itself, about one for 1,500 bytes, come on top."""
+    assert (steps(work(300)) - steps(work(200))) / 100 == pytest.approx(each, abs=0.04)

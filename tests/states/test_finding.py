@@ -1,0 +1,68 @@
+"""Which texts tell a secret: the same ones that a plain search would find."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from states.document.effort import Effort
+from states.document.finding import Finder
+
+#: Of so many bytes, texts are read in pieces.
+PIECE = 64 * 1024
+SECRET = "correct-horse"
+
+
+def telling(secrets: Sequence[str], texts: Sequence[str]) -> set[int]:
+    finder = Finder(Effort(2**30))
+    for secret in secrets:
+        finder.add(secret)
+    return finder.telling(texts)
+
+
+# Two letters, so that secrets have parts in common with each other and with all that is read.
+@given(
+    secrets=st.lists(st.text("ab", min_size=6, max_size=14), min_size=1, max_size=4),
+    texts=st.lists(st.text("ab", max_size=40), min_size=1, max_size=6),
+)
+@example(["aaaaaa", "baaaaaab"], ["aaaaaa", "b", "baaaaaa", "b" * 9, "aaaaaaa"])
+@example(["aaaabbbb"], ["aaaabbbb", "b", "baaaabbbb"])
+@example(["aaaaaaba", "baaaaaab"], ["bbaaaaaabb", "bbaaaaaaba"])
+def test_as_a_plain_search(secrets: list[str], texts: list[str]) -> None:
+    expected = {i for i, text in enumerate(texts) if any(secret in text for secret in secrets)}
+
+    assert telling(secrets, texts) == expected
+
+
+@pytest.mark.parametrize("secret", ["", "abcde"])
+def test_what_is_too_short_is_not_searched(secret: str) -> None:
+    assert telling([secret], [secret, "", f"x{secret}x"]) == set()
+
+
+@pytest.mark.parametrize("place", [0, 1, *range(PIECE - 15, PIECE + 2), 2 * PIECE - 5, 3 * PIECE])
+@pytest.mark.parametrize(
+    ("secret", "written"),
+    [(SECRET, SECRET), ("back\\slash", r"back\\\\slash")],
+    ids=["as it is", "escaped twice"],
+)
+def test_wherever_it_stands_in_a_long_text(secret: str, written: str, place: int) -> None:
+    text = "." * place + written + "." * (3 * PIECE - place)
+
+    assert telling([secret], [text]) == {0}
+    assert telling([secret], ["." * len(text)]) == set()
+
+
+def test_many_texts() -> None:
+    texts = [f"{'.' * 30_000}{SECRET if i % 3 == 0 else ''}" for i in range(10)]
+
+    assert telling([SECRET, "another-secret"], texts) == {0, 3, 6, 9}
+    assert telling(["other-secret"], texts) == set()
+
+
+def test_only_the_text_that_is_escaped_without_end_is_not_understood() -> None:
+    endless = "%" + "25" * 50 + "41"
+
+    assert telling([SECRET], ["50% off", endless, f"{SECRET}%", "\\n"]) == {1, 2}
