@@ -101,7 +101,7 @@ class KeysetPagination(BasePagination):
                 key=key,
                 position=asked.position,
                 size=asked.size,
-                shown=reader.shown,
+                read=reader.read,
             )
         )
         token = "" if page.position is None else asked.token(*page.position)

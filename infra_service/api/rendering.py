@@ -1,31 +1,29 @@
 """JSON out: one renderer for every answer, and lists whose rows PostgreSQL writes itself.
 
 The rows of such a list pass through Python untouched: the database writes each as JSON text, by an
-expression that is derived from the view's serializer, and the page is those texts put together.
-That needs a serializer of whose every field the table below knows how it is shown, from a column or
-an annotation of a type that goes with it. Any other list goes the ordinary way, from instances
-through the serializer; on SQLite a derived one does too, but from ``values()``. The JSON is the
-same.
+expression that is derived from the view's serializer (``row_json``), and the page is those texts
+put together. Any list of which none can be derived goes the ordinary way, from instances through
+the serializer; on SQLite the others do too, but from ``values()``. The JSON is the same.
 """
 
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
-from django.core.exceptions import FieldDoesNotExist
-from django.db import connection, models
+from django.db import connection
 from django.utils.functional import Promise
-from rest_framework import serializers
 from rest_framework.renderers import BaseRenderer
 
-from infra_service.api.fields import PresentSerializer
+from infra_service.api.row_json import derive, is_served, names_of, row_json
+from infra_service.database.pages.selecting import columns_sql, select
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from rest_framework.serializers import BaseSerializer
+    from infra_service.api.row_json import Parts
+    from infra_service.database.pages.fences import Statement
 
 
 def _as_text(value: Any) -> str:
@@ -56,178 +54,6 @@ class JsonRenderer(BaseRenderer):
         return b"" if data is None else msgspec.json.encode(data, enc_hook=_as_text)
 
 
-class Form(NamedTuple):
-    """How PostgreSQL writes a column of one of these types; ``{0}`` is the column."""
-
-    columns: tuple[type[models.Field[Any, Any]], ...]
-    sql: str
-
-
-_TEXT: Final = Form((models.CharField, models.TextField), "TO_JSON({0}::TEXT)::TEXT")
-#: What a field shows is decided by this method, so a subclass with its own is not known.
-_FORMS: Final[dict[Any, Form]] = {
-    serializers.CharField.to_representation: _TEXT,
-    serializers.ChoiceField.to_representation: _TEXT,
-    serializers.UUIDField.to_representation: Form((models.UUIDField,), "'\"' || {0} || '\"'"),
-    serializers.IntegerField.to_representation: Form((models.IntegerField,), "{0}::TEXT"),
-    serializers.BooleanField.to_representation: Form((models.BooleanField,), "{0}::TEXT"),
-    # The settings' DATETIME_FORMAT, in quotes.
-    serializers.DateTimeField.to_representation: Form(
-        (models.DateTimeField,),
-        'TO_CHAR({0} AT TIME ZONE \'UTC\', \'\\"YYYY-MM-DD"T"HH24:MI:SS.US"Z\\""\')',
-    ),
-    serializers.JSONField.to_representation: Form((models.JSONField,), "{0}::TEXT"),
-}
-
-
-Parts = tuple[Any, ...]
-
-
-class Source(NamedTuple):
-    """Where a value comes from: a column or annotation, and for JSON the key in it."""
-
-    name: str
-    key: str
-    form: Form
-
-
-class OmittedWhenNull(NamedTuple):
-    """What is left out while a column is null."""
-
-    name: str
-    parts: Parts
-
-
-class UnknownFieldError(Exception):
-    """A serializer that the database cannot write."""
-
-
-@functools.cache
-def derive(serializer: type[BaseSerializer[Any]]) -> Parts | None:
-    """Return the parts of a row's JSON; None when a field is not known here."""
-    try:
-        return ("{", *_members(serializer()), "}")
-    except UnknownFieldError:
-        return None
-
-
-def _members(serializer: Any) -> Iterator[Any]:
-    if type(serializer).to_representation is not serializers.Serializer.to_representation:
-        raise UnknownFieldError
-    comma = ""
-    for name, field in serializer.fields.items():
-        if field.write_only:
-            continue
-        opening = f'{comma}"{name}":'
-        if isinstance(field, PresentSerializer):
-            yield OmittedWhenNull(field.present_with, (f"{opening}{{", *_members(field), "}"))
-        else:
-            yield opening
-            yield _source(field)
-        comma = ","
-
-
-def _source(field: Any) -> Source:
-    form = _FORMS.get(getattr(type(field), "to_representation", None))
-    name, *keys = field.source_attrs or [""]
-    if form is None or not name or len(keys) > 1 or not all(map(str.isidentifier, keys)):
-        raise UnknownFieldError
-    return Source(name, "".join(keys), form)
-
-
-def names_of(parts: Parts) -> Iterator[str]:
-    """Yield the columns and annotations that the parts are made of."""
-    for part in parts:
-        if not isinstance(part, str):
-            yield part.name
-        if isinstance(part, OmittedWhenNull):
-            yield from names_of(part.parts)
-
-
-class RowAsJson(models.Expression):
-    """A row as JSON text, from derived parts; on PostgreSQL."""
-
-    output_field = models.TextField()
-
-    def __init__(self, parts: Parts) -> None:
-        super().__init__()
-        self.parts = parts
-
-    @functools.cached_property
-    def identity(self) -> tuple[Any, ...]:
-        """What tells it from others: the parts are derived once, and long to compare."""
-        return type(self), id(self.parts)
-
-    def as_sql(self, compiler: Any, _connection: Any) -> tuple[str, Any]:
-        """Return one CONCAT; what is not there is written as null."""
-        annotations = compiler.query.annotations
-        if annotations.keys().isdisjoint(names_of(self.parts)):
-            return _of_columns(self.parts, compiler.query.model), ()
-        return _concat(self.parts, compiler.query.model, annotations, compiler)
-
-
-@functools.cache
-def _of_columns(parts: Parts, model: type[models.Model]) -> str:
-    """Return the text for a row of columns only, which is the same each time."""
-    return _concat(parts, model, {}, None)[0]
-
-
-def _concat(
-    parts: Parts, model: type[models.Model], annotations: Mapping[str, Any], compiler: Any
-) -> tuple[str, tuple[Any, ...]]:
-    pieces: list[str] = []
-    values: list[Any] = []
-    for part in parts:
-        if isinstance(part, str):
-            pieces.append(f"'{part}'")
-            continue
-        params: Sequence[Any] = ()
-        if part.name in annotations:
-            column, params = compiler.compile(annotations[part.name])
-            never_null = False
-        else:
-            field: Any = model._meta.get_field(part.name)
-            column = f'"{model._meta.db_table}"."{field.column}"'
-            never_null = not field.null
-        if isinstance(part, OmittedWhenNull):
-            text, inner = _concat(part.parts, model, annotations, compiler)
-            pieces.append(f"CASE WHEN {column} IS NOT NULL THEN {text} END")
-            values += [*params, *inner]
-            continue
-        if part.key:
-            column, never_null = f"({column} ->> '{part.key}')", False
-        text = part.form.sql.format(column)
-        pieces.append(text if never_null else f"COALESCE({text}, 'null')")
-        values += params
-    return f"CONCAT({', '.join(pieces)})", tuple(values)
-
-
-def _is_served(parts: Parts, query: Any) -> bool:
-    """Whether each part has a column or an annotation of a type that goes with it."""
-    for part in parts:
-        if isinstance(part, str):
-            continue
-        kind = _type_of(part.name, query)
-        if isinstance(part, OmittedWhenNull):
-            if kind is None or not _is_served(part.parts, query):
-                return False
-        elif not isinstance(kind, models.JSONField if part.key else part.form.columns):
-            return False
-    return True
-
-
-def _type_of(name: str, query: Any) -> Any:
-    if name in query.annotations:
-        return query.annotations[name].output_field
-    try:
-        field = query.model._meta.get_field(name)
-    except FieldDoesNotExist:
-        return None
-    if getattr(field, "attname", None) != name:
-        return None
-    return field.target_field if field.is_relation else field
-
-
 class ListReader:
     """How the rows of one list are read: as text, as ``values()``, or as instances."""
 
@@ -237,19 +63,42 @@ class ListReader:
         self._view = view
         self._parts = derive(view.get_serializer_class())
 
-    def shown(self, queryset: Any) -> Any:
-        """Return the queryset so that it reads the rows in the best of the three ways."""
-        parts = self._parts
+    def read(self, queryset: Any, order: Sequence[str], limit: int) -> list[Any]:
+        """Return the first rows of the queryset in this order, read in the best of the ways."""
         # A view that asked for values() itself gets those.
-        if parts is None or queryset._fields is not None or not _is_served(parts, queryset.query):
-            return queryset
-        if connection.vendor != "postgresql":
-            return queryset.values(*dict.fromkeys([*self._key, *names_of(parts)]))
-        self.written = True
-        return queryset.values(*self._key, row_as_json=RowAsJson(parts))
+        parts = self._parts if queryset._fields is None else None
+        if parts is not None and connection.vendor == "postgresql":
+            if columns := self._columns(parts, queryset):
+                self.written = True
+                return select(columns, queryset, order, limit)
+        elif parts is not None and is_served(parts, queryset.query):
+            queryset = queryset.values(*dict.fromkeys([*self._key, *names_of(parts)]))
+        return list(queryset.order_by(*order)[:limit])
+
+    def _columns(self, parts: Parts, queryset: Any) -> Statement | None:
+        """Return what is selected: the key, and the row as JSON.
+
+        It is compiled once where the view's ``queryset`` has all annotations that are shown.
+        """
+        declared: Any = getattr(self._view, "queryset", None)
+        if declared is not None and declared.query.annotations == queryset.query.annotations:
+            return _declared_columns(self._view.__class__, parts, tuple(self._key))
+        return _columns(queryset, parts, self._key)
 
     def items(self, rows: list[Any]) -> Any:
         """Return the rows as parts of an answer, for ``JsonRenderer``."""
         if self.written:
-            return [msgspec.Raw(row["row_as_json"]) for row in rows]
+            return [msgspec.Raw(row[-1]) for row in rows]
         return self._view.get_serializer(rows, many=True).data
+
+
+@functools.cache
+def _declared_columns(view: Any, parts: Parts, key: tuple[str, ...]) -> Statement | None:
+    return _columns(view.queryset, parts, key)
+
+
+def _columns(queryset: Any, parts: Parts, key: Sequence[str]) -> Statement | None:
+    if not is_served(parts, queryset.query):
+        return None
+    sql, params = row_json(parts, queryset.query)
+    return ", ".join([*columns_sql(queryset.model, key), sql]), params

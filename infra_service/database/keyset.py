@@ -29,8 +29,14 @@ def reversed_key(key: Sequence[str]) -> list[str]:
 
 
 def position_of(row: Any, columns: Sequence[str]) -> list[int | str]:
-    """Return a row's position, as JSON can hold it; the row is an instance or a dict."""
-    values = [row[name] if isinstance(row, dict) else getattr(row, name) for name in columns]
+    """Return a row's position, as JSON can hold it.
+
+    The row is an instance, a dictionary, or a tuple that begins with the columns.
+    """
+    if isinstance(row, tuple):
+        values: Sequence[Any] = row[: len(columns)]
+    else:
+        values = [row[name] if isinstance(row, dict) else getattr(row, name) for name in columns]
     return [v if isinstance(v, int | str) else str(v) for v in values]
 
 

@@ -48,7 +48,7 @@ def never_used(user: User | AnonymousUser, most: int) -> list[Found]:
     found = []
     for model in _visible(user):
         page = read_page(
-            model.objects.issued().unused(), key=("-id",), position=None, size=MOST, shown=_id
+            model.objects.issued().unused(), key=("-id",), position=None, size=MOST, read=_ids
         )
         first = [row["id"] for row in page.rows[:most]]
         rows = _shown(model.objects.filter(pk__in=first).order_by("-id"))
@@ -76,8 +76,8 @@ def _visible(user: User | AnonymousUser) -> list[Any]:
     return [model for model in _MODELS if user.has_perm(f"apikeys.view_{model._meta.model_name}")]
 
 
-def _id(queryset: Any) -> Any:
-    return queryset.values("id")
+def _ids(queryset: Any, order: Sequence[str], limit: int) -> list[Any]:
+    return list(queryset.values("id").order_by(*order)[:limit])
 
 
 def _shown(queryset: Any) -> Any:

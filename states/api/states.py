@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rest_framework.decorators import action
 from rest_framework.response import Response
@@ -33,7 +33,7 @@ class StateViewSet(ResourceViewSet[State]):
     Deleted ones, and what the token is not bound to, are not there.
     """
 
-    queryset = State.objects.all()
+    queryset = State.objects.visible().with_names()
     serializer_class = StateSerializer
     filterset_class = StateFilters
     resource, resource_plural = "state", "states"
@@ -51,8 +51,10 @@ class StateViewSet(ResourceViewSet[State]):
 
     def get_queryset(self) -> StateQuerySet:
         """Return what the caller sees; what is deleted only to bring it back."""
-        states = State.objects.all() if self.action == "undelete" else State.objects.visible()
-        return states.inside(caller_of(self.request).binding).with_names()
+        undeleted = self.action != "undelete"
+        states: Any = super().get_queryset() if undeleted else State.objects.with_names()
+        inside: StateQuerySet = states.inside(caller_of(self.request).binding)
+        return inside
 
     def destroy(self, request: Request, **_path: str) -> Response:
         """Delete a state: it is hidden, and kept for a while."""

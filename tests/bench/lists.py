@@ -131,7 +131,7 @@ def requests(server: LiveServer, url: str, rows: int) -> list[Figure]:
     work = f"page of 100 states of {rows:,}"
     common: dict[str, Any] = {"work": work, "ours": wait[first], "unit": "ms"}
     figures = [
-        Figure(**common, peer=wait[name], peer_name=name, at_least=25 if "page" in name else 3)
+        Figure(**common, peer=wait[name], peer_name=name, at_least=25 if "page" in name else 4.5)
         for name in list(paths)[2:]
     ]
     common |= {"work": f"{work}, page {late}", "ours": wait[last]}

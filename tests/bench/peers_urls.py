@@ -9,11 +9,14 @@ from rest_framework import serializers
 from rest_framework.generics import ListAPIView
 from rest_framework.pagination import PageNumberPagination
 from rest_framework.renderers import JSONRenderer
+from rest_framework.request import Request
+from rest_framework.response import Response
 
 from apikeys.authentication import caller_of
 from apikeys.permissions import ACCESS_TOKENS
 from apikeys.scopes import Scope
 from infra_service import urls
+from infra_service.api.viewsets import ListView
 from states.models import State
 from tests.bench.naive import NaiveBackend
 
@@ -44,31 +47,37 @@ class StateModelSerializer(serializers.ModelSerializer[State]):
         return state.lock_info
 
 
-class Keyset(ListAPIView[State]):
-    """The same keyset, instances and a ModelSerializer."""
+class States:
+    """What both lists show."""
 
     serializer_class = StateModelSerializer
     renderer_classes = [JSONRenderer]
     token_kinds = ACCESS_TOKENS
     required_scopes = {"GET": Scope.STATE_READ}
-    resource_plural, page_key = "states", ("id",)
+    request: Request
 
     def get_queryset(self) -> Any:
         seen = State.objects.visible().inside(caller_of(self.request).binding)
-        return seen.select_related("component", "environment")
+        return seen.select_related("component", "environment").order_by("id")
+
+
+class Keyset(States, ListView[State]):
+    """The same keyset, instances and a ModelSerializer."""
+
+    resource_plural, page_key = "states", ("id",)
+
+    def get(self, request: Request) -> Response:
+        return self.list(request)
 
 
 class Pages(PageNumberPagination):
     page_size = 100
 
 
-class PageNumber(Keyset):
+class PageNumber(States, ListAPIView[State]):
     """DRF's page numbers: an OFFSET, and a COUNT on each request."""
 
     pagination_class = Pages
-
-    def get_queryset(self) -> Any:
-        return super().get_queryset().order_by("id")
 
 
 urlpatterns = [

@@ -15,7 +15,7 @@ from rest_framework import serializers
 
 from apikeys.api.serializers import ApiKeySerializer, AuditEventSerializer
 from apikeys.models import AuditEvent
-from infra_service.api import rendering
+from infra_service.api import row_json
 from infra_service.api.fields import PresentSerializer, TimestampField
 from infra_service.api.rendering import JsonRenderer, ListReader
 from states.api.serializers import StateSerializer
@@ -37,16 +37,16 @@ class View:
 
 
 def read(queryset: Any, serializer_class: Any, *key: str) -> tuple[ListReader, Any]:
-    """Return the reader, and the queryset as it reads it."""
+    """Return the reader, and the rows as it reads them."""
     reader = ListReader(View(serializer_class), list(key or ("id",)))
-    return reader, reader.shown(queryset)
+    return reader, reader.read(queryset, ["id"], 100)
 
 
 def written(queryset: Any, serializer_class: Any) -> list[str]:
     """Return the rows as PostgreSQL writes them."""
-    found, shown = read(queryset, serializer_class)
+    found, rows = read(queryset, serializer_class)
     assert found.written
-    return [bytes(text).decode() for text in found.items(list(shown))]
+    return [bytes(text).decode() for text in found.items(rows)]
 
 
 def ordinary(rows: Any, serializer_class: Any) -> list[str]:
@@ -120,9 +120,8 @@ def test_rows_without_instances(db: None) -> None:
     state = State.objects.create(
         component=Component.objects.create(), environment=Environment.objects.create()
     )
-    found, shown = read(State.objects.with_names(), StateSerializer, "id")
+    found, (row,) = read(State.objects.with_names(), StateSerializer, "id")
 
-    (row,) = shown
     assert not found.written
     assert {*row} > {"id", "component_id", "component_name"}
     states = State.objects.with_names().filter(pk=state.pk)
@@ -207,21 +206,25 @@ class NestedUnknown(Base):
         NestedUnknown,
     ],
 )
-def test_what_is_not_known_goes_the_ordinary_way(serializer: Any) -> None:
-    queryset = State.objects.all()
-    found, shown = read(queryset, serializer)
+def test_what_is_not_known_goes_the_ordinary_way(db: None, serializer: Any) -> None:
+    state = State.objects.create(
+        component=Component.objects.create(), environment=Environment.objects.create()
+    )
+    found, rows = read(State.objects.all(), serializer)
 
     assert not found.written
-    assert shown is queryset
+    assert rows == [state]
 
 
-def test_lists_of_others() -> None:
+def test_lists_of_others(db: None) -> None:
     """An address has another text in PostgreSQL, and a key has properties."""
     for queryset, serializer in (
         (AuditEvent.objects.all(), AuditEventSerializer),
         (State.objects.all(), ApiKeySerializer),
     ):
-        assert read(queryset, serializer)[1] is queryset
+        found, rows = read(queryset, serializer)
+        assert not found.written
+        assert rows == list(queryset)
 
 
 class Secretive(Base):
@@ -262,4 +265,4 @@ def test_the_renderer(data: Any, body: bytes) -> None:
 
 def test_each_known_field_has_a_form_of_its_own() -> None:
     """One that inherits ``to_representation`` from another would be taken for it."""
-    assert len(rendering._FORMS) == 7
+    assert len(row_json._FORMS) == 7

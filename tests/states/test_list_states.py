@@ -10,6 +10,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from infra_service.api import rendering
 from states.models import Application, Component, Environment, State
 from tests.conftest import LONG_AGO, ApiClient, ClientWith, error_reason
 from tests.states.conftest import Backend, document
@@ -53,6 +54,38 @@ def listed(reader: ApiClient, text: str = "") -> list[str]:
 
 def ids(*states: State) -> list[str]:
     return [str(state.pk) for state in states]
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="where rows are written as JSON")
+def test_columns_are_compiled_once_and_values_are_parameters(
+    reader: ApiClient, catalogue: dict[str, list[Any]]
+) -> None:
+    statements: list[tuple[str, Any]] = []
+
+    def keep(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        statements.append((sql, params))
+        return execute(sql, params, many, context)
+
+    def ask(environment: Environment, token: str = "") -> str:
+        query = {"filter": f"field['environment_id'] = '{environment.pk}'", "page_token": token}
+        answer = reader.get(PATH, {**query, "page_size": 2})
+        assert answer.status_code == 200
+        return str(answer.json()["next_page_token"])
+
+    first, second = catalogue["environments"]
+    tokens = ask(first), ask(second)
+    compiled = rendering._declared_columns.cache_info().misses
+    for follows in (False, True):
+        del statements[:]
+        with connection.execute_wrapper(keep):
+            ask(first, tokens[0] if follows else "")
+            ask(second, tokens[1] if follows else "")
+        (text, values), (other, others) = [s for s in statements if "states_state" in s[0]]
+        assert text == other
+        assert first.pk in values
+        assert second.pk in others
+        assert len(values) == 1 + follows
+    assert rendering._declared_columns.cache_info().misses == compiled
 
 
 def test_nothing(reader: ApiClient) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from django.db import models
 
@@ -106,13 +106,24 @@ def walk(model: type[models.Model], conditions: Conditions, page_key: Sequence[s
 
     A page key without an index is read as if it had one; a system check finds it.
     """
+    compared = tuple((comparison.column, comparison.kind) for comparison in conditions.comparisons)
+    index = _index_to_walk(model, compared, tuple(page_key))
+    return cast("Access", _walk(index, conditions, page_key))  # as it was walked to be chosen
+
+
+@functools.lru_cache(maxsize=1024)
+def _index_to_walk(
+    model: type[models.Model], compared: tuple[tuple[str, Kind], ...], page_key: tuple[str, ...]
+) -> PageIndex:
+    """Return the best index for comparisons of this form, whatever they are compared with."""
+    conditions = Conditions(tuple(Comparison(*pair, lookup=None) for pair in compared), 0)
     sorted_by = PageIndex(tuple((n.removeprefix("-"), n.startswith("-")) for n in page_key))
     found = [
         access
         for index in (*indexes_of(model), sorted_by)
         if (access := _walk(index, conditions, page_key)) is not None
     ]
-    return max(found, key=lambda access: (access.finds_one, len(access.comparisons)))
+    return max(found, key=lambda access: (access.finds_one, len(access.comparisons))).index
 
 
 def _walk(index: PageIndex, conditions: Conditions, page_key: Sequence[str]) -> Access | None:

@@ -14,7 +14,7 @@ So any filter costs the same at most, and what is looked for is always found in 
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from django.core.exceptions import EmptyResultSet
 from django.db import DEFAULT_DB_ALIAS, connections
@@ -35,6 +35,10 @@ _LEAST_ROWS: Final = 1_000
 _SEARCHES: Final = 10_000
 
 
+#: Takes a queryset, an order as ``order_by`` does, and how many rows are wanted at most.
+Reader: TypeAlias = "Callable[[Any, Sequence[str], int], list[Any]]"
+
+
 class Page(NamedTuple):
     """The rows of a page, and the position behind which the next one begins; None at the end."""
 
@@ -51,7 +55,7 @@ class _Request(NamedTuple):
     key: Sequence[str]
     position: Sequence[Any] | None
     size: int
-    shown: Callable[[Any], Any]
+    read: Reader
 
     def beyond(self, queryset: Any) -> Any:
         """Return the rows of the queryset behind the position."""
@@ -61,11 +65,15 @@ class _Request(NamedTuple):
 
     def page(self, queryset: Any, order: Sequence[str]) -> Page:
         """Read the page, and one row more."""
-        rows = list(self.shown(queryset.order_by(*order))[: self.size + 1])
+        rows = self.read(queryset, order, self.size + 1)
         if len(rows) <= self.size:
             return Page(rows, None)
         columns, _ = columns_of(self.key)
         return Page(rows[: self.size], position_of(rows[self.size - 1], columns))
+
+
+def _instances(queryset: Any, order: Sequence[str], limit: int) -> list[Any]:
+    return list(queryset.order_by(*order)[:limit])
 
 
 def read_page(
@@ -74,11 +82,12 @@ def read_page(
     key: Sequence[str],
     position: Sequence[Any] | None,
     size: int,
-    shown: Callable[[Any], Any] = lambda queryset: queryset,
+    read: Reader = _instances,
 ) -> Page:
     """Return up to ``size`` rows of the queryset behind the position, in the order of the key.
 
-    ``shown`` chooses what of the rows is read, such as ``values()``.
+    ``read`` reads the first rows of a queryset in an order, as instances, dictionaries, or tuples
+    that begin with the columns of the key.
 
     Raises:
         ValidationError: a value of the position is none of its column's.
@@ -88,7 +97,7 @@ def read_page(
         return Page([], None)
     conditions = conditions_of(queryset.query)
     path = walk(queryset.model, conditions, key)
-    asked = _Request(queryset, conditions, path, key, position, size, shown)
+    asked = _Request(queryset, conditions, path, key, position, size, read)
     with replanned(queryset.db) if is_selective(queryset) else contextlib.nullcontext():
         try:
             decided = path.finds_one or path.decides_all(conditions)

@@ -1,0 +1,175 @@
+"""A row of a list as JSON text, which PostgreSQL writes by an expression derived from a serializer.
+
+Every field must be one that the table below knows how it is shown, from a column or an annotation
+of a type that goes with it.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from django.core.exceptions import FieldDoesNotExist
+from django.db import connection, models
+from rest_framework import serializers
+
+from infra_service.api.fields import PresentSerializer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from django.db.models.sql.compiler import SQLCompiler
+    from rest_framework.serializers import BaseSerializer
+
+    from infra_service.database.pages.fences import Statement
+
+
+class Form(NamedTuple):
+    """How PostgreSQL writes a column of one of these types; ``{0}`` is the column."""
+
+    columns: tuple[type[models.Field[Any, Any]], ...]
+    sql: str
+
+
+_TEXT: Final = Form((models.CharField, models.TextField), "TO_JSON({0}::TEXT)::TEXT")
+#: What a field shows is decided by this method, so a subclass with its own is not known.
+_FORMS: Final[dict[Any, Form]] = {
+    serializers.CharField.to_representation: _TEXT,
+    serializers.ChoiceField.to_representation: _TEXT,
+    serializers.UUIDField.to_representation: Form((models.UUIDField,), "'\"' || {0} || '\"'"),
+    serializers.IntegerField.to_representation: Form((models.IntegerField,), "{0}::TEXT"),
+    serializers.BooleanField.to_representation: Form((models.BooleanField,), "{0}::TEXT"),
+    # The settings' DATETIME_FORMAT, in quotes.
+    serializers.DateTimeField.to_representation: Form(
+        (models.DateTimeField,),
+        'TO_CHAR({0} AT TIME ZONE \'UTC\', \'\\"YYYY-MM-DD"T"HH24:MI:SS.US"Z\\""\')',
+    ),
+    serializers.JSONField.to_representation: Form((models.JSONField,), "{0}::TEXT"),
+}
+
+
+Parts = tuple[Any, ...]
+
+
+class Source(NamedTuple):
+    """Where a value comes from: a column or annotation, and for JSON the key in it."""
+
+    name: str
+    key: str
+    form: Form
+
+
+class OmittedWhenNull(NamedTuple):
+    """What is left out while a column is null."""
+
+    name: str
+    parts: Parts
+
+
+class UnknownFieldError(Exception):
+    """A serializer that the database cannot write."""
+
+
+@functools.cache
+def derive(serializer: type[BaseSerializer[Any]]) -> Parts | None:
+    """Return the parts of a row's JSON; None when a field is not known here."""
+    try:
+        return ("{", *_members(serializer()), "}")
+    except UnknownFieldError:
+        return None
+
+
+def _members(serializer: Any) -> Iterator[Any]:
+    if type(serializer).to_representation is not serializers.Serializer.to_representation:
+        raise UnknownFieldError
+    comma = ""
+    for name, field in serializer.fields.items():
+        if field.write_only:
+            continue
+        opening = f'{comma}"{name}":'
+        if isinstance(field, PresentSerializer):
+            yield OmittedWhenNull(field.present_with, (f"{opening}{{", *_members(field), "}"))
+        else:
+            yield opening
+            yield _source(field)
+        comma = ","
+
+
+def _source(field: Any) -> Source:
+    form = _FORMS.get(getattr(type(field), "to_representation", None))
+    name, *keys = field.source_attrs or [""]
+    if form is None or not name or len(keys) > 1 or not all(map(str.isidentifier, keys)):
+        raise UnknownFieldError
+    return Source(name, "".join(keys), form)
+
+
+def names_of(parts: Parts) -> Iterator[str]:
+    """Yield the columns and annotations that the parts are made of."""
+    for part in parts:
+        if not isinstance(part, str):
+            yield part.name
+        if isinstance(part, OmittedWhenNull):
+            yield from names_of(part.parts)
+
+
+def row_json(parts: Parts, query: Any) -> Statement:
+    """Return the expression by which PostgreSQL writes a row of the query."""
+    compiler = query.get_compiler(connection=connection)
+    return _concat(parts, query.model, query.annotations, compiler)
+
+
+def _concat(
+    parts: Parts, model: type[models.Model], annotations: Mapping[str, Any], compiler: SQLCompiler
+) -> Statement:
+    """Return one CONCAT; what is not there is written as null."""
+    pieces: list[str] = []
+    values: list[Any] = []
+    for part in parts:
+        if isinstance(part, str):
+            pieces.append(f"'{part}'")
+            continue
+        params: Sequence[Any] = ()
+        if part.name in annotations:
+            column, params = compiler.compile(annotations[part.name])
+            never_null = False
+        else:
+            field: Any = model._meta.get_field(part.name)
+            column = f'"{model._meta.db_table}"."{field.column}"'
+            never_null = not field.null
+        if isinstance(part, OmittedWhenNull):
+            text, inner = _concat(part.parts, model, annotations, compiler)
+            pieces.append(f"CASE WHEN {column} IS NOT NULL THEN {text} END")
+            values += [*params, *inner]
+            continue
+        if part.key:
+            column, never_null = f"({column} ->> '{part.key}')", False
+        text = part.form.sql.format(column)
+        pieces.append(text if never_null else f"COALESCE({text}, 'null')")
+        values += params
+    return f"CONCAT({', '.join(pieces)})", tuple(values)
+
+
+def is_served(parts: Parts, query: Any) -> bool:
+    """Whether each part has a column or an annotation of a type that goes with it."""
+    for part in parts:
+        if isinstance(part, str):
+            continue
+        kind = _type_of(part.name, query)
+        if isinstance(part, OmittedWhenNull):
+            if kind is None or not is_served(part.parts, query):
+                return False
+        elif not isinstance(kind, models.JSONField if part.key else part.form.columns):
+            return False
+    return True
+
+
+def _type_of(name: str, query: Any) -> Any:
+    if name in query.annotations:
+        return query.annotations[name].output_field
+    try:
+        field = query.model._meta.get_field(name)
+    except FieldDoesNotExist:
+        return None
+    if getattr(field, "attname", None) != name:
+        return None
+    return field.target_field if field.is_relation else field
