@@ -59,8 +59,10 @@ class Binding:
             "environment_ids": _texts(self.environment_ids),
         }
 
-    def allows_state(self, component_id: uuid.UUID, environment_id: uuid.UUID) -> bool:
-        """Whether the state of this component and environment is inside."""
+    def allows_state(
+        self, component_id: uuid.UUID | None, environment_id: uuid.UUID | None
+    ) -> bool:
+        """Whether the state of this component and environment is inside; None is a new one."""
         return (
             self.cluster_id is None
             and (self.component_ids is None or component_id in self.component_ids)

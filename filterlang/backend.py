@@ -37,7 +37,10 @@ class InvalidFilter(APIException):
 
 
 class FilterLanguageBackend(BaseFilterBackend):
-    """Applies ``filter=`` on a view that names its field set in ``filterset_class``."""
+    """Applies ``filter=`` on a view that names its field set in ``filterset_class``.
+
+    ``prepared`` of the view, if it has it, rewrites the condition before the database is asked.
+    """
 
     def filter_queryset(
         self, request: "Request", queryset: "QuerySet[M, Row]", view: "APIView"
@@ -56,7 +59,8 @@ class FilterLanguageBackend(BaseFilterBackend):
             condition = compile_filter(filterset, texts[0])
         except FilterError as error:
             raise InvalidFilter(error) from error
-        return queryset.filter(condition)
+        prepared = getattr(view, "prepared", None)
+        return queryset.filter(condition if prepared is None else prepared(condition))
 
     def get_schema_operation_parameters(self, view: "APIView") -> list[dict[str, Any]]:
         """Return the OpenAPI parameter object of ``filter``, described from the field set."""

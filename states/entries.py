@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+import uuid
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from django.apps import apps
 from django.db import models
@@ -12,9 +13,14 @@ from uuid_utils.compat import uuid7
 
 from apikeys.grants import EVERYWHERE
 from infra_service.database.pages import NamedBy
+from states import slugs
 
 if TYPE_CHECKING:
     from apikeys.grants import Binding, Ids
+
+#: The parent of what has none.
+NO_PARENT: Final = uuid.UUID(int=0)
+_HAS_SLUG: Final = Q(slug__isnull=False)
 
 
 class CatalogueQuerySet(models.QuerySet[Any]):
@@ -38,7 +44,10 @@ class CatalogueQuerySet(models.QuerySet[Any]):
 
 
 class CatalogueEntry(models.Model):
-    """A named thing that states belong to. Ids tell entries apart; names need not differ."""
+    """A named thing that states belong to.
+
+    Ids tell entries apart, and slugs in their parent; names need not differ.
+    """
 
     #: Columns in the order of bytes, in which what begins with a text is a range.
     byte_ordered = frozenset({"name"})
@@ -50,6 +59,8 @@ class CatalogueEntry(models.Model):
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     name = models.CharField(max_length=200, blank=True)
+    # What addresses name it by. What a push has registered by ids has none until somebody names it.
+    slug = models.CharField(max_length=slugs.MOST, null=True)  # noqa: DJ001 - as said
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     updated_at = models.DateTimeField(auto_now=True)
 
@@ -58,9 +69,23 @@ class CatalogueEntry(models.Model):
     class Meta:
         abstract = True
         indexes = [models.Index(fields=["name", "id"], name="%(class)s_by_name")]
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.CheckConstraint(name="%(class)s_slug_form", condition=slugs.of_the_form()),
+        ]
 
     def __str__(self) -> str:
         return self.name or str(self.id)
+
+    @property
+    def parent_id(self) -> uuid.UUID:
+        """In what its slug is unique: an application's id, or ``NO_PARENT``."""
+        return NO_PARENT
+
+    @classmethod
+    def of_slug(cls, slug: Any, parent_id: Any) -> models.QuerySet[Any]:
+        """Return the entry of this slug, as a queryset; each may be a parameter."""
+        del parent_id  # only components have parents
+        return cls._default_manager.filter(slug=slug)
 
     @classmethod
     def seen_by(cls, binding: Binding) -> Q:
@@ -89,6 +114,12 @@ class Application(CatalogueEntry):
 
     named_by = "component_ids"
     shared_beyond = ("component_ids", "environment_ids")
+
+    class Meta(CatalogueEntry.Meta):
+        constraints = [
+            *CatalogueEntry.Meta.constraints,
+            models.UniqueConstraint(name="application_slug", fields=["slug"], condition=_HAS_SLUG),
+        ]
 
     @classmethod
     def seen_by(cls, binding: Binding) -> Q:
@@ -121,7 +152,31 @@ class Component(CatalogueEntry):
         indexes = [
             *CatalogueEntry.Meta.indexes,
             models.Index(fields=["application", "id"], name="component_by_application"),
+            # Of one slug there may be one in each application.
+            models.Index(fields=["slug", "id"], name="component_by_slug"),
         ]
+        constraints = [
+            *CatalogueEntry.Meta.constraints,
+            models.UniqueConstraint(
+                name="component_slug_in_application",
+                fields=["application", "slug"],
+                condition=_HAS_SLUG,
+            ),
+            models.UniqueConstraint(
+                name="component_slug_without_application",
+                fields=["slug"],
+                condition=_HAS_SLUG & Q(application=None),
+            ),
+        ]
+
+    @property
+    def parent_id(self) -> uuid.UUID:
+        return self.application_id or NO_PARENT
+
+    @classmethod
+    def of_slug(cls, slug: Any, parent_id: Any) -> models.QuerySet[Any]:
+        parent: Any = None if parent_id is NO_PARENT else parent_id
+        return cls._default_manager.filter(slug=slug, application_id=parent)
 
 
 def _states_inside(binding: Binding) -> Any:
@@ -133,3 +188,30 @@ class Environment(CatalogueEntry):
 
     named_by = "environment_ids"
     shared_beyond = ("component_ids",)
+
+    class Meta(CatalogueEntry.Meta):
+        constraints = [
+            models.CheckConstraint(
+                name="environment_slug_form",
+                condition=slugs.of_the_form(reserved=slugs.RESERVED["environment"]),
+            ),
+            models.UniqueConstraint(name="environment_slug", fields=["slug"], condition=_HAS_SLUG),
+        ]
+
+
+class FormerSlug(models.Model):
+    """A slug that an entry had before: an address with it goes on, until another entry has it."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    kind = models.CharField(max_length=20)
+    parent_id = models.UUIDField()
+    slug = models.CharField(max_length=slugs.MOST)
+    entry_id = models.UUIDField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(name="formerslug", fields=["kind", "parent_id", "slug"]),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.slug}"

@@ -42,6 +42,14 @@ class EnvironmentNotFound(NotFound):
     advice = "GET /api/v1/environments lists those that your token reaches, with their ids."
 
 
+class SlugTaken(APIException):
+    meaning = "Slugs are unique: of a component in its application, of all else on the whole."
+    status_code = 409
+    rpc_status = "ALREADY_EXISTS"
+    default_code = "SLUG_TAKEN"
+    default_detail = "Another one has this slug."
+
+
 class InvalidDocument(APIException):
     meaning = "The body is no state document: not JSON, no object, or a head that makes no sense."
     status_code = 400

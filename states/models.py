@@ -10,7 +10,7 @@ from django.db.models.lookups import Exact
 from django.utils import timezone
 from uuid_utils.compat import uuid7
 
-from states.entries import Application, Component, Environment
+from states.entries import Application, Component, Environment, FormerSlug
 from states.fields import CreatedAtField, IdAt
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from states.entries import CatalogueEntry
 
 __all__ = [
-    "MAX_SERIAL", "STALE_AFTER", "Application", "Component", "Environment", "State", "StateKey",
-    "StateVersion",
+    "MAX_SERIAL", "STALE_AFTER", "Application", "Component", "Environment", "FormerSlug", "State",
+    "StateKey", "StateVersion",
 ]  # fmt: skip
 
 MAX_SERIAL = 2**63 - 1
@@ -56,14 +56,17 @@ class StateQuerySet(models.QuerySet["State"]):
         return inside
 
     def with_names(self) -> StateQuerySet:
-        """Return them with the names of their components and environments.
+        """Return them with the names and slugs of what they belong to.
 
         Each name is looked up for a row that is shown, and for no other. Of a join the planner may
         read all components first, for a page of fifty states.
         """
         return self.annotate(
-            component_name=_name_of(Component, "component_id"),
-            environment_name=_name_of(Environment, "environment_id"),
+            application_slug=_of(Application, "application_id", "slug"),
+            component_name=_of(Component, "component_id", "name"),
+            component_slug=_of(Component, "component_id", "slug"),
+            environment_name=_of(Environment, "environment_id", "name"),
+            environment_slug=_of(Environment, "environment_id", "slug"),
         )
 
     def of(
@@ -81,8 +84,8 @@ class StateQuerySet(models.QuerySet["State"]):
         return self.update(revision=F("revision") + 1, **values)
 
 
-def _name_of(model: type[CatalogueEntry], column: str) -> Subquery:
-    return Subquery(model._default_manager.filter(pk=OuterRef(column)).values("name"))
+def _of(model: type[CatalogueEntry], column: str, shown: str) -> Subquery:
+    return Subquery(model._default_manager.filter(pk=OuterRef(column)).values(shown))
 
 
 class State(models.Model):

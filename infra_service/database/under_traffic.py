@@ -98,6 +98,27 @@ class AddConstraintUnderTraffic(AddConstraint):
         )
 
 
+class AddUniqueUnderTraffic(AddConstraint):
+    """A unique constraint with a condition, which is an index: built while others write."""
+
+    def database_forwards(
+        self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any
+    ) -> None:
+        """Build the index; what a run that was stopped has left of it is dropped first."""
+        if _is_elsewhere(schema_editor):
+            name = schema_editor.quote_name(self.constraint.name)
+            schema_editor.execute(f"DROP INDEX IF EXISTS {name}")
+            super().database_forwards(app_label, schema_editor, from_state, to_state)
+            return
+        model = to_state.apps.get_model(app_label, self.model_name)
+        name = schema_editor.quote_name(self.constraint.name)
+        schema_editor.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {name}")
+        text = str(self.constraint.create_sql(model, schema_editor))
+        schema_editor.execute(
+            text.replace("CREATE UNIQUE INDEX", "CREATE UNIQUE INDEX CONCURRENTLY", 1), None
+        )
+
+
 class RemoveConstraintUnderTraffic(RemoveConstraint):
     """Removes a CHECK with a lock of a moment; backwards it is added as above."""
 

@@ -33,6 +33,8 @@ STATES_OF_A_COMPONENT: Final = 4
 # Components that follow each other belong together, and an application goes on to get more.
 _GROUP: Final = 20
 _AREAS: Final = ("billing", "checkout", "search", "identity", "catalog", "shipping", "insights")
+# What slugs begin with that are unique on the whole: others may have the rest.
+_SLUGS: Final = "demo-"
 _LOCKED: Final = 0.002
 _PACE: Final = dt.timedelta(seconds=10)
 _DOCUMENT: Final = (
@@ -102,6 +104,7 @@ def _application(number: int) -> Application:
     return Application(
         id=_application_id(number),
         name=f"{area}-{number:03}",
+        slug=f"{_SLUGS}{area}-{number:03}",
         created_at=BEGINNING,
         updated_at=BEGINNING,
     )
@@ -121,6 +124,7 @@ def _component(number: int) -> Component:
     return Component(
         id=_component_id(number),
         name=f"{part}-{number:06}",
+        slug=f"{part}-{number:06}",
         application_id=_application_id(_application_of(number)),
         created_at=BEGINNING,
         updated_at=BEGINNING,
@@ -147,6 +151,7 @@ def _environment(number: int) -> Environment:
     return Environment(
         id=_environment_id(number),
         name=list(ENVIRONMENTS)[number],
+        slug=f"{_SLUGS}{list(ENVIRONMENTS)[number]}",
         created_at=BEGINNING,
         updated_at=BEGINNING,
     )

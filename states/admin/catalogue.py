@@ -40,9 +40,9 @@ class CatalogueAdmin(EditableAdmin):
 
     form = NameForm
     page_key = ("name", "id")
-    fields: ClassVar[Any] = ("name", "id", "states", "created_at", "updated_at")
-    readonly_fields: ClassVar[Any] = ("id", "states", "created_at", "updated_at")
-    list_display: Any = ("title", "id", "updated_at")
+    fields: ClassVar[Any] = ("name", "slug", "id", "states", "created_at", "updated_at")
+    readonly_fields: ClassVar[Any] = ("slug", "id", "states", "created_at", "updated_at")
+    list_display: Any = ("title", "slug", "id", "updated_at")
     search_fields = ("name",)
     search_help_text = "The beginning of a name, as it is written, or an id."
 
@@ -80,7 +80,7 @@ class CatalogueAdmin(EditableAdmin):
 class ApplicationAdmin(CatalogueAdmin):
     """Applications."""
 
-    fields = ("name", "id", "components", "states", "created_at", "updated_at")
+    fields = ("name", "slug", "id", "components", "states", "created_at", "updated_at")
     readonly_fields: ClassVar[Any] = (*CatalogueAdmin.readonly_fields, "components")
 
     @admin.display(description="components")
@@ -93,8 +93,8 @@ class ApplicationAdmin(CatalogueAdmin):
 class ComponentAdmin(CatalogueAdmin):
     """Components; one that is moved to another application takes its states along."""
 
-    fields = ("name", "application", "id", "states", "created_at", "updated_at")
-    list_display = ("title", "application", "id", "updated_at")
+    fields = ("name", "slug", "application", "id", "states", "created_at", "updated_at")
+    list_display = ("title", "slug", "application", "id", "updated_at")
     list_filter = (ApplicationFilter,)
     list_select_related = ("application",)
     # A list of all applications to choose from may be long.

@@ -1,8 +1,22 @@
 """What lists may be filtered by; each column has an index that ends with the order of the pages."""
 
+from __future__ import annotations
+
+from typing import Any, Final
+
+from django.db.models import Q
 from django_filters import BooleanFilter, CharFilter, FilterSet, IsoDateTimeFilter, UUIDFilter
 
 from filterlang.filters import IdentifierFilter, IntegerFilter
+from states.models import Application, Component, Environment
+
+_BY_SLUG: Final = {
+    "application": Application,
+    "component": Component,
+    "environment": Environment,
+}
+#: So many ids are written into a condition; a slug may be that of more components.
+_MOST_IDS: Final = 1_000
 
 
 class StateFilters(FilterSet):  # type: ignore[misc]  # django-filter has no types
@@ -12,6 +26,10 @@ class StateFilters(FilterSet):  # type: ignore[misc]  # django-filter has no typ
     environment_id = UUIDFilter()
     # Of the state's component; copied into the state.
     application_id = UUIDFilter()
+    # By slugs, which are looked up before (``with_ids``).
+    component = IdentifierFilter(field_name="component__slug")
+    environment = IdentifierFilter(field_name="environment__slug")
+    application = IdentifierFilter(field_name="application__slug")
     id = UUIDFilter()
     serial = IntegerFilter()
     lineage = IdentifierFilter()
@@ -26,9 +44,31 @@ class CatalogueFilters(FilterSet):  # type: ignore[misc]  # django-filter has no
 
     id = UUIDFilter()
     name = CharFilter()
+    slug = IdentifierFilter()
 
 
 class ComponentFilters(CatalogueFilters):
     """The filterable fields of components."""
 
     application_id = UUIDFilter()
+
+
+def with_ids(condition: Q) -> Q:
+    """Return a condition on states with ids in place of slugs, by which an index finds the states.
+
+    One query for each comparison with slugs.
+    """
+    parts: list[Any] = condition.children
+    children = [with_ids(part) if isinstance(part, Q) else _with_ids(*part) for part in parts]
+    return Q(*children, _connector=condition.connector, _negated=condition.negated)
+
+
+def _with_ids(path: str, value: Any) -> tuple[str, Any]:
+    kind, _, lookup = path.partition("__")
+    if not lookup.startswith("slug"):
+        return path, value
+    ids = _BY_SLUG[kind].objects.filter((lookup, value)).values_list("pk", flat=True)
+    found = list(ids[: _MOST_IDS + 1])
+    if len(found) == 1:
+        return f"{kind}_id", found[0]
+    return f"{kind}_id__in", found if len(found) <= _MOST_IDS else ids

@@ -33,6 +33,7 @@ from states.errors import (
     LineageMismatch,
     LockNotHeld,
     SerialConflict,
+    SlugTaken,
     StateLocked,
     StateNotFound,
     StorageInconsistent,
@@ -172,7 +173,8 @@ lock_schema = extend_schema_view(
     ),
 )
 
-_REACH: Final = {"create": (BindingInsufficient,), "change": (BindingInsufficient,)}
+_CHANGED: Final = (BindingInsufficient, SlugTaken)
+_REACH: Final = {"create": _CHANGED, "change": _CHANGED}
 
 applications_schema = resource_schema(
     "application",

@@ -14,12 +14,14 @@ LOCK_INFO: Final = {
 APPLICATION: Final[dict[str, Any]] = {
     "id": "01941f29-7c00-7d82-b082-532b629f6fbe",
     "name": "shop",
+    "slug": "shop",
     "created_at": "2025-01-01T00:00:00.000000Z",
     "updated_at": "2025-01-01T00:00:00.000000Z",
 }
 COMPONENT: Final[dict[str, Any]] = {
     "id": "01941f29-7c00-71a8-aaea-632a5a6cd310",
     "name": "network",
+    "slug": "network",
     "application_id": None,
     "created_at": "2025-01-01T00:00:00.000000Z",
     "updated_at": "2025-01-08T17:48:04.444227Z",
@@ -27,6 +29,7 @@ COMPONENT: Final[dict[str, Any]] = {
 ENVIRONMENT: Final[dict[str, Any]] = {
     "id": "01941f29-7c00-7ae7-af9b-8ab2c1fe85dd",
     "name": "production",
+    "slug": "production",
     "created_at": "2025-01-01T00:00:00.000000Z",
     "updated_at": "2025-01-01T00:00:00.000000Z",
 }
@@ -34,8 +37,11 @@ UNLOCKED_STATE: Final[dict[str, Any]] = {
     "id": "01941f29-7c00-719e-8289-09881617432c",
     "component_id": COMPONENT["id"],
     "component_name": COMPONENT["name"],
+    "component_slug": COMPONENT["slug"],
+    "application_slug": None,
     "environment_id": ENVIRONMENT["id"],
     "environment_name": ENVIRONMENT["name"],
+    "environment_slug": ENVIRONMENT["slug"],
     "serial": 6,
     "md5": "11a95caa08ea60c7843ce9d14f731f5b",
     "lineage": "174ae0f8-1f93-4dde-ae32-62f72cd6ad8b",

@@ -12,9 +12,11 @@ from infra_service.api.fields import (
     TextField,
     TimestampField,
 )
+from states import slugs
 from states.models import Application
 
 _NAMED: Final = "As it is called now; empty until somebody names it."
+_SLUG: Final = "What addresses name it by; null until somebody names it."
 
 
 class LockSerializer(PresentSerializer):
@@ -35,8 +37,15 @@ class StateSerializer(serializers.Serializer[Any]):
     id = serializers.UUIDField(read_only=True)
     component_id = serializers.UUIDField(read_only=True)
     component_name = serializers.CharField(read_only=True, help_text=_NAMED)
+    component_slug = serializers.CharField(read_only=True, allow_null=True, help_text=_SLUG)
+    application_slug = serializers.CharField(
+        read_only=True,
+        allow_null=True,
+        help_text="Of the component's application; null when it belongs to none.",
+    )
     environment_id = serializers.UUIDField(read_only=True)
     environment_name = serializers.CharField(read_only=True, help_text=_NAMED)
+    environment_slug = serializers.CharField(read_only=True, allow_null=True, help_text=_SLUG)
     serial = serializers.IntegerField(read_only=True, allow_null=True)
     md5 = serializers.CharField(read_only=True, allow_null=True)
     lineage = serializers.CharField(read_only=True, allow_null=True)
@@ -46,24 +55,50 @@ class StateSerializer(serializers.Serializer[Any]):
     updated_at = TimestampField(read_only=True)
 
 
+class SlugField(TextField):
+    """A slug of one kind of entries."""
+
+    default_error_messages = {"form": f"Not of the form {slugs.DESCRIPTION}."}
+
+    def __init__(self, *, kind: str, **kwargs: Any) -> None:
+        self.kind = kind
+        super().__init__(
+            required=False,
+            allow_null=True,
+            max_length=slugs.MOST,
+            help_text="What addresses name it by; unless said, it is made of the name.",
+            **kwargs,
+        )
+
+    def to_internal_value(self, data: Any) -> str:
+        text = super().to_internal_value(data)
+        if not slugs.is_slug(text, self.kind):
+            self.fail("form")
+        return text
+
+
 class ApplicationSerializer(StrictSerializer):
     """A group of components."""
 
     id = serializers.UUIDField(read_only=True)
     name = TextField(max_length=200)
+    slug = SlugField(kind="application")
     created_at = TimestampField(read_only=True)
     updated_at = TimestampField(read_only=True)
 
 
 class EnvironmentSerializer(ApplicationSerializer):
-    """Where components are deployed. One that a push has registered has no name yet."""
+    """Where components are deployed. One that a push has registered by its id has no name yet."""
+
+    slug = SlugField(kind="environment")
 
 
 class ComponentSerializer(StrictSerializer):
-    """A piece of infrastructure. One that a push has registered has no name yet."""
+    """A piece of infrastructure. One that a push has registered by its id has no name yet."""
 
     id = serializers.UUIDField(read_only=True)
     name = TextField(max_length=200)
+    slug = SlugField(kind="component")
     application_id = IdField(
         required=False,
         allow_null=True,

@@ -14,13 +14,14 @@ from apikeys.scopes import Scope
 from infra_service.api.fields import NothingSerializer
 from infra_service.api.viewsets import ResourceViewSet
 from states.actions import history, locks
-from states.api.filters import StateFilters
+from states.api.filters import StateFilters, with_ids
 from states.api.serializers import ForceUnlockSerializer, StateSerializer
 from states.api.states_openapi import states_schema
 from states.errors import StateNotFound
 from states.models import State
 
 if TYPE_CHECKING:
+    from django.db.models import Q
     from rest_framework.request import Request
 
     from states.models import StateQuerySet
@@ -55,6 +56,10 @@ class StateViewSet(ResourceViewSet[State]):
         states: Any = super().get_queryset() if undeleted else State.objects.with_names()
         inside: StateQuerySet = states.inside(caller_of(self.request).binding)
         return inside
+
+    def prepared(self, condition: Q) -> Q:
+        """Return the condition of a filter as the database is asked."""
+        return with_ids(condition)
 
     def destroy(self, request: Request, **_path: str) -> Response:
         """Delete a state: it is hidden, and kept for a while."""

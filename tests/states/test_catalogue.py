@@ -35,7 +35,7 @@ def path(kind: str, entry: Any = None) -> str:
 
 
 def shown(entry: Any) -> dict[str, Any]:
-    fields = {"id": str(entry.pk), "name": entry.name}
+    fields = {"id": str(entry.pk), "name": entry.name, "slug": entry.slug}
     if isinstance(entry, Component):
         fields["application_id"] = entry.application_id and str(entry.application_id)
     for name in ("created_at", "updated_at"):
@@ -50,7 +50,8 @@ def test_create(admin: ApiClient, kind: str) -> None:
     assert (answer.status_code, answer.json()) == (201, {kind: shown(entry)})
     assert entry.name == "billing"
     event = AuditEvent.objects.get(resource_id=str(entry.pk))
-    assert (event.action, event.details) == (f"{kind}.create", {"name": "billing"})
+    assert event.action == f"{kind}.create"
+    assert event.details == {"name": "billing", "slug": "billing"}
 
 
 @pytest.mark.parametrize(
@@ -109,7 +110,8 @@ def test_rename(admin: ApiClient, kind: str) -> None:
     assert entry.name == "b"
     assert entry.updated_at > LONG_AGO
     event = AuditEvent.objects.get(resource_id=str(entry.pk))
-    assert (event.action, event.details) == (f"{kind}.update", {"name": {"from": "a", "to": "b"}})
+    details = {"name": {"from": "a", "to": "b"}, "slug": {"from": None, "to": "b"}}
+    assert (event.action, event.details) == (f"{kind}.update", details)
 
 
 def test_nothing_to_change(admin: ApiClient, kind: str) -> None:

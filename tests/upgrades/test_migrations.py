@@ -14,6 +14,7 @@ from django.db.migrations.operations.base import Operation
 from infra_service.database.under_traffic import (
     AddConstraintUnderTraffic,
     AddIndexUnderTraffic,
+    AddUniqueUnderTraffic,
     RemoveConstraintUnderTraffic,
     RemoveIndexUnderTraffic,
 )
@@ -26,6 +27,7 @@ RELEASED: Final = json.loads((Path(__file__).parent / "released.json").read_text
 SMALL: Final = {"user", "cluster", "auditarchive", "housekeepingpart", "application"}
 UNDER_TRAFFIC: Final = (
     AddIndexUnderTraffic,
+    AddUniqueUnderTraffic,
     RemoveIndexUnderTraffic,
     AddConstraintUnderTraffic,
     RemoveConstraintUnderTraffic,

@@ -1,0 +1,126 @@
+"""Addresses by names: what they name, also by a slug that it had before."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from django.db.models import CharField, Subquery
+from django.db.models.functions import Coalesce
+
+from apikeys.grants import EVERYWHERE
+from infra_service.api.parameters import InvalidParameter
+from infra_service.database.compiled import Parameter
+from states import slugs
+from states.entries import NO_PARENT
+from states.models import Application, Component, Environment, FormerSlug, State
+
+if TYPE_CHECKING:
+    import uuid
+
+    from apikeys.grants import Binding
+    from states.entries import CatalogueEntry
+    from states.models import StateQuerySet
+
+#: The forms of an address, for people.
+FORMS: Final = "{component}/{environment} or {application}/{component}/{environment}"
+_KINDS: Final[dict[str, type[CatalogueEntry]]] = {
+    "application": Application,
+    "component": Component,
+    "environment": Environment,
+}
+
+
+class Names(NamedTuple):
+    """The slugs of an address; ``application`` is None for a component that belongs to none.
+
+    In a statement that is compiled, each is a parameter.
+    """
+
+    component: Any
+    environment: Any
+    application: Any = None
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether each is a slug."""
+        return all(slugs.is_slug(slug, kind) for kind, slug in self.given.items())
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """What is named, by its kind."""
+        return {kind: slug for kind, slug in self._asdict().items() if slug is not None}
+
+    def refuse(self, binding: Binding = EVERYWHERE) -> None:
+        """Tell which name has the wrong form, and what the caller sees that may be meant.
+
+        Raises:
+            InvalidParameter: always, if they are not valid.
+        """
+        for kind, text in self.given.items():
+            if not slugs.is_slug(text, kind):
+                description = (
+                    f"Not a name of the form {slugs.DESCRIPTION}{_near(kind, text, binding)}"
+                )
+                raise InvalidParameter(kind, description)
+
+
+def _near(kind: str, text: str, binding: Binding) -> str:
+    near = slugs.slug_of(text[:200], kind)
+    seen = _KINDS[kind].objects.inside(binding).filter(slug=near)
+    return f"; did you mean {near!r}?" if seen.exists() else "."
+
+
+def parameters(*, with_application: bool) -> Names:
+    """Return the names as the parameters of a statement."""
+    names = Names(*(Parameter(name, CharField()) for name in Names._fields))
+    return names if with_application else names._replace(application=None)
+
+
+def states_at(names: Names) -> StateQuerySet:
+    """Return the one state of these names, deleted or not."""
+    parent = NO_PARENT
+    if names.application is not None:
+        parent = _id_at(Application, names.application)
+    return State.objects.of(
+        _id_at(Component, names.component, parent), _id_at(Environment, names.environment)
+    )
+
+
+def _id_at(model: type[CatalogueEntry], slug: Any, parent_id: Any = NO_PARENT) -> Any:
+    """Return the expression for the id of what has the slug now, or else of what had it last."""
+    former = FormerSlug.objects.filter(kind=model._meta.model_name, parent_id=parent_id, slug=slug)
+    return Coalesce(
+        Subquery(model.of_slug(slug, parent_id).values("pk")),
+        Subquery(former.values("entry_id")),
+    )
+
+
+def find_id(
+    model: type[CatalogueEntry], slug: str, parent_id: uuid.UUID = NO_PARENT
+) -> uuid.UUID | None:
+    """Return the id of what has the slug now, or else of what had it last."""
+    found = model._default_manager.filter(pk=_id_at(model, slug, parent_id))
+    entry_id: uuid.UUID | None = found.values_list("pk", flat=True).first()
+    return entry_id
+
+
+def find_ids(names: Names) -> tuple[uuid.UUID | None, uuid.UUID | None]:
+    """Return the ids of the component and the environment; None for what is not there."""
+    parent: uuid.UUID | None = NO_PARENT
+    if names.application is not None:
+        parent = find_id(Application, names.application)
+    component = None if parent is None else find_id(Component, names.component, parent)
+    return component, find_id(Environment, names.environment)
+
+
+def path_of(state: State) -> str:
+    """Return the path of a state's backend: by names, if it has them, or else by ids."""
+    component, environment = state.component, state.environment
+    if not (component.slug and environment.slug):
+        return f"/api/v1/state/{component.pk}/env/{environment.pk}"
+    names = [component.slug, environment.slug]
+    if component.application is not None:
+        if not component.application.slug:
+            return f"/api/v1/state/{component.pk}/env/{environment.pk}"
+        names.insert(0, component.application.slug)
+    return f"/api/v1/state/at/{'/'.join(names)}"

@@ -1,0 +1,61 @@
+"""Slugs: how addresses name applications, components and environments."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from django.db.models import Q
+from django.utils.text import slugify
+
+if TYPE_CHECKING:
+    import uuid
+
+MOST: Final = 63
+#: What a person is told of the form.
+DESCRIPTION: Final = (
+    "1 to 63 lower-case letters, digits and dashes, no dash at either end, and no UUID"
+)
+PATTERN: Final = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
+# Also without dashes: a program would take it for an id.
+_LIKE_A_UUID: Final = r"[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}"
+#: `…/{component}/{environment}/lock` is the lock of a state, and no environment.
+RESERVED: Final = {"environment": frozenset({"lock"})}
+_FIRST_NUMBERS: Final = range(2, 10)
+
+
+def is_slug(text: str, kind: str) -> bool:
+    """Whether the text can be the slug of an entry of this kind, such as ``component``."""
+    return (
+        re.fullmatch(PATTERN, text, re.ASCII) is not None
+        and re.fullmatch(_LIKE_A_UUID, text, re.ASCII) is None
+        and text not in RESERVED.get(kind, ())
+    )
+
+
+def of_the_form(*, reserved: frozenset[str] = frozenset()) -> Q:
+    """Return the same as the condition of a constraint; an entry may be without a slug."""
+    form = Q(slug__regex=rf"\A{PATTERN}\Z") & ~Q(slug__regex=rf"\A{_LIKE_A_UUID}\Z")
+    if reserved:
+        form &= ~Q(slug__in=sorted(reserved))
+    return Q(slug=None) | form
+
+
+def slug_of(name: str, kind: str) -> str:
+    """Return the slug that is nearest to a name."""
+    slug = slugify(re.sub(r"[\W_]+", "-", name))[:MOST].strip("-")
+    return slug if is_slug(slug, kind) else f"{kind}-{slug}"[:MOST].strip("-")
+
+
+def choices(name: str, kind: str, entry_id: uuid.UUID) -> list[str]:
+    """Return the slugs that an entry of this name may get, the best first.
+
+    The last one is made of its id, so that nothing else has it.
+    """
+    best = slug_of(name, kind)
+    suffixes = [*map(str, _FIRST_NUMBERS), entry_id.hex[-12:]]
+    return [best, *(_with_suffix(best, suffix) for suffix in suffixes)]
+
+
+def _with_suffix(slug: str, suffix: str) -> str:
+    return f"{slug[: MOST - 1 - len(suffix)].rstrip('-')}-{suffix}"
