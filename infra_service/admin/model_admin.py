@@ -94,6 +94,8 @@ class ReadOnlyAdmin(KeysetAdmin):
     ) -> HttpResponse:
         """Show the object with the tools that this person may use on it now."""
         obj = context.get("original")
+        if obj is not None:
+            context |= {"title": str(obj), "subtitle": None}
         context["tools"] = [] if obj is None else self._offered(request, obj)
         return super().render_change_form(request, context, *args, **kwargs)
 
@@ -112,7 +114,8 @@ class ReadOnlyAdmin(KeysetAdmin):
         if obj is None:
             return self._get_obj_does_not_exist_redirect(request, self.opts, object_id)  # type: ignore[attr-defined, no-any-return]  # Django's stubs lack it
         given = request.POST if request.method == "POST" else None
-        form = tool.form(given, initial={**request.GET.dict(), **tool.initial(obj)})
+        asked = {**tool.defaults(obj), **request.GET.dict(), **tool.initial(obj)}
+        form = tool.form(given, initial=asked)
         if not tool.offered(obj):
             messages.error(request, f"{tool.label} is not possible any more.")
             return HttpResponseRedirect(self._address(obj, "change"))
@@ -133,8 +136,14 @@ class ReadOnlyAdmin(KeysetAdmin):
             "tool": tool,
             "form": form,
             "back": self._address(obj, "change"),
+            **self.tool_preview(request, obj, name, form),
         }
         return TemplateResponse(request, "admin_base/tool.html", context)
+
+    def tool_preview(self, request: HttpRequest, obj: Any, name: str, form: Any) -> dict[str, Any]:
+        """Return the context of ``preview``, a template that shows what the tool would do."""
+        del request, obj, name, form
+        return {}
 
     def _offered(self, request: HttpRequest, obj: Any) -> list[dict[str, Any]]:
         tools = ((name, getattr(self, name).tool) for name in self.tools)

@@ -29,7 +29,10 @@ class ObjectTool:
     permission: str
     question: str
     form: type[forms.Form] = forms.Form
+    #: What stands in the form, whatever the address says.
     initial: Callable[[Any], dict[str, Any]] = field(default=_nothing)
+    #: What stands in the form unless the address says otherwise.
+    defaults: Callable[[Any], dict[str, Any]] = field(default=_nothing)
     offered: Callable[[Any], bool] = field(default=_always)
     destructive: bool = False
 

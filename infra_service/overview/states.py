@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from apikeys.models import AccessToken
 from infra_service.overview.counting import EXACT, Number, about_how_many, up_to
-from states.lockinfo import LockInfo
+from states.holders import holder_of
 from states.metrics import MAX_LOCKS
 from states.models import STALE_AFTER, State, StateVersion
 
@@ -48,7 +48,8 @@ def describe_locks(states: Sequence[uuid.UUID], user: User | AnonymousUser) -> l
     The token tells the pipeline; its name is for who may see tokens.
     """
     found = State.objects.select_related("component", "environment").in_bulk(states)
-    rows = [_described(found[pk]) for pk in states if pk in found and found[pk].lock_info]
+    held = ((found[pk], holder_of(found[pk])) for pk in states if pk in found)
+    rows = [{"state": state, **holder._asdict()} for state, holder in held if holder]
     if user.has_perm("apikeys.view_accesstoken"):
         ids = {row["token_id"] for row in rows}
         names = dict(AccessToken.objects.filter(pk__in=ids).values_list("pk", "name"))
@@ -56,18 +57,6 @@ def describe_locks(states: Sequence[uuid.UUID], user: User | AnonymousUser) -> l
             row["token"] = names.get(row["token_id"])
     may_break = user.has_perm("states.force_unlock_state")
     return [{**row, "may_break": may_break} for row in rows]
-
-
-def _described(state: State) -> dict[str, Any]:
-    lock = LockInfo(**(state.lock_info or {})).described(state.lock_taken_by)
-    taken_by = lock.get("taken_by", {})
-    return {
-        "state": state,
-        "who": lock["who"],
-        "operation": lock["operation"].removeprefix("OperationType").lower(),
-        "owner": taken_by.get("name"),
-        "token_id": taken_by.get("token_id"),
-    }
 
 
 def state_figures(locks: HeldLocks) -> dict[str, Any]:

@@ -81,8 +81,11 @@ def delete(
     environment_id: uuid.UUID,
     actor: Actor,
     look: Asked[State] | None = None,
+    **details: Any,
 ) -> None:
     """Hide the state; its history is kept for STATE_RETENTION_DAYS, and a push revives it.
+
+    ``details`` go to the trail.
 
     Raises:
         StateNotFound: nothing is stored.
@@ -93,7 +96,9 @@ def delete(
         rules.check_lock(state, None)
         with transaction.atomic():
             if State.objects.as_seen(state).change(deleted_at=actor.now()):
-                audit.record(actor, "state.delete", state.pk, version=state.version_number)
+                audit.record(
+                    actor, "state.delete", state.pk, version=state.version_number, **details
+                )
                 return
     raise WriteConflict
 

@@ -6,29 +6,24 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
-
+from states.admin.values import cut, json_text, with_rows_cut
 from states.document import contents, format4
 from states.document.effort import Effort
-from states.document.hidden import encode
 from states.errors import VersionNotFound
 from states.keeping import reading
 from states.models import StateVersion
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
+
+    from msgspec import Raw
 
     from apikeys.audit import Actor
     from states.models import State
 
 #: Changes on a page.
 CHANGES: Final = 50
-#: Rows of all the changes on a page, and characters of a value: a page must not become as large as
-#: a document.
-MOST_ROWS: Final = 500
-MOST_SHOWN: Final = 2_000
-#: A value with more maps and lists in it is shown in one line.
-_INDENTED: Final = 50
+_SIGNS: Final = {"added": "+", "changed": "~", "removed": "\u2212"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,27 +66,20 @@ def compare(
         terraform_versions=page.versions,
         summary=[(kind, page.summary[kind]) for kind in ("resources", "outputs")],
         changes=[
-            *_cut_down(chain(_shown(page.outputs, "output"), _shown(page.resources, "resource")))
+            *with_rows_cut(
+                chain(_shown(page.outputs, "output"), _shown(page.resources, "resource"))
+            )
         ],
         next_start=start + CHANGES if page.more else None,
         hidden=hide,
     )
 
 
-def _cut_down(changes: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield the changes with no more rows than a page shows; ``more_rows`` counts the others."""
-    left = MOST_ROWS
-    for change in changes:
-        rows = change["rows"]
-        yield {**change, "rows": rows[:left], "more_rows": max(0, len(rows) - left)}
-        left = max(0, left - len(rows))
-
-
-def _shown(changes: msgspec.Raw, kind: str) -> Iterable[dict[str, Any]]:
+def _shown(changes: Raw, kind: str) -> Iterable[dict[str, Any]]:
     for change in format4.decode(changes, Effort(len(changes))):
         attributes = [
             {
-                "path": _cut(entry["path"]),
+                "path": cut(entry["path"]),
                 "before": _text(entry, "before"),
                 "after": _text(entry, "after"),
             }
@@ -100,16 +88,17 @@ def _shown(changes: msgspec.Raw, kind: str) -> Iterable[dict[str, Any]]:
         facts = [
             {
                 "path": entry["field"],
-                "before": _json(entry["before"]),
-                "after": _json(entry["after"]),
+                "before": json_text(entry["before"]),
+                "after": json_text(entry["after"]),
             }
             for entry in change["metadata"]
         ]
         yield {
             "kind": kind,
-            "address": _cut(change["name"] if kind == "output" else change["address"]),
+            "address": cut(change["name"] if kind == "output" else change["address"]),
             "deposed": change.get("deposed"),
             "action": change["action"].lower(),
+            "sign": _SIGNS[change["action"].lower()],
             "rows": [*attributes, *facts],
         }
 
@@ -117,17 +106,4 @@ def _shown(changes: msgspec.Raw, kind: str) -> Iterable[dict[str, Any]]:
 def _text(entry: dict[str, Any], side: str) -> str:
     """Return a value as JSON; nothing where there is none on that side."""
     absent = "removed" if side == "after" else "added"
-    return "" if entry["action"].lower() == absent else _json(entry[side])
-
-
-def _json(value: Any) -> str:
-    written = bytes(encode(value))
-    # Indented, what is nested deeply would be a thousand times as long.
-    if written.count(b"{") + written.count(b"[") <= _INDENTED:
-        written = msgspec.json.format(written, indent=2)
-    return _cut(written.decode())
-
-
-def _cut(text: str) -> str:
-    more = len(text) - MOST_SHOWN
-    return text if more <= 0 else f"{text[:MOST_SHOWN]}… and {more} more characters"
+    return "" if entry["action"].lower() == absent else json_text(entry[side])

@@ -35,9 +35,19 @@ class RestoreForm(forms.Form):
     """Which version, and why."""
 
     number = forms.IntegerField(
-        label="Version", min_value=1, max_value=LAST_NUMBER, help_text="Its number."
+        label="Version",
+        min_value=1,
+        max_value=LAST_NUMBER,
+        widget=forms.NumberInput({"readonly": True}),
+        help_text="Another one is chosen in the list of versions.",
     )
     reason = _reason(required=False)
+
+
+class DeleteForm(forms.Form):
+    """Why."""
+
+    reason = _reason(required=True)
 
 
 class CompareForm(forms.Form):

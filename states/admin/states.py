@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin, messages
 from django.template.defaultfilters import filesizeformat
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.timesince import timesince
+from rest_framework.exceptions import APIException
 
 from infra_service.admin import ReadOnlyAdmin, object_tool
 from states.actions import history, locks
+from states.admin import comparison
 from states.admin.filters import StandingFilter
-from states.admin.forms import ForceUnlockForm, RestoreForm
+from states.admin.forms import LAST_NUMBER, DeleteForm, ForceUnlockForm, RestoreForm
 from states.admin.search import search
+from states.admin.values import MOST_ROWS
 from states.admin.versions import VersionPages
-from states.models import STALE_AFTER, State
+from states.models import STALE_AFTER, State, StateVersion
 
 if TYPE_CHECKING:
     import uuid
@@ -112,6 +115,7 @@ class StateAdmin(VersionPages, ReadOnlyAdmin):
         question="Its content becomes a new version, with a serial above the current one, so that "
         "Terraform takes it. Nothing is lost: the versions between stay in the history.",
         form=RestoreForm,
+        defaults=lambda state: {"number": _last_before_current(state)},
         offered=lambda state: state.deleted_at is None and state.version_number > 0,
     )
     def restore_version(self, state: State, actor: Actor, *, number: int, reason: str) -> str:
@@ -122,17 +126,39 @@ class StateAdmin(VersionPages, ReadOnlyAdmin):
         )
         return f"Version {number} is restored as version {version.number}."
 
+    def tool_preview(self, request: HttpRequest, obj: Any, name: str, form: Any) -> dict[str, Any]:
+        """Show what restoring a version would change."""
+        if name != "restore_version" or (number := _number(form["number"].value())) is None:
+            return {}
+        context: dict[str, Any] = {
+            "preview": "admin/states/state/restore_preview.html",
+            "most_rows": MOST_ROWS,
+        }
+        try:
+            context["comparison"] = comparison.compare(
+                obj,
+                obj.version_number,
+                number,
+                start=0,
+                hide=True,
+                actor=self.admin_site.actor(request),
+            )
+        except APIException as error:
+            context["preview_fault"] = str(error.detail)
+        return context
+
     @object_tool(
         label="Delete",
         permission="states.delete_state",
         question="The state is hidden, and Terraform finds none here. It can be brought back until "
         "its retention ends.",
+        form=DeleteForm,
         offered=lambda state: state.deleted_at is None and state.version_number > 0,
         destructive=True,
     )
-    def delete_state(self, state: State, actor: Actor) -> str:
+    def delete_state(self, state: State, actor: Actor, *, reason: str) -> str:
         """Hide the state."""
-        history.delete(**state.key, actor=actor)
+        history.delete(**state.key, actor=actor, reason=reason)
         return "The state is deleted; it can be brought back until its retention ends."
 
     @object_tool(
@@ -145,6 +171,18 @@ class StateAdmin(VersionPages, ReadOnlyAdmin):
         """Bring the state back."""
         history.undelete(state_id=state.pk, actor=actor)
         return "The state is back."
+
+
+def _last_before_current(state: State) -> int | None:
+    """Return the number of the version that going back one step would restore."""
+    earlier = StateVersion.objects.filter(state=state, number__lt=state.version_number)
+    return earlier.order_by("-number").values_list("number", flat=True).first()
+
+
+def _number(value: Any) -> int | None:
+    text = str(value)
+    is_number = text.isascii() and text.isdecimal() and len(text) <= len(str(LAST_NUMBER))
+    return int(text) if is_number and 0 < int(text) <= LAST_NUMBER else None
 
 
 def _holder(state: State) -> str:

@@ -1,11 +1,10 @@
-"""The versions of a state: their list, their documents, and what changed between two."""
+"""The versions of a state: their documents, what is in them, and what changed between two."""
 
 from __future__ import annotations
 
 import functools
 import re
-from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from django.contrib import messages
 from django.contrib.admin.utils import unquote
@@ -18,34 +17,31 @@ from rest_framework.exceptions import APIException
 
 from apikeys.audit import Actor
 from infra_service.admin import ReadOnlyAdmin
-from states.admin import comparison
+from states.admin import comparison, contents_page, state_page
 from states.admin.forms import LAST_NUMBER, CompareForm
+from states.admin.values import MOST_ROWS
 from states.api.sending import document_response
 from states.errors import VersionNotFound
 from states.keeping import reading
-from states.models import State, StateVersion
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
     from django.urls import URLPattern
 
-#: On a page of a state's versions, and in its chart.
-VERSIONS: Final = 100
+    from states.models import State
+
 #: Documents hold passwords and keys; who may download them may also see them.
 SECRETS: Final = "states.download_state"
-_NUMBER: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
+_START: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
 
 
 class VersionPages(ReadOnlyAdmin):
-    """What the page of a state shows of its versions, and the pages that lead from there."""
-
-    class Media:
-        css: ClassVar[Any] = {"all": ["admin_base/pages.css"]}
+    """What the page of a state shows, and the pages that lead from there."""
 
     change_form_template = "admin/states/state/change_form.html"
 
     def get_urls(self) -> list[URLPattern]:
-        """Add the pages of documents and differences."""
+        """Add the pages of documents, contents and differences."""
         ours = [
             path(
                 f"<path:object_id>/{route}/",
@@ -54,6 +50,7 @@ class VersionPages(ReadOnlyAdmin):
             )
             for route, name, view in (
                 ("versions/<int:number>/document", "document", self.document_view),
+                ("versions/<int:number>/contents", "contents", self.contents_view),
                 ("compare", "compare", self.compare_view),
             )
         ]
@@ -68,30 +65,39 @@ class VersionPages(ReadOnlyAdmin):
         state = self.get_object(request, unquote(object_id))
         if state is None:
             raise Http404
+        if path.get("number", 0) > LAST_NUMBER:
+            return self._refused(request, state, VersionNotFound())
         try:
             answer: HttpResponse = view(request, state, **path)
         except APIException as error:
-            messages.error(request, str(error.detail))
-            return HttpResponseRedirect(reverse("admin:states_state_change", args=(state.pk,)))
+            return self._refused(request, state, error)
         return answer
+
+    def _refused(self, request: HttpRequest, state: State, error: APIException) -> HttpResponse:
+        messages.error(request, str(error.detail))
+        return HttpResponseRedirect(reverse("admin:states_state_change", args=(state.pk,)))
 
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
-        """Show the state with a page of its versions."""
+        """Show the state: its lock, how to use it, its versions, and what is in it."""
         state: State = context["original"]
         may_restore = request.user.has_perm("states.restore_state")
-        context |= _history(state, request.GET.get("versions_before", ""))
-        context["may_download"] = request.user.has_perm(SECRETS)
-        context["may_restore"] = may_restore and state.deleted_at is None
+        is_asked = "contents" in request.GET
+        context |= {
+            **state_page.lock_of(state, request),
+            **state_page.backend_of(state, request),
+            **state_page.history_of(state, request.GET.get("versions_before", "")),
+            **state_page.contents_of(state, Actor.of_person(request), is_asked=is_asked),
+            "may_download": request.user.has_perm(SECRETS),
+            "may_restore": may_restore and state.deleted_at is None,
+        }
         return super().render_change_form(request, context, *args, **kwargs)
 
     def document_view(self, request: HttpRequest, state: State, *, number: int) -> HttpResponse:
         """Send a version's document, exactly as it was pushed."""
         if not request.user.has_perm(SECRETS):
             raise PermissionDenied
-        if number > LAST_NUMBER:
-            raise VersionNotFound
         actor = Actor.of_person(request)
         gzipped = reading.read_version(state_id=state.pk, number=number, actor=actor)
         response = document_response(request, gzipped)
@@ -99,45 +105,53 @@ class VersionPages(ReadOnlyAdmin):
         response["Content-Disposition"] = f'attachment; filename="{name}.tfstate"'
         return response
 
+    def contents_view(self, request: HttpRequest, state: State, *, number: int) -> HttpResponse:
+        """Show the outputs and resources of a version with their values."""
+        start = request.GET.get("start", "")
+        context = {
+            **self._page_context(request, state, f"What is in version {number}"),
+            "number": number,
+            "contents": contents_page.read(
+                state,
+                number,
+                start=int(start) if _START.fullmatch(start) else 0,
+                hide=not _shows_secrets(request),
+                actor=Actor.of_person(request),
+            ),
+        }
+        return TemplateResponse(request, "admin/states/state/contents.html", context)
+
     def compare_view(self, request: HttpRequest, state: State) -> HttpResponse:
         """Show what changed from one version to another."""
         form = CompareForm(request.GET)
-        context = {
-            **self.admin_site.each_context(request),
-            "title": "Compare versions",
-            "opts": self.opts,
-            "original": state,
-            "form": form,
-            "most_rows": comparison.MOST_ROWS,
-        }
+        context = {**self._page_context(request, state, "Compare versions"), "form": form}
         if form.is_valid():
             context["comparison"] = comparison.compare(
                 state,
                 form.cleaned_data["before"],
                 form.cleaned_data["after"],
                 start=form.cleaned_data["start"] or 0,
-                hide=not request.user.has_perm(SECRETS),
+                hide=not _shows_secrets(request),
                 actor=Actor.of_person(request),
             )
         return TemplateResponse(request, "admin/states/state/compare.html", context)
 
+    def _page_context(self, request: HttpRequest, state: State, title: str) -> dict[str, Any]:
+        return {
+            **self.admin_site.each_context(request),
+            "title": title,
+            "subtitle": str(state),
+            "opts": self.opts,
+            "original": state,
+            "most_rows": MOST_ROWS,
+            "may_see_secrets": request.user.has_perm(SECRETS),
+        }
 
-def _history(state: State, before: str) -> dict[str, Any]:
-    """Return a page of the versions, the newest first, and their figures from the oldest on."""
-    versions = StateVersion.objects.filter(state=state).order_by("-number")
-    if _NUMBER.fullmatch(before):
-        versions = versions.filter(number__lt=int(before))
-    found = list(versions[: VERSIONS + 1])
-    # Each with the one before it, which the first has not.
-    pairs = list(zip_longest(found, found[1:]))[:VERSIONS]
-    shown = [version for version, _ in pairs]
-    last_two = [version.number for version in shown[:2]]
-    return {
-        "versions": pairs,
-        "newest": shown[0] if shown else None,
-        "oldest": shown[-1] if shown else None,
-        "older_versions": shown[-1].number if len(found) > VERSIONS else None,
-        "sizes": [(f"version {v.number}", v.size_bytes) for v in reversed(shown)],
-        "serials": [(f"version {v.number}", v.serial) for v in reversed(shown)],
-        "compare_form": CompareForm(initial=dict(zip(("after", "before"), last_two, strict=False))),
-    }
+
+def _shows_secrets(request: HttpRequest) -> bool:
+    """Whether secrets are shown: only on a click, which no link and no reload stands for."""
+    if request.method != "POST":
+        return False
+    if not request.user.has_perm(SECRETS):
+        raise PermissionDenied
+    return True

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from itertools import islice
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from rest_framework.exceptions import APIException
 
 from infra_service.api import memory
 from states.document import changes, difference, format4, masking, sealing, sensitive_paths
@@ -18,7 +20,7 @@ from states.document.hidden import encode
 from states.errors import StateFormatUnsupported
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from msgspec import Raw
 
@@ -109,6 +111,58 @@ def resources(gzipped: bytes, *, start: int, size: int, hide: bool) -> Page:
         return Page(encode(items), len(found) > size)
 
 
+class Overview(NamedTuple):
+    """The first outputs and resource instances of a document, these without their attributes."""
+
+    terraform_version: str
+    outputs: Page
+    resources: Page
+
+
+def overview(gzipped: bytes, *, size: int, hide: bool) -> Overview:
+    """Return what a document is about, in one reading of it."""
+    with _reading(gzipped) as effort:
+        document = _parse(gzipped, effort)
+        found = sorted((document.outputs or {}).items())
+        secrets = masking.secrets_of(effort, document) if hide and found else None
+        outputs = [_output(*item, secrets, effort) for item in found[:size]]
+        instances = list(islice(document.instances(), size + 1))
+        resources = [_facts(*item) for item in instances[:size]]
+        return Overview(
+            document.terraform_version,
+            Page(encode(outputs), len(found) > size),
+            Page(encode(resources), len(instances) > size),
+        )
+
+
+def summaries(documents: Sequence[bytes]) -> list[dict[str, dict[str, int]] | None]:
+    """Return of each document but the first how many things it adds, changes and removes.
+
+    Empty bytes are nothing at all. None where one of two that follow each other cannot be read.
+    """
+    with _reading(*filter(None, documents)) as effort:
+        parsed = [_parsed(gzipped, effort) for gzipped in documents]
+        return [_summary(before, after, effort) for before, after in pairwise(parsed)]
+
+
+def _parsed(gzipped: bytes, effort: Effort) -> Document | None:
+    try:
+        return _parse(gzipped, effort) if gzipped else format4.Document()
+    except APIException:
+        return None
+
+
+def _summary(
+    before: Document | None, after: Document | None, effort: Effort
+) -> dict[str, dict[str, int]] | None:
+    if before is None or after is None:
+        return None
+    try:
+        return difference.compare(before, after, hide=False, effort=effort).summary
+    except APIException:
+        return None
+
+
 def diff(
     before: bytes | None, after: bytes, *, start: int, size: int, hide: bool
 ) -> DifferencePage:
@@ -141,6 +195,20 @@ def _output(name: str, output: Output, secrets: Secrets | None, effort: Effort) 
     return encode({"name": name, "value": value, "type": kind, "sensitive": output.sensitive})
 
 
+def _facts(resource: Resource, instance: Instance) -> dict[str, Any]:
+    return {
+        "address": resource.address(instance),
+        "deposed": instance.deposed or None,
+        "module": resource.module or None,
+        "mode": resource.mode,
+        "type": resource.type,
+        "name": resource.name,
+        "index_key": instance.index_key,
+        "provider": resource.provider,
+        "status": instance.status or None,
+    }
+
+
 def _resource(
     resource: Resource, instance: Instance, secrets: Secrets | None, effort: Effort
 ) -> Raw:
@@ -151,15 +219,7 @@ def _resource(
         (attributes,) = masking.masked(secrets, (values, marked))
     return encode(
         {
-            "address": resource.address(instance),
-            "deposed": instance.deposed or None,
-            "module": resource.module or None,
-            "mode": resource.mode,
-            "type": resource.type,
-            "name": resource.name,
-            "index_key": instance.index_key,
-            "provider": resource.provider,
-            "status": instance.status or None,
+            **_facts(resource, instance),
             "schema_version": instance.schema_version,
             "create_before_destroy": instance.create_before_destroy,
             "dependencies": format4.dependencies(instance, effort),

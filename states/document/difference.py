@@ -116,7 +116,21 @@ def _resources(before: Document, after: Document, effort: Effort) -> list[Change
         if earlier is None or _instance_changed(earlier, found, effort):
             changes.append(Change(*key, earlier, found))
     changes += [Change(*key, found, None) for key, found in old.items()]
-    return sorted(changes, key=lambda c: (c.name, format4.index_text(c.index_key), c.deposed or ""))
+    return sorted(changes, key=_place)
+
+
+def _place(change: Change) -> tuple[Any, ...]:
+    """Return what changes are ordered by: their addresses, in which ``[2]`` is before ``[10]``."""
+    key = change.index_key
+    number, text = (key, "") if isinstance(key, int) else (0, key or "")
+    return (
+        change.name,
+        key is not None,
+        not isinstance(key, int),
+        number,
+        text,
+        change.deposed or "",
+    )
 
 
 def _by_address(document: Document, effort: Effort) -> Iterator[tuple[Key, Found]]:

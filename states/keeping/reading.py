@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from django.db import DEFAULT_DB_ALIAS
@@ -16,7 +17,7 @@ from infra_service.database import replica
 from infra_service.database.compiled import Asked, CompiledQuery, Parameter
 from states.document import sealing
 from states.document.sealing import Place, Sealed
-from states.errors import DocumentDamaged, StateNotFound, VersionNotFound
+from states.errors import DocumentDamaged, DocumentUnreadable, StateNotFound, VersionNotFound
 from states.keeping import storage
 from states.keeping.faults import StorageFaults
 from states.models import State, StateVersion
@@ -151,6 +152,22 @@ def find_version(
         DocumentUnreadable, StorageUnavailable: as for the current one.
     """
     return _unsealed(lambda: _VERSION.row(using=using, state_id=state_id, number=number), using)
+
+
+def find_small(*, state_id: uuid.UUID, numbers: Sequence[int]) -> dict[int, bytes]:
+    """Return the gzip'd documents of these versions by number, in one statement.
+
+    What is large, in the object store or unreadable is left out.
+    """
+    versions = StateVersion.objects.filter(state_id=state_id, number__in=numbers, object_name="")
+    found = {}
+    for *values, _length in _found(versions, "state_id"):
+        stored = Stored(*values)
+        if stored.document is not None:
+            with contextlib.suppress(DocumentUnreadable):
+                sealing.check_key(stored.encryption_key)
+                found[stored.number] = _unseal(stored, stored.document)
+    return found
 
 
 def load(version_id: uuid.UUID) -> tuple[Stored | None, bytes]:

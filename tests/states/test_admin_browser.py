@@ -82,9 +82,9 @@ def test_a_difference_shows_what_changed_and_no_secret(operator_page: Page, stor
     open_state(page, story)
     expect(page.get_by_role("img", name="Size of the documents")).to_be_visible()
 
-    page.get_by_label("Compare version").fill("1")
-    page.get_by_label("with version").fill("2")
-    page.get_by_role("button", name="Compare").click()
+    page.get_by_label("Compare from version 1").check()
+    page.get_by_label("Compare to version 2").check()
+    page.get_by_role("button", name="Compare the two").click()
 
     expect(page.get_by_text("Sensitive values are hidden.")).to_be_visible()
     assert page.get_by_role("rowheader").count() > 3
@@ -126,6 +126,7 @@ def test_force_unlock_with_a_reason_then_restore_by_keyboard_alone(
     expect(page.get_by_text("The lock is broken.")).to_be_visible()
     # 3. A version is restored as a new one.
     press("Restore version 1")
+    expect(page.get_by_role("heading", name="What it changes")).to_be_visible()
     press("Restore a version", "button")
     expect(page.get_by_text("Version 1 is restored as version 3.")).to_be_visible()
     expect(page.get_by_role("rowheader", name="3 current")).to_be_visible()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -11,6 +12,7 @@ from apikeys.models import AuditEvent
 from states.models import State
 from tests.people import person, text_of
 from tests.states.conftest import Backend, document
+from tests.states.samples import AFTER, BEFORE, ENCRYPTED, PASSWORDS
 
 LIST = "/admin/states/state/"
 
@@ -91,8 +93,8 @@ def test_force_unlock_needs_a_reason_and_is_in_the_trail(state: State) -> None:
     )
     assert "The lock is broken." in text_of(done)
     assert State.objects.get().lock_id is None
-    event = last_event()
-    assert (event.action, event.actor_name) == ("state.force_unlock", "operator-person")
+    event = AuditEvent.objects.get(action="state.force_unlock")
+    assert event.actor_name == "operator-person"
     assert event.resource_id == str(state.pk)
     assert event.details["reason"] == "ada is on holiday"
     assert event.details["lock"]["who"] == "ada@laptop"
@@ -141,7 +143,7 @@ def test_what_the_rules_refuse_is_told(state: State) -> None:
     locked = "The state is locked by ada@laptop"
     restored = client.post(page(state, "restore-version"), {"number": 1})
     assert locked in text_of(restored)
-    assert locked in text_of(client.post(page(state, "delete-state")))
+    assert locked in text_of(client.post(page(state, "delete-state"), {"reason": "x"}))
     missing = client.post(page(state, "restore-version"), {"number": 9})
     assert "The state has no version of this number" in text_of(missing)
     for number in ("", "0", "x", str(2**31)):
@@ -152,18 +154,62 @@ def test_what_the_rules_refuse_is_told(state: State) -> None:
 
 def test_delete_and_undelete(free: State, backend: Backend) -> None:
     client = person("administrator")
-    done = client.post(page(free, "delete-state"), follow=True)
+    refused = client.post(page(free, "delete-state"), {"reason": " "})
+    assert "This field is required." in text_of(refused)
+    assert backend.get().status_code == 200
+
+    done = client.post(page(free, "delete-state"), {"reason": "moved"}, follow=True)
     assert "The state is deleted" in text_of(done)
+    assert "Deleted just now" in text_of(done)
     assert backend.get().status_code == 404
-    assert (last_event().action, last_event().actor_name) == (
-        "state.delete",
-        "administrator-person",
-    )
+    event = AuditEvent.objects.get(action="state.delete")
+    assert event.actor_name == "administrator-person"
+    assert event.details == {"version": 2, "reason": "moved"}
 
     done = client.post(page(free, "undelete"), follow=True)
     assert "The state is back." in text_of(done)
     assert backend.get().status_code == 200
     assert AuditEvent.objects.filter(action="state.undelete").count() == 1
+
+
+def test_restoring_shows_first_what_it_changes(admin: Backend) -> None:
+    admin.push(BEFORE)
+    admin.push(AFTER, "?force=true")
+    admin.push(ENCRYPTED, "?force=true")
+    client = person("operator")
+
+    def shown(query: dict[str, Any]) -> str:
+        return text_of(client.get(page(admin.record, "restore-version"), query))
+
+    # Without a choice it is the version before the current one.
+    first = client.get(page(admin.record, "restore-version"))
+    assert 'value="2"' in first.content.decode()
+    assert "The document is encrypted by OpenTofu" in text_of(first)
+    admin.push(AFTER, "?force=true")
+    told = shown({"number": "1"})
+    assert "What it changes From version 4" in told
+    assert "(sensitive value)" in told
+    assert not [p for p in PASSWORDS if p.decode() in told]
+    assert "The state has no version of this number" in shown({"number": "9"})
+    for number in ("", "x", "0", "-1", "²", "9" * 5000):
+        assert "What it changes" not in shown({"number": number}), number
+    event = AuditEvent.objects.filter(actor_name="operator-person").order_by("-id")[0]
+    assert event.details == {"version": 1, "part": "diff", "secrets": False}
+
+
+def test_the_lock_on_the_page(state: State) -> None:
+    viewer = text_of(person("viewer").get(page(state)))
+    assert "Locked by ada@laptop, just now For apply Let in as operator" in viewer
+    assert "Break the lock" not in viewer
+    assert "Break the lock" in text_of(person("operator").get(page(state)))
+
+
+def test_what_to_copy(state: State) -> None:
+    address = f"http://testserver/api/v1/state/{state.component_id}/env/{state.environment_id}"
+    told = text_of(person("viewer").get(page(state)))
+    assert told.count(address) == 4
+    assert f'backend "http" {{ address = "{address}" lock_address = "{address}"' in told
+    assert "terraform init" in told
 
 
 def test_what_is_offered(state: State, admin: Backend, lock_id: uuid.UUID) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from django.contrib import admin, messages
 from django.http import HttpResponseRedirect
@@ -38,9 +38,6 @@ _COUNTS: Final = ("healthy", "degraded", "error", "unspecified")
 @admin.register(Cluster)
 class ClusterAdmin(EditableAdmin):
     """Clusters, in the order of names."""
-
-    class Media:
-        css: ClassVar[Any] = {"all": ["admin_base/pages.css"]}
 
     change_form_template = "admin/workloads/cluster/change_form.html"
     page_key = ("name",)

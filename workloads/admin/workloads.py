@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING
 
 from django.contrib import admin
 from django.db.models import Q
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 @admin.register(Workload)
 class WorkloadAdmin(ReadOnlyAdmin):
     """Workloads, in the order of namespace, name and kind within a cluster."""
-
-    class Media:
-        css: ClassVar[Any] = {"all": ["admin_base/pages.css"]}
 
     change_form_template = "admin/workloads/workload/change_form.html"
     change_list_template = "admin/workloads/workload/change_list.html"

@@ -1,0 +1,68 @@
+"""What is in a version: outputs, and resources with their attributes, as a page shows them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from states.admin.values import cut, json_text, with_rows_cut
+from states.document import contents, format4
+from states.document.effort import Effort
+from states.keeping import reading
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from apikeys.audit import Actor
+    from states.document.contents import Page
+    from states.models import State
+
+#: Outputs, and resources, on a page.
+ITEMS: Final = 50
+
+
+class Contents(NamedTuple):
+    """A page of what is in a version; ``next_start`` is where the next one begins."""
+
+    outputs: Sequence[dict[str, Any]]
+    resources: Sequence[dict[str, Any]]
+    start: int
+    next_start: int | None
+    hidden: bool
+
+
+def read(state: State, number: int, *, start: int, hide: bool, actor: Actor) -> Contents:
+    """Read a version's document, which the trail is told, and return a page of it.
+
+    Raises:
+        VersionNotFound, StateEncrypted, StateFormatUnsupported, StateTooComplex,
+            DocumentUnreadable, StorageUnavailable: see there.
+    """
+    gzipped = reading.read_version(
+        state_id=state.pk, number=number, actor=actor, part="contents", secrets=not hide
+    )
+    outputs = contents.outputs(gzipped, start=start, size=ITEMS, hide=hide)
+    resources = contents.resources(gzipped, start=start, size=ITEMS, hide=hide)
+    more = outputs.more or resources.more
+    return Contents(
+        outputs=[
+            {**output, "name": cut(output["name"]), "value": json_text(output["value"])}
+            for output in _decoded(outputs)
+        ],
+        resources=list(with_rows_cut(map(_shown, _decoded(resources)))),
+        start=start,
+        next_start=start + ITEMS if more else None,
+        hidden=hide,
+    )
+
+
+def _decoded(page: Page) -> list[dict[str, Any]]:
+    items: list[dict[str, Any]] = format4.decode(page.items, Effort(len(page.items)))
+    return items
+
+
+def _shown(resource: dict[str, Any]) -> dict[str, Any]:
+    attributes = resource["attributes"]
+    if not isinstance(attributes, dict):  # hidden as a whole, or none at all
+        attributes = {} if attributes is None else {"": attributes}
+    rows = [{"path": cut(name), "value": json_text(value)} for name, value in attributes.items()]
+    return {**resource, "address": cut(resource["address"]), "rows": rows}

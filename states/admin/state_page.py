@@ -1,0 +1,130 @@
+"""What the page of a state shows beside its row: lock, versions, contents, how to use it."""
+
+from __future__ import annotations
+
+import re
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from django.urls import reverse
+from rest_framework.exceptions import APIException
+
+from apikeys.models import AccessToken
+from states.admin.values import json_text
+from states.document import contents
+from states.holders import holder_of
+from states.keeping import reading
+from states.models import StateVersion
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from django.http import HttpRequest
+
+    from apikeys.audit import Actor
+    from states.models import State
+
+#: On a page of a state's versions, and in its chart.
+VERSIONS: Final = 100
+#: Versions of which the page tells what changed, and the bytes of all their documents: they are
+#: read and compared for each look at the page.
+COMPARED: Final = 20
+COMPARED_BYTES: Final = 512 * 1024
+#: Outputs and resources on the page; a larger document is read when somebody asks for it.
+ITEMS: Final = 100
+READ_BYTES: Final = 512 * 1024
+# A provider of a public registry, as everybody calls it.
+_PROVIDER: Final = re.compile(r'provider\["registry\.(?:terraform|opentofu)\.(?:io|org)/([^"]+)"\]')
+_NUMBER: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
+
+
+def lock_of(state: State, request: HttpRequest) -> dict[str, Any]:
+    """Return who holds the lock; the token's name is for who may see tokens."""
+    holder = holder_of(state)
+    token = None
+    if holder and holder.token_id and request.user.has_perm("apikeys.view_accesstoken"):
+        names = AccessToken.objects.filter(pk=holder.token_id).values_list("name", flat=True)
+        token = names.first()
+    may_break = request.user.has_perm("states.force_unlock_state")
+    return {"holder": holder, "holder_token": token, "may_break": may_break}
+
+
+def backend_of(state: State, request: HttpRequest) -> dict[str, Any]:
+    """Return the address that Terraform is told."""
+    ids = {name: str(value) for name, value in state.key.items()}
+    return {"address": request.build_absolute_uri(reverse("state-backend", kwargs=ids))}
+
+
+def history_of(state: State, before: str) -> dict[str, Any]:
+    """Return a page of the versions, the newest first, and their figures from the oldest on."""
+    versions = StateVersion.objects.filter(state=state).order_by("-number")
+    if _NUMBER.fullmatch(before):
+        versions = versions.filter(number__lt=int(before))
+    found = list(versions[: VERSIONS + 1])
+    # Each with the one before it, which the first has not.
+    pairs = list(zip_longest(found, found[1:]))[:VERSIONS]
+    shown = [version for version, _ in pairs]
+    changes = _changes(state, found)
+    return {
+        "versions": [(version, earlier, changes.get(version.number)) for version, earlier in pairs],
+        "newest": shown[0] if shown else None,
+        "oldest": shown[-1] if shown else None,
+        "older_versions": shown[-1].number if len(found) > VERSIONS else None,
+        "sizes": [(f"version {v.number}", v.size_bytes) for v in reversed(shown)],
+    }
+
+
+def _changes(state: State, versions: Sequence[StateVersion]) -> dict[int, Any]:
+    """Return by number what the newest of these versions changed, as far as that is cheap."""
+    chosen: list[int] = []
+    left = COMPARED_BYTES
+    for version in versions[: COMPARED + 1]:
+        left -= version.size_bytes
+        if left < 0 or version.object_name:
+            break
+        chosen.append(version.number)
+    if not chosen:
+        return {}
+    documents = reading.find_small(state_id=state.pk, numbers=chosen)
+    oldest_first = [number for number in reversed(chosen) if number in documents]
+    # What the first version of all changes is all that is in it.
+    before = [b""] if oldest_first[:1] == [1] else []
+    told = oldest_first[1 - len(before) :]
+    found = contents.summaries([*before, *(documents[number] for number in oldest_first)])
+    return dict(zip(told, found, strict=True))
+
+
+def contents_of(state: State, actor: Actor, *, is_asked: bool) -> dict[str, Any]:
+    """Return the outputs and resources of the current version, which the trail is told.
+
+    Of a large one nothing, unless it is asked for.
+    """
+    if state.size_bytes is None:
+        return {}
+    if state.size_bytes > READ_BYTES and not is_asked:
+        return {"contents_large": True}
+    try:
+        gzipped = reading.read_version(
+            state_id=state.pk,
+            number=state.version_number,
+            actor=actor,
+            part="overview",
+            secrets=False,
+        )
+        found = contents.overview(gzipped, size=ITEMS, hide=True)
+    except APIException as error:
+        return {"contents_fault": str(error.detail)}
+    outputs, resources = (msgspec.json.decode(p.items) for p in (found.outputs, found.resources))
+    return {
+        "terraform_version": found.terraform_version,
+        "outputs": [{**output, "value": json_text(output["value"])} for output in outputs],
+        "more_outputs": found.outputs.more,
+        "resources": [{**r, "provider": _short(r["provider"])} for r in resources],
+        "more_resources": found.resources.more,
+    }
+
+
+def _short(provider: str) -> str:
+    found = _PROVIDER.fullmatch(provider)
+    return found[1] if found else provider

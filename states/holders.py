@@ -1,0 +1,44 @@
+"""Who holds a state's lock, as people are told."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from django.utils import timezone
+
+from states.lockinfo import LockInfo
+from states.models import STALE_AFTER
+
+if TYPE_CHECKING:
+    import datetime as dt
+
+    from states.models import State
+
+
+class Holder(NamedTuple):
+    """What the client said of itself, and whom the service let in: ``owner`` with ``token_id``."""
+
+    who: str
+    operation: str
+    terraform_version: str
+    since: dt.datetime
+    is_stale: bool
+    owner: str | None
+    token_id: str | None
+
+
+def holder_of(state: State) -> Holder | None:
+    """Return who holds the lock; None when nobody does."""
+    if state.lock_info is None or state.lock_acquired_at is None:
+        return None
+    info = LockInfo(**state.lock_info)
+    taken_by = info.described(state.lock_taken_by).get("taken_by", {})
+    return Holder(
+        who=info.Who or "somebody",
+        operation=info.Operation.removeprefix("OperationType").lower() or "an operation",
+        terraform_version=info.Version,
+        since=state.lock_acquired_at,
+        is_stale=timezone.now() - state.lock_acquired_at > STALE_AFTER,
+        owner=taken_by.get("name"),
+        token_id=taken_by.get("token_id"),
+    )
