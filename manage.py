@@ -5,6 +5,8 @@ import os
 import signal
 import sys
 
+from infra_service import __version__
+
 
 def main() -> None:
     """Run one management command."""
@@ -19,6 +21,9 @@ def main() -> None:
 
 
 def _run(argv: list[str]) -> None:
+    if argv[1:] in (["version"], ["--version"]):  # else it would be Django's
+        sys.stdout.write(f"{__version__}\n")
+        return
     from django.core.exceptions import ImproperlyConfigured  # noqa: PLC0415 - may be interrupted
     from django.core.management import execute_from_command_line  # noqa: PLC0415 - the same
 

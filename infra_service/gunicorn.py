@@ -10,9 +10,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import structlog
 from gunicorn.glogging import Logger
 
-from infra_service.logs import formatter
+from infra_service import __version__, logs
 from infra_service.operations import metric_files
 
 # gthread, with errors in our form, which gives a thread to a request that has arrived.
@@ -53,14 +54,19 @@ class JsonLogger(Logger):  # type: ignore[misc,unused-ignore]
         """Set up the log."""
         super().setup(cfg)
         for handler in self.error_log.handlers:
-            handler.setFormatter(formatter())
+            handler.setFormatter(logs.formatter())
 
 
 logger_class = JsonLogger
 
 
 def on_starting(server: Any) -> None:  # noqa: ARG001 - gunicorn's signature
-    """Let the workers count together, in small files, from 0; without a place for them, stop."""
+    """Say which version starts, and let the workers count together.
+
+    They count in small files, from 0; without a place for them, the server stops.
+    """
+    logs.configure(os.environ.get("LOG_LEVEL", "INFO"))
+    structlog.get_logger("infra_service").info("starting", version=__version__, bind=bind)
     directory = Path(_var, "metrics")
     try:
         metric_files.create(directory)

@@ -10,6 +10,7 @@ from rest_framework.exceptions import APIException
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from infra_service import __version__
 from infra_service.api.openapi_words import Named, answered, object_of, refusals
 from infra_service.database.failures import DatabaseUnavailable
 from infra_service.database.probing import connection_of_its_own
@@ -20,8 +21,11 @@ if TYPE_CHECKING:
 
 
 _seen_migrated = False
-_HEALTH = Named("Health", object_of(status={"type": "string", "const": "ok"}))
+_STATUS = {"type": "string", "const": "ok"}
+_HEALTH = Named("Health", object_of(status=_STATUS))
+_READINESS = Named("Readiness", object_of(status=_STATUS, version={"type": "string"}))
 _OK = {"status": "ok"}
+_READY = {**_OK, "version": __version__}
 
 
 class MigrationsPending(APIException):
@@ -55,19 +59,19 @@ class ReadyView(HealthView):
     @extend_schema(
         operation_id="check_readiness",
         responses={
-            200: OpenApiResponse(_HEALTH, "Ready."),
+            200: OpenApiResponse(_READINESS, "Ready."),
             **refusals(DatabaseUnavailable, MigrationsPending),
         },
-        examples=[answered(_OK)],
+        examples=[answered(_READY)],
     )
     def get(self, _request: Request) -> Response:
-        """Say whether requests can be served: the database answers and is migrated."""
+        """Say whether this version can serve requests: the database answers and is migrated."""
         with connection_of_its_own() as connection:
             with connection.cursor() as cursor:
                 cursor.execute("SELECT 1")
             if not _is_migrated(connection):
                 raise MigrationsPending
-        return Response(_OK)
+        return Response(_READY)
 
 
 def _is_migrated(connection: BaseDatabaseWrapper) -> bool:

@@ -23,7 +23,6 @@ from apikeys.errors import (
     SecretRetired,
     TooManyApiKeys,
 )
-from infra_service.api.fields import NothingSerializer
 from infra_service.api.openapi_words import (
     NO_STORE,
     answered,
@@ -114,10 +113,9 @@ api_keys_schema = extend_schema_view(
     ),
     revoke=extend_schema(
         operation_id="revoke_api_key",
-        request=NothingSerializer,
+        request=None,
         responses={200: _REVOKED_KEY, **refusals(SecretRetired)},
         examples=[
-            asked({}),
             answered({"api_key": samples.REVOKED_API_KEY, "descendants_revoked": 2}),
         ],
     ),
@@ -139,7 +137,7 @@ access_tokens_schema = extend_schema_view(
         # Narrower than the view: a token mints no token.
         auth=needs("apikey:write", of="apiKey"),
         parameters=[NO_STORE],
-        request=wrapped("MintAccessToken", "access_token", AccessTokenSerializer),
+        request=wrapped("CreateAccessToken", "access_token", AccessTokenSerializer),
         responses={201: _NEW_TOKEN, **refusals(GrantExceeded)},
         examples=[
             asked({"access_token": samples.NEW_ACCESS_TOKEN}),
@@ -148,10 +146,9 @@ access_tokens_schema = extend_schema_view(
     ),
     revoke=extend_schema(
         operation_id="revoke_access_token",
-        request=NothingSerializer,
+        request=None,
         responses={200: _REVOKED_TOKEN, **refusals(SecretRetired)},
         examples=[
-            asked({}),
             answered({"access_token": samples.REVOKED_ACCESS_TOKEN, "descendants_revoked": 0}),
         ],
     ),

@@ -118,7 +118,11 @@ class AccessTokenSerializer(CredentialSerializer):
     """An access token. Its secret is shown once, beside it, when it is minted."""
 
     id = serializers.RegexField(r"^tok-[0-9a-z]+$", read_only=True)
-    kind = WordField(AccessToken.Kind.choices, default=AccessToken.Kind.PERSONAL)
+    kind = WordField(
+        AccessToken.Kind.choices,
+        default=AccessToken.Kind.PERSONAL,
+        help_text="PERSONAL unless it is given.",
+    )
     status = serializers.ChoiceField(AccessTokenStatus.choices, read_only=True)
     api_key_id = serializers.CharField(read_only=True, allow_null=True)
     ttl = SecondsField(

@@ -122,7 +122,8 @@ def update_mask(serializer: type[serializers.Serializer[Any]]) -> tuple[Any, Ope
     paths = [name for name, field in serializer().fields.items() if not field.read_only]
     path = f"({'|'.join(paths)})"
     text = {"type": "string", "pattern": rf"^(\*|{path}(,{path})*)?$"}
-    many = list_of({"type": "string", "enum": paths})
+    name = serializer.__name__.removesuffix("Serializer")
+    many = list_of(Named(f"{name}Field", {"type": "string", "enum": paths}))
     field = type("MaskField", (serializers.JSONField,), {})
     extend_schema_field({"anyOf": [text, many]})(field)
     described = (

@@ -9,6 +9,8 @@ from drf_spectacular.plumbing import ComponentIdentity, ResolvedComponent
 from infra_service.api.openapi_words import Named
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from drf_spectacular.plumbing import ComponentRegistry
 
 
@@ -35,3 +37,29 @@ def lift(node: Any, registry: ComponentRegistry) -> Any:
     if isinstance(node, Named):
         return component(registry, ResolvedComponent.SCHEMA, node.name, lifted)
     return lifted
+
+
+def tidied(result: dict[str, Any], **_generator: Any) -> dict[str, Any]:
+    """Return the document as clients are best generated from it; a hook of drf-spectacular.
+
+    A field with a default is taken for one that is always there, which no caller need send. Where
+    it matters, the field's description tells it. Schemas that nothing refers to are left out.
+    """
+    schemas = result["components"]["schemas"]
+    for schema in schemas.values():
+        for described in schema.get("properties", {}).values():
+            described.pop("default", None)
+    while unused := schemas.keys() - set(_references(result)):
+        for name in unused:
+            del schemas[name]
+    return result
+
+
+def _references(node: Any) -> Iterator[str]:
+    if isinstance(node, dict):
+        if isinstance(reference := node.get("$ref"), str):
+            yield reference.rpartition("/")[2]
+        node = list(node.values())
+    if isinstance(node, list):
+        for entry in node:
+            yield from _references(entry)

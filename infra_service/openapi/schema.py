@@ -32,6 +32,8 @@ _KINDS: Final = {
 _PART: Final = re.compile(r"^/(?:api/)?(?:v1/)?([a-z-]+)")
 # What belongs to no resource.
 _SERVICE: Final = {"healthz", "readyz", "schema", "docs", "whoami"}
+# A client has a module for each tag, and `state` beside `states` would be two to mix up.
+_TAGS: Final = {"state": "state-backend"}
 
 
 def _most(field: serializers.ListField) -> int | None:
@@ -81,7 +83,7 @@ class ApiSchema(AutoSchema):  # type: ignore[misc,unused-ignore]
         """Return the first part of the path that names something."""
         match = _PART.match(self.path)
         part = match[1] if match else ""
-        return ["service" if part in _SERVICE else part]
+        return ["service" if part in _SERVICE else _TAGS.get(part, part)]
 
     @property
     def is_public(self) -> bool:
@@ -151,9 +153,10 @@ class ApiSchema(AutoSchema):  # type: ignore[misc,unused-ignore]
         bypass_extensions: bool = False,  # noqa: FBT001, FBT002 - its signature
     ) -> Any:
         schema = super()._map_serializer_field(field, direction, bypass_extensions)  # type: ignore[no-untyped-call]
+        schema = lift(schema, self.registry)
         if direction != "request":
             return schema
-        if isinstance(field, TextField):
+        if isinstance(field, TextField) and not field.allow_blank:
             schema["pattern"] = r"\S"  # the space around it does not count
         if isinstance(field, serializers.ListField):
             bounds = {"minItems": 0 if field.allow_empty else 1, "maxItems": _most(field)}

@@ -1,5 +1,7 @@
 """What is said in the OpenAPI document of the service as a whole; settings take it up."""
 
+from infra_service import __version__
+
 _DESCRIPTION = """\
 API keys, infrastructure state and cluster workloads. Every path is also served with a final slash.
 A method that a path does not have is 405, with `Allow`.
@@ -24,7 +26,8 @@ the [admin](/admin/) or with `manage.py issue_token`. An API key mints one: *Min
 SPECTACULAR_SETTINGS = {
     "TITLE": "Infrastructure management service",
     "DESCRIPTION": _DESCRIPTION,
-    "VERSION": "1",
+    "VERSION": __version__,
+    "SERVERS": [{"url": "/", "description": "The service that this document comes from."}],
     "OAS_VERSION": "3.1.0",
     "SERVE_INCLUDE_SCHEMA": False,
     "SCHEMA_PATH_PREFIX": r"/(api/)?v1",
@@ -36,7 +39,7 @@ SPECTACULAR_SETTINGS = {
         for name, text in {
             "api-keys": "The caller's own API keys.",
             "access-tokens": "Tokens minted from a key, or issued.",
-            "state": "The HTTP state backend of Terraform and OpenTofu.",
+            "state-backend": "The HTTP state backend of Terraform and OpenTofu.",
             "states": "States and their history, for people and tools.",
             "applications": "Groups of components.",
             "components": "Pieces of infrastructure.",
@@ -55,12 +58,18 @@ SPECTACULAR_SETTINGS = {
         "WorkloadHealthStatus": "workloads.models.HEALTH_STATUSES",
         "ClusterHealthStatus": "workloads.cluster_health.HEALTH_STATUSES",
         "ChangeAction": ["ADDED", "CHANGED", "REMOVED"],
+        "CollectionStatus": "workloads.collection.COLLECTION_STATUSES",
+        "CollectionFailureReason": "workloads.collection.FAILURE_REASONS",
         "ContainerState": ["running", "terminated", "waiting"],
         "PodPhase": ["Failed", "Pending", "Running", "Succeeded", "Unknown"],
         "ConditionStatus": ["False", "True", "Unknown"],
         "ErrorStatus": "infra_service.openapi.answers.CODES",
     },
     "PREPROCESSING_HOOKS": ["infra_service.openapi.pages.describable"],
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "infra_service.openapi.components.tidied",
+    ],
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
 }

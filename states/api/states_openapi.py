@@ -8,7 +8,6 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema_view
 from drf_spectacular.utils import extend_schema as operation
 
-from infra_service.api.fields import NothingSerializer
 from infra_service.api.openapi_words import (
     NO_STORE,
     Named,
@@ -171,9 +170,9 @@ states_schema = extend_schema_view(
     ),
     undelete=operation(
         operation_id="undelete_state",
-        request=NothingSerializer,
+        request=None,
         responses={200: _STATE, **refusals(WriteConflict), **LOCKED},
-        examples=[asked({}), answered({"state": samples.UNLOCKED_STATE})],
+        examples=[answered({"state": samples.UNLOCKED_STATE})],
     ),
 )
 

@@ -80,7 +80,7 @@ def token(generated: Generated, key: Any) -> Any:
     asked = models.AccessTokenRequest(
         name="job", scopes=[models.Scope(scope) for scope in SCOPES], ttl="900s"
     )
-    body = models.MintAccessTokenRequest(access_token=asked)
+    body = models.CreateAccessTokenRequest(access_token=asked)
     minted = generated.call(key, "access_tokens", "mint_access_token", body=body)
     assert isinstance(minted, models.AccessTokenWithSecret)
     assert minted.access_token.kind is models.AccessTokenKind.PERSONAL
@@ -155,10 +155,10 @@ def test_states(generated: Generated, token: Any) -> None:
     components = [uuid.uuid4() for _ in range(3)]
     for component in components:
         body = models.StateDocument.from_dict(document(1, 1))
-        assert call(token, "state", "push_state", component, environment, body=body) is None
+        assert call(token, "state_backend", "push_state", component, environment, body=body) is None
     body = models.StateDocument.from_dict(document(2, 2))
-    assert call(token, "state", "push_state", components[0], environment, body=body) is None
-    read = call(token, "state", "read_state_document", components[0], environment)
+    assert call(token, "state_backend", "push_state", components[0], environment, body=body) is None
+    read = call(token, "state_backend", "read_state_document", components[0], environment)
     assert read.to_dict() == document(2, 2)
 
     # 1. All pages of a list.
@@ -191,18 +191,18 @@ def test_locks_and_errors(generated: Generated, token: Any) -> None:
     models, call = generated.models, generated.call
     place = (uuid.uuid4(), uuid.uuid4())
     held = models.NewLockInfo(id=uuid.uuid4(), who="ada@laptop")
-    assert call(token, "state", "lock_state", *place, body=held).id == held.id
+    assert call(token, "state_backend", "lock_state", *place, body=held).id == held.id
 
     refused = call(
-        token, "state", "lock_state", *place, body=models.NewLockInfo(id=uuid.uuid4())
+        token, "state_backend", "lock_state", *place, body=models.NewLockInfo(id=uuid.uuid4())
     )  # fmt: skip
     assert isinstance(refused, models.LockInfoError)
     assert (refused.id, refused.who, refused.error.code) == (held.id, "ada@laptop", 423)
     body = models.StateDocument.from_dict(document(1, 1))
-    assert call(token, "state", "push_state", *place, body=body, id=held.id) is None
-    assert call(token, "state", "unlock_state", *place, body=held) is None
+    assert call(token, "state_backend", "push_state", *place, body=body, id=held.id) is None
+    assert call(token, "state_backend", "unlock_state", *place, body=held) is None
 
-    old = call(token, "state", "push_state", *place, body=body, id=held.id)
+    old = call(token, "state_backend", "push_state", *place, body=body, id=held.id)
     assert isinstance(old, models.Error)
     assert (old.error.code, old.error.status) == (409, models.ErrorStatus.ABORTED)
     info, request = old.error.details

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import socket
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from infra_service import __version__
 from infra_service.quickstart import main
 from tests.e2e.terraform import BINARY, Terraform
 from tests.quickstart import Quickstart
@@ -118,5 +120,8 @@ def test_from_nothing_to_a_stored_state_and_again(quickstart: Quickstart, tmp_pa
     assert "Resources: 0 added, 1 changed" in tf.apply().out
     assert quickstart.interrupt() == 0
     log = quickstart.place.log.read_text()
+    told = next(json.loads(line) for line in log.splitlines() if line.startswith("{"))
+    assert (told["event"], told["version"]) == ("starting", __version__)
+    assert told["bind"] == f"127.0.0.1:{quickstart.place.port}"
     assert "Traceback" not in log
     assert "isp_" not in log

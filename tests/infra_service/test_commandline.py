@@ -17,6 +17,7 @@ from django.core.management.base import BaseCommand, OutputWrapper
 
 import manage
 from apikeys.scopes import Scope
+from infra_service import __version__
 from infra_service.commandline.base import HelpfulCommand, ServiceCommand
 from infra_service.commandline.stopping import stopped_by_signals
 from tests.server import ROOT
@@ -49,6 +50,17 @@ def test_help(name: str) -> None:
     own = [option for option in shown if option not in DJANGOS]
     assert shown[: len(own)] == own
     assert shown[-1] in DJANGOS
+
+
+@pytest.mark.parametrize("asked", ["version", "--version"])
+def test_the_version_is_ours(
+    asked: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["manage.py", asked])
+
+    manage.main()
+
+    assert capsys.readouterr().out == f"{__version__}\n"
 
 
 def test_help_shows_scopes_and_defaults() -> None:

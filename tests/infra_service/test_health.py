@@ -4,7 +4,7 @@ import pytest
 from django.db import connection
 from django.test import Client
 
-from infra_service import health
+from infra_service import __version__, health
 from tests.conftest import error_reason
 from tests.infra_service.outage import database_is_gone
 
@@ -25,7 +25,8 @@ def test_alive_without_a_database(client: Client, path: str) -> None:
 def test_ready(client: Client, db: None, path: str) -> None:
     response = client.get(path)
 
-    assert (response.status_code, response.json()) == (200, {"status": "ok"})
+    assert response.status_code == 200
+    assert response.json() == {"status": "ok", "version": __version__}
 
 
 def test_not_ready_before_the_migrations(

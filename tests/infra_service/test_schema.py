@@ -9,6 +9,7 @@ import yaml
 from django.test import Client
 from drf_spectacular.generators import SchemaGenerator
 
+from infra_service import __version__
 from infra_service.openapi.schema import ApiSchema
 
 
@@ -97,4 +98,4 @@ def test_lists_are_the_only_pages(described: dict[str, Any]) -> None:
     whoami = described["paths"]["/v1/whoami"]["get"]
 
     assert "parameters" not in whoami
-    assert described["info"]["version"] == "1"
+    assert described["info"]["version"] == __version__

@@ -153,7 +153,8 @@ class ClusterSerializer(StrictSerializer):
         min_value=1,
         max_value=MAX_REPORT_INTERVAL,
         default=DEFAULT_REPORT_INTERVAL,
-        help_text="How far apart its reports are at most; after three it counts as unreachable.",
+        help_text="How far apart its reports are at most; after three it counts as unreachable. "
+        f"{DEFAULT_REPORT_INTERVAL} unless it is given.",
     )
     health_status = serializers.SerializerMethodField(
         help_text="As the worst of its workloads; PENDING before the first report, UNREACHABLE "

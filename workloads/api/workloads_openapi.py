@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 from drf_spectacular.types import OpenApiTypes
@@ -27,8 +27,6 @@ from workloads.api import samples
 from workloads.api.clusters_openapi import CLUSTER_ID
 from workloads.api.serializers import FailureSerializer, WorkloadSerializer
 from workloads.errors import ClusterNotFound
-from workloads.kubernetes.facts import WorkloadKind
-from workloads.kubernetes.health import HealthStatus
 from workloads.reporting.errors import (
     ClockAhead,
     ClusterBusy,
@@ -43,16 +41,13 @@ from workloads.reporting.errors import (
 from workloads.reporting.wire import Delta, Item, PlaceForm, Snapshot
 from workloads.summaries import GROUP, MEASURED, SUMMED
 
-if TYPE_CHECKING:
-    from enum import Enum
-
 _WORKLOAD_ID: Final = OpenApiParameter(
     "id", OpenApiTypes.UUID, OpenApiParameter.PATH, description="The id of the workload."
 )
 _INTEGER: Final = {"type": "integer", "minimum": 0}
 _MEASURED: Final = {"type": ["integer", "null"], "minimum": 0}
-# In the order in which everybody else lists them.
-_ENUMS: Final[dict[str, type[Enum]]] = {"WorkloadKind": WorkloadKind, "HealthStatus": HealthStatus}
+# Enumerations that answers have too, under these names.
+_ENUMS: Final = {"WorkloadKind": "WorkloadKind", "HealthStatus": "WorkloadHealthStatus"}
 
 
 def _described(form: Any, **items: Any) -> Named:
@@ -72,10 +67,11 @@ def _resolved(schema: Any, parts: dict[str, Any]) -> Any:
     if "$ref" in schema:
         name = schema["$ref"]
         if name in _ENUMS:
-            return {"type": "string", "enum": [value.value for value in _ENUMS[name]]}
+            return {"$ref": f"#/components/schemas/{_ENUMS[name]}"}
         return Named(f"Reported{name}", _resolved(parts[name], parts))
     if "enum" in schema:
-        return {"type": "string", "enum": schema["enum"]}
+        enum = {"type": "string", "enum": schema["enum"]}
+        return Named("ReportedContainerState", enum) if "" in schema["enum"] else enum
     # The patterns are Python's, and \\Z means nothing elsewhere.
     return {
         key: value.replace("\\Z", "$") if key == "pattern" else _resolved(value, parts)
