@@ -15,7 +15,7 @@ run: .venv/run  ## Start the service on 127.0.0.1:$(PORT), with its data under v
 	@exec $(BIN)/python -m infra_service.quickstart --port $(PORT)
 
 # The lint runs beside the tests, and says something only where it finds something.
-check: .venv/dev  ## The quick part of the gate, a minute: lint, and the tests that start no process
+check: .venv/dev  ## The quick part of the gate, a minute: lint, and the tests that start no process and open no socket
 	@log=$$(mktemp); trap 'rm -f "$$log"' EXIT; \
 	$(MAKE) --no-print-directory lint >"$$log" 2>&1 & lint=$$!; \
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal --quick; tests=$$?; \

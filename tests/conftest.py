@@ -31,7 +31,9 @@ hypothesis_settings.load_profile("tests")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--quick", action="store_true", help="run what starts no process, only")
+    parser.addoption(
+        "--quick", action="store_true", help="run what starts no process and opens no socket"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -1,17 +1,20 @@
 """``--quick``: all tests that stay in one process, which is what ``make check`` runs.
 
 Nobody has to say which tests these are. A test that starts a process (a live server, a command, a
-browser, terraform) is skipped at the moment when it does, whichever fixture or function it is in.
+browser, terraform) or opens a network socket (to a cluster's API server) is skipped at the moment
+when it does, whichever fixture or function it is in.
 """
 
 from __future__ import annotations
 
+import socket
 import sys
 from collections.abc import Iterator
 
 import pytest
 
 _STARTS = frozenset({"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.exec"})
+_NETWORK = frozenset({socket.AF_INET, socket.AF_INET6})
 
 
 class Quick:
@@ -21,9 +24,12 @@ class Quick:
         self._in_test = False
         sys.addaudithook(self._heard)
 
-    def _heard(self, event: str, _arguments: object) -> None:
-        if self._in_test and event in _STARTS:
-            pytest.skip("starts a process")
+    def _heard(self, event: str, arguments: tuple[object, ...]) -> None:
+        if not self._in_test:
+            return
+        # Told before there is a socket, so that none is left open.
+        if event in _STARTS or (event == "socket.__new__" and arguments[1] in _NETWORK):
+            pytest.skip("starts a process or opens a socket")
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self) -> Iterator[None]:

@@ -177,6 +177,8 @@ class Loop:
     """A worker's loop, without its processes and threads."""
 
     def __init__(self, **settings: Any) -> None:
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.listener.setblocking(False)
         cfg = Config()
         for name, value in settings.items():
             cfg.set(name, value)
@@ -184,8 +186,6 @@ class Loop:
         self.worker.poller = selectors.DefaultSelector()
         self.begun: list[bytes] = []
         self.worker._begin = lambda _conn, received: self.begun.append(received)  # type: ignore[method-assign]
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.listener.setblocking(False)
         self.peers: list[socket.socket] = []
 
     def connect(self, sent: bytes = b"") -> socket.socket:
