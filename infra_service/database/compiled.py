@@ -44,9 +44,9 @@ class _Statement(Generic[M]):
         self.sql, parameters = compiler.as_sql()
         self.parameters: Sequence[Any] = parameters
 
-    def filled(self, given: Mapping[str, Any]) -> list[Any]:
+    def filled(self, given: Mapping[str, Any], database: BaseDatabaseWrapper) -> list[Any]:
         return [
-            parameter.output_field.get_db_prep_value(given[parameter.name], connection)
+            parameter.output_field.get_db_prep_value(given[parameter.name], database)
             if isinstance(parameter, Parameter)
             else parameter
             for parameter in self.parameters
@@ -56,11 +56,12 @@ class _Statement(Generic[M]):
 class CompiledQuery(Generic[M]):
     """A ``values_list`` queryset with parameters; ``build`` is called at the first use.
 
-    ``is_binary`` spares a large ``bytea`` the way through hexadecimal text, which doubles it.
+    PostgreSQL sends the row in binary: times cost a third, and a large ``bytea`` does not go
+    through hexadecimal text, which doubles it.
     """
 
-    def __init__(self, build: Callable[[], QuerySet[M, Any]], *, is_binary: bool = False) -> None:
-        self._build, self._is_binary = build, is_binary
+    def __init__(self, build: Callable[[], QuerySet[M, Any]]) -> None:
+        self._build = build
         self._statement = functools.cache(self._compile)
 
     def _compile(self, _vendor: str) -> tuple[_Statement[M], dict[int, Any]]:
@@ -71,39 +72,42 @@ class CompiledQuery(Generic[M]):
 
     def row(self, *, using: str = DEFAULT_DB_ALIAS, **given: Any) -> Sequence[Any] | None:
         """Run the query and return its first row, in the order of ``values_list``, or None."""
-        statement, _converters = self._statement(connection.vendor)
-        row = _first_row(statement.sql, statement.filled(given), using, is_binary=self._is_binary)
-        return self._converted(row)
+        database = connections[using]
+        statement, converters = self._statement(database.vendor)
+        row = _first_row(database, statement.sql, statement.filled(given, database))
+        return _converted(row, statement, converters)
 
     def row_with(self, along: Asked[Any], **given: Any) -> Sequence[Any] | None:
         """Do the same, and bring the row of another query along if this one finds any."""
-        query = along.query
-        own, _ = self._statement(connection.vendor)
-        other, _ = query._statement(connection.vendor)
+        database = connections[DEFAULT_DB_ALIAS]
+        own, converters = self._statement(database.vendor)
+        other, other_converters = along.query._statement(database.vendor)
         row = _first_row(
+            database,
             f"SELECT * FROM ({own.sql}) AS own LEFT JOIN ({other.sql}) AS other ON TRUE",  # noqa: S608 - compiled
-            [*own.filled(given), *other.filled(along.given)],
-            DEFAULT_DB_ALIAS,
-            is_binary=query._is_binary,
+            [*own.filled(given, database), *other.filled(along.given, database)],
         )
         if row is None:
             return None
         width = len(own.compiler.select)
-        along.came(None if row[width] is None else query._converted(row[width:]))
-        return self._converted(row[:width])
+        found = None if row[width] is None else row[width:]
+        along.came(_converted(found, other, other_converters))
+        return _converted(row[:width], own, converters)
 
-    def _converted(self, row: Sequence[Any] | None) -> Sequence[Any] | None:
-        statement, converters = self._statement(connection.vendor)
-        if row is not None and converters:
-            (row,) = statement.compiler.apply_converters([row], converters)
-        return row
+
+def _converted(
+    row: Sequence[Any] | None, statement: _Statement[Any], converters: dict[int, Any]
+) -> Sequence[Any] | None:
+    if row is not None and converters:
+        (row,) = statement.compiler.apply_converters([row], converters)
+    return row
 
 
 def _first_row(
-    sql: str, values: Sequence[Any], using: str, *, is_binary: bool
+    database: BaseDatabaseWrapper, sql: str, values: Sequence[Any]
 ) -> Sequence[Any] | None:
-    with connections[using].cursor() as cursor:
-        if is_binary and connection.vendor == "postgresql":
+    with database.cursor() as cursor:
+        if database.vendor == "postgresql":
             from psycopg.pq import Format  # noqa: PLC0415 - loaded with PostgreSQL, and only there
 
             cursor.cursor.format = Format.BINARY
@@ -154,11 +158,12 @@ class CompiledChange(Generic[M]):
 
     def run_with(self, *rows: Model, **given: Any) -> bool:
         """Run the update and, if it changed a row, insert these; return whether it did."""
-        update = self._statement(connection.vendor)
-        if connection.vendor == "postgresql":
-            return _change_as_one(update, rows, given)
-        with transaction.atomic(), connection.cursor() as cursor:
-            cursor.execute(update.sql, update.filled(given))
+        database = connections[DEFAULT_DB_ALIAS]
+        update = self._statement(database.vendor)
+        if database.vendor == "postgresql":
+            return _change_as_one(database, update, rows, given)
+        with transaction.atomic(), database.cursor() as cursor:
+            cursor.execute(update.sql, update.filled(given, database))
             if not cursor.rowcount:
                 return False
             for row in rows:
@@ -167,16 +172,19 @@ class CompiledChange(Generic[M]):
 
 
 def _change_as_one(
-    update: _Statement[Any], rows: Sequence[Model], given: Mapping[str, Any]
+    database: BaseDatabaseWrapper,
+    update: _Statement[Any],
+    rows: Sequence[Model],
+    given: Mapping[str, Any],
 ) -> bool:
-    parts, values = [f"changed AS ({update.sql} RETURNING 1)"], update.filled(given)
+    parts, values = [f"changed AS ({update.sql} RETURNING 1)"], update.filled(given, database)
     for number, row in enumerate(rows):
-        into, places, more = _insertion(row)
+        into, places, more = _insertion(row, database)
         inserted = f"{into} SELECT {places} FROM changed"  # noqa: S608 - our own names
         parts.append(f"row{number} AS ({inserted})")
         values += more
     text = f"WITH {', '.join(parts)} SELECT 1 FROM changed"  # noqa: S608 - our own names
-    with connection.cursor() as cursor:
+    with database.cursor() as cursor:
         cursor.execute(text, values)
         return bool(cursor.rowcount)
 
@@ -193,27 +201,29 @@ class CompiledInsert(Generic[M]):
 
     def run(self, instance: Model, **given: Any) -> bool:
         """Insert the row, or find that the condition does not hold; return whether it did."""
-        into, places, values = _insertion(instance)
-        condition = self._statement(connection.vendor)
+        database = connections[DEFAULT_DB_ALIAS]
+        into, places, values = _insertion(instance, database)
+        condition = self._statement(database.vendor)
         sql = f"{into} SELECT {places} WHERE EXISTS ({condition.sql})"
-        with connection.cursor() as cursor:
-            cursor.execute(sql, [*values, *condition.filled(given)])
+        with database.cursor() as cursor:
+            cursor.execute(sql, [*values, *condition.filled(given, database)])
             return bool(cursor.rowcount)
 
 
 def insert(instance: Model) -> None:
     """Insert a new row, as ``save(force_insert=True)`` does, without its signals."""
-    into, places, values = _insertion(instance)
-    with connection.cursor() as cursor:
+    database = connections[DEFAULT_DB_ALIAS]
+    into, places, values = _insertion(instance, database)
+    with database.cursor() as cursor:
         cursor.execute(f"{into} VALUES ({places})", values)
 
 
-def _insertion(instance: Model) -> tuple[str, str, list[Any]]:
+def _insertion(instance: Model, database: BaseDatabaseWrapper) -> tuple[str, str, list[Any]]:
     values = [
-        field.get_db_prep_save(getattr(instance, field.attname), connection)
+        field.get_db_prep_save(getattr(instance, field.attname), database)
         for field in instance._meta.concrete_fields
     ]
-    return *_insert_text(type(instance), connection.vendor), values
+    return *_insert_text(type(instance), database.vendor), values
 
 
 @functools.cache

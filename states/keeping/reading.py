@@ -85,10 +85,10 @@ def _whole() -> QuerySet[StateVersion, Any]:
     return found.values_list("state_id", *_COLUMNS)
 
 
-CURRENT: Final = CompiledQuery(_current, is_binary=True)
-_VERSION: Final = CompiledQuery(_version, is_binary=True)
-_BY_ID: Final = CompiledQuery(_by_id, is_binary=True)
-_WHOLE: Final = CompiledQuery(_whole, is_binary=True)
+CURRENT: Final = CompiledQuery(_current)
+_VERSION: Final = CompiledQuery(_version)
+_BY_ID: Final = CompiledQuery(_by_id)
+_WHOLE: Final = CompiledQuery(_whole)
 #: Bytes that reading holds beside each of the document: as the database sent it, and encrypted.
 _BESIDE: Final = 2
 

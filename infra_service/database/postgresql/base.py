@@ -23,6 +23,8 @@ from infra_service.database.postgresql.schema import DatabaseSchemaEditor
 from infra_service.database.postgresql.silence import Watch, WatchedConnection
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from psycopg.abc import Buffer
     from psycopg_pool import ConnectionPool
 
@@ -49,7 +51,7 @@ class _ReturningCursor(CursorWrapper):
     db: DatabaseWrapper
 
     def execute(self, sql: Any, params: Any = None) -> Any:
-        if params and any(isinstance(value, Binary) and _is_large(value.obj) for value in params):
+        if params and Binary in map(type, params) and _any_large(params):
             self.db.discard_connection()
         try:
             return super().execute(sql, params)
@@ -62,7 +64,7 @@ class _ReturningCursor(CursorWrapper):
         """Return a row, or None; documents are read one at a time."""
         with self.db.wrap_database_errors:
             row = self.cursor.fetchone()
-        if row and any(isinstance(value, bytes) and _is_large(value) for value in row):
+        if row and bytes in map(type, row) and _any_large(row):
             self.db.discard_connection()
         return row
 
@@ -244,5 +246,6 @@ def _tell_why_none(pool: ConnectionPool[Any], error: PoolTimeout) -> None:
         raise OperationalError("no connection to the database could be opened") from error
 
 
-def _is_large(value: Any) -> bool:
-    return len(value) >= _LARGE
+def _any_large(values: Iterable[Any]) -> bool:
+    values = (value.obj if isinstance(value, Binary) else value for value in values)
+    return any(isinstance(value, bytes) and len(value) >= _LARGE for value in values)
