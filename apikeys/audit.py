@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from django.db import transaction
 from django.db.models import Model, Q
 from django.utils import timezone
 
@@ -155,6 +156,21 @@ def record(actor: Actor, action: str, resource_id: object, **details: Any) -> No
         insert(event)
     else:
         revalidation.insert_if_unchanged(event, actor.caller)
+
+
+def record_new(actor: Actor, action: str, row: Model, **details: Any) -> None:
+    """Insert a new row and append its event, as ``record`` does, in one statement.
+
+    Raises:
+        CredentialsInvalid, TokenExpired, CallerChanged: as ``record``.
+    """
+    event = _event(actor, action, row.pk, details)
+    if actor.caller is not None:
+        revalidation.insert_if_unchanged(event, actor.caller, row)
+        return
+    with transaction.atomic():
+        insert(row)
+        insert(event)
 
 
 def record_working_key(actor: Actor, action: str, key_id: str, **details: Any) -> None:

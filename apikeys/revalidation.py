@@ -21,7 +21,7 @@ from apikeys.tokens import TokenKind
 from infra_service.database.compiled import CompiledInsert, Parameter
 
 if TYPE_CHECKING:
-    from django.db.models import QuerySet
+    from django.db.models import Model, QuerySet
 
     from apikeys.grants import Caller
     from apikeys.models.trail import AuditEvent
@@ -72,8 +72,10 @@ def look_again(caller: Caller, along: Asked[Any] | None = None) -> Caller:
     return now
 
 
-def insert_if_unchanged(event: AuditEvent, caller: Caller, *, adds_key: bool = False) -> None:
-    """Insert the event of a deed if the caller may still do it.
+def insert_if_unchanged(
+    event: AuditEvent, caller: Caller, *rows: Model, adds_key: bool = False
+) -> None:
+    """Insert the event of a deed, and rows with it, if the caller may still do it.
 
     With ``adds_key`` the caller is also locked until the transaction ends: whoever revokes it
     waits, and then finds the key that it has made, or made to work again.
@@ -86,7 +88,8 @@ def insert_if_unchanged(event: AuditEvent, caller: Caller, *, adds_key: bool = F
     statement = (_ADDING if adds_key else _ACTING)[_form(caller)]
     for _ in range(_ATTEMPTS):
         now, seen = timezone.now(), _seen(caller)
-        if statement.run(event, **seen, user_id=caller.user_id, key_id=event.resource_id, now=now):
+        given = {**seen, "user_id": caller.user_id, "key_id": event.resource_id, "now": now}
+        if statement.run(event, *rows, **given):
             return
         caller = look_again(caller)
         if adds_key and _seen(caller) == seen:

@@ -31,7 +31,6 @@ MINTED_LIFETIME: Final = dt.timedelta(hours=1)
 MAX_MINTED_LIFETIME: Final = dt.timedelta(hours=12)
 
 
-@transaction.atomic
 def issue_access_token(
     *,
     kind: TokenKind,
@@ -57,11 +56,10 @@ def issue_access_token(
     )
     secret = _hand_out(token, scopes, binding, actor)
     owner = user.get_username()
-    audit.record(actor, "access_token.issue", token.pk, owner=owner, **described(token))
+    audit.record_new(actor, "access_token.issue", token, owner=owner, **described(token))
     return token, secret
 
 
-@transaction.atomic
 def mint_access_token(
     *,
     caller: Caller,
@@ -101,14 +99,14 @@ def mint_access_token(
         expires_at=expires_at,
     )
     secret = _hand_out(token, scopes, binding, actor)
-    audit.record(actor, "access_token.mint", token.pk, **described(token))
+    audit.record_new(actor, "access_token.mint", token, **described(token))
     return token, secret
 
 
 def _hand_out(
     token: AccessToken, scopes: Iterable[str], binding: Binding | None, actor: Actor
 ) -> str:
-    """Store the token and return its secret."""
+    """Give the token a secret and what it may do, and return the secret."""
     refuse_ended(token)
     grant = Grant(
         frozenset(scopes), actor.grant.binding if binding is None else binding, token.expires_at
@@ -118,7 +116,6 @@ def _hand_out(
     token.digest = tokens.digest(secret)
     for column, value in grant.columns().items():
         setattr(token, column, value)
-    token.save(force_insert=True)
     return secret
 
 

@@ -8,6 +8,7 @@ unique index, and the text is the same on each request. What varies stands in th
 from __future__ import annotations
 
 import functools
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from django.db import DEFAULT_DB_ALIAS, connection, connections, transaction
@@ -160,37 +161,39 @@ class CompiledChange(Generic[M]):
         """Run the update and, if it changed a row, insert these; return whether it did."""
         database = connections[DEFAULT_DB_ALIAS]
         update = self._statement(database.vendor)
-        if database.vendor == "postgresql":
-            return _change_as_one(database, update, rows, given)
-        with transaction.atomic(), database.cursor() as cursor:
-            cursor.execute(update.sql, update.filled(given, database))
-            if not cursor.rowcount:
-                return False
-            for row in rows:
-                insert(row)
-        return True
+        return _run(database, update.sql, update.filled(given, database), rows)
 
 
-def _change_as_one(
-    database: BaseDatabaseWrapper,
-    update: _Statement[Any],
-    rows: Sequence[Model],
-    given: Mapping[str, Any],
+def _run(
+    database: BaseDatabaseWrapper, sql: str, values: Sequence[Any], rows: Sequence[Model]
 ) -> bool:
-    parts, values = [f"changed AS ({update.sql} RETURNING 1)"], update.filled(given, database)
+    """Run a change and, if it changed a row, insert these; return whether it did."""
+    if database.vendor == "postgresql" and rows:
+        sql, values = _as_one(database, sql, values, rows)
+        rows = ()
+    with transaction.atomic() if rows else nullcontext(), database.cursor() as cursor:
+        cursor.execute(sql, values)
+        if not cursor.rowcount:
+            return False
+        for row in rows:
+            insert(row)
+    return True
+
+
+def _as_one(
+    database: BaseDatabaseWrapper, sql: str, values: Sequence[Any], rows: Sequence[Model]
+) -> tuple[str, list[Any]]:
+    parts, all_values = [f"changed AS ({sql} RETURNING 1)"], [*values]
     for number, row in enumerate(rows):
         into, places, more = _insertion(row, database)
         inserted = f"{into} SELECT {places} FROM changed"  # noqa: S608 - our own names
         parts.append(f"row{number} AS ({inserted})")
-        values += more
-    text = f"WITH {', '.join(parts)} SELECT 1 FROM changed"  # noqa: S608 - our own names
-    with database.cursor() as cursor:
-        cursor.execute(text, values)
-        return bool(cursor.rowcount)
+        all_values += more
+    return f"WITH {', '.join(parts)} SELECT 1 FROM changed", all_values  # noqa: S608 - our own names
 
 
 class CompiledInsert(Generic[M]):
-    """An INSERT of a row where a queryset with parameters finds something, in one statement."""
+    """An INSERT of rows, all or none, where a queryset with parameters finds something."""
 
     def __init__(self, condition: Callable[[], QuerySet[M, Any]]) -> None:
         self._condition = condition
@@ -199,15 +202,13 @@ class CompiledInsert(Generic[M]):
     def _compile(self, _vendor: str) -> _Statement[M]:
         return _Statement(self._condition().query.get_compiler(connection=connection))
 
-    def run(self, instance: Model, **given: Any) -> bool:
-        """Insert the row, or find that the condition does not hold; return whether it did."""
+    def run(self, instance: Model, *rows: Model, **given: Any) -> bool:
+        """Insert the rows, or find that the condition does not hold; return whether it did."""
         database = connections[DEFAULT_DB_ALIAS]
         into, places, values = _insertion(instance, database)
         condition = self._statement(database.vendor)
         sql = f"{into} SELECT {places} WHERE EXISTS ({condition.sql})"
-        with database.cursor() as cursor:
-            cursor.execute(sql, [*values, *condition.filled(given, database)])
-            return bool(cursor.rowcount)
+        return _run(database, sql, [*values, *condition.filled(given, database)], rows)
 
 
 def insert(instance: Model) -> None:

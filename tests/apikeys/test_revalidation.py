@@ -19,6 +19,7 @@ from tests.apikeys.conftest import KeyClient, KeyOwner, KeyWith
 from tests.apikeys.test_ends import HOUR, minted
 from tests.conftest import ClientWith, error_reason
 
+IS_POSTGRESQL = connection.vendor == "postgresql"
 NEW = {"name": "new", "scopes": ["state:read"]}
 
 
@@ -156,7 +157,8 @@ def queries(client: KeyClient, method: str, path: str, body: Any) -> int:
 def test_it_costs_no_statement(owner: KeyOwner) -> None:
     """As many as before callers were looked at again."""
     assert queries(owner, "POST", "/v1/api-keys", NEW) == 4
-    assert queries(owner, "POST", "/v1/access-tokens", NEW) == 4
+    # On PostgreSQL the token and its event are one.
+    assert queries(owner, "POST", "/v1/access-tokens", NEW) == 4 - IS_POSTGRESQL
     assert queries(owner, "PATCH", owner.path, {"name": "x"}) == 6
     other = ApiKey.objects.latest("id")
     assert queries(owner, "POST", f"/v1/api-keys/{other.pk}:rotate", {}) == 6

@@ -170,7 +170,7 @@ def test_a_report_with_nothing_changed(wire: Wire, client_with: ClientWith) -> N
 def test_tokens(wire: Wire, key_with: KeyWith) -> None:  # noqa: F811 - the fixture
     owner = key_with("apikey:write", "state:read")
     new = {"access_token": {"name": "x", "scopes": ["state:read"]}}
-    # Caller; BEGIN, token, event, COMMIT; owner.
-    assert trips(wire, lambda: owner.send("POST", "/v1/access-tokens", new)) == [6]
+    # Caller; token with its event; token as it is shown, with its owner.
+    assert trips(wire, lambda: owner.send("POST", "/v1/access-tokens", new)) == [3]
     # Caller, owner.
     assert trips(wire, lambda: owner.get("/v1/whoami")) == [2]
