@@ -28,7 +28,7 @@ from tests.bench.figures import Figure, publish
 
 ROUNDS = 400
 BATCH = 5
-TARGET = 2.5
+TARGET = 1.8
 
 urlpatterns: list[Any] = []
 
