@@ -215,6 +215,14 @@ class ExpiryPast(InvalidParameter):
         super().__init__("expires_at", "Not in the future.", "PAST")
 
 
+class GracePeriodOutOfRange(InvalidParameter):
+    """The old secret was to work for longer after a rotation than it may."""
+
+    def __init__(self, maximum: dt.timedelta) -> None:
+        most = int(maximum.total_seconds())
+        super().__init__("grace_period", f"Not between 0 and {most} seconds.", "RANGE")
+
+
 class LifetimeExceeded(APIException):
     meaning = "A minted token would live longer than it may."
     status_code = 400

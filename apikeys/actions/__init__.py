@@ -10,6 +10,7 @@ from apikeys.actions.access_tokens import (
     revoke_access_token,
 )
 from apikeys.actions.api_keys import (
+    MAX_GRACE_PERIOD,
     change_api_key,
     create_api_key,
     revoke_api_key,
@@ -18,6 +19,7 @@ from apikeys.actions.api_keys import (
 from apikeys.actions.people import revoke_credentials
 
 __all__ = [
+    "MAX_GRACE_PERIOD",
     "MAX_MINTED_LIFETIME",
     "change_api_key",
     "create_api_key",

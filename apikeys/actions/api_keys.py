@@ -6,6 +6,7 @@ judged again.
 
 from __future__ import annotations
 
+import datetime as dt
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,6 +22,7 @@ from apikeys.errors import (
     ApiKeyNotFound,
     ApiKeyRevoked,
     ConcurrentChange,
+    GracePeriodOutOfRange,
 )
 from apikeys.grants import Binding, Grant
 from apikeys.identifiers import api_key_id
@@ -29,13 +31,15 @@ from apikeys.tokens import TokenKind
 from infra_service.database.retries import retrying
 
 if TYPE_CHECKING:
-    import datetime as dt
     import uuid
     from collections.abc import Iterable, Mapping
 
     from apikeys.audit import Actor
     from apikeys.grants import Caller
     from apikeys.querysets import ApiKeyQuerySet
+
+#: How long a secret works after the rotation that has replaced it.
+MAX_GRACE_PERIOD: Final = dt.timedelta(days=7)
 
 # Each attempt is lost only to another writer's success.
 _ATTEMPTS: Final = 20
@@ -162,7 +166,10 @@ def rotate_api_key(
         GrantExceeded: the key holds more than the actor, or for longer.
         SecretRetired: the actor's secret was replaced.
         ConcurrentChange: another rotation was faster; its secret is the one that counts.
+        GracePeriodOutOfRange: the old secret was to work for longer than it may.
     """
+    if not dt.timedelta(0) <= grace_period <= MAX_GRACE_PERIOD:
+        raise GracePeriodOutOfRange(MAX_GRACE_PERIOD)
     refuse_retired(actor)
     seen = None
     for _ in range(_ATTEMPTS):

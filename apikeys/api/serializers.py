@@ -8,7 +8,7 @@ from rest_framework.exceptions import ErrorDetail, ValidationError
 
 from apikeys import actions
 from apikeys.grants import EVERYWHERE, Binding
-from apikeys.models import MAX_BOUND_IDS, MAX_GRACE_PERIOD, AccessToken, AuditEvent
+from apikeys.models import MAX_BOUND_IDS, AccessToken, AuditEvent
 from apikeys.querysets import AccessTokenStatus, ApiKeyStatus
 from apikeys.scopes import Scope
 from infra_service.api.fields import (
@@ -145,7 +145,7 @@ class RotationSerializer(StrictSerializer):
 
     grace_period = SecondsField(
         minimum=dt.timedelta(0),
-        maximum=MAX_GRACE_PERIOD,
+        maximum=actions.MAX_GRACE_PERIOD,
         required=False,
         allow_null=True,
         help_text="How long the old secret still works, such as '3600s' or 3600; 0 unless said.",

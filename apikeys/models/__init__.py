@@ -6,7 +6,6 @@ one is recorded.
 
 from apikeys.models.credentials import (
     MAX_BOUND_IDS,
-    MAX_GRACE_PERIOD,
     AccessToken,
     ApiKey,
     Credential,
@@ -17,7 +16,6 @@ from apikeys.models.users import User
 
 __all__ = [
     "MAX_BOUND_IDS",
-    "MAX_GRACE_PERIOD",
     "AccessToken",
     "ApiKey",
     "AuditArchive",

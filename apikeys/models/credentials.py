@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-import datetime as dt
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from django.db import models
 from django.db.models import F, Func, Q
@@ -13,10 +12,11 @@ from apikeys.grants import Binding, Grant
 from apikeys.identifiers import access_token_id, api_key_id
 from apikeys.querysets import AccessTokenQuerySet, ApiKeyQuerySet
 
+if TYPE_CHECKING:
+    import datetime as dt
+
 #: How many components, and how many environments, a key or token can be bound to.
 MAX_BOUND_IDS: Final = 1000
-#: How long a secret works after the rotation that has replaced it.
-MAX_GRACE_PERIOD: Final = dt.timedelta(days=7)
 
 
 class JsonArrayLength(Func):

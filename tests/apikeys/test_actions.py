@@ -6,7 +6,7 @@ import pytest
 
 from apikeys import actions
 from apikeys.audit import Actor
-from apikeys.errors import ApiKeyNotFound
+from apikeys.errors import ApiKeyNotFound, GracePeriodOutOfRange
 from apikeys.models import ApiKey
 
 ACTOR = Actor(name="test")
@@ -20,3 +20,19 @@ def test_a_key_that_is_none_of_these() -> None:
         actions.change_api_key(keys=keys, key_id="key-1", changes={}, actor=ACTOR)
     with pytest.raises(ApiKeyNotFound):
         actions.rotate_api_key(keys=keys, key_id="key-1", grace_period=dt.timedelta(0), actor=ACTOR)
+
+
+@pytest.mark.parametrize("beyond", [dt.timedelta(seconds=-1), dt.timedelta(days=7, microseconds=1)])
+def test_a_grace_period_is_bounded_whoever_asks(beyond: dt.timedelta) -> None:
+    with pytest.raises(GracePeriodOutOfRange) as refused:
+        actions.rotate_api_key(
+            keys=ApiKey.objects.none(), key_id="key-1", grace_period=beyond, actor=ACTOR
+        )
+
+    assert refused.value.field_violations == [
+        {
+            "field": "grace_period",
+            "description": "Not between 0 and 604800 seconds.",
+            "reason": "RANGE",
+        }
+    ]

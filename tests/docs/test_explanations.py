@@ -8,7 +8,7 @@ import pytest
 from django.conf import settings
 from django.urls import get_resolver
 
-from apikeys import models, revalidation
+from apikeys import actions, models, revalidation
 from apikeys.actions import access_tokens
 from filterlang import grammar
 from infra_service.api import pagination
@@ -128,7 +128,7 @@ def test_sizes() -> None:
         "keys of one owner that work": (
             f"{revalidation.MAX_WORKING_KEYS}, where a key makes them, or prolongs expired ones"
         ),
-        "a rotation's grace period": f"{models.MAX_GRACE_PERIOD.days} days",
+        "a rotation's grace period": f"{actions.MAX_GRACE_PERIOD.days} days",
     }
 
 
