@@ -68,6 +68,7 @@ class TokenExpired(_TokenRefused):
 class ScopeInsufficient(PermissionDenied):
     meaning = "The token is right, but may not do this."
     default_code = "SCOPE_INSUFFICIENT"
+    advice = "Mint one that has it from an API key that does, or ask an operator."
 
     def __init__(self, scope: Scope) -> None:
         super().__init__(f"This needs the scope {scope.value}, which the token does not have.")

@@ -66,6 +66,7 @@ _REASONS: Final = {
 }
 # What to do about DRF's own errors, which have no ``advice``.
 _ADVICE: Final = {
+    exceptions.NotAcceptable: "Answers are JSON: send 'Accept: application/json', or no Accept.",
     exceptions.MethodNotAllowed: "The header Allow names those that are.",
     exceptions.UnsupportedMediaType: "Send JSON, with 'Content-Type: application/json'.",
 }

@@ -18,8 +18,10 @@ def path_with_right_prefix(path: str) -> str | None:
     rest = _GIVEN.sub("", path, count=1)
     for prefix in _PREFIXES:
         try:
-            resolve(prefix + rest)
+            found = resolve(prefix + rest)
         except Resolver404:
             continue
-        return escape_uri_path(prefix + rest)
+        # The admin has a view for every path below it, which says that there is nothing.
+        if found.func.__name__ != "catch_all_view":
+            return escape_uri_path(prefix + rest)
     return None

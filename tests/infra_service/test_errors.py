@@ -49,7 +49,8 @@ def test_no_path_takes_options(client_with: ClientWith, path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/index.html", "/nothing", "/api/v1/nothing/", "/v1", "/%00", "/api/v1//"]
+    "path",
+    ["/index.html", "/nothing", "/api/v1/nothing/", "/v1", "/v1/admin/x", "/%00", "/api/v1//"],
 )
 def test_an_unknown_path(client: Client, path: str) -> None:
     response = client.post(path)
