@@ -56,7 +56,12 @@ _REVOKED_TOKEN = wrapped(
 
 _SHOWN_KEY = answered({"api_key": samples.API_KEY})
 _SHOWN_NEW_KEY = answered({"api_key": samples.API_KEY, "secret": samples.API_KEY_SECRET})
-_WRITABLE = ("name", "scopes", "binding", "expires_at")
+# Swagger UI sends it as it is: a key that may do little, where there is nothing.
+_ASKED_KEY = {
+    "name": "example",
+    "scopes": ["state:read"],
+    **{name: samples.API_KEY[name] for name in ("binding", "expires_at")},
+}
 
 api_keys_schema = extend_schema_view(
     list=list_schema(
@@ -74,7 +79,7 @@ api_keys_schema = extend_schema_view(
             **refusals(TooManyApiKeys, GrantExceeded, SecretRetired),
         },
         examples=[
-            asked({"api_key": {name: samples.API_KEY[name] for name in _WRITABLE}}),
+            asked({"api_key": _ASKED_KEY}),
             _SHOWN_NEW_KEY,
         ],
     ),
@@ -93,7 +98,7 @@ api_keys_schema = extend_schema_view(
                 ConcurrentChange,
             ),
         },
-        examples=[asked({"api_key": {"name": "deploy"}, "update_mask": "name"}), _SHOWN_KEY],
+        examples=[asked({"api_key": {"name": "example"}, "update_mask": "name"}), _SHOWN_KEY],
     ),
     rotate=extend_schema(
         operation_id="rotate_api_key",

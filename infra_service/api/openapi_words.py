@@ -154,7 +154,9 @@ def resource_schema(
     answer = wrapped(f"{name}Answer", resource, serializer)
     mask, mask_parameter = update_mask(serializer)
     fields = serializer().fields
-    writable = {n: v for n, v in sample.items() if not fields[n].read_only}
+    # Swagger UI sends it as it is: nothing of somebody's is to be called "production" by that.
+    harmless = sample | dict.fromkeys(("name", "slug") & sample.keys(), "example")
+    writable = {n: v for n, v in harmless.items() if not fields[n].read_only}
     shown = answered({resource: sample})
     return extend_schema_view(
         list=list_schema(resource, description, sample),
@@ -170,7 +172,7 @@ def resource_schema(
             parameters=[mask_parameter],
             request=wrapped(f"Change{name}", resource, serializer, partial=True, update_mask=mask),
             responses={200: answer, **refusals(*change)},
-            examples=[asked({resource: {"name": sample["name"]}, "update_mask": "name"}), shown],
+            examples=[asked({resource: {"name": harmless["name"]}, "update_mask": "name"}), shown],
         ),
     )
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.core.management.base import BaseCommand, DjangoHelpFormatter
 
+from infra_service import __version__
 from infra_service.commandline.progress import Progress
 
 if TYPE_CHECKING:
@@ -39,6 +40,10 @@ class HelpfulCommand(BaseCommand):
 
     #: Command lines without ".venv/bin/python manage.py".
     examples: ClassVar[tuple[str, ...]] = ()
+
+    def get_version(self) -> str:
+        """Return the service's version, which ``--version`` prints; else it would be Django's."""
+        return __version__
 
     def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
         """Return the parser of the options, with the examples behind its description."""

@@ -1,4 +1,4 @@
-"""docs/reference/openapi.yaml as generators of clients read it: names, defaults, creations."""
+"""docs/reference/openapi.yaml as generators of clients read it, and who tries it."""
 
 from __future__ import annotations
 
@@ -86,3 +86,16 @@ def test_creations_have_one_form() -> None:
         assert schema["required"] == [resource] == list(schema["properties"])
         done = operation["responses"]["201"]["content"]["application/json"]["schema"]["$ref"]
         assert SCHEMAS[done.rpartition("/")[2]]["required"] in ([resource], [resource, "secret"])
+
+
+def test_examples_of_requests_call_nothing_by_a_name_that_somebody_uses() -> None:
+    """Swagger UI sends them as they are."""
+    named = {
+        name: sorted(set(re.findall(r"'(?:name|slug)': '([^']+)'", str(example["value"]))))
+        for name, (_, method, operation) in OPERATIONS.items()
+        if method in ("post", "patch") and re.match("create|update", name)
+        for example in operation["requestBody"]["content"]["application/json"]["examples"].values()
+    }
+
+    assert len(named) == 10
+    assert {name for name, names in named.items() if names != ["example"]} == set()
