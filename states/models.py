@@ -4,12 +4,13 @@ import datetime as dt
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from django.db import models
-from django.db.models import F, OuterRef, Q, Subquery
+from django.db.models import F, Q
 from django.db.models.functions import Length
 from django.db.models.lookups import Exact
 from django.utils import timezone
 from uuid_utils.compat import uuid7
 
+from infra_service.database.pages.selecting import ColumnOf
 from states.entries import Application, Component, Environment, FormerSlug
 from states.fields import CreatedAtField, IdAt
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
     from apikeys.grants import Binding
     from infra_service.database.compiled import Parameter
-    from states.entries import CatalogueEntry
 
 __all__ = [
     "MAX_SERIAL", "STALE_AFTER", "Application", "Component", "Environment", "FormerSlug", "State",
@@ -58,15 +58,15 @@ class StateQuerySet(models.QuerySet["State"]):
     def with_names(self) -> StateQuerySet:
         """Return them with the names and slugs of what they belong to.
 
-        Each name is looked up for a row that is shown, and for no other. Of a join the planner may
+        Each is looked up for a row that is shown, and for no other. Of a join the planner may
         read all components first, for a page of fifty states.
         """
         return self.annotate(
-            application_slug=_of(Application, "application_id", "slug"),
-            component_name=_of(Component, "component_id", "name"),
-            component_slug=_of(Component, "component_id", "slug"),
-            environment_name=_of(Environment, "environment_id", "name"),
-            environment_slug=_of(Environment, "environment_id", "slug"),
+            application_slug=ColumnOf(Application, "application_id", "slug"),
+            component_name=ColumnOf(Component, "component_id", "name"),
+            component_slug=ColumnOf(Component, "component_id", "slug"),
+            environment_name=ColumnOf(Environment, "environment_id", "name"),
+            environment_slug=ColumnOf(Environment, "environment_id", "slug"),
         )
 
     def of(
@@ -82,10 +82,6 @@ class StateQuerySet(models.QuerySet["State"]):
     def change(self, **values: Any) -> int:
         """Update, and let those who have read the rows before find out."""
         return self.update(revision=F("revision") + 1, **values)
-
-
-def _of(model: type[CatalogueEntry], column: str, shown: str) -> Subquery:
-    return Subquery(model._default_manager.filter(pk=OuterRef(column)).values(shown))
 
 
 class State(models.Model):

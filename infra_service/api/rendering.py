@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from infra_service.api.row_json import Parts
-    from infra_service.database.pages.fences import Statement
+    from infra_service.database.pages.selecting import Columns
 
 
 def _as_text(value: Any) -> str:
@@ -75,7 +75,7 @@ class ListReader:
             queryset = queryset.values(*dict.fromkeys([*self._key, *names_of(parts)]))
         return list(queryset.order_by(*order)[:limit])
 
-    def _columns(self, parts: Parts, queryset: Any) -> Statement | None:
+    def _columns(self, parts: Parts, queryset: Any) -> Columns | None:
         """Return what is selected: the key, and the row as JSON.
 
         It is compiled once where the view's ``queryset`` has all annotations that are shown.
@@ -93,12 +93,12 @@ class ListReader:
 
 
 @functools.cache
-def _declared_columns(view: Any, parts: Parts, key: tuple[str, ...]) -> Statement | None:
+def _declared_columns(view: Any, parts: Parts, key: tuple[str, ...]) -> Columns | None:
     return _columns(view.queryset, parts, key)
 
 
-def _columns(queryset: Any, parts: Parts, key: Sequence[str]) -> Statement | None:
+def _columns(queryset: Any, parts: Parts, key: Sequence[str]) -> Columns | None:
     if not is_served(parts, queryset.query):
         return None
-    sql, params = row_json(parts, queryset.query)
-    return ", ".join([*columns_sql(queryset.model, key), sql]), params
+    written = row_json(parts, queryset.query)
+    return written._replace(sql=", ".join([*columns_sql(queryset.model, key), written.sql]))

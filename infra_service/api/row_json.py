@@ -14,14 +14,12 @@ from django.db import connection, models
 from rest_framework import serializers
 
 from infra_service.api.fields import PresentSerializer
+from infra_service.database.pages.selecting import ColumnOf, Columns, columns_sql
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator
 
-    from django.db.models.sql.compiler import SQLCompiler
     from rest_framework.serializers import BaseSerializer
-
-    from infra_service.database.pages.fences import Statement
 
 
 class Form(NamedTuple):
@@ -112,41 +110,47 @@ def names_of(parts: Parts) -> Iterator[str]:
             yield from names_of(part.parts)
 
 
-def row_json(parts: Parts, query: Any) -> Statement:
+def row_json(parts: Parts, query: Any) -> Columns:
     """Return the expression by which PostgreSQL writes a row of the query."""
-    compiler = query.get_compiler(connection=connection)
-    return _concat(parts, query.model, query.annotations, compiler)
+    writer = _Writer(query)
+    sql = writer.concat(parts)
+    return Columns(sql, tuple(writer.params), tuple(writer.joins))
 
 
-def _concat(
-    parts: Parts, model: type[models.Model], annotations: Mapping[str, Any], compiler: SQLCompiler
-) -> Statement:
-    """Return one CONCAT; what is not there is written as null."""
-    pieces: list[str] = []
-    values: list[Any] = []
-    for part in parts:
-        if isinstance(part, str):
-            pieces.append(f"'{part}'")
-            continue
-        params: Sequence[Any] = ()
-        if part.name in annotations:
-            column, params = compiler.compile(annotations[part.name])
-            never_null = False
-        else:
-            field: Any = model._meta.get_field(part.name)
-            column = f'"{model._meta.db_table}"."{field.column}"'
-            never_null = not field.null
+class _Writer:
+    """Writes the expression, and notes its parameters, and what it joins, on the way."""
+
+    def __init__(self, query: Any) -> None:
+        self.params: list[Any] = []
+        self.joins: dict[str, None] = {}
+        self._query = query
+        self._compiler = query.get_compiler(connection=connection)
+
+    def concat(self, parts: Parts) -> str:
+        """Return one CONCAT; what is not there is written as null."""
+        pieces = [f"'{part}'" if isinstance(part, str) else self._piece(part) for part in parts]
+        return f"CONCAT({', '.join(pieces)})"
+
+    def _piece(self, part: Source | OmittedWhenNull) -> str:
+        column, never_null = self._column(part.name)
         if isinstance(part, OmittedWhenNull):
-            text, inner = _concat(part.parts, model, annotations, compiler)
-            pieces.append(f"CASE WHEN {column} IS NOT NULL THEN {text} END")
-            values += [*params, *inner]
-            continue
+            return f"CASE WHEN {column} IS NOT NULL THEN {self.concat(part.parts)} END"
         if part.key:
             column, never_null = f"({column} ->> '{part.key}')", False
         text = part.form.sql.format(column)
-        pieces.append(text if never_null else f"COALESCE({text}, 'null')")
-        values += params
-    return f"CONCAT({', '.join(pieces)})", tuple(values)
+        return text if never_null else f"COALESCE({text}, 'null')"
+
+    def _column(self, name: str) -> tuple[str, bool]:
+        """Return a column or annotation, and whether it is never null."""
+        model, annotation = self._query.model, self._query.annotations.get(name)
+        if annotation is None:
+            return columns_sql(model, [name])[0], not model._meta.get_field(name).null
+        if isinstance(annotation, ColumnOf):
+            self.joins[annotation.join(model._meta.db_table)] = None
+            return annotation.column(), False
+        sql, params = self._compiler.compile(annotation)
+        self.params += params
+        return sql, False
 
 
 def is_served(parts: Parts, query: Any) -> bool:

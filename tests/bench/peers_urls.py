@@ -23,7 +23,10 @@ from tests.bench.naive import NaiveBackend
 
 class StateModelSerializer(serializers.ModelSerializer[State]):
     component_name = serializers.CharField(source="component.name")
+    component_slug = serializers.CharField(source="component.slug")
+    application_slug = serializers.CharField(source="application.slug", default=None)
     environment_name = serializers.CharField(source="environment.name")
+    environment_slug = serializers.CharField(source="environment.slug")
     lock = serializers.SerializerMethodField()
 
     class Meta:
@@ -32,8 +35,11 @@ class StateModelSerializer(serializers.ModelSerializer[State]):
             "id",
             "component_id",
             "component_name",
+            "component_slug",
+            "application_slug",
             "environment_id",
             "environment_name",
+            "environment_slug",
             "serial",
             "md5",
             "lineage",
@@ -58,7 +64,7 @@ class States:
 
     def get_queryset(self) -> Any:
         seen = State.objects.visible().inside(caller_of(self.request).binding)
-        return seen.select_related("component", "environment").order_by("id")
+        return seen.select_related("component", "application", "environment").order_by("id")
 
 
 class Keyset(States, ListView[State]):

@@ -82,6 +82,7 @@ def test_columns_are_compiled_once_and_values_are_parameters(
             ask(second, tokens[1] if follows else "")
         (text, values), (other, others) = [s for s in statements if "states_state" in s[0]]
         assert text == other
+        assert text.count("SELECT") == 2  # the page, and what is joined to it
         assert first.pk in values
         assert second.pk in others
         assert len(values) == 1 + follows

@@ -7,15 +7,48 @@ it. No value of a request is ever part of a text that is kept.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.core.exceptions import FullResultSet
 from django.db import connections
+from django.db.models import OuterRef, Subquery
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from infra_service.database.pages.fences import Statement
+    from django.db.models import Model
+
+
+class ColumnOf(Subquery):
+    """A column of the row that a foreign key of this row names; to SQL a scalar subquery.
+
+    Where a page is selected as text, all columns of that row come by one look-up (``join``).
+    """
+
+    def __init__(self, model: type[Model], key: str, shown: str) -> None:
+        super().__init__(model._base_manager.filter(pk=OuterRef(key)).values(shown))
+        self.model, self.key, self.shown = model, key, shown
+
+    def column(self) -> str:
+        """Return the column of the joined row."""
+        field: Any = self.model._meta.get_field(self.shown)
+        return f'"{self.key}"."{field.column}"'
+
+    def join(self, table: str) -> str:
+        """Return how the row is joined, under the key's name."""
+        meta: Any = self.model._meta
+        return (
+            f'LEFT JOIN "{meta.db_table}" "{self.key}"'
+            f' ON "{self.key}"."{meta.pk.column}" = "{table}"."{self.key}"'
+        )
+
+
+class Columns(NamedTuple):
+    """What is selected: a text with its parameters, and the rows that it takes columns of."""
+
+    sql: str
+    params: tuple[Any, ...] = ()
+    joins: tuple[str, ...] = ()
 
 
 def columns_sql(model: Any, names: Iterable[str]) -> list[str]:
@@ -25,15 +58,18 @@ def columns_sql(model: Any, names: Iterable[str]) -> list[str]:
 
 
 def select(
-    columns: Statement, queryset: Any, order: Sequence[str], limit: int
+    columns: Columns, queryset: Any, order: Sequence[str], limit: int
 ) -> list[tuple[Any, ...]]:
     """Return the first rows of the queryset in this order, as these columns.
 
+    Rows are joined to those that are shown, and to no others: of a join below the LIMIT the planner
+    may read a whole table first.
+
     Raises:
-        EmptyResultSet: its conditions let nothing pass.
+        EmptyResultSet: the conditions let nothing pass.
     """
     query = queryset.query
-    query.get_initial_alias()
+    table = query.get_initial_alias()
     compiler = query.get_compiler(using=queryset.db)
     sources, source_params = compiler.get_from_clause()
     try:
@@ -41,14 +77,20 @@ def select(
         where = f" WHERE {condition}"
     except FullResultSet:
         where, params = "", ()
-    names = columns_sql(query.model, (name.removeprefix("-") for name in order))
-    ordered = ", ".join(
+    ordered = f" ORDER BY {_order_sql(query.model, order)}"
+    rows = f" FROM {' '.join(sources)}{where}{ordered} LIMIT {limit:d}"
+    if columns.joins:
+        page = f'(SELECT "{table}".*{rows}) "{table}"'
+        rows = f" FROM {page} {' '.join(columns.joins)}{ordered}"
+    with connections[queryset.db].cursor() as cursor:
+        cursor.execute(f"SELECT {columns.sql}{rows}", (*columns.params, *source_params, *params))
+        found: list[tuple[Any, ...]] = cursor.fetchall()
+    return found
+
+
+def _order_sql(model: Any, order: Sequence[str]) -> str:
+    names = columns_sql(model, (name.removeprefix("-") for name in order))
+    return ", ".join(
         f"{column} DESC" if name.startswith("-") else column
         for name, column in zip(order, names, strict=True)
     )
-    text, values = columns
-    sql = f"SELECT {text} FROM {' '.join(sources)}{where} ORDER BY {ordered} LIMIT {limit:d}"  # noqa: S608 - compiled
-    with connections[queryset.db].cursor() as cursor:
-        cursor.execute(sql, (*values, *source_params, *params))
-        rows: list[tuple[Any, ...]] = cursor.fetchall()
-    return rows
