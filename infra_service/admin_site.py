@@ -14,6 +14,7 @@ from django.utils.http import urlencode
 from django.views.decorators.cache import never_cache
 
 from apikeys.audit import Actor
+from infra_service import bound_names
 from infra_service.admin.site import TrailedSite
 from infra_service.api.throttling import count_login
 from infra_service.overview import overview
@@ -38,6 +39,11 @@ class ServiceAdminSite(TrailedSite):
         """Return the address of the audit trail's list, searched for the object."""
         trail = reverse("admin:apikeys_auditevent_changelist")
         return f"{trail}?{urlencode({'q': object_id})}"
+
+    names_of = staticmethod(bound_names.names_of)
+    named = staticmethod(bound_names.link)
+    ids_of = staticmethod(bound_names.ids_of)
+    cluster_names = staticmethod(bound_names.cluster_names)
 
     def get_urls(self) -> list[Any]:
         """Return Django's without ``r/``: nothing here has a page elsewhere to be sent to."""

@@ -5,33 +5,32 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from django.contrib import admin
-from django.core.exceptions import PermissionDenied
-from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 
 from apikeys import actions
+from apikeys.admin.bindings import BindingColumns
 from apikeys.admin.filters import StatusFilter
-from apikeys.admin.issuing import AccessTokenForm, CredentialForm
-from apikeys.audit import Actor
-from apikeys.grants import EVERYWHERE
+from apikeys.admin.issue_pages import IssuePages
+from apikeys.admin.issuing import AccessTokenForm
 from apikeys.models import AccessToken, ApiKey, User
 from apikeys.tokens import TokenKind
-from infra_service.admin import ReadOnlyAdmin, object_tool
-from infra_service.api.parameters import InvalidParameter
+from infra_service.admin import object_tool
+from infra_service.templatetags.moments import relative
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
-    from django.http import HttpRequest, HttpResponse
+    from django.http import HttpRequest
+
+    from apikeys.audit import Actor
 
 _MARKS: Final = {"ACTIVE": "ok", "EXPIRED": "idle", "REVOKED": "error"}
 
 
-class CredentialAdmin(ReadOnlyAdmin):
+class CredentialAdmin(BindingColumns, IssuePages):
     """What keys and tokens have in common."""
 
     more_statuses: ClassVar[tuple[tuple[str, str], ...]] = ()
-    form_class: ClassVar[type[CredentialForm]] = CredentialForm
     #: Columns that are never read, so that nothing can show them.
     secret_columns: ClassVar[tuple[str, ...]] = ("digest",)
 
@@ -40,8 +39,9 @@ class CredentialAdmin(ReadOnlyAdmin):
         "shown_status",
         "owner",
         "shown_scopes",
-        "expires_at",
-        "last_used_at",
+        "bound_to",
+        "expires",
+        "last_used",
     )
     list_filter = (StatusFilter,)
     list_select_related = ("created_by",)
@@ -71,46 +71,6 @@ class CredentialAdmin(ReadOnlyAdmin):
         """Return what has this id."""
         return queryset.filter(pk=term)
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return bool(request.user.has_perm(f"apikeys.add_{self.opts.model_name}"))
-
-    def add_view(
-        self, request: HttpRequest, form_url: str = "", extra_context: Any = None
-    ) -> HttpResponse:
-        """Ask what to issue, issue it, and show the secret: in this answer and nowhere else."""
-        del form_url, extra_context
-        if not self.has_add_permission(request):
-            raise PermissionDenied
-        initial = {"owner": request.user.get_username()}
-        form = self.form_class(request.POST if request.method == "POST" else None, initial=initial)
-        context = {
-            **self.admin_site.each_context(request),
-            "title": f"Issue an {self.opts.verbose_name}",
-            "opts": self.opts,
-            "form": form,
-            "media": self.media,
-        }
-        if form.is_valid() and (issued := self._issued(request, form)):
-            credential, secret = issued
-            context |= {"title": "Copy the secret now", "credential": credential, "secret": secret}
-            response = TemplateResponse(request, "admin/apikeys/secret.html", context)
-            response["Cache-Control"] = "no-store"
-            return response
-        return TemplateResponse(request, "admin/apikeys/issue.html", context)
-
-    def _issued(self, request: HttpRequest, form: CredentialForm) -> tuple[Any, str] | None:
-        """Issue one and return it with its secret, or tell the form why it is refused."""
-        try:
-            return self.issue(Actor.of_person(request), **form.cleaned_data)
-        except InvalidParameter as error:
-            for fault in error.field_violations:
-                form.add_error(fault["field"], fault["description"])
-            return None
-
-    def issue(self, actor: Actor, **fields: Any) -> tuple[Any, str]:
-        """Issue one with the fields of the form; return it with its secret."""
-        raise NotImplementedError
-
     @admin.display(description="status")
     def shown_status(self, credential: Any) -> str:
         """Return the status as a word with a mark."""
@@ -130,19 +90,17 @@ class CredentialAdmin(ReadOnlyAdmin):
             " ", '<code class="scope">{}</code>', ((s,) for s in credential.scopes)
         )
 
-    @admin.display(description="works")
-    def shown_binding(self, credential: Any) -> str:
-        """Return where it works."""
-        binding = credential.binding
-        if binding == EVERYWHERE:
-            return "everywhere"
-        ids = {
-            "cluster": [] if binding.cluster_id is None else [binding.cluster_id],
-            "component": sorted(binding.component_ids or ()),
-            "environment": sorted(binding.environment_ids or ()),
-        }
-        lines = ((kind, one) for kind, them in ids.items() for one in them)
-        return format_html_join("", '{} <span class="identifier">{}</span><br>', lines)
+    @admin.display(description="expires")
+    def expires(self, credential: Any) -> str | None:
+        """Tell in how long it ends, or how long ago it did."""
+        end = credential.expires_at
+        return "never" if end is None else relative(end)
+
+    @admin.display(description="last used")
+    def last_used(self, credential: Any) -> str | None:
+        """Tell how long ago it was used."""
+        moment = credential.last_used_at
+        return "never" if moment is None else relative(moment)
 
     @admin.display(description="id")
     def shown_id(self, credential: Any) -> str:
@@ -210,7 +168,8 @@ class AccessTokenAdmin(CredentialAdmin):
     more_statuses = (("ended", "Ended with its key"),)
     form_class = AccessTokenForm
     list_display = (
-        "name", "shown_status", "owner", "kind", "shown_scopes", "expires_at", "last_used_at",
+        "name", "shown_status", "owner", "kind", "shown_scopes", "bound_to", "expires",
+        "last_used",
     )  # fmt: skip
     search_help_text = (
         "An id, the id of the key that it was minted from, or the user name of the owner. "

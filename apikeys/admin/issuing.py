@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from django import forms
 from django.utils import timezone
@@ -13,6 +13,10 @@ from apikeys.api.serializers import CredentialSerializer
 from apikeys.grants import EVERYWHERE
 from apikeys.models import AccessToken, User
 from apikeys.scopes import Scope
+from infra_service.api.identifiers import parse_uuid
+
+if TYPE_CHECKING:
+    from infra_service.admin.site import TrailedSite
 
 _LIFETIME: Final = dt.timedelta(days=90)
 _MOMENT: Final = "%Y-%m-%dT%H:%M"
@@ -44,20 +48,46 @@ class CredentialForm(forms.Form):
         help_text="UTC; never when left empty.",
     )
     cluster_id = forms.CharField(
-        label="Only in the cluster", required=False, help_text="An id. Everywhere when left empty."
+        label="Only in the cluster",
+        required=False,
+        widget=forms.TextInput(attrs={"list": "clusters"}),
+        help_text="A name or an id. Everywhere when left empty.",
     )
     component_ids = forms.CharField(
         label="Only for the components",
         required=False,
         widget=forms.Textarea(attrs={"rows": 2}),
-        help_text="Ids, separated by spaces or lines. All when left empty.",
+        help_text="Names or ids, one on a line. All when left empty.",
     )
     environment_ids = forms.CharField(
         label="Only for the environments",
         required=False,
         widget=forms.Textarea(attrs={"rows": 2}),
-        help_text="Ids, separated by spaces or lines. All when left empty.",
+        help_text="Names or ids, one on a line. All when left empty.",
     )
+
+    def __init__(self, *args: Any, site: TrailedSite, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.site = site
+
+    def clean_cluster_id(self) -> str | None:
+        """Return the id of the cluster that is named."""
+        text = self.cleaned_data["cluster_id"].strip()
+        return self._ids("cluster", [text])[0] if text else None
+
+    def clean_component_ids(self) -> list[str] | None:
+        """Return the ids of the components that are named."""
+        return self._ids("component", _entries(self.cleaned_data["component_ids"])) or None
+
+    def clean_environment_ids(self) -> list[str] | None:
+        """Return the ids of the environments that are named."""
+        return self._ids("environment", _entries(self.cleaned_data["environment_ids"])) or None
+
+    def _ids(self, kind: str, texts: list[str]) -> list[str]:
+        ids, faults = self.site.ids_of(kind, texts)
+        if faults:
+            raise forms.ValidationError(faults)
+        return ids
 
     def clean_owner(self) -> User:
         """Return the active user of this name."""
@@ -70,24 +100,21 @@ class CredentialForm(forms.Form):
     def clean(self) -> dict[str, Any]:
         """Return ``user`` and the fields as the actions take them."""
         given = self.cleaned_data
-        if self.errors:
-            return given
-        moment: dt.datetime | None = given["expires_at"]
+        moment: dt.datetime | None = given.get("expires_at")
         binding = {
-            "cluster_id": given["cluster_id"] or None,
-            "component_ids": _words(given["component_ids"]),
-            "environment_ids": _words(given["environment_ids"]),
+            name: given.get(name) for name in ("cluster_id", "component_ids", "environment_ids")
         }
         serializer = CredentialSerializer(
             data={
-                "name": given["name"],
-                "scopes": given["scopes"],
+                "name": given.get("name"),
+                "scopes": given.get("scopes"),
                 "expires_at": None if moment is None else moment.isoformat(),
                 "binding": binding if any(binding.values()) else None,
             }
         )
         if not serializer.is_valid():
             self._tell(serializer.errors)
+        if self.errors:
             return given
         kind = {"kind": given["kind"]} if "kind" in given else {}
         defaults = {"expires_at": None, "binding": EVERYWHERE}
@@ -100,7 +127,7 @@ class CredentialForm(forms.Form):
                 known = name if name in self.fields else _FORM_FIELDS.get(name, field)
                 self._tell(inner, known)
         elif isinstance(errors, list):
-            for error in errors:
+            for error in () if field in self.errors else errors:
                 self.add_error(field, str(error))
 
 
@@ -116,5 +143,11 @@ class AccessTokenForm(CredentialForm):
     field_order = ("owner", "kind")
 
 
-def _words(text: str) -> list[str] | None:
-    return re.split(r"[\s,]+", text.strip()) if text.strip() else None
+def _entries(text: str) -> list[str]:
+    """Return names or ids, one on a line; ids may also have spaces between them."""
+    words = re.split(r"[\s,]+", text.strip())
+    if all(parse_uuid(word) is not None for word in words):
+        return words
+    return [
+        entry for line in text.splitlines() for part in line.split(",") if (entry := part.strip())
+    ]

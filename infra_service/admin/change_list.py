@@ -62,6 +62,7 @@ class KeysetChangeList(ChangeList):
     def get_results(self, request: HttpRequest) -> None:
         """Read the page, and where its neighbours begin."""
         rows, before, after = self._page(request)
+        self.model_admin.prepare_page(rows)
 
         def link(name: str, position: Any) -> str | None:
             return position and self.get_query_string({name: json.dumps(position)})

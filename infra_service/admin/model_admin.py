@@ -53,6 +53,9 @@ class KeysetAdmin(ModelAdmin):
         """Return the row, or None; PostgreSQL takes no NUL, and no id has one."""
         return None if "\0" in object_id else super().get_object(request, object_id, from_field)
 
+    def prepare_page(self, rows: Sequence[Any]) -> None:
+        """Look up together what the rows of a page show beside their own columns."""
+
     def lookup_allowed(self, lookup: str, _value: Any, request: Any = None) -> bool:  # noqa: ARG002 - Django's signature
         """Take from the address only what ``list_filter`` names: any column else would answer."""
         return any(

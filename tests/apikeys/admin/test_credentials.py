@@ -20,9 +20,11 @@ from apikeys.grants import Binding
 from apikeys.models import AccessToken, ApiKey, AuditEvent, User
 from apikeys.scopes import Scope
 from apikeys.tokens import TOKEN_PATTERN, TokenKind
+from states.models import Component, Environment
 from tests.apikeys.admin.conftest import KEYS, TOKENS, make_key, make_token, shown
 from tests.apikeys.conftest import expire
 from tests.people import person, statements, text_of
+from workloads.models import Cluster
 
 ACTOR = Actor(name="test")
 DAY = dt.timedelta(days=1)
@@ -80,7 +82,7 @@ def test_tokens_end_with_their_key(operator: User) -> None:
     assert shown(client.get(TOKENS, {"status": "active"})) == ["issued"]
     assert shown(client.get(TOKENS, {"status": "ended"})) == ["minted"]
     assert shown(client.get(TOKENS, {"status": "revoked"})) == []
-    assert "Revoked" in text_of(client.get(TOKENS, {"status": "ended"})).split("Last used at")[1]
+    assert "Revoked" in text_of(client.get(TOKENS, {"status": "ended"})).split("Last used")[1]
 
 
 @pytest.mark.parametrize(
@@ -168,9 +170,12 @@ def form(**fields: Any) -> dict[str, Any]:
 
 
 def issue(client: Client, path: str, **fields: Any) -> tuple[Any, str]:
-    answer = client.post(f"{path}add/", form(**fields))
-    assert answer.status_code == 200, answer.content
+    posted = client.post(f"{path}add/", form(**fields))
+    assert posted.status_code == 302, posted.content
+    assert re.search(TOKEN_PATTERN, posted.serialize().decode()) is None
+    answer = client.get(posted["Location"])
     (secret,) = set(re.findall(TOKEN_PATTERN, answer.content.decode()))
+    answer["X-Issued-By"] = posted["X-Request-ID"]
     return answer, secret
 
 
@@ -194,7 +199,93 @@ def test_issue_a_token(operator: User) -> None:
     event = AuditEvent.objects.get(action="access_token.issue", resource_id=caller.token_id)
     assert event.actor_name == "administrator-person"
     assert event.actor_id == User.objects.get(username="administrator-person").pk
-    assert (event.address, event.request_id) == ("127.0.0.1", answer["X-Request-ID"])
+    assert (event.address, event.request_id) == ("127.0.0.1", answer["X-Issued-By"])
+
+
+def test_bindings_by_name(operator: User) -> None:
+    component = Component.objects.create(name="network of all")
+    environment = Environment.objects.create(name="production")
+    cluster = Cluster.objects.create(name="prod-eu")
+    client = person("administrator")
+    assert '<option value="prod-eu">' in client.get(f"{KEYS}add/").content.decode()
+
+    _answer, secret = issue(
+        client,
+        KEYS,
+        component_ids=f"network of all\n{uuid.UUID(int=7)}",
+        environment_ids="production",
+    )
+    key = find_caller(secret)
+    assert key.binding == Binding(
+        component_ids=frozenset({component.pk, uuid.UUID(int=7)}),
+        environment_ids=frozenset({environment.pk}),
+    )
+    _answer, secret = issue(client, KEYS, cluster_id=" prod-eu ")
+    assert find_caller(secret).binding == Binding(cluster_id=cluster.pk)
+
+    listed = text_of(client.get(KEYS))
+    assert "cluster prod-eu" in listed
+    assert f"component {uuid.UUID(int=7)} component network of all environment production" in listed
+    page = client.get(f"{KEYS}{key.token_id}/change/").content.decode()
+    assert f'<a href="/admin/states/component/{component.pk}/change/">network of all</a>' in page
+
+
+def test_a_row_names_few_of_many_bindings(operator: User) -> None:
+    ids = frozenset(uuid.UUID(int=number) for number in range(1, 6))
+    key = make_key(operator, binding=Binding(component_ids=ids))
+    client = person("viewer")
+    assert "2 more" in text_of(client.get(KEYS))
+    assert f"component {uuid.UUID(int=5)}" in text_of(client.get(f"{KEYS}{key.pk}/change/"))
+
+
+def test_all_faults_are_shown_at_once(operator: User) -> None:
+    answer = person("administrator").post(
+        f"{KEYS}add/",
+        form(owner="nobody", name="", expires_at="2020-01-01T00:00", component_ids="x\ny"),
+    )
+    text = text_of(answer)
+    for fault in (
+        "There is no active user of this name.", "This field is required.", "Not in the future.",
+        "There is no component called x.", "There is no component called y.",
+    ):  # fmt: skip
+        assert text.count(fault) == 1, fault
+
+
+def test_the_secret_is_shown_once(operator: User) -> None:
+    client = person("administrator")
+    answer, secret = issue(client, KEYS)
+    key = ApiKey.objects.get()
+    page = f"{KEYS}{key.pk}/issued/"
+    assert answer.request["PATH_INFO"] == page
+
+    again = client.get(page, follow=True)
+
+    assert "Its secret was shown once." in text_of(again)
+    assert secret not in again.content.decode()
+    assert ApiKey.objects.count() == 1
+
+
+def test_a_new_secret_is_for_who_issued_it(operator: User) -> None:
+    client = person("administrator")
+    page = client.post(f"{KEYS}add/", form())["Location"]
+    stored = "".join(str(session.get_decoded()) for session in Session.objects.all())
+    assert re.search(TOKEN_PATTERN, stored) is None
+
+    # Neither another person, nor the session without the browser's cookie, nor another's page.
+    other = person("administrator", username="another")
+    assert "Its secret was shown once." in text_of(other.get(page, follow=True))
+    assert person("viewer").get(page).status_code == 403
+    assert client.get(f"{KEYS}key-0/issued/").status_code == 404
+    cookie = client.cookies.pop("issued_secret")
+    assert (cookie["httponly"], cookie["samesite"], cookie["path"]) == (True, "Strict", page)
+    assert "Its secret was shown once." in text_of(client.get(page, follow=True))
+    client.cookies["issued_secret"] = cookie.value
+    assert "Its secret was shown once." in text_of(client.get(page, follow=True))
+
+    for broken in ("", "x", "A" * 44):
+        page = client.post(f"{KEYS}add/", form())["Location"]
+        client.cookies["issued_secret"] = broken
+        assert "Its secret was shown once." in text_of(client.get(page, follow=True)), broken
 
 
 def test_create_a_key(operator: User) -> None:
@@ -231,8 +322,9 @@ def test_a_secret_is_kept_nowhere(operator: User, capfd: pytest.CaptureFixture[s
         ({"scopes": ["all"]}, "Select a valid choice."),
         ({"expires_at": "soon"}, "Enter a valid date/time."),
         ({"expires_at": "2020-01-01T00:00"}, "Not in the future."),
-        ({"cluster_id": "x"}, "Must be a valid UUID."),
-        ({"component_ids": "x y"}, "Must be a valid UUID."),
+        ({"cluster_id": "x"}, "There is no cluster called x."),
+        ({"component_ids": "x y"}, "There is no component called x y."),
+        ({"environment_ids": "twice"}, "There are 2 environments called twice: give an id."),
         (
             {"cluster_id": str(uuid.UUID(int=1)), "component_ids": str(uuid.UUID(int=2))},
             "Bound to a cluster, or to components and environments.",
@@ -245,6 +337,8 @@ def test_what_is_wrong_is_said_beside_the_field(
     fields: dict[str, Any], said: str, operator: User
 ) -> None:
     User.objects.create(username="gone", is_active=False)
+    for number in (1, 2):
+        Environment.objects.create(name="twice", slug=f"twice-{number}")
 
     answer = person("administrator").post(f"{TOKENS}add/", form(**{"kind": "PERSONAL", **fields}))
 

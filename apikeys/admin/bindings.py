@@ -1,0 +1,75 @@
+"""What keys and tokens are bound to, by name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from django.contrib import admin
+from django.utils.html import format_html, format_html_join
+
+from apikeys.grants import EVERYWHERE, Binding
+from infra_service.admin import ReadOnlyAdmin
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from infra_service.admin.site import Names
+
+#: Of each kind in a row of a list; the object's page has all.
+_IN_A_ROW: Final = 3
+
+
+class Bound(NamedTuple):
+    """One kind of what a credential is bound to."""
+
+    kind: str
+    ids: Sequence[str]
+
+
+def bound_of(binding: Binding) -> list[Bound]:
+    """Return what the binding names, each kind in the order of ids."""
+    ids: dict[str, Iterable[Any]] = {
+        "cluster": [] if binding.cluster_id is None else [binding.cluster_id],
+        "component": binding.component_ids or (),
+        "environment": binding.environment_ids or (),
+    }
+    return [Bound(kind, sorted(map(str, them))) for kind, them in ids.items() if them]
+
+
+class BindingColumns(ReadOnlyAdmin):
+    """Shows where a credential works."""
+
+    def prepare_page(self, rows: Sequence[Any]) -> None:
+        """Look up the names of a page's bindings together."""
+        self._name(rows, _IN_A_ROW)
+
+    def _name(self, credentials: Sequence[Any], most: int | None) -> None:
+        wanted: dict[str, set[str]] = {}
+        for credential in credentials:
+            for bound in bound_of(credential.binding):
+                wanted.setdefault(bound.kind, set()).update(bound.ids[:most])
+        names = {kind: self.admin_site.names_of(kind, ids) for kind, ids in wanted.items()}
+        for credential in credentials:
+            credential.bound_names = names
+
+    @admin.display(description="bound to")
+    def bound_to(self, credential: Any) -> str:
+        """Return what it is bound to, in a row of the list."""
+        return self._shown(credential, credential.bound_names, _IN_A_ROW)
+
+    @admin.display(description="works")
+    def shown_binding(self, credential: Any) -> str:
+        """Return where it works, all of it."""
+        self._name([credential], None)
+        return self._shown(credential, credential.bound_names, None)
+
+    def _shown(self, credential: Any, names: dict[str, Names], most: int | None) -> str:
+        if credential.binding == EVERYWHERE:
+            return "everywhere"
+        lines = []
+        for kind, ids in bound_of(credential.binding):
+            found = names.get(kind, {})
+            lines += [(kind, self.admin_site.named(kind, one, found)) for one in ids[:most]]
+            if len(ids) > len(ids[:most]):
+                lines.append((f"{len(ids) - len(ids[:most])} more", ""))
+        return format_html("{}", format_html_join("", "<div>{} {}</div>", lines))

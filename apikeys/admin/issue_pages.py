@@ -1,0 +1,104 @@
+"""The pages that issue a key or a token, and show its secret once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from django.contrib import messages
+from django.contrib.admin.utils import quote, unquote
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import path, reverse
+
+from apikeys.admin import handover
+from apikeys.admin.issuing import CredentialForm
+from apikeys.audit import Actor
+from infra_service.admin import ReadOnlyAdmin
+from infra_service.api.parameters import InvalidParameter
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest, HttpResponse
+    from django.urls import URLPattern
+
+
+class IssuePages(ReadOnlyAdmin):
+    """Issues what the admin lists."""
+
+    form_class: ClassVar[type[CredentialForm]] = CredentialForm
+
+    def issue(self, actor: Actor, **fields: Any) -> tuple[Any, str]:
+        """Issue one with the fields of the form; return it with its secret."""
+        raise NotImplementedError
+
+    def get_urls(self) -> list[URLPattern]:
+        """Add the page of a new secret."""
+        view = self.admin_site.admin_view(self.issued_view)
+        name = f"apikeys_{self.opts.model_name}_issued"
+        return [path("<path:object_id>/issued/", view, name=name), *super().get_urls()]
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return bool(request.user.has_perm(f"apikeys.add_{self.opts.model_name}"))
+
+    def add_view(
+        self, request: HttpRequest, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        """Ask what to issue, issue it, and lead to the page that shows the secret."""
+        del form_url, extra_context
+        if not self.has_add_permission(request):
+            raise PermissionDenied
+        initial = {"owner": request.user.get_username(), **request.GET.dict()}
+        given = request.POST if request.method == "POST" else None
+        form = self.form_class(given, initial=initial, site=self.admin_site)
+        if form.is_valid() and (issued := self._issued(request, form)):
+            credential, secret = issued
+            address = self._issued_address(credential.pk)
+            response = HttpResponseRedirect(address)
+            handover.give(
+                request, response, credential_id=credential.pk, secret=secret, path=address
+            )
+            return response
+        context = {
+            **self.admin_site.each_context(request),
+            "title": f"Issue an {self.opts.verbose_name}",
+            "opts": self.opts,
+            "form": form,
+            "media": self.media,
+            "clusters": self.admin_site.cluster_names(),
+        }
+        return TemplateResponse(request, "admin/apikeys/issue.html", context)
+
+    def issued_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Show the secret: in this answer and nowhere else."""
+        if not self.has_add_permission(request):
+            raise PermissionDenied
+        credential = self.get_object(request, unquote(object_id))
+        if credential is None:
+            raise Http404
+        secret = handover.take(request, credential.pk)
+        if secret is None:
+            messages.info(request, "Its secret was shown once. It is kept nowhere.")
+            return HttpResponseRedirect(self._address(credential, "change"))
+        context = {
+            **self.admin_site.each_context(request),
+            "title": "Copy the secret now",
+            "opts": self.opts,
+            "credential": credential,
+            "secret": secret,
+        }
+        response = TemplateResponse(request, "admin/apikeys/secret.html", context)
+        response["Cache-Control"] = "no-store"
+        handover.forget(response, self._issued_address(credential.pk))
+        return response
+
+    def _issued_address(self, credential_id: str) -> str:
+        return reverse(f"admin:apikeys_{self.opts.model_name}_issued", args=(quote(credential_id),))
+
+    def _issued(self, request: HttpRequest, form: CredentialForm) -> tuple[Any, str] | None:
+        """Issue one and return it with its secret, or tell the form why it is refused."""
+        try:
+            return self.issue(Actor.of_person(request), **form.cleaned_data)
+        except InvalidParameter as error:
+            for fault in error.field_violations:
+                form.add_error(fault["field"], fault["description"])
+            return None
