@@ -14,7 +14,7 @@ from django.utils.http import urlencode
 from django.views.decorators.cache import never_cache
 
 from apikeys.audit import Actor
-from infra_service import bound_names
+from infra_service import bound_names, event_names
 from infra_service.admin.site import TrailedSite
 from infra_service.api.throttling import count_login
 from infra_service.overview import overview
@@ -40,6 +40,7 @@ class ServiceAdminSite(TrailedSite):
         trail = reverse("admin:apikeys_auditevent_changelist")
         return f"{trail}?{urlencode({'q': object_id})}"
 
+    resources_of = staticmethod(event_names.describe)
     names_of = staticmethod(bound_names.names_of)
     named = staticmethod(bound_names.link)
     ids_of = staticmethod(bound_names.ids_of)

@@ -13,6 +13,8 @@ from infra_service.admin import ReadOnlyAdmin
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from django.http import HttpRequest
+
     from infra_service.admin.site import Names
 
 #: Of each kind in a row of a list; the object's page has all.
@@ -39,7 +41,7 @@ def bound_of(binding: Binding) -> list[Bound]:
 class BindingColumns(ReadOnlyAdmin):
     """Shows where a credential works."""
 
-    def prepare_page(self, rows: Sequence[Any]) -> None:
+    def prepare_page(self, _request: HttpRequest, rows: Sequence[Any]) -> None:
         """Look up the names of a page's bindings together."""
         self._name(rows, _IN_A_ROW)
 

@@ -13,6 +13,7 @@ from apikeys.admin.bindings import BindingColumns
 from apikeys.admin.filters import StatusFilter
 from apikeys.admin.issue_pages import IssuePages
 from apikeys.admin.issuing import AccessTokenForm
+from apikeys.admin.revoking import RevokeSelected
 from apikeys.models import AccessToken, ApiKey, User
 from apikeys.tokens import TokenKind
 from infra_service.admin import object_tool
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 _MARKS: Final = {"ACTIVE": "ok", "EXPIRED": "idle", "REVOKED": "error"}
 
 
-class CredentialAdmin(BindingColumns, IssuePages):
+class CredentialAdmin(BindingColumns, RevokeSelected, IssuePages):
     """What keys and tokens have in common."""
 
     more_statuses: ClassVar[tuple[tuple[str, str], ...]] = ()
@@ -44,6 +45,7 @@ class CredentialAdmin(BindingColumns, IssuePages):
         "last_used",
     )
     list_filter = (StatusFilter,)
+    has_csv = True
     list_select_related = ("created_by",)
     search_fields = ("id",)
     search_help_text = "An id, or the user name of the owner. Never paste a secret here."
@@ -156,9 +158,9 @@ class ApiKeyAdmin(CredentialAdmin):
         offered=_works,
         destructive=True,
     )
-    def revoke(self, key: ApiKey, actor: Actor) -> str:
-        revoked = actions.revoke_api_key(key=key, actor=actor)
-        return f"The API key {key.name} is revoked{_also(revoked)}."
+    def revoke(self, obj: ApiKey, actor: Actor) -> str:
+        revoked = actions.revoke_api_key(key=obj, actor=actor)
+        return f"The API key {obj.name} is revoked{_also(revoked)}."
 
 
 @admin.register(AccessToken)
@@ -203,6 +205,6 @@ class AccessTokenAdmin(CredentialAdmin):
         offered=_works,
         destructive=True,
     )
-    def revoke(self, token: AccessToken, actor: Actor) -> str:
-        revoked = actions.revoke_access_token(token=token, actor=actor)
-        return f"The access token {token.name} is revoked{_also(revoked)}."
+    def revoke(self, obj: AccessToken, actor: Actor) -> str:
+        revoked = actions.revoke_access_token(token=obj, actor=actor)
+        return f"The access token {obj.name} is revoked{_also(revoked)}."

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import ipaddress
 import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from django.contrib import admin
 from django.contrib.admin.utils import quote, unquote
 from django.db import connection
+from django.urls import reverse
 from django.utils.html import format_html
 
-from apikeys.models import AuditEvent
+from apikeys.models import AuditEvent, User
 from infra_service.admin import ReadOnlyAdmin
+from infra_service.admin.input_filters import DateFilter, InputFilter
+from infra_service.templatetags.charts import identifier
+from infra_service.templatetags.moments import relative
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from django.db.models import QuerySet
     from django.http import HttpRequest
 
@@ -51,17 +59,82 @@ class ActionFilter(admin.SimpleListFilter):
         return queryset.none() if "\0" in action else queryset.filter(action=action)
 
 
+class ActorFilter(InputFilter):
+    """By who acted: a user's name, or a piece of another actor's."""
+
+    title = "actor"
+    parameter_name = "actor"
+
+    def typed(self, queryset: QuerySet[Any], text: str, request: HttpRequest) -> QuerySet[Any]:
+        del request
+        user = User.objects.filter(username=text).first()
+        if user is not None:
+            return queryset.filter(actor_id=user.pk)
+        return queryset.filter(actor_name__icontains=text)
+
+
+class TokenFilter(InputFilter):
+    """By the key or token that was used."""
+
+    title = "key or token"
+    parameter_name = "token"
+
+    def typed(self, queryset: QuerySet[Any], text: str, request: HttpRequest) -> QuerySet[Any]:
+        del request
+        return queryset.filter(token_id=text)
+
+
+class AddressFilter(InputFilter):
+    """By the address that the request came from."""
+
+    title = "address"
+    parameter_name = "address"
+
+    def typed(self, queryset: QuerySet[Any], text: str, request: HttpRequest) -> QuerySet[Any]:
+        del request
+        try:
+            address = ipaddress.ip_address(text)
+        except ValueError:
+            return queryset.none()
+        return queryset.filter(address=str(address))
+
+
+class SinceFilter(DateFilter):
+    """From this day on."""
+
+    title = "from"
+    parameter_name = "since"
+
+    def of_day(self, queryset: QuerySet[Any], day: dt.datetime) -> QuerySet[Any]:
+        return queryset.filter(occurred_at__gte=day)
+
+
+class UntilFilter(DateFilter):
+    """Up to this day, which is a part of it."""
+
+    title = "to"
+    parameter_name = "until"
+
+    def of_day(self, queryset: QuerySet[Any], day: dt.datetime) -> QuerySet[Any]:
+        return queryset.filter(occurred_at__lt=day + dt.timedelta(days=1))
+
+
 @admin.register(AuditEvent)
 class AuditEventAdmin(ReadOnlyAdmin):
     """Who did what; the database refuses to change it."""
 
     page_key = ("-occurred_at", "-id")
-    list_display = ("occurred_at", "action", "actor_name", "shown_resource", "address")
-    list_filter = (ActionFilter,)
+    list_display = ("moment", "action", "actor", "shown_resource", "token", "address")
+    list_display_links = ("moment",)
+    list_filter = (
+        ActionFilter, ActorFilter, TokenFilter, AddressFilter, SinceFilter, UntilFilter,
+    )  # fmt: skip
+    orders: ClassVar[Any] = {"moment": ("occurred_at", "id")}
+    has_csv = True
     search_fields = ("resource_id",)
     search_help_text = "The whole id of what was changed."
     fields = (
-        "occurred_at", "action", "actor_name", "actor_id", "token_id", "resource_id",
+        "occurred_at", "action", "actor", "actor_id", "token", "shown_resource", "resource_id",
         "address", "request_id", "client_request_id", "shown_details",
     )  # fmt: skip
 
@@ -78,10 +151,50 @@ class AuditEventAdmin(ReadOnlyAdmin):
         resource_id = quote("" if event is None else event.resource_id)
         return super().history_view(request, resource_id, extra_context)
 
-    @admin.display(description="resource")
-    def shown_resource(self, event: AuditEvent) -> str:
-        """Return the id of what was changed."""
-        return format_html('<span class="identifier">{}</span>', event.resource_id)
+    def get_object(
+        self, request: HttpRequest, object_id: str, from_field: str | None = None
+    ) -> AuditEvent | None:
+        """Return the event with the name of what it is about."""
+        event: AuditEvent | None = super().get_object(request, object_id, from_field)
+        if event is not None:
+            self.prepare_page(request, [event])
+        return event
+
+    def prepare_page(self, request: HttpRequest, rows: Sequence[Any]) -> None:
+        """Look up what the events are about, for who may see it."""
+        named = self.admin_site.resources_of(rows, request.user)
+        for event in rows:
+            key = (event.action.partition(".")[0], event.resource_id)
+            event.resource_name, event.resource_url = named.get(key, ("", ""))
+
+    @admin.display(description="when")
+    def moment(self, event: AuditEvent) -> str:
+        """Tell how long ago it was."""
+        return relative(event.occurred_at)
+
+    @admin.display(description="actor")
+    def actor(self, event: AuditEvent) -> str:
+        """Return who did it, with the page of the user."""
+        if event.actor_id is None:
+            return event.actor_name or "not logged in"
+        url = reverse("admin:apikeys_user_change", args=(event.actor_id,))
+        return format_html('<a href="{}">{}</a>', url, event.actor_name)
+
+    @admin.display(description="key or token")
+    def token(self, event: AuditEvent) -> str | None:
+        """Return the key or token that was used, with its page."""
+        if not event.token_id:
+            return None
+        kind = "apikey" if event.token_id.startswith("key-") else "accesstoken"
+        url = reverse(f"admin:apikeys_{kind}_change", args=(event.token_id,))
+        return format_html('<a href="{}">{}</a>', url, identifier(event.token_id))
+
+    @admin.display(description="about")
+    def shown_resource(self, event: Any) -> str:
+        """Return what was changed: its name and page where it has one, else the id."""
+        if event.resource_url:
+            return format_html('<a href="{}">{}</a>', event.resource_url, event.resource_name)
+        return identifier(event.resource_id)
 
     @admin.display(description="details")
     def shown_details(self, event: AuditEvent) -> str:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 AFTER: Final = "after"
 BEFORE: Final = "before"
+ORDER: Final = "order"
+CSV: Final = "csv"
 # NUL, and halves of a surrogate pair: no database takes them.
 _NO_TEXT: Final = re.compile("[\0\ud800-\udfff]")
 
@@ -49,20 +51,57 @@ class KeysetChangeList(ChangeList):
         return self.get_query_string(remove=[SEARCH_VAR])
 
     def get_queryset(self, request: HttpRequest, *args: Any, **kwargs: Any) -> QuerySet[Any]:
-        """Return the filtered rows; the position is no filter, and no link but ours keeps it."""
+        """Return the filtered rows; the position is no filter, and no link but ours keeps it.
+
+        The order is none either, but links keep it.
+        """
         for parameters in (self.params, self.filter_params):
-            parameters.pop(AFTER, None)
-            parameters.pop(BEFORE, None)
+            for name in (AFTER, BEFORE, CSV):
+                parameters.pop(name, None)
+        self.filter_params.pop(ORDER, None)
         return super().get_queryset(request, *args, **kwargs)
 
     def get_ordering(self, _request: HttpRequest, _queryset: QuerySet[Any]) -> list[Any]:
         """Return the one order that an index serves."""
-        return list(self.model_admin.page_key)
+        return list(self.page_key)
+
+    @property
+    def page_key(self) -> Sequence[str]:
+        """The order that is asked for; that of the admin where it is none of its own."""
+        asked = self.params.get(ORDER, "")
+        key: Sequence[str] | None = self.model_admin.orders.get(asked.removeprefix("-"))
+        if key is None:
+            return list(self.model_admin.page_key)
+        return reversed_key(key) if asked.startswith("-") else key
+
+    def order_link(self, column: str) -> dict[str, str | None] | None:
+        """Return how the list is sorted by a column, and the link that turns it; None if never."""
+        if column not in self.model_admin.orders:
+            return None
+        asked = self.params.get(ORDER, "")
+        is_sorted = asked.removeprefix("-") == column
+        descending = asked.startswith("-")
+        following = column if is_sorted and descending else f"-{column}"
+        if is_sorted and not descending:
+            return {"url": self.get_query_string({ORDER: following}), "sorted": "ascending"}
+        told = "descending" if is_sorted else None
+        return {"url": self.get_query_string({ORDER: following}), "sorted": told}
+
+    @property
+    def input_names(self) -> set[str]:
+        """The filters that are typed in the form of the search."""
+        specs: list[Any] = self.filter_specs
+        return {spec.parameter_name for spec in specs if hasattr(spec, "is_input")}
+
+    @property
+    def csv_url(self) -> str:
+        """The same list as a file."""
+        return self.get_query_string({CSV: "1"})
 
     def get_results(self, request: HttpRequest) -> None:
         """Read the page, and where its neighbours begin."""
         rows, before, after = self._page(request)
-        self.model_admin.prepare_page(rows)
+        self.model_admin.prepare_page(request, rows)
 
         def link(name: str, position: Any) -> str | None:
             return position and self.get_query_string({name: json.dumps(position)})
@@ -79,7 +118,7 @@ class KeysetChangeList(ChangeList):
     def _page(self, request: HttpRequest) -> tuple[list[Any], Any, Any]:
         """Return the rows, and the positions before and behind them; None where nothing is."""
         name = next((n for n in (BEFORE, AFTER) if n in request.GET), None)
-        key: Sequence[str] = self.model_admin.page_key
+        key = self.page_key
         columns, _ = columns_of(key)
         position = None if name is None else _read_position(request.GET[name], len(columns))
         try:

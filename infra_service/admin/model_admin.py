@@ -13,10 +13,11 @@ from django.template.response import TemplateResponse
 from django.urls import path, reverse
 from rest_framework.exceptions import APIException
 
-from infra_service.admin.change_list import KeysetChangeList
+from infra_service.admin.change_list import CSV, KeysetChangeList
+from infra_service.admin.csv_export import csv_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from django.contrib.admin.views.main import ChangeList
     from django.http import HttpRequest
@@ -37,7 +38,12 @@ class KeysetAdmin(ModelAdmin):
     #: The order of the list: unique together, all ascending or all descending, served by an index.
     page_key: ClassVar[Sequence[str]] = ("-id",)
 
-    actions = None
+    #: By column: orders that an index serves, each a key as ``page_key``, ascending.
+    orders: ClassVar[Mapping[str, Sequence[str]]] = {}
+    #: Whether the filtered list can be had as CSV.
+    has_csv: ClassVar[bool] = False
+
+    actions: Any = None
     sortable_by = ()
     list_per_page = 50
     show_full_result_count = False
@@ -47,13 +53,19 @@ class KeysetAdmin(ModelAdmin):
         """Return the list that does not count."""
         return KeysetChangeList
 
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        """Show the list, or send it as a file."""
+        answer: Any = super().changelist_view(request, extra_context)
+        cl = getattr(answer, "context_data", None) and answer.context_data.get("cl")
+        return csv_of(request, cl) if cl and self.has_csv and CSV in request.GET else answer
+
     def get_object(
         self, request: HttpRequest, object_id: str, from_field: str | None = None
     ) -> Any:
         """Return the row, or None; PostgreSQL takes no NUL, and no id has one."""
         return None if "\0" in object_id else super().get_object(request, object_id, from_field)
 
-    def prepare_page(self, rows: Sequence[Any]) -> None:
+    def prepare_page(self, request: HttpRequest, rows: Sequence[Any]) -> None:
         """Look up together what the rows of a page show beside their own columns."""
 
     def lookup_allowed(self, lookup: str, _value: Any, request: Any = None) -> bool:  # noqa: ARG002 - Django's signature

@@ -26,6 +26,10 @@ class TrailedSite(AdminSite):
         """Return the address of what the trail tells of the object."""
         raise NotImplementedError
 
+    def resources_of(self, events: Sequence[Any], user: Any) -> Mapping[Any, tuple[str, str]]:
+        """Return name and page of what events are about, by the action's first word and the id."""
+        raise NotImplementedError
+
     def names_of(self, kind: str, ids: Collection[str]) -> Names:
         """Return the names of the clusters, components or environments of these ids."""
         raise NotImplementedError

@@ -43,18 +43,20 @@ class CatalogueAdmin(EditableAdmin):
     fields: ClassVar[Any] = ("name", "slug", "id", "states", "created_at", "updated_at")
     readonly_fields: ClassVar[Any] = ("slug", "id", "states", "created_at", "updated_at")
     list_display: Any = ("title", "slug", "id", "updated_at")
+    orders: ClassVar[Any] = {"title": ("name", "id")}
+    has_csv = True
     search_fields = ("name",)
-    search_help_text = "The beginning of a name, as it is written, or an id."
+    search_help_text = "A piece of a name, or an id."
 
     def get_search_results(
         self, _request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
-        """Return what begins so."""
+        """Return what has this in its name; many are looked through page by page."""
         text = search_term.strip()
         entry_id = parse_uuid(text)
         if entry_id is not None:
             return queryset.filter(pk=entry_id), False
-        return (queryset.named(text) if text else queryset), False  # type: ignore[attr-defined]
+        return (queryset.filter(name__icontains=text) if text else queryset), False
 
     def create(self, fields: Mapping[str, Any], actor: Actor) -> CatalogueEntry:
         """Create the entry."""

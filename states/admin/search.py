@@ -13,6 +13,7 @@ from django.db.models import Q
 from django.utils.text import smart_split, unescape_string_literal
 
 from infra_service.api.identifiers import parse_uuid
+from infra_service.database.pages import read_page
 from states.models import Application, Component, Environment
 
 if TYPE_CHECKING:
@@ -41,9 +42,9 @@ class Search:
 def search(text: str) -> Search:
     """Return what finds the states that each word leads to.
 
-    A word is the beginning of the name of an application, a component or an environment, or an
-    id of one or of a state; one with spaces stands in quotes. Where a name is just the word, what
-    else begins with it is not meant. Three queries a word.
+    A word is a piece of the name of an application, a component or an environment, in whatever
+    case, or an id of one or of a state; one with spaces stands in quotes. Names that begin with it
+    come first. Where a name is just the word, what else has it is not meant. A few queries a word.
     """
     condition, notes = Q(), []
     words = [word for part in smart_split(text) if (word := _unquoted(part))]
@@ -52,7 +53,7 @@ def search(text: str) -> Search:
     for word in words[:MOST_WORDS]:
         found = _meant({kind: _entries(model, word) for kind, model in _KINDS.items()}, word)
         notes += [
-            f"More than {MOST_NAMES} {kind}s begin with “{word}”; only the first are looked for."
+            f"More than {MOST_NAMES} {kind}s have “{word}” in their names; the others are left out."
             for kind, entries in found.items()
             if len(entries) > MOST_NAMES
         ]
@@ -68,8 +69,19 @@ def _unquoted(word: str) -> str:
 def _entries(model: type[CatalogueEntry], word: str) -> list[CatalogueEntry]:
     """Return what the word may stand for, and one more when it is too much."""
     entry_id = parse_uuid(word)
-    entries = model.objects.named(word) if entry_id is None else model.objects.filter(pk=entry_id)
-    return list(entries.only("name")[: MOST_NAMES + 1])
+    if entry_id is not None:
+        return list(model.objects.filter(pk=entry_id).only("name"))
+    found = list(model.objects.named(word).only("name")[: MOST_NAMES + 1])
+    if len(found) > MOST_NAMES or any(entry.name == word for entry in found):
+        return found
+    # A bounded number of names is looked through for the piece.
+    page = read_page(
+        model.objects.filter(name__icontains=word).only("name"),
+        key=("name", "id"),
+        position=None,
+        size=MOST_NAMES + 1,
+    )
+    return list({entry.pk: entry for entry in (*found, *page.rows)}.values())[: MOST_NAMES + 1]
 
 
 def _meant(found: dict[str, list[CatalogueEntry]], word: str) -> dict[str, list[CatalogueEntry]]:

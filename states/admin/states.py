@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.contrib import admin, messages
 from django.template.defaultfilters import filesizeformat
@@ -12,6 +12,7 @@ from django.utils.timesince import timesince
 from rest_framework.exceptions import APIException
 
 from infra_service.admin import ReadOnlyAdmin, object_tool
+from infra_service.templatetags.moments import relative
 from states.actions import history, locks
 from states.admin import comparison
 from states.admin.filters import StandingFilter
@@ -35,14 +36,16 @@ class StateAdmin(VersionPages, ReadOnlyAdmin):
     """States; the newest first."""
 
     list_display = (
-        "component_name", "environment", "lock", "serial", "size", "updated_at", "application"
+        "component_name", "environment", "lock", "serial", "size", "changed", "application"
     )  # fmt: skip
+    orders: ClassVar[Any] = {"changed": ("updated_at", "id")}
+    has_csv = True
     list_select_related = ()  # nor may Django join of itself
     list_filter = (StandingFilter,)
     search_fields = ("id",)
     search_help_text = (
-        "The beginnings of names of a component, environment or application, as they are written, "
-        "or an id. Several words narrow the search; a name with spaces stands in quotes."
+        "Pieces of names of a component, environment or application, or an id. Several words "
+        "narrow the search; a name with spaces stands in quotes."
     )
     fieldsets = (
         (None, {"fields": (
@@ -79,6 +82,11 @@ class StateAdmin(VersionPages, ReadOnlyAdmin):
     def size(self, state: State) -> str | None:
         """Return the size of the document for people."""
         return None if state.size_bytes is None else filesizeformat(state.size_bytes)
+
+    @admin.display(description="changed")
+    def changed(self, state: State) -> str:
+        """Tell how long ago it was pushed or deleted."""
+        return relative(state.updated_at)
 
     @admin.display(description="lock")
     def lock(self, state: State) -> str | None:

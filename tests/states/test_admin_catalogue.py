@@ -91,7 +91,7 @@ def test_a_component_takes_its_states_along(db: None) -> None:
 
 
 @every_kind
-def test_the_list_is_found_by_the_beginning_of_a_name(db: None, kind: str) -> None:
+def test_the_list_is_found_by_a_piece_of_a_name(db: None, kind: str) -> None:
     entries = [KINDS[kind].objects.create(name=name) for name in ("a%c", "abc", "Abc", "")]
     client = person("viewer")
 
@@ -99,9 +99,10 @@ def test_the_list_is_found_by_the_beginning_of_a_name(db: None, kind: str) -> No
         return [e.name for e in client.get(root(kind), {"q": text}).context["cl"].result_list]
 
     assert found("") == ["", "Abc", "a%c", "abc"]
-    assert found("a") == ["a%c", "abc"]
+    assert found("a") == ["Abc", "a%c", "abc"]
     assert found("a%") == ["a%c"]
-    assert found("bc") == []
+    assert found("bC") == ["Abc", "abc"]
+    assert found("cb") == []
     assert found(str(entries[2].pk)) == ["Abc"]
     assert f"unnamed, {entries[3].pk}" in text_of(client.get(root(kind)))
 

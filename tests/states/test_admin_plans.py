@@ -94,12 +94,26 @@ def test_a_late_page_costs_what_the_first_costs(client: Client) -> None:
 def test_names_are_found_in_their_index(client: Client) -> None:
     with plans_of("states_component", analyze=True) as plans:
         client.get("/admin/states/state/?q=network-00")
-        client.get("/admin/states/component/?q=network-00")
         client.get("/admin/states/component/")
     lists = [found for found in plans if "LIMIT" in found.sql]
     # Beside it the applications are looked up.
-    assert [found.indexes[0] for found in lists] == ["component_by_name"] * 3
-    assert [found.rows_read <= 2 * AT_ONCE for found in lists] == [True] * 3
+    assert [found.indexes[0] for found in lists] == ["component_by_name"] * 2
+    assert [found.rows_read <= 2 * AT_ONCE for found in lists] == [True] * 2
+
+
+def test_pieces_of_names_are_looked_for_in_a_bounded_number(client: Client) -> None:
+    for path in ("state/?q=etwork-00", "component/?q=ETWORK-00", "component/?q=nothing"):
+        with plans_of("states_component", analyze=True) as plans:
+            assert client.get(f"/admin/states/{path}").status_code == 200
+        for found in plans:
+            assert not found.reads_a_table, path
+            assert found.rows_by_table["states_component"] <= MOST_ROWS + AT_ONCE, path
+
+
+def test_the_order_of_changes_is_read_in_its_index(client: Client) -> None:
+    for query in ("order=-changed", "order=changed", "order=-changed&q=production"):
+        assert rows_read(client, query) <= MOST_ROWS + AT_ONCE, query
+    assert rows_read(client, "order=-changed") <= AT_ONCE
 
 
 def test_versions_are_found_by_their_state(client: Client) -> None:

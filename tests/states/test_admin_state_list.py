@@ -38,7 +38,7 @@ def test_the_list_finds_by_names_and_ids(state: State) -> None:
     for words, found in (
         ("net", True), ("network prod", True), (str(state.pk), True), ("'network' \"prod\"", True),
         (str(state.component_id), True), ("staging", False), ("network staging", False),
-        ("etwork", False), (str(uuid.uuid4()), False), ("100%", False),
+        ("eTWork PROD", True), ("network-", False), (str(uuid.uuid4()), False), ("100%", False),
     ):  # fmt: skip
         shown = text_of(client.get(LIST, {"q": words}))
         assert ("1 state" in shown) is found, words
@@ -49,8 +49,30 @@ def test_the_list_finds_by_names_and_ids(state: State) -> None:
 def test_the_list_tells_what_it_does_not_look_for(db: None) -> None:
     Component.objects.bulk_create(Component(name=f"queue-{n:02}") for n in range(MOST_NAMES + 1))
     client = person("viewer")
-    assert f"More than {MOST_NAMES} components begin with" in text_of(client.get(LIST, {"q": "qu"}))
+    for word in ("qu", "UEUE"):
+        told = text_of(client.get(LIST, {"q": word}))
+        assert f"More than {MOST_NAMES} components have “{word}” in their names" in told
     assert "More than" not in text_of(client.get(LIST, {"q": "queue-1"}))
+
+
+def test_the_list_in_the_order_of_changes(state: State) -> None:
+    since = timezone.now() - dt.timedelta(days=2)
+    older = State.objects.create(
+        component=Component.objects.create(name="older"), environment=state.environment,
+        updated_at=since,
+    )  # fmt: skip
+    client = person("viewer")
+
+    def found(query: str) -> list[State]:
+        return list(client.get(f"{LIST}?{query}").context["cl"].result_list)
+
+    assert found("") == [older, state]
+    assert found("order=changed") == [older, state]
+    assert found("order=-changed") == [state, older]
+    assert found("order=-lock") == [older, state], "no index has that order"
+    body = client.get(f"{LIST}?order=-changed").content.decode()
+    assert 'aria-sort="descending"' in body
+    assert 'href="?order=changed"' in body
 
 
 def test_the_list_by_standing(state: State, backend: Backend, client_with: Any) -> None:

@@ -1,5 +1,8 @@
 """Every list: pages by keyset, a fixed number of queries, never a count."""
 
+import csv
+import datetime as dt
+import io
 import json
 from typing import Any
 
@@ -8,6 +11,7 @@ import pytest
 from apikeys import actions
 from apikeys.audit import Actor, record
 from apikeys.models import AccessToken, ApiKey, AuditEvent, User
+from infra_service.admin import csv_export
 from tests.apikeys.admin.conftest import (
     GROUPS,
     KEYS,
@@ -18,7 +22,7 @@ from tests.apikeys.admin.conftest import (
     make_token,
     shown,
 )
-from tests.people import person, statements
+from tests.people import person, statements, text_of
 
 ACTOR = Actor(name="test")
 
@@ -49,7 +53,8 @@ def test_queries(path: str, operator: User) -> None:
         assert client.get(path).status_code == 200
 
     # A page that is not full may ask once more whether the list ends there.
-    assert len(few) - 1 <= len(many) <= len(few) <= 8
+    # The trail looks up the names of each kind of thing that its events are about.
+    assert len(few) - 1 <= len(many) <= len(few) <= (9 if path.startswith(TRAIL) else 8)
     for sql in many:
         assert "COUNT(" not in sql.upper() or '"counted"' in sql
         assert " OFFSET " not in sql.upper() or " LIMIT 1 OFFSET " in sql
@@ -162,9 +167,118 @@ def test_the_trail_is_newest_first() -> None:
     for n in range(3):
         record(ACTOR, "test.done", f"resource-{n}")
 
-    rows = shown(client.get(TRAIL), r'<span class="identifier">(resource-\d)<')
+    rows = shown(client.get(TRAIL), r'<span class="identifier"[^>]*>(resource-\d)<')
 
     assert rows == ["resource-2", "resource-1", "resource-0"]
+
+
+def test_the_trail_by_actor_token_address_and_day(operator: User) -> None:
+    client = person("viewer")
+    AuditEvent.objects.bulk_create(
+        AuditEvent(
+            action="test.done", actor_name=name, actor_id=actor_id, token_id=token,
+            address=address, occurred_at=dt.datetime(2026, 3, day, 12, tzinfo=dt.UTC),
+        )
+        for day, name, actor_id, token, address in (
+            (1, "operator", operator.pk, "tok-1", "192.0.2.1"),
+            (2, "command prune_states", None, "", None),
+            (3, "operator", operator.pk, "key-1", "2001:db8::1"),
+        )
+    )  # fmt: skip
+
+    def days(**query: str) -> list[int]:
+        answer = client.get(TRAIL, {"action": "test.done", **query})
+        return [event.occurred_at.day for event in answer.context["cl"].result_list]
+
+    assert days() == [3, 2, 1]
+    assert days(actor="operator") == [3, 1]
+    assert days(actor=" PRUNE ") == [2]
+    assert days(token="tok-1") == [1]
+    assert days(address="2001:DB8:0::1") == [3]
+    assert days(since="2026-03-02") == [3, 2]
+    assert days(until="2026-03-02") == [2, 1]
+    assert days(since="2026-03-02", until="2026-03-02") == [2]
+    for odd in ("x", "\0", "9999-12-31T", "²"):
+        for name in ("actor", "token", "address", "since", "until"):
+            assert days(**{name: odd}) == [], (name, odd)
+    assert days(until="9999-12-31") == []
+    assert days(order="moment") == [1, 2, 3]
+    assert days(order="-moment") == days(order="address") == [3, 2, 1]
+    # The form keeps what is typed, and beside it the choices.
+    body = client.get(TRAIL, {"action": "test.done", "actor": "<ada>"}).content.decode()
+    assert 'name="actor" value="&lt;ada&gt;"' in body
+    assert '<input type="hidden" name="action" value="test.done">' in body
+    assert body.count('name="actor"') == 1
+
+
+def test_the_trail_leads_to_what_it_names(operator: User) -> None:
+    key = make_key(operator, "deployments")
+    event = AuditEvent.objects.get(action="api_key.create")
+    AuditEvent.objects.bulk_create(
+        [AuditEvent(action="api_key.use", actor_name="operator", actor_id=operator.pk,
+                    token_id=key.pk, resource_id=key.pk)]
+    )  # fmt: skip
+
+    body = person("viewer").get(TRAIL).content.decode()
+
+    assert f'<a href="{KEYS}{key.pk}/change/">deployments</a>' in body
+    assert f'<a href="{KEYS}{key.pk}/change/"><span class="identifier"' in body
+    assert f'<a href="{USERS}{operator.pk}/change/">operator</a>' in body
+    detail = person("viewer").get(f"{TRAIL}{event.pk}/change/").content.decode()
+    assert f'<a href="{KEYS}{key.pk}/change/">deployments</a>' in detail
+
+
+def test_a_cell_says_which_column_it_is_of(operator: User) -> None:
+    make_key(operator)
+    body = person("operator").get(KEYS).content.decode()
+    for label in ("Name", "Status", "Owner", "Scopes", "Bound to", "Expires", "Last used"):
+        assert f'data-label="{label}"' in body
+    assert '<td data-label="" class="action-checkbox">' in body
+
+
+def test_a_list_as_csv(operator: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("=1+1", 'a "name", quoted', "<b>&amp;"):
+        make_key(operator, name)
+    actions.revoke_api_key(key=make_key(operator, "revoked"), actor=ACTOR)
+    client = person("viewer")
+
+    answer = client.get(KEYS, {"csv": "1", "status": "active"})
+
+    assert answer["Content-Type"] == "text/csv; charset=utf-8"
+    assert answer["Content-Disposition"] == 'attachment; filename="apikeys.csv"'
+    header, *rows = csv.reader(io.StringIO(answer.content.decode()))
+    assert header == ["name", "status", "owner", "scopes", "bound to", "expires", "last used"]
+    assert [row[0] for row in rows] == ["<b>&amp;", 'a "name", quoted', "'=1+1"]
+    assert rows[0][1:] == ["Active", "operator", "state:read", "everywhere", "never", "never"]
+    assert "csv=1" in client.get(KEYS, {"status": "active"}).content.decode()
+    # It goes on over the pages, up to a bound.
+    monkeypatch.setattr(csv_export, "_AT_ONCE", 1)
+    monkeypatch.setattr(csv_export, "MOST_ROWS", 3)
+    answer = client.get(KEYS, {"csv": "1"})
+    assert len(list(csv.reader(io.StringIO(answer.content.decode())))) == 4
+
+
+def test_several_are_revoked_at_once(operator: User) -> None:
+    keys = [make_key(operator, f"key {number}") for number in range(3)]
+    actions.revoke_api_key(key=keys[0], actor=ACTOR)
+    ticked = {"action": "revoke_selected", "_selected_action": [key.pk for key in keys[:2]]}
+    client = person("operator")
+    assert "revoke_selected" not in person("viewer").get(KEYS).content.decode()
+    person("viewer").post(KEYS, {**ticked, "confirmed": "yes"})
+    assert ApiKey.objects.filter(revoked_at=None).count() == 2
+
+    asked = text_of(client.post(KEYS, ticked))
+    assert "Revoke 1 API keys" in asked
+    assert "key 1 of operator, never used" in asked
+    assert "key 0" not in asked, "it is revoked"
+    assert ApiKey.objects.filter(revoked_at=None).count() == 2
+
+    done = text_of(client.post(KEYS, {**ticked, "confirmed": "yes"}, follow=True))
+    assert "The API key key 1 is revoked." in done
+    assert [key.name for key in ApiKey.objects.filter(revoked_at=None)] == ["key 2"]
+    assert AuditEvent.objects.filter(action="api_key.revoke", resource_id=keys[1].pk).count() == 1
+    again = client.post(KEYS, {**ticked, "confirmed": "yes"}, follow=True)
+    assert "They are revoked already." in text_of(again)
 
 
 def test_the_trail_by_action_and_resource() -> None:

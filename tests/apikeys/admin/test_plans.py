@@ -115,8 +115,13 @@ def test_keys(client: Client) -> None:
 
 
 def test_events(client: Client) -> None:
-    for query in ("", "action=test.rare", "action=state.push", "q=r77", "q=none"):
+    for query in (
+        "", "action=test.rare", "action=state.push", "q=r77", "q=none", "actor=owner",
+        "token=tok-1", "order=moment", "since=2026-01-02", "until=2026-01-02&order=moment",
+    ):  # fmt: skip
         assert rows_read(client, "apikeys_auditevent", f"{TRAIL}?{query}") <= 60, query
+    for query in ("address=192.0.2.1", "actor=nobody", "actor=nobody&since=2026-01-02"):
+        assert rows_read(client, "apikeys_auditevent", f"{TRAIL}?{query}") <= 3 * MOST_ROWS, query
 
 
 @pytest.mark.parametrize("side", ["after", "before"])

@@ -1,0 +1,49 @@
+"""Revoking several keys or tokens at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import admin, messages
+from django.template.response import TemplateResponse
+
+from infra_service.admin import ReadOnlyAdmin
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+    from django.http import HttpRequest, HttpResponse
+
+    from apikeys.audit import Actor
+
+
+class RevokeSelected(ReadOnlyAdmin):
+    """A list in which several are chosen and revoked, after a page that asks."""
+
+    actions = ("revoke_selected",)
+
+    def revoke(self, obj: Any, actor: Actor) -> str:
+        """Revoke one, and say so."""
+        raise NotImplementedError
+
+    def has_revoke_permission(self, request: HttpRequest) -> bool:
+        return bool(request.user.has_perm(f"apikeys.revoke_{self.opts.model_name}"))
+
+    @admin.action(description="Revoke", permissions=["revoke"])
+    def revoke_selected(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
+        """Ask, then revoke those that are not."""
+        chosen = list(queryset.filter(revoked_at=None)[: self.list_per_page])
+        if not chosen:
+            messages.info(request, "They are revoked already.")
+            return None
+        if "confirmed" not in request.POST:
+            context = {
+                **self.admin_site.each_context(request),
+                "title": f"Revoke {len(chosen)} {self.opts.verbose_name_plural}",
+                "opts": self.opts,
+                "chosen": chosen,
+            }
+            return TemplateResponse(request, "admin/apikeys/revoke_selected.html", context)
+        actor = self.admin_site.actor(request)
+        for credential in chosen:
+            messages.success(request, self.revoke(credential, actor))
+        return None

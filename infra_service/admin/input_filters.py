@@ -1,0 +1,70 @@
+"""Filters that are typed: an input in the form of the search, where choices would be too many."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from django.contrib.admin import SimpleListFilter
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from django.http import HttpRequest
+
+
+class InputFilter(SimpleListFilter):
+    """A filter by what is typed; a subclass says what that means in ``typed``."""
+
+    is_input: ClassVar[bool] = True
+    input_type: ClassVar[str] = "text"
+
+    def __init__(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
+        super().__init__(request, *args, **kwargs)
+        self.suggestions: Sequence[str] = self.suggested(request)
+
+    def lookups(self, _request: HttpRequest, _model_admin: Any) -> list[tuple[str, str]]:
+        """Return nothing: there are no choices."""
+        return []
+
+    def has_output(self) -> bool:
+        """Show it always."""
+        return True
+
+    def suggested(self, request: HttpRequest) -> Sequence[str]:
+        """Return what the input offers to complete."""
+        del request
+        return ()
+
+    @property
+    def text(self) -> str:
+        """What was typed."""
+        return str(self.value() or "").strip()
+
+    def queryset(self, request: HttpRequest, queryset: Any) -> Any:
+        """Return the rows that are meant; no database takes a NUL, and nothing has one."""
+        if not self.text:
+            return queryset
+        return queryset.none() if "\0" in self.text else self.typed(queryset, self.text, request)
+
+    def typed(self, queryset: Any, text: str, request: HttpRequest) -> Any:
+        """Return the rows that the text means."""
+        raise NotImplementedError
+
+
+class DateFilter(InputFilter):
+    """A filter by a day, UTC; what is no day finds nothing."""
+
+    input_type = "date"
+
+    def typed(self, queryset: Any, text: str, request: HttpRequest) -> Any:
+        del request
+        try:
+            day = dt.datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=dt.UTC)
+            return self.of_day(queryset, day)
+        except (ValueError, OverflowError):
+            return queryset.none()
+
+    def of_day(self, queryset: Any, day: dt.datetime) -> Any:
+        """Return the rows that the beginning of the day means."""
+        raise NotImplementedError

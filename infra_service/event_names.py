@@ -1,0 +1,82 @@
+"""The names and pages of what events are about, for who may see them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any, Final
+
+from django.contrib.auth.models import Group
+from django.core.exceptions import ValidationError
+from django.urls import reverse
+
+from apikeys.models import AccessToken, ApiKey, User
+from states.models import Application, Component, Environment, State
+from workloads.models import Cluster
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator
+
+    from django.contrib.auth.models import AnonymousUser
+
+    from apikeys.models import AuditEvent
+
+
+# What the first word of an action is about, and the column of its name; a state has two names.
+_NAMED: Final[dict[str, tuple[Any, str]]] = {
+    "state": (State, ""),
+    "api_key": (ApiKey, "name"),
+    "access_token": (AccessToken, "name"),
+    "application": (Application, "name"),
+    "component": (Component, "name"),
+    "environment": (Environment, "name"),
+    "cluster": (Cluster, "name"),
+    "user": (User, "username"),
+    "group": (Group, "name"),
+}
+
+
+def describe(
+    events: Iterable[AuditEvent], user: User | AnonymousUser
+) -> dict[tuple[str, str], tuple[str, str]]:
+    """Return the name and the page of what events are about, by ``key_of`` of the event."""
+    ids: dict[str, set[str]] = defaultdict(set)
+    for event in events:
+        kind, resource_id = key_of(event)
+        ids[kind].add(resource_id)
+    return {
+        (kind, resource_id): (name, url)
+        for kind, of_kind in ids.items()
+        for resource_id, name, url in _names(kind, of_kind, user)
+    }
+
+
+def key_of(event: AuditEvent) -> tuple[str, str]:
+    """Return of what kind the event is about, and its id."""
+    return event.action.partition(".")[0], event.resource_id
+
+
+def _names(
+    kind: str, ids: Collection[str], user: User | AnonymousUser
+) -> Iterator[tuple[str, str, str]]:
+    """Yield the id, the name and the page of each that is there and has a name."""
+    model, column = _NAMED.get(kind, (None, ""))
+    if model is None:
+        return
+    label = f"{model._meta.app_label}_{model._meta.model_name}"
+    if not user.has_perm(f"{model._meta.app_label}.view_{model._meta.model_name}"):
+        return
+    rows: Any = model._default_manager
+    rows = rows.only(column) if column else rows.select_related("component", "environment")
+    known = [pk for pk in ids if _is_id_of(model, pk)]
+    for pk, row in rows.in_bulk(known).items():
+        if name := getattr(row, column) if column else str(row):
+            yield str(pk), name, reverse(f"admin:{label}_change", args=(pk,))
+
+
+def _is_id_of(model: Any, text: str) -> bool:
+    """Return whether it may be an id of the model: a failed log-in may be nobody's."""
+    try:
+        model._meta.pk.to_python(text)
+    except ValidationError:
+        return False
+    return bool(text)

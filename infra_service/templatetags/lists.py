@@ -1,0 +1,36 @@
+"""Lists: cells that say which column they are of, and links that change the order."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from django import template
+from django.utils.html import format_html
+from django.utils.safestring import SafeString, mark_safe
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from infra_service.admin.change_list import KeysetChangeList
+
+register = template.Library()
+
+_CELL: Final = re.compile(r"<(td|th)\b")
+
+
+@register.filter
+def labelled(cells: Iterable[str], headers: list[dict[str, Any]]) -> Iterator[SafeString]:
+    """Give each cell of a row its column's name, which stands beside it on a small screen."""
+    for cell, header in zip(cells, headers, strict=True):
+        tag = _CELL.match(cell)
+        text = "" if "action-checkbox" in header["class_attrib"] else str(header["text"])
+        label = format_html(' data-label="{}"', text[:1].upper() + text[1:])
+        yield mark_safe(cell if tag is None else f"{tag[0]}{label}{cell[tag.end() :]}")  # noqa: S308 - Django's own cell
+
+
+@register.filter
+def with_orders(headers: list[dict[str, Any]], cl: KeysetChangeList) -> Iterator[dict[str, Any]]:
+    """Yield the headers; ``order`` tells how those can be sorted by that an index serves."""
+    for name, header in zip(cl.list_display, headers, strict=True):
+        yield {**header, "order": cl.order_link(str(name))}
