@@ -112,7 +112,8 @@ def test_pieces_of_names_are_looked_for_in_a_bounded_number(client: Client) -> N
 
 def test_the_order_of_changes_is_read_in_its_index(client: Client) -> None:
     for query in ("order=-changed", "order=changed", "order=-changed&q=production"):
-        assert rows_read(client, query) <= MOST_ROWS + AT_ONCE, query
+        # The ways to the rows are counted first, each up to a bound.
+        assert rows_read(client, query) <= 2 * MOST_ROWS + AT_ONCE, query
     assert rows_read(client, "order=-changed") <= AT_ONCE
 
 
