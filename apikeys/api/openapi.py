@@ -39,7 +39,7 @@ _KEY = wrapped("ApiKeyAnswer", "api_key", ApiKeySerializer)
 _NEW_KEY = wrapped("ApiKeyWithSecret", "api_key", ApiKeySerializer, secret=_SECRET)
 _KEY_MASK, _KEY_MASK_PARAMETER = update_mask(ApiKeySerializer)
 _KEY_CHANGE = wrapped(
-    "ChangeApiKey", "api_key", ApiKeySerializer, partial=True, update_mask=_KEY_MASK
+    "UpdateApiKey", "api_key", ApiKeySerializer, partial=True, update_mask=_KEY_MASK
 )
 _TOKEN = wrapped("AccessTokenAnswer", "access_token", AccessTokenSerializer)
 _NEW_TOKEN = wrapped("AccessTokenWithSecret", "access_token", AccessTokenSerializer, secret=_SECRET)

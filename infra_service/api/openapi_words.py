@@ -170,7 +170,7 @@ def resource_schema(
         partial_update=extend_schema(
             operation_id=f"update_{resource}",
             parameters=[mask_parameter],
-            request=wrapped(f"Change{name}", resource, serializer, partial=True, update_mask=mask),
+            request=wrapped(f"Update{name}", resource, serializer, partial=True, update_mask=mask),
             responses={200: answer, **refusals(*change)},
             examples=[asked({resource: {"name": harmless["name"]}, "update_mask": "name"}), shown],
         ),

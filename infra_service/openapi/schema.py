@@ -142,6 +142,14 @@ class ApiSchema(AutoSchema):  # type: ignore[misc,unused-ignore]
         paged = super()._get_pagination_parameters()  # type: ignore[no-untyped-call]
         return [orders.described(self.view), *paged] if paged else []
 
+    def _get_serializer_name(self, *args: Any, **kwargs: Any) -> str:
+        """Return the name of a component; a PATCH takes ``UpdateX``, which has ``XChanges``."""
+        name: str = super()._get_serializer_name(*args, **kwargs)  # type: ignore[no-untyped-call]
+        part = name.removeprefix("Patched")
+        if part == name or part.startswith("Update"):
+            return part
+        return f"{part.removesuffix('Request')}ChangesRequest"
+
     def get_paginated_name(self, serializer_name: str) -> str:
         """Return the name of a page's component."""
         return f"{serializer_name}Page"

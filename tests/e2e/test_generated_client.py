@@ -99,8 +99,8 @@ def test_keys(generated: Generated, key: Any) -> None:
     assert (made.api_key.binding, made.api_key.expires_at) == (None, None)
     assert isinstance(made.api_key.created_at, dt.datetime)
 
-    change = models.PatchedChangeApiKeyRequest(
-        api_key=models.PatchedApiKeyRequest(name="renamed"), update_mask="name"
+    change = models.UpdateApiKeyRequest(
+        api_key=models.ApiKeyChangesRequest(name="renamed"), update_mask="name"
     )
     changed = generated.call(key, "api_keys", "update_api_key", made.api_key.id, body=change)
     assert changed.api_key.name == "renamed"
