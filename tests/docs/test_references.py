@@ -14,6 +14,7 @@ from apikeys.querysets import AccessTokenStatus, ApiKeyStatus
 from apikeys.scopes import Scope
 from apikeys.tokens import TokenKind
 from filterlang.fields import field_set
+from tests.docs.test_openapi import OPERATIONS
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 OURS = ("apikeys", "filterlang", "infra_service", "states", "workloads")
@@ -138,6 +139,37 @@ def test_filterable_fields() -> None:
         "api_keys": list(field_set(filters.ApiKeyFilters)),
         "access_tokens": list(field_set(filters.AccessTokenFilters)),
         "audit_events": list(field_set(filters.AuditEventFilters)),
+    }
+
+
+# The lists, as the page on lists calls them.
+LISTS = {
+    "states": ["list_states"],
+    "versions of a state": ["list_state_versions"],
+    "applications, components, environments, clusters": [
+        "list_applications", "list_components", "list_environments", "list_clusters",
+    ],
+    "workloads": ["list_workloads"],
+    "API keys, access tokens": ["list_api_keys", "list_access_tokens"],
+    "audit events": ["list_audit_events"],
+}  # fmt: skip
+
+
+def test_orders_of_lists() -> None:
+    _, _, table = reference("requests-and-lists").partition("| list | `order_by`")
+    rows = re.findall(r"^\| ([^|`]+) \| (.+) \|$", table.partition("\n\n")[0], re.MULTILINE)
+    documented = {title: set(re.findall(r"`(\w+)`", cell)) for title, cell in rows}
+    taken = {
+        name: set(parameter["schema"]["enum"])
+        for name, (_, _, operation) in OPERATIONS.items()
+        for parameter in operation.get("parameters", [])
+        if parameter["name"] == "order_by"
+    }
+
+    assert taken == {
+        name: {order for column in documented[title] for order in (column, f"{column} desc")}
+        for title, names in LISTS.items()
+        for name in names
     }
 
 
