@@ -10,12 +10,6 @@ import secrets
 import socket
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-from uuid_utils.compat import uuid7
-
-if TYPE_CHECKING:
-    from states.models import State
 
 _PORT = 8000
 _ROOT = Path(__file__).resolve().parent.parent
@@ -86,26 +80,22 @@ def _introduce(port: int) -> None:
     """Print what a newcomer needs; the password and the token are shown on the first start only."""
     from apikeys.models import User  # noqa: PLC0415 - after set-up
     from apikeys.scopes import Scope  # noqa: PLC0415 - after set-up
+    from states.addresses import path_of  # noqa: PLC0415 - after set-up
     from states.models import State  # noqa: PLC0415 - after set-up
 
+    host = f"http://127.0.0.1:{port}"
     if User.objects.filter(username="operator").exists():
         secrets_ = _HOW_TO_GET_MORE.format(scopes=",".join(Scope))
     else:
         secrets_ = _FIRST_SECRETS.format(port=port, **_create_operator())
-    states = State.objects.visible().select_related("component", "environment")
+    states = State.objects.visible().select_related("component__application", "environment")
     latest = states.order_by("-updated_at", "-pk")[:_SHOWN_STATES]
-    shown = [f"  {state}\n    {_address(port, state)}\n" for state in latest]
+    shown = [f"  {state}\n    {host}{path_of(state)}\n" for state in latest]
     if shown:
         block = _STATES.format(states="".join(shown))
     else:
-        new = State(component_id=uuid7(), environment_id=uuid7())
-        block = _BACKEND_BLOCK.format(address=_address(port, new))
+        block = _BACKEND_BLOCK.format(address=f"{host}/api/v1/state/at/network/production")
     sys.stdout.write(_GREETING.format(port=port, secrets=secrets_, block=block))
-
-
-def _address(port: int, state: State) -> str:
-    ids = f"{state.component_id}/env/{state.environment_id}"
-    return f"http://127.0.0.1:{port}/api/v1/state/{ids}"
 
 
 def _create_operator() -> dict[str, str]:
@@ -140,8 +130,8 @@ The service listens on http://127.0.0.1:{port}; Ctrl-C stops it.
 """
 
 _BACKEND_BLOCK = """\
-A backend block for any Terraform configuration. The two ids name a component and an environment;
-the same ids are the same state.
+A backend block for any Terraform configuration. A state is named by a component and an environment;
+put yours in their places, the first use registers them.
 
 terraform {{
   backend "http" {{

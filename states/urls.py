@@ -3,10 +3,19 @@ from django.urls import include, path, re_path
 from infra_service.api.viewsets import ResourceRouter
 from states.api.backend import StateBackendView, StateLockView
 from states.api.catalogue import ApplicationViewSet, ComponentViewSet, EnvironmentViewSet
+from states.api.named import (
+    NoAddressView,
+    StateAtView,
+    StateInApplicationView,
+    StateLockAtView,
+    StateLockInApplicationView,
+)
 from states.api.states import StateViewSet
 from states.api.versions import ContentsViewSet, VersionViewSet
 
 _KEY = r"^state/(?P<component_id>[^/]+)/env/(?P<environment_id>[^/]+)"
+_AT = r"^state/at/(?P<component>[^/]+)/(?P<environment>[^/]+)"
+_IN = r"^state/at/(?P<application>[^/]+)/(?P<component>[^/]+)/(?P<environment>[^/]+)"
 
 _OF_STATE = r"^states/(?P<state_id>[^/:]+)"
 _VERSION = _OF_STATE + r"/versions/(?P<number>[^/:]+)"
@@ -18,7 +27,15 @@ router.register("components", ComponentViewSet, basename="component")
 router.register("environments", EnvironmentViewSet, basename="environment")
 
 urlpatterns = [
-    # With and without a final slash: a redirect would lose the state.
+    # With and without a final slash: a redirect would lose the state. No environment has the slug
+    # "lock".
+    re_path(_AT + r"/?$", StateAtView.as_view(), name="state-at"),
+    re_path(_AT + r"/lock/?$", StateLockAtView.as_view(), name="state-lock-at"),
+    re_path(_IN + r"/?$", StateInApplicationView.as_view(), name="state-in-application"),
+    re_path(
+        _IN + r"/lock/?$", StateLockInApplicationView.as_view(), name="state-lock-in-application"
+    ),
+    re_path(r"^state/at(?P<path>(?s:/.*)?)$", NoAddressView.as_view(), name="state-no-address"),
     re_path(_KEY + r"/?$", StateBackendView.as_view(), name="state-backend"),
     re_path(_KEY + r"/lock/?$", StateLockView.as_view(), name="state-lock"),
     path("", include(router.urls)),

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from apikeys.audit import Actor
     from infra_service.database.compiled import Asked
+    from states.addresses import Names
     from states.models import StateQuerySet
 
 
@@ -58,6 +59,7 @@ def lock(
     info: LockInfo,
     actor: Actor,
     look: Asked[State] | None = None,
+    names: Names | None = None,
 ) -> LockInfo:
     """Lock the state, at once or not at all; its own holder is told again that it holds it.
 
@@ -67,7 +69,11 @@ def lock(
     """
     for _ in range(ATTEMPTS):
         state = find_or_register(
-            component_id=component_id, environment_id=environment_id, actor=actor, look=look
+            component_id=component_id,
+            environment_id=environment_id,
+            actor=actor,
+            look=look,
+            names=names,
         )
         if state.lock_info is not None:
             holder = LockInfo(**state.lock_info)

@@ -7,6 +7,7 @@ current version. A loser reads again and is judged by the rules again. ``states.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from django.db import transaction
@@ -21,8 +22,8 @@ from infra_service.database.compiled import (
     instance_of,
 )
 from infra_service.database.retries import retrying
-from states import metrics
-from states.actions import rules
+from states import addresses, metrics
+from states.actions import catalogue, rules
 from states.document import sealing
 from states.errors import SerialConflict, WriteConflict
 from states.keeping import storage
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
 
     from apikeys.audit import Actor
+    from states.addresses import Names
     from states.document.uploads import Upload
 
 # Each attempt is lost only to another writer's success.
@@ -46,7 +48,16 @@ def _state() -> QuerySet[State, Any]:
     return State.objects.of(*key).values_list()
 
 
+def _state_at(*, with_application: bool) -> QuerySet[State, Any]:
+    names = addresses.parameters(with_application=with_application)
+    return addresses.states_at(names).values_list()
+
+
 STATE: Final = CompiledQuery(_state)
+#: The same by names, for addresses without and with an application.
+STATE_AT: Final = {
+    flag: CompiledQuery(partial(_state_at, with_application=flag)) for flag in (False, True)
+}
 
 
 def find(
@@ -69,14 +80,21 @@ def find_or_register(
     environment_id: uuid.UUID,
     actor: Actor,
     look: Asked[State] | None = None,
+    names: Names | None = None,
 ) -> State:
-    """Return the state record; the first LOCK or push registers whatever is missing."""
+    """Return the state record; the first LOCK or push registers whatever is missing.
+
+    By ``names``, the ids are those of what is registered.
+    """
     state = find(component_id, environment_id, look)
     if state is not None:
         return state
     with transaction.atomic():
-        Component.objects.bulk_create([Component(pk=component_id)], ignore_conflicts=True)
-        Environment.objects.bulk_create([Environment(pk=environment_id)], ignore_conflicts=True)
+        if names is not None:
+            component_id, environment_id = catalogue.register(names, component_id, environment_id)
+        else:
+            Component.objects.bulk_create([Component(pk=component_id)], ignore_conflicts=True)
+            Environment.objects.bulk_create([Environment(pk=environment_id)], ignore_conflicts=True)
         # Locked, so that a component that is moved meanwhile takes this state along.
         component = Component.objects.select_for_update().get(pk=component_id)
         state = State(
@@ -103,6 +121,7 @@ def push(
     force: bool,
     actor: Actor,
     look: Asked[State] | None = None,
+    names: Names | None = None,
 ) -> State:
     """Store a new version and make it the current one; what is current already is left alone.
 
@@ -114,7 +133,11 @@ def push(
     """
     for _ in range(ATTEMPTS):
         state = find_or_register(
-            component_id=component_id, environment_id=environment_id, actor=actor, look=look
+            component_id=component_id,
+            environment_id=environment_id,
+            actor=actor,
+            look=look,
+            names=names,
         )
         rules.check_lock(state, lock_id)
         if rules.is_current(state, upload):

@@ -6,7 +6,7 @@ follows any redirect with a GET, so there is none.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from django.http import HttpResponse
 from rest_framework.response import Response
@@ -22,6 +22,7 @@ from infra_service.database.compiled import Asked
 from states import lockinfo
 from states.actions import history, locks
 from states.actions.push import STATE, push
+from states.addresses import FORMS
 from states.api.openapi import lock_schema, state_schema
 from states.api.sending import SendsDocuments, document_response
 from states.document import uploads
@@ -34,7 +35,11 @@ if TYPE_CHECKING:
 
     from rest_framework.request import Request
 
+    from states.addresses import Names
     from states.models import State, StateKey
+
+
+_BY_NAMES: Final = f"; by names a state is at /api/v1/state/at/ and then {FORMS}"
 
 
 class BackendView(SendsDocuments):
@@ -44,6 +49,8 @@ class BackendView(SendsDocuments):
     token_kinds = ACCESS_TOKENS
     #: The look at the state, which is taken in the round trip that tells who calls.
     look: Asked[State] | None = None
+    #: By what a state is to be registered, at an address of names.
+    names: Names | None = None
 
     def asked_along(self, request: Request) -> Asked[State] | None:
         """Return what is to be read together with the caller (``TokenAuthentication``)."""
@@ -69,13 +76,14 @@ class BackendView(SendsDocuments):
         return key
 
     def _id(self, name: str) -> uuid.UUID:
-        return _uuid(name, self.kwargs[name])
+        return _uuid(name, self.kwargs[name], _BY_NAMES)
 
     def take_lock(self, request: Request) -> Response:
         """Lock the state: 200 with the LockInfo, or 423 with the holder's."""
         key, actor = self.key(), Actor.of(request)
         info = LockInfo.parse(bodies.read_body(request._request, lockinfo.MAX_BYTES))
-        return Response(locks.lock(**key, info=info, actor=actor, look=self.look).as_dict())
+        locked = locks.lock(**key, info=info, actor=actor, look=self.look, names=self.names)
+        return Response(locked.as_dict())
 
     def release_lock(self, request: Request) -> HttpResponse:
         """Release the lock that the body names; an empty body is ``terraform force-unlock``."""
@@ -91,9 +99,8 @@ class BackendView(SendsDocuments):
         return HttpResponse()
 
 
-@state_schema
-class StateBackendView(BackendView):
-    """The state of a component in an environment, as Terraform's http backend wants it."""
+class StateView(BackendView):
+    """A state as Terraform's http backend wants it."""
 
     http_method_names = ["get", "head", "post", "delete", "lock", "unlock"]
     reads_bodies_of = frozenset({"POST", "LOCK", "UNLOCK"})
@@ -128,6 +135,7 @@ class StateBackendView(BackendView):
             force=force == "true",
             actor=actor,
             look=self.look,
+            names=self.names,
         )
         return HttpResponse()
 
@@ -145,8 +153,7 @@ class StateBackendView(BackendView):
         return self.release_lock(request)
 
 
-@lock_schema
-class StateLockView(BackendView):
+class LockView(BackendView):
     """LOCK and UNLOCK as POST and DELETE, for proxies that refuse unknown methods."""
 
     http_method_names = ["post", "delete"]
@@ -162,6 +169,16 @@ class StateLockView(BackendView):
         return self.release_lock(request)
 
 
+@state_schema
+class StateBackendView(StateView):
+    """The state of a component in an environment, by their ids."""
+
+
+@lock_schema
+class StateLockView(LockView):
+    """Its lock."""
+
+
 def _parameter(request: Request, name: str) -> str | None:
     values = request.query_params.getlist(name)
     if len(values) > 1:
@@ -169,8 +186,8 @@ def _parameter(request: Request, name: str) -> str | None:
     return values[0] if values else None
 
 
-def _uuid(name: str, text: str) -> uuid.UUID:
+def _uuid(name: str, text: str, advice: str = "") -> uuid.UUID:
     value = parse_uuid(text)
     if value is None:
-        raise InvalidParameter(name, "not a UUID in the form 8-4-4-4-12")
+        raise InvalidParameter(name, f"not a UUID in the form 8-4-4-4-12{advice}")
     return value

@@ -22,6 +22,7 @@ from infra_service.api.openapi_words import (
     resource_schema,
 )
 from infra_service.api.parameters import InvalidParameter
+from states import slugs
 from states.api import samples
 from states.api.serializers import ApplicationSerializer, ComponentSerializer, EnvironmentSerializer
 from states.errors import (
@@ -87,6 +88,15 @@ _KEY: Final = [
         ("environment_id", "The environment the state is scoped to."),
     )
 ]
+_SLUG: Final = {"type": "string", "pattern": f"^{slugs.PATTERN}$", "maxLength": slugs.MOST}
+_NAMES: Final = [
+    OpenApiParameter(name, _SLUG, OpenApiParameter.PATH, description=description)
+    for name, description in (
+        ("application", "The slug of the component's application."),
+        ("component", "The slug of the component; the first LOCK or push registers it."),
+        ("environment", "The slug of the environment; the first LOCK or push registers it."),
+    )
+]
 _OF_KEY: Final = (InvalidParameter, StateNotFound)
 _OF_BODY: Final = (BodyIncomplete, BodyTooLarge, RequestTimeout)
 OF_MEMORY: Final = (MemoryUnavailable, MemoryInsufficient)
@@ -95,83 +105,121 @@ _METHODS: Final = (
     "`…/lock` does the same with POST and DELETE."
 )
 
-state_schema = extend_schema_view(
-    get=operation(
-        operation_id="read_state_document",
-        description="Return the current document, exactly as it was pushed; gzip'd for a client "
-        f"that takes it.\n\n{_METHODS}",
-        parameters=[*_KEY, NO_STORE],
-        responses={
-            200: OpenApiResponse(DOCUMENT, "The document."),
-            **refusals(*_OF_KEY, *UNREADABLE, StorageUnavailable, *OF_MEMORY),
-        },
-        examples=[answered(samples.DOCUMENT)],
-    ),
-    post=operation(
-        operation_id="push_state",
-        description="Store a new state version; the body is the complete document. While the state "
-        "is locked, `ID` must be the lock's, and any serial is taken; otherwise the serial must be "
-        "greater than the stored one and the lineage the same. What is current already is answered "
-        "with 200 and makes no version. `Content-MD5` is compared with the body, if it is sent."
-        f"\n\n{_METHODS}",
-        parameters=[
-            *_KEY,
-            OpenApiParameter("ID", OpenApiTypes.UUID, description="The held lock's ID."),
-            OpenApiParameter(
-                "force",
-                OpenApiTypes.BOOL,
-                description="Replace what is newer or of another lineage, while there is no lock; "
-                "needs `state:admin` too.",
-            ),
-        ],
-        request={"application/json": DOCUMENT},
-        responses={
-            200: EMPTY,
-            **refusals(
-                *_OF_KEY, *_OF_BODY, *OF_MEMORY, InvalidDocument, ContentMd5Mismatch,
-                SerialConflict, LineageMismatch, LockNotHeld, WriteConflict, StorageUnavailable,
-            ),
-            **LOCKED,
-        },
-        examples=[asked(samples.DOCUMENT)],
-    ),
-    delete=operation(
-        operation_id="delete_state",
-        description="Hide the state. Its history is kept for a while, and a push revives it."
-        f"\n\n{_METHODS}",
-        parameters=_KEY,
-        responses={200: EMPTY, **refusals(*_OF_KEY, WriteConflict), **LOCKED},
-    ),
-)  # fmt: skip
 
-lock_schema = extend_schema_view(
-    post=operation(
-        operation_id="lock_state",
-        description="Lock the state, as LOCK does on the path above. The same lock again is 200, "
-        "another one 423 with the holder's LockInfo.",
-        parameters=_KEY,
-        request={"application/json": _NEW_LOCK_INFO},
-        responses={
-            200: OpenApiResponse(LOCK_INFO, "Locked."),
-            **refusals(*_OF_KEY, *_OF_BODY, InvalidLockInfo, WriteConflict),
-            **LOCKED,
-        },
-        examples=[asked(samples.LOCK_INFO), answered(samples.LOCK_INFO)],
-    ),
-    delete=operation(
-        operation_id="unlock_state",
-        description="Release the lock that the body names, as UNLOCK does on the path above. An "
-        "empty body breaks whatever lock there is, and needs `state:admin` too. What is not locked "
-        "stays as it is.",
-        parameters=_KEY,
-        request={"application/json": _NEW_LOCK_INFO},
-        responses={
-            200: EMPTY,
-            **refusals(*_OF_KEY, *_OF_BODY, InvalidLockInfo, LockNotHeld, WriteConflict),
-        },
-        examples=[asked(samples.LOCK_INFO)],
-    ),
+_READ: Final = (
+    "Return the current document, exactly as it was pushed; gzip'd for a client "
+    f"that takes it.\n\n{_METHODS}"
 )
+_PUSH: Final = (
+    "Store a new state version; the body is the complete document. While the state "
+    "is locked, `ID` must be the lock's, and any serial is taken; otherwise the serial must be "
+    "greater than the stored one and the lineage the same. What is current already is answered "
+    "with 200 and makes no version. `Content-MD5` is compared with the body, if it is sent."
+    f"\n\n{_METHODS}"
+)
+_HIDE: Final = (
+    f"Hide the state. Its history is kept for a while, and a push revives it.\n\n{_METHODS}"
+)
+_LOCK: Final = (
+    "Lock the state, as LOCK does on the path above. The same lock again is 200, "
+    "another one 423 with the holder's LockInfo."
+)
+_UNLOCK: Final = (
+    "Release the lock that the body names, as UNLOCK does on the path above. An "
+    "empty body breaks whatever lock there is, and needs `state:admin` too. What is not locked "
+    "stays as it is."
+)
+
+
+def _state_schema(key: list[OpenApiParameter], suffix: str) -> Any:
+    return extend_schema_view(
+        get=operation(
+            operation_id=f"read_state_document{suffix}",
+            description=_READ,
+            parameters=[*key, NO_STORE],
+            responses={
+                200: OpenApiResponse(DOCUMENT, "The document."),
+                **refusals(*_OF_KEY, *UNREADABLE, StorageUnavailable, *OF_MEMORY),
+            },
+            examples=[answered(samples.DOCUMENT)],
+        ),
+        post=operation(
+            operation_id=f"push_state{suffix}",
+            description=_PUSH,
+            parameters=[
+                *key,
+                OpenApiParameter("ID", OpenApiTypes.UUID, description="The held lock's ID."),
+                OpenApiParameter(
+                    "force",
+                    OpenApiTypes.BOOL,
+                    description="Replace what is newer or of another lineage, while there is no "
+                    "lock; needs `state:admin` too.",
+                ),
+            ],
+            request={"application/json": DOCUMENT},
+            responses={
+                200: EMPTY,
+                **refusals(
+                    *_OF_KEY, *_OF_BODY, *OF_MEMORY, InvalidDocument, ContentMd5Mismatch,
+                    SerialConflict, LineageMismatch, LockNotHeld, WriteConflict, StorageUnavailable,
+                ),
+                **LOCKED,
+            },
+            examples=[asked(samples.DOCUMENT)],
+        ),
+        delete=operation(
+            operation_id=f"delete_state{suffix}",
+            description=_HIDE,
+            parameters=key,
+            responses={200: EMPTY, **refusals(*_OF_KEY, WriteConflict), **LOCKED},
+        ),
+    )  # fmt: skip
+
+
+def _lock_schema(key: list[OpenApiParameter], suffix: str) -> Any:
+    return extend_schema_view(
+        post=operation(
+            operation_id=f"lock_state{suffix}",
+            description=_LOCK,
+            parameters=key,
+            request={"application/json": _NEW_LOCK_INFO},
+            responses={
+                200: OpenApiResponse(LOCK_INFO, "Locked."),
+                **refusals(*_OF_KEY, *_OF_BODY, InvalidLockInfo, WriteConflict),
+                **LOCKED,
+            },
+            examples=[asked(samples.LOCK_INFO), answered(samples.LOCK_INFO)],
+        ),
+        delete=operation(
+            operation_id=f"unlock_state{suffix}",
+            description=_UNLOCK,
+            parameters=key,
+            request={"application/json": _NEW_LOCK_INFO},
+            responses={
+                200: EMPTY,
+                **refusals(*_OF_KEY, *_OF_BODY, InvalidLockInfo, LockNotHeld, WriteConflict),
+            },
+            examples=[asked(samples.LOCK_INFO)],
+        ),
+    )
+
+
+def _at(*, in_application: bool) -> tuple[list[OpenApiParameter], str]:
+    return (_NAMES, "_in_application") if in_application else (_NAMES[1:], "_at")
+
+
+def state_schema_at(*, in_application: bool) -> Any:
+    """Return the description of the backend at an address of names."""
+    return _state_schema(*_at(in_application=in_application))
+
+
+def lock_schema_at(*, in_application: bool) -> Any:
+    """Return the description of the lock at an address of names."""
+    return _lock_schema(*_at(in_application=in_application))
+
+
+state_schema = _state_schema(_KEY, "")
+lock_schema = _lock_schema(_KEY, "")
 
 _CHANGED: Final = (BindingInsufficient, SlugTaken)
 _REACH: Final = {"create": _CHANGED, "change": _CHANGED}

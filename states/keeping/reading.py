@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from django.db import DEFAULT_DB_ALIAS
@@ -15,6 +16,7 @@ from apikeys import audit
 from infra_service.api import memory
 from infra_service.database import replica
 from infra_service.database.compiled import Asked, CompiledQuery, Parameter
+from states import addresses
 from states.document import sealing
 from states.document.sealing import Place, Sealed
 from states.errors import DocumentDamaged, DocumentUnreadable, StateNotFound, VersionNotFound
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
 
     from apikeys.audit import Actor
+    from states.models import StateQuerySet
 
 
 class Stored(NamedTuple):
@@ -50,7 +53,9 @@ class Stored(NamedTuple):
 _COLUMNS: Final = ("id", "number", "document", "encryption_key", "object_name")
 
 
-def _found(versions: QuerySet[Any, Any], state_id: str, prefix: str = "") -> QuerySet[Any, Any]:
+def _found(
+    versions: QuerySet[Any, Any], state_id: str, prefix: str = "", *more: str
+) -> QuerySet[Any, Any]:
     """Return what ``Stored`` has, but of a large document only how long it is.
 
     Memory for it is taken before it is read, and no small one is asked for twice.
@@ -61,13 +66,23 @@ def _found(versions: QuerySet[Any, Any], state_id: str, prefix: str = "") -> Que
         state_id,
         *(Case(is_small) if name == "document" else F(f"{prefix}{name}") for name in _COLUMNS),
         Coalesce(length, F(f"{prefix}size_bytes"), output_field=BigIntegerField()),
+        *more,
     )
 
 
 def _current() -> QuerySet[State, Any]:
     key = (Parameter("component_id", UUIDField()), Parameter("environment_id", UUIDField()))
-    pushed = State.objects.of(*key).visible().filter(current_version__isnull=False)
-    return _found(pushed, "id", "current_version__")
+    return _found(_pushed(State.objects.of(*key)), "id", "current_version__")
+
+
+def _current_at(*, with_application: bool) -> QuerySet[State, Any]:
+    names = addresses.parameters(with_application=with_application)
+    pushed = _pushed(addresses.states_at(names))
+    return _found(pushed, "id", "current_version__", "component_id", "environment_id")
+
+
+def _pushed(states: StateQuerySet) -> StateQuerySet:
+    return states.visible().filter(current_version__isnull=False)
 
 
 def _version() -> QuerySet[StateVersion, Any]:
@@ -86,6 +101,10 @@ def _whole() -> QuerySet[StateVersion, Any]:
 
 
 CURRENT: Final = CompiledQuery(_current)
+#: The same by names, for addresses without and with an application, and the ids behind it.
+CURRENT_AT: Final = {
+    flag: CompiledQuery(partial(_current_at, with_application=flag)) for flag in (False, True)
+}
 _VERSION: Final = CompiledQuery(_version)
 _BY_ID: Final = CompiledQuery(_by_id)
 _WHOLE: Final = CompiledQuery(_whole)

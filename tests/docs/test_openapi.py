@@ -52,7 +52,8 @@ def doors(patterns: list[Any], prefix: str = "") -> Iterator[tuple[str, str]]:
         path = prefix + str(entry.pattern)
         if isinstance(entry, URLResolver) and path not in NO_API:
             yield from doors(entry.url_patterns, path)
-        if isinstance(entry, URLPattern):
+        # What is no address is refused in words.
+        if isinstance(entry, URLPattern) and entry.name != "state-no-address":
             written = re.sub(r"\(\?P<(\w+)>[^)]*\)", r"{\1}", path)
             written = "/" + re.sub(r"[\^$]|/\?$|\\Z", "", written).removesuffix("/?")
             view: Any = entry.callback
@@ -69,11 +70,13 @@ def test_every_view_is_described() -> None:
     # The operators', in Prometheus' own format; and the page that leads to the document.
     there -= {("/metrics", "get"), ("/", "get")}
     described = {(path, method) for path, method, _ in operations()}
-    (backend,) = {path for path, method in there if method == "lock"}
+    backends = {path for path, method in there if method == "lock"}
 
-    assert there - described == {(backend, "lock"), (backend, "unlock")}
+    # By ids, by names, and by names with an application.
+    assert len(backends) == 3
+    assert there - described == {(path, m) for path in backends for m in ("lock", "unlock")}
     assert described - there == set()
-    for operation in DOCUMENT["paths"][backend].values():
+    for operation in (of for path in backends for of in DOCUMENT["paths"][path].values()):
         assert "LOCK and UNLOCK are methods of this path too" in operation["description"]
 
 
@@ -90,7 +93,7 @@ def test_words(name: str) -> None:
 
 
 def test_no_operation_is_there_twice() -> None:
-    assert len(OPERATIONS) == len(list(operations())) == 56
+    assert len(OPERATIONS) == len(list(operations())) == 66
 
 
 def assert_shown(content: dict[str, Any]) -> None:
@@ -176,8 +179,11 @@ def test_every_reason_is_told_somewhere() -> None:
     assert told - documented == set()
 
 
+#: The suffixes of operations by ids, by names, and by names with an application.
+WAYS = ("", "_at", "_in_application")
 SECRETIVE = {
-    "create_api_key", "rotate_api_key", "mint_access_token", "read_state_document",
+    *(f"read_state_document{way}" for way in WAYS),
+    "create_api_key", "rotate_api_key", "mint_access_token",
     "get_state_version_document", "diff_state_versions", "list_state_outputs",
     "list_state_resources",
 }  # fmt: skip
@@ -265,9 +271,8 @@ def test_security_is_what_is_asked_for(name: str, operator: User) -> None:
 def test_where_basic_is_taken() -> None:
     taken = [n for n, (_, _, o) in OPERATIONS.items() if "accessTokenAsPassword" in str(o)]
 
-    assert taken == [
-        "read_state_document", "push_state", "delete_state", "lock_state", "unlock_state"
-    ]  # fmt: skip
+    verbs = ("read_state_document", "push_state", "delete_state", "lock_state", "unlock_state")
+    assert sorted(taken) == sorted(f"{verb}{way}" for verb in verbs for way in WAYS)
 
 
 def test_filters_list_their_fields() -> None:

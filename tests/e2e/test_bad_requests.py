@@ -37,7 +37,10 @@ def test_path_that_is_no_uuid(live: LiveServer, token: str, method: str, bad: st
         answer = live.request(method, path, b"{}", token=token)
         assert_error(answer, 400, "INVALID_FIELDS")
         violations = answer.json()["error"]["details"][1]["field_violations"]
-        description = "not a UUID in the form 8-4-4-4-12"
+        description = (
+            "not a UUID in the form 8-4-4-4-12; by names a state is at /api/v1/state/at/ and then "
+            "{component}/{environment} or {application}/{component}/{environment}"
+        )
         assert violations == [
             {"field": field, "description": description, "reason": "INVALID_FORMAT"}
         ]

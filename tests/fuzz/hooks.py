@@ -22,6 +22,8 @@ OWN_IDS = os.environ["FUZZ_OWN_IDS"].split(",")
 # Few, so that requests meet: states that are there, and places where some come to be.
 STATES = os.environ["FUZZ_STATES"].split(",")
 PLACES = [f"01941f29-7c00-7d82-b082-00000000000{digit}" for digit in range(3)]
+#: What JSON has beside texts, objects and lists, as it is written into a path.
+_NOT_TEXT = {"0", "true", "false", "null"}
 WORDS = ["web", "cache", "network", "production", "100%", "o'hara", "it\\s", "naïve", "_"]
 
 
@@ -173,7 +175,8 @@ def filter_failure(_context: Any, failure: Any, _case: Any, response: Any) -> bo
     """Say whether it is one.
 
     The request may be right, and its resource not in the state for it, or another one that it names
-    not there; and an empty page_size is none, as in a form that was not filled in.
+    not there; and an empty page_size is none, as in a form that was not filled in. In a path a
+    number is text, and a slug.
     """
     if isinstance(failure, RejectedPositiveData):
         error = response.json()["error"]
@@ -181,6 +184,8 @@ def filter_failure(_context: Any, failure: Any, _case: Any, response: Any) -> bo
         is_missing = {v["reason"] for v in violations} == {"UNKNOWN_APPLICATION"}
         return error["status"] != "FAILED_PRECONDITION" and not is_missing
     if isinstance(failure, AcceptedNegativeData):
-        sent = parse_qs(urlsplit(response.request.url).query, keep_blank_values=True)
-        return sent.get("page_size") != [""]
+        address = urlsplit(response.request.url)
+        if _NOT_TEXT.intersection(address.path.partition("/state/at/")[2].split("/")):
+            return False
+        return parse_qs(address.query, keep_blank_values=True).get("page_size") != [""]
     return True

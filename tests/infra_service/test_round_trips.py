@@ -23,6 +23,7 @@ from tests.bench.wire import Wire
 from tests.committed import db  # noqa: F401 - a fixture
 from tests.conftest import ClientWith
 from tests.states.conftest import Backend, document
+from tests.states.test_named import Named
 from tests.workloads.records import healthy, snapshot_body
 from workloads.models import Cluster
 
@@ -109,6 +110,19 @@ def test_a_push(wire: Wire, state: Backend) -> None:
 def test_a_document(wire: Wire, state: Backend) -> None:
     # Caller and document; event.
     assert trips(wire, state.get) == [2]
+
+
+@pytest.mark.parametrize("names", ["network/prod", "shop/network/prod"])
+def test_by_names(wire: Wire, state: Backend, names: str) -> None:
+    """The same as by ids: the names are looked up where the state is."""
+    named, lock_id, serials = Named(state.client, names), uuid.uuid4(), itertools.count(1)
+    calls: list[Callable[[], Any]] = [
+        partial(named.lock, lock_id),
+        lambda: named.push(document(next(serials)), f"?ID={lock_id}"),
+        named.get,
+        partial(named.unlock, lock_id),
+    ]
+    assert trips(wire, *calls) == [2, 2, 2, 2]
 
 
 def test_a_race_that_is_lost(wire: Wire, state: Backend, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,142 @@
+"""The state backend at addresses of names, ``state/at/{component}/{environment}``.
+
+Names lead to the ids of the same state, in the statement that finds it, and then all goes the way
+of the ids.
+"""
+
+from __future__ import annotations
+
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Final
+
+from drf_spectacular.utils import extend_schema
+from uuid_utils.compat import uuid7
+
+from apikeys.authentication import caller_of
+from infra_service.api.parameters import InvalidParameter
+from infra_service.database.compiled import Asked
+from states import addresses
+from states.actions.push import STATE, STATE_AT
+from states.addresses import Names
+from states.api.backend import BackendView, LockView, StateView
+from states.api.openapi import lock_schema_at, state_schema_at
+from states.errors import StateNotFound
+from states.keeping import reading
+from states.models import State
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rest_framework.request import Request
+
+    from states.models import StateKey
+
+_COLUMNS: Final = [field.attname for field in State._meta.concrete_fields]
+_IDS: Final = itemgetter(_COLUMNS.index("component_id"), _COLUMNS.index("environment_id"))
+
+
+class ByNames(BackendView):
+    """Which state is meant, at an address of names."""
+
+    #: The look at the state of these names, which brings its ids.
+    named: Asked[State] | None = None
+
+    def asked_along(self, request: Request) -> Asked[State] | None:
+        """Return what is to be read together with the caller."""
+        names = Names(**self.kwargs)
+        if names.is_valid and not _has_escaped_slash(request):
+            at = reading.CURRENT_AT if self._is_read else STATE_AT
+            query = at[names.application is not None]
+            self.named = Asked(query, **names.given)
+        return self.named
+
+    @property
+    def _is_read(self) -> bool:
+        return self.request.method in ("GET", "HEAD")
+
+    def key(self) -> StateKey:
+        """Return the ids of what is named, and new ones for what is to be registered.
+
+        Raises:
+            InvalidParameter: a name has the wrong form.
+            StateNotFound: the token is bound elsewhere, or nothing is there to be read.
+        """
+        binding = caller_of(self.request).binding
+        if self.named is None:
+            Names(**self.kwargs).refuse(binding)
+            raise _no_address()
+        row = self.named.row()
+        if row is None:
+            return self._new_key()
+        component_id, environment_id = row[-2:] if self._is_read else _IDS(row)
+        if not binding.allows_state(component_id, environment_id):
+            raise StateNotFound
+        found: Sequence[Any] = row[:-2] if self._is_read else row
+        return self._looked(component_id, environment_id, found)
+
+    def _new_key(self) -> StateKey:
+        if self._is_read:
+            raise StateNotFound
+        self.names = Names(**self.kwargs)
+        found = addresses.find_ids(self.names)
+        if not caller_of(self.request).binding.allows_state(*found):
+            raise StateNotFound
+        component_id, environment_id = found
+        return self._looked(component_id or uuid7(), environment_id or uuid7(), None)
+
+    def _looked(
+        self, component_id: Any, environment_id: Any, row: Sequence[Any] | None
+    ) -> StateKey:
+        """Return the key of what was looked at already."""
+        key: StateKey = {"component_id": component_id, "environment_id": environment_id}
+        self.look = Asked(reading.CURRENT if self._is_read else STATE, **key)
+        self.look.came(row)
+        return key
+
+
+def _has_escaped_slash(request: Request) -> bool:
+    """Whether a slash was sent as ``%2F``, for one within a name; gunicorn tells."""
+    path = request.META.get("RAW_URI", "").partition("?")[0]
+    return "%2f" in path.lower()
+
+
+def _no_address() -> InvalidParameter:
+    return InvalidParameter(
+        "path", f"Not an address: /api/v1/state/at/ and then {addresses.FORMS}."
+    )
+
+
+@state_schema_at(in_application=False)
+class StateAtView(ByNames, StateView):
+    """The state of a component without application, by names."""
+
+
+@lock_schema_at(in_application=False)
+class StateLockAtView(ByNames, LockView):
+    """Its lock."""
+
+
+@state_schema_at(in_application=True)
+class StateInApplicationView(ByNames, StateView):
+    """The state of a component of an application, by names."""
+
+
+@lock_schema_at(in_application=True)
+class StateLockInApplicationView(ByNames, LockView):
+    """Its lock."""
+
+
+@extend_schema(exclude=True)
+class NoAddressView(StateView):
+    """What begins like an address of names, and is none."""
+
+    def asked_along(self, request: Request) -> None:
+        """Ask for nothing along."""
+
+    def key(self) -> StateKey:
+        """Refuse.
+
+        Raises:
+            InvalidParameter: always.
+        """
+        raise _no_address()

@@ -1,0 +1,133 @@
+"""Addresses of names: many at the same moment, and all that Terraform does with them."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+
+from tests.e2e.backend import document
+from tests.e2e.conftest import MakeTerraform
+from tests.e2e.database import problems
+from tests.e2e.named import Named, new_name
+from tests.e2e.together import Call, at_once, in_threads
+from tests.server import LiveServer
+
+MANY = 20
+ONE = """
+resource "terraform_data" "a" { input = "first" }
+output "a" { value = terraform_data.a.output }
+"""
+
+
+def listed(live: LiveServer, token: str, kind: str, slug: str) -> list[Any]:
+    query = f"?filter=field[%27slug%27]=%27{slug}%27"
+    answer = live.request("GET", f"/api/v1/{kind}s{query}", token=token)
+    found: list[Any] = answer.json()[f"{kind}s"]
+    return found
+
+
+@pytest.mark.parametrize("verb", ["POST", "LOCK"])
+@pytest.mark.parametrize("with_application", [False, True], ids=["without", "with-application"])
+def test_the_first_ones_at_the_same_moment(
+    live: LiveServer, token: str, verb: str, with_application: bool
+) -> None:
+    """One application, one component, one environment, one state."""
+    for _ in range(3):
+        names = [new_name(kind) for kind in ("application", "component", "environment")]
+        named = Named(live, token, *names[0 if with_application else 1 :])
+        lock = {"ID": str(uuid.uuid4())}
+        body = document() if verb == "POST" else json.dumps(lock).encode()
+
+        answers = at_once(named, [Call(verb, body)] * MANY)
+
+        assert {answer.status for answer in answers} == {200}
+        assert problems(named.by_ids()) == []
+        kinds = ("application", "component", "environment")
+        found = [len(listed(live, token, k, n)) for k, n in zip(kinds, names, strict=True)]
+        assert found == [int(with_application), 1, 1]
+
+
+def test_locks_by_names_and_by_ids_at_the_same_moment(live: LiveServer, token: str) -> None:
+    named = Named(live, token)
+    assert named.push(document()).status == 200
+    backends = (named, named.by_ids())
+    ids = [str(uuid.uuid4()) for _ in range(MANY)]
+    jobs: list[Callable[[], Any]] = [
+        partial(backends[number % 2].lock, lock_id) for number, lock_id in enumerate(ids)
+    ]
+
+    answers = in_threads(jobs)
+
+    assert Counter(a.status for a in answers) == {200: 1, 423: MANY - 1}
+    (winner,) = (i for i, a in zip(ids, answers, strict=True) if a.status == 200)
+    assert {a.json()["ID"] for a in answers} == {winner}
+    assert backends[1].unlock(winner).status == 200
+
+
+def test_a_slash_that_is_percent_encoded(live: LiveServer, token: str) -> None:
+    for path in ("a%2Fb/prod", "a%2fb/prod"):
+        answer = live.request("GET", f"/api/v1/state/at/{path}", token=token)
+        assert (answer.status, b"Not an address" in answer.body) == (400, True)
+
+
+@pytest.mark.terraform
+@pytest.mark.parametrize("parts", [2, 3], ids=["without", "with-application"])
+def test_terraform(
+    terraform: MakeTerraform, live: LiveServer, token: str, reader_token: str, parts: int
+) -> None:
+    names = [new_name(kind) for kind in ("application", "component", "environment")]
+    named = Named(live, token, *names[-parts:])
+    tf = terraform(ONE, address=named.address)
+    assert named.get().status == 404  # init stores nothing
+    assert "Resources: 1 added" in tf.apply().out
+    tf.run("plan", "-detailed-exitcode", code=0)
+    assert named.get().body == named.by_ids().get().body == tf.pulled()
+    assert named.holder() is None
+
+    lock_id = str(uuid.uuid4())
+    assert named.by_ids().lock(lock_id, Who="bob@desk").status == 200
+    assert f"already locked: ID={lock_id}" in tf.apply(code=1).out
+    tf.run("force-unlock", "-force", lock_id)
+    assert named.holder() is None
+
+    consumer = terraform(
+        f"""
+        data "terraform_remote_state" "other" {{
+          backend = "http"
+          config  = {{ address = "{named.address}", password = "{reader_token}" }}
+        }}
+        output "copied" {{ value = data.terraform_remote_state.other.outputs.a }}
+        """,
+        address=Named(live, token).address,
+    )
+    consumer.apply()
+    assert consumer.raw("output", "-raw", "copied") == b"first"
+    # The same state at the address of its ids, without another plan.
+    terraform(ONE, address=named.by_ids().address).run("plan", "-detailed-exitcode", code=0)
+
+
+@pytest.mark.terraform
+def test_a_matrix_of_components_and_environments(
+    terraform: MakeTerraform, live: LiveServer, token: str
+) -> None:
+    """One configuration, its address from the environment: as Terragrunt's and a pipeline's."""
+    component, environments = new_name("network"), [new_name("prod"), new_name("staging")]
+    for environment in environments:
+        tf = terraform(ONE, init=False)
+        (tf.directory / "backend.tf").write_text('terraform {\n  backend "http" {}\n}\n')
+        address = Named(live, token, component, environment).address
+        tf.environment |= {
+            f"TF_HTTP_{name}": address for name in ("ADDRESS", "LOCK_ADDRESS", "UNLOCK_ADDRESS")
+        }
+        tf.run("init")
+        tf.apply()
+    query = f"?filter=field[%27component%27]=%27{component}%27"
+    states = live.request("GET", f"/api/v1/states{query}", token=token).json()["states"]
+    assert {state["environment_slug"] for state in states} == set(environments)
+    assert len({state["component_id"] for state in states}) == 1
