@@ -29,6 +29,7 @@ def telling(secrets: Sequence[str], texts: Sequence[str]) -> set[int]:
     texts=st.lists(st.text("ab", max_size=40), min_size=1, max_size=6),
 )
 @example(["aaaaaa", "baaaaaab"], ["aaaaaa", "b", "baaaaaa", "b" * 9, "aaaaaaa"])
+@example(["aaaaab", "aaaaac", "aaaaad"], ["aaaaad", "aaaaac", "aaaaab", "aaaaae"])
 @example(["aaaabbbb"], ["aaaabbbb", "b", "baaaabbbb"])
 @example(["aaaaaaba", "baaaaaab"], ["bbaaaaaabb", "bbaaaaaaba"])
 def test_as_a_plain_search(secrets: list[str], texts: list[str]) -> None:
