@@ -28,19 +28,18 @@ def main(prefix: str = "") -> int:
     found = [mutant for room in ROOMS if room.startswith(prefix) for mutant in mutants(room)]
     print(f"{len(found)} mutants", flush=True)
     reasons = _reasons()
+    listed = {key for key in reasons if key[0] in {mutant.room for mutant in found}}
     counts: dict[str, Counter[str]] = {mutant.room: Counter() for mutant in found}
     for mutant, (verdict, tests) in zip(found, judge_warm(found), strict=True):
         last = judge_fresh(mutant, tests) if verdict is Verdict.ELSEWHERE else verdict
         counts[mutant.room][last] += 1
-        why = reasons.pop(mutant.key, None)
-        if last is Verdict.ALIVE and why is None:
-            counts[mutant.room]["unexplained"] += 1
-            print(f"ALIVE {mutant}", flush=True)
-        elif last is Verdict.KILLED and why is not None:
-            print(f"DEAD, and listed: {mutant}", flush=True)
-    for room, was, becomes in reasons:
-        if room in counts:
-            print(f"listed, and no mutant: {room}: {was}  ->  {becomes}")
+        if last is Verdict.ALIVE:
+            listed.discard(mutant.key)
+            if mutant.key not in reasons:
+                counts[mutant.room]["unexplained"] += 1
+                print(f"ALIVE {mutant}", flush=True)
+    for room, was, becomes in sorted(listed):
+        print(f"listed, and not alive: {room}: {was}  ->  {becomes}")
     _print_table(counts)
     print(f"{(time.monotonic() - start) / 60:.0f} minutes")
     total = sum(counts.values(), Counter[str]())
