@@ -1,7 +1,8 @@
-"""Every target of the service beside its peer, in one run: ``make bench`` (about a quarter hour).
+"""Every target of the service beside its peer, in one run: ``make bench`` (about half an hour).
 
 Starts a PostgreSQL, runs each benchmark on it, one after the other, and writes the table and what
-machine it was into docs/explanation/performance.md, between the two marks there.
+machine it was into docs/explanation/performance.md, between the two marks there, and the plot of
+``scale`` beside it.
 """
 
 from __future__ import annotations
@@ -20,13 +21,16 @@ from pathlib import Path
 import psycopg
 
 from tests import postgres
-from tests.bench.figures import COLLECTED_IN, Figure
+from tests.bench.figures import COLLECTED_IN, Figure, Remark
 from tests.server import ROOT
 
 DOCUMENT = ROOT / "docs/explanation/performance.md"
 START, END = "<!-- figures: written by make bench -->", "<!-- end of figures -->"
 # The million rows last: they make the database that the others would share large.
-BENCHES = ("authentication", "filterlang", "push", "backend", "reports", "terraform", "lists")
+BENCHES = (
+    "authentication", "filterlang", "push", "backend", "reports", "terraform", "history", "scale",
+    "memory", "lists",
+)  # fmt: skip
 HEADER = ("work", "ours", "beside", "ratio", "target", "met")
 
 
@@ -49,21 +53,26 @@ def machine(url: str) -> str:
     )
 
 
-def measure(url: str) -> list[Figure]:
-    """Run every benchmark, and return its figures in order."""
+def measure(url: str) -> tuple[list[Figure], list[Remark]]:
+    """Run every benchmark, and return its figures and remarks in order."""
     with tempfile.NamedTemporaryFile("r", prefix="infra-bench-") as collected:
         environment = {**os.environ, "DATABASE_URL": url, COLLECTED_IN: collected.name}
         for name in BENCHES:
             print(f"\n== {name}", flush=True)
             command = [sys.executable, "-m", f"tests.bench.{name}"]
             subprocess.run(command, cwd=ROOT, env=environment, check=True)
-        return [Figure(**json.loads(line)) for line in collected]
+        found = [json.loads(line) for line in collected]
+    return (
+        [Figure(**one) for one in found if "work" in one],
+        [Remark(**one) for one in found if "text" in one],
+    )
 
 
-def table(figures: list[Figure]) -> str:
-    """Return the figures as Markdown."""
+def table(figures: list[Figure], remarks: list[Remark]) -> str:
+    """Return the figures and remarks as Markdown."""
     rows = [HEADER, tuple("---" for _ in HEADER), *(figure.row() for figure in figures)]
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    lines = [f"| {' | '.join(row)} |" for row in rows]
+    return "\n".join([*lines, "", *(f"- {remark.text}" for remark in remarks)])
 
 
 def main() -> None:
@@ -72,10 +81,12 @@ def main() -> None:
     _, _, after = rest.partition(END)
     with postgres.running() as server:
         description = machine(server.url)
-        figures = measure(server.url)
-    written = f"{START}\n\n{description}\n\n{table(figures)}\n\n{END}"
-    DOCUMENT.write_text(before + written + after)
-    print(f"\n{description}\n\n{table(figures)}")
+        load = os.getloadavg()[0]
+        figures, remarks = measure(server.url)
+    description += f" Load of the machine before: {load:.1f}."
+    written = f"{description}\n\n{table(figures, remarks)}"
+    DOCUMENT.write_text(f"{before}{START}\n\n{written}\n\n{END}{after}")
+    print(f"\n{written}")
     if missed := [figure.work for figure in figures if not figure.is_met]:
         sys.exit(f"not met: {', '.join(missed)}")
 

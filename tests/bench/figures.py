@@ -48,11 +48,28 @@ class Figure:
         return self.work, ours, f"{peer} {self.peer_name}", f"{self.ratio:.2f}", self.target, met
 
 
+@dataclass(frozen=True)
+class Remark:
+    """Something that was measured without a peer, as a sentence."""
+
+    text: str
+
+
+def remark(text: str) -> None:
+    """Print a sentence, and keep it where ``tests.bench`` asks for it."""
+    print(text)
+    _collect(Remark(text))
+
+
 def publish(*figures: Figure) -> None:
     """Print the figures, and keep them where ``tests.bench`` asks for it."""
     for figure in figures:
         work, ours, peer, ratio, target, met = figure.row()
         print(f"{work:52} {ours:>12} {peer:46} ratio {ratio:>7}  target {target:6} {met}")
+    _collect(*figures)
+
+
+def _collect(*found: Figure | Remark) -> None:
     if path := os.environ.get(COLLECTED_IN):
         with Path(path).open("a") as file:
-            file.writelines(json.dumps(dataclasses.asdict(f)) + "\n" for f in figures)
+            file.writelines(json.dumps(dataclasses.asdict(f)) + "\n" for f in found)

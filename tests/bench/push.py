@@ -99,7 +99,7 @@ def small_pushes(server: LiveServer, client: Client) -> Figure:
         )
     peer = "committed insert of the same bytes by psycopg"
     work = "push of 100 KB, whole request"
-    return Figure(work=work, ours=whole, peer=insert, peer_name=peer, unit="ms", at_most=3)
+    return Figure(work=work, ours=whole, peer=insert, peer_name=peer, unit="ms", at_most=2)
 
 
 def large_pushes(server: LiveServer, client: Client) -> Figure:

@@ -247,5 +247,8 @@ def _tell_why_none(pool: ConnectionPool[Any], error: PoolTimeout) -> None:
 
 
 def _any_large(values: Iterable[Any]) -> bool:
-    values = (value.obj if isinstance(value, Binary) else value for value in values)
-    return any(isinstance(value, bytes) and len(value) >= _LARGE for value in values)
+    for value in values:
+        held = value.obj if type(value) is Binary else value
+        if (held is not value or type(value) is bytes) and len(held) >= _LARGE:
+            return True
+    return False
