@@ -39,7 +39,7 @@ class KeysetChangeList(ChangeList):
     next_url: str | None
     previous_url: str | None
     #: Whether the rows that were looked at are not the last ones, though the page is not full.
-    stopped_early: bool
+    stopped_early: bool = False
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -102,6 +102,10 @@ class KeysetChangeList(ChangeList):
         """Read the page, and where its neighbours begin."""
         rows, before, after = self._page(request)
         self.model_admin.prepare_page(request, rows)
+        self.show_results(rows, before, after)
+
+    def show_results(self, rows: list[Any], before: Any = None, after: Any = None) -> None:
+        """Show these rows; the positions are those of the pages beside them."""
 
         def link(name: str, position: Any) -> str | None:
             return position and self.get_query_string({name: json.dumps(position)})

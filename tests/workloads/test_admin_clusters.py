@@ -14,6 +14,7 @@ from django.utils import timezone
 from apikeys.models import AuditEvent
 from tests.people import person, reads_of, statements, text_of
 from tests.workloads.conftest import NewWorkload
+from workloads.admin import clusters
 from workloads.admin.clusters import NAMESPACES, ClusterAdmin
 from workloads.models import Cluster, Workload
 
@@ -158,9 +159,55 @@ def test_the_list_costs_the_same(db: None) -> None:
         assert 1 <= len(reads_of("workloads_cluster", found)) <= 2
         costs.append(len(found))
     assert costs[1] <= costs[0]
+    assert len(client.get(LIST).context["cl"].result_list) == 60, "all at once"
+
+
+def test_very_many_clusters_come_in_pages(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clusters, "MOST_AT_ONCE", 59)
+    Cluster.objects.bulk_create(Cluster(name=f"c{n:02}") for n in range(60))
+    client = person("viewer")
     first = client.get(LIST)
     following = client.get(LIST + first.context["cl"].next_url)
-    assert len(following.context["cl"].result_list) == 10
+    assert [c.name for c in following.context["cl"].result_list] == [f"c{n}" for n in range(50, 60)]
+    before = client.get(LIST + following.context["cl"].previous_url)
+    assert len(before.context["cl"].result_list) == 50
+
+
+def test_the_most_trouble_comes_first(db: None) -> None:
+    def reported(name: str, minutes: float = 0, **counts: int) -> None:
+        hear(Cluster.objects.create(name=name), minutes, **counts)
+
+    Cluster.objects.create(name="a-pending")
+    reported("b-healthy", workloads_healthy=1)
+    reported("c-degraded", workloads_degraded=9)
+    reported("d-unreachable", minutes=60, workloads_error=99)
+    reported("e-one-error", workloads_error=1)
+    reported("f-two-errors", workloads_error=2)
+    client = person("viewer")
+
+    answer = client.get(LIST)
+
+    assert [c.name for c in answer.context["cl"].result_list] == [
+        "f-two-errors", "e-one-error", "d-unreachable", "c-degraded", "a-pending", "b-healthy",
+    ]  # fmt: skip
+    assert text_of(answer).count("as of 1 hour ago") == 1, "of the silent one alone"
+    silent = Cluster.objects.get(name="d-unreachable")
+    assert "as of 1 hour ago" in text_of(client.get(page(silent)))
+    listed = text_of(client.get("/admin/workloads/workload/", {"cluster": silent.name}))
+    assert "Unreachable The figures are as of 1 hour ago" in listed
+
+
+def test_a_page_begins_with_the_health(cluster: Cluster) -> None:
+    hear(cluster, workloads_error=1)
+    for group, summary in (("viewer", "All facts"), ("administrator", "Edit, and all facts")):
+        answer = person(group).get(page(cluster))
+        text = text_of(answer)
+        assert "Health Health Error Collection Ok Last report 0 minutes ago 1 error" in text
+        assert text.index("1 error") < text.index(summary)
+        assert b'<details class="card">' in answer.content, "closed"
+    wrong = {"name": "", "report_interval_seconds": 60}
+    refused = person("administrator").post(page(cluster), wrong)
+    assert b'<details class="card" open>' in refused.content
 
 
 def test_add_and_change(db: None) -> None:

@@ -35,7 +35,9 @@ def test_without_a_cluster_there_is_no_list(workload: NewWorkload) -> None:
         assert ("Choose a cluster" in text_of(answer)) is (query.get("cluster") != "x"), query
         assert "No workloads" in text_of(answer), query
         assert not [sql for sql in found if 'FROM "workloads_workload"' in sql], query
-    assert f'href="?cluster={one.cluster_id}"' in client.get(LIST).content.decode()
+    offered = f'<option value="{one.cluster.name}">'
+    assert offered in client.get(LIST).content.decode()
+    assert "There is no such cluster." in text_of(client.get(LIST, {"cluster": "x"}))
 
 
 def test_the_list_is_of_one_cluster_and_filtered(cluster: Cluster, workload: NewWorkload) -> None:
@@ -49,7 +51,7 @@ def test_the_list_is_of_one_cluster_and_filtered(cluster: Cluster, workload: New
         return [str(one) for one in answer.context["cl"].result_list]
 
     database, web = "StatefulSet data/db", "Deployment shop/web"
-    assert found() == [database, web]
+    assert found() == found(cluster=cluster.name) == [database, web]
     assert found(health="ERROR") == [database]
     assert found(kind__exact="Deployment") == [web]
     assert found(namespace="data") == [database]
@@ -86,6 +88,25 @@ def test_requests_against_use(cluster: Cluster, workload: NewWorkload) -> None:
     # The bar is as long as the request, or as what is used when that is more.
     assert 'class="share-used" x="0.0" y="0" width="75.0"' in content
     assert 'class="share-beyond"' in content
+
+
+def test_large_figures_and_the_reason(cluster: Cluster, workload: NewWorkload) -> None:
+    gib = 1024**3
+    workload(
+        name="a", health_status="ERROR", status_reason="CrashLoopBackOff",
+        cpu_requests_millicores=12_500, cpu_used_millicores=15_000,
+        memory_requests_bytes=64 * gib, memory_used_bytes=None,
+    )  # fmt: skip
+    answer = person("viewer").get(LIST, {"cluster": cluster.name})
+    text = text_of(answer)
+    assert "Error CrashLoopBackOff" in text
+    assert "15.0 of 12.5 cores" in text
+    assert "beyond the request: 2.5 cores" in text
+    assert "64.0 GiB requested, use not measured" in text
+    # The namespaces of the cluster are offered while somebody types, and the name stands there.
+    body = answer.content.decode()
+    assert '<option value="shop">' in body
+    assert f'name="cluster" value="{cluster.name}"' in body
 
 
 def test_one_workload(workload: NewWorkload) -> None:

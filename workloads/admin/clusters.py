@@ -14,10 +14,22 @@ from rest_framework.exceptions import APIException
 
 from apikeys.audit import Actor
 from infra_service.admin import EditableAdmin
+from infra_service.admin.change_list import AFTER, BEFORE, ORDER, KeysetChangeList
+from infra_service.templatetags.moments import relative
 from workloads import actions
 from workloads.admin.figures import counts_bar, cpu_bar, mark, memory_bar
-from workloads.admin.filters import ClusterHealthFilter, ReportsFilter, cluster_id_of
-from workloads.cluster_health import cluster_health, collection_status, failing_since
+from workloads.admin.filters import (
+    WORST_FIRST,
+    ClusterHealthFilter,
+    ReportsFilter,
+    cluster_id_of,
+)
+from workloads.cluster_health import (
+    ClusterHealth,
+    cluster_health,
+    collection_status,
+    failing_since,
+)
 from workloads.collection import CollectionStatus
 from workloads.models import Cluster, Workload
 from workloads.summaries import summarize
@@ -25,11 +37,14 @@ from workloads.summaries import summarize
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from django.contrib.admin.views.main import ChangeList
     from django.db.models import QuerySet
     from django.http import HttpRequest, HttpResponse
 
     from workloads.models import ClusterQuerySet
 
+#: Clusters that are shown at once, sorted by their trouble.
+MOST_AT_ONCE: Final = 200
 #: Namespaces on the page of a cluster: those with the most trouble.
 NAMESPACES: Final = 20
 _COUNTS: Final = ("healthy", "degraded", "error", "unspecified")
@@ -37,7 +52,7 @@ _COUNTS: Final = ("healthy", "degraded", "error", "unspecified")
 
 @admin.register(Cluster)
 class ClusterAdmin(EditableAdmin):
-    """Clusters, in the order of names."""
+    """Clusters: all at once, the most trouble first; very many by pages, in the order of names."""
 
     change_form_template = "admin/workloads/cluster/change_form.html"
     page_key = ("name",)
@@ -56,6 +71,10 @@ class ClusterAdmin(EditableAdmin):
         """Return the clusters with the database's time."""
         clusters: ClusterQuerySet = super().get_queryset(request)  # type: ignore[assignment]
         return clusters.timed()
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:  # noqa: ARG002 - Django's signature
+        """Return the list that begins with trouble."""
+        return ClustersByTrouble
 
     def get_search_results(
         self, _request: HttpRequest, queryset: QuerySet[Cluster], search_term: str
@@ -105,8 +124,9 @@ class ClusterAdmin(EditableAdmin):
 
     @admin.display(description="workloads")
     def workloads(self, cluster: Cluster) -> str:
-        """Show the counts that every report keeps."""
-        return counts_bar(f"health-{cluster.pk}", cluster.workload_counts())
+        """Show the counts that every report keeps, and how old they are where it is silent."""
+        bar = counts_bar(f"health-{cluster.pk}", cluster.workload_counts())
+        return format_html("{}{}", bar, as_of(cluster))
 
     @admin.display(description="collection")
     def collection(self, cluster: Cluster) -> str:
@@ -151,8 +171,43 @@ class ClusterAdmin(EditableAdmin):
         """Show the cluster with what it runs."""
         cluster: Cluster | None = context.get("original")
         if cluster is not None:
-            context |= _overview(cluster)
+            context |= {
+                **_overview(cluster),
+                "health": self.health(cluster),
+                "collection": self.collection(cluster),
+                "heard_of": self.heard_of(cluster),
+                "counts": counts_bar("counts", cluster.workload_counts()),
+                "as_of": as_of(cluster),
+            }
         return super().render_change_form(request, context, *args, **kwargs)
+
+
+def as_of(cluster: Cluster) -> str:
+    """Tell since when the figures of a silent cluster are not true any more; else nothing."""
+    if cluster_health(cluster, cluster.read_at) is not ClusterHealth.UNREACHABLE:
+        return ""
+    return format_html('<span class="quiet">as of {}</span>', relative(cluster.last_received_at))  # type: ignore[arg-type]  # it was heard of
+
+
+class ClustersByTrouble(KeysetChangeList):
+    """The list of clusters, sorted by their trouble unless there are very many."""
+
+    def get_results(self, request: HttpRequest) -> None:
+        """Read all of them where they fit on a page."""
+        clusters: list[Any] = []
+        if not {AFTER, BEFORE, ORDER} & set(request.GET):
+            clusters = list(self.queryset.order_by("name")[: MOST_AT_ONCE + 1])
+        if not clusters or len(clusters) > MOST_AT_ONCE:
+            super().get_results(request)
+            return
+        clusters.sort(key=_cluster_trouble)
+        self.show_results(clusters)
+
+
+def _cluster_trouble(cluster: Any) -> tuple[int, int, int, str]:
+    health = cluster_health(cluster, cluster.read_at)
+    counts = cluster.workload_counts()
+    return WORST_FIRST.index(health), -counts["error"], -counts["degraded"], cluster.name
 
 
 def _overview(cluster: Cluster) -> dict[str, Any]:

@@ -49,22 +49,36 @@ def _mebibytes(count: int) -> int:
     return -(-count // _MIB)
 
 
-def _use_bar(chart_id: str, what: str, requested: int, used: int | None, unit: str) -> str:
+def _use_bar(chart_id: str, what: str, requested: float, used: float | None, unit: str) -> str:
+    requested, used, unit = _scaled(requested, used, unit)
     if used is None:
         return format_html("{} {} requested, use not measured", f"{requested:,}", unit)
     told = f"{used:,} of {requested:,} {unit}" if requested else f"{used:,} {unit}, no request"
     parts = [("used", "within the request", min(used, requested))]
     if used > requested:
-        parts.append(("beyond", "beyond the request", used - requested))
+        parts.append(("beyond", "beyond the request", round(used - requested, 1)))
     return _bar(
         chart_id, told, parts, f"{what} used of what is requested", total=requested, unit=unit
     )
 
 
+#: From so many of the small unit on the large one is told.
+_MANY: Final = 10_000
+_LARGE: Final = {"m": ("cores", 1000), "MiB": ("GiB", 1024)}
+
+
+def _scaled(requested: float, used: float | None, unit: str) -> tuple[float, float | None, str]:
+    """Return the figures in the unit that people read them in."""
+    if max(requested, used or 0) < _MANY:
+        return requested, used, unit
+    large, factor = _LARGE[unit]
+    return round(requested / factor, 1), None if used is None else round(used / factor, 1), large
+
+
 def _bar(
     chart_id: str,
     told: str,
-    parts: Sequence[tuple[str, str, int]],
+    parts: Sequence[tuple[str, str, float]],
     title: str,
     **of: Any,
 ) -> str:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 from django.contrib.admin import SimpleListFilter
 from django.db.models.functions import Now
 
+from infra_service.admin.input_filters import InputFilter
 from infra_service.api.identifiers import parse_uuid
 from workloads.cluster_health import ClusterHealth, is_in_health, is_silent
 from workloads.kubernetes.health import HealthStatus
@@ -13,14 +14,16 @@ from workloads.signs import word
 
 if TYPE_CHECKING:
     import uuid
-    from collections.abc import Iterator
 
-    from django.contrib.admin.views.main import ChangeList
     from django.http import HttpRequest
 
-#: Clusters, and namespaces of one, to choose from; what is beyond is found by a search.
-MOST_CLUSTERS: Final = 30
-MOST_NAMESPACES: Final = 12
+#: Clusters, and namespaces of one, that are offered while somebody types.
+MOST_CLUSTERS: Final = 100
+MOST_NAMESPACES: Final = 100
+WORST_FIRST: Final = (
+    ClusterHealth.ERROR, ClusterHealth.UNREACHABLE, ClusterHealth.DEGRADED, ClusterHealth.PENDING,
+    ClusterHealth.HEALTHY,
+)  # fmt: skip
 
 
 class ClusterHealthFilter(SimpleListFilter):
@@ -30,11 +33,7 @@ class ClusterHealthFilter(SimpleListFilter):
     parameter_name = "health"
 
     def lookups(self, *_args: Any) -> list[tuple[str, str]]:
-        health = ClusterHealth
-        worst_first = (
-            health.ERROR, health.UNREACHABLE, health.DEGRADED, health.PENDING, health.HEALTHY
-        )  # fmt: skip
-        return [(status.value, word(status)) for status in worst_first]
+        return [(status.value, word(status)) for status in WORST_FIRST]
 
     def queryset(self, _request: Any, queryset: Any) -> Any:
         for health in ClusterHealth:
@@ -57,36 +56,36 @@ class ReportsFilter(SimpleListFilter):
         return queryset.filter(is_silent(Now())) if self.value() == "missing" else queryset
 
 
-class ClusterFilter(SimpleListFilter):
+class ClusterFilter(InputFilter):
     """The cluster; without one there is no list, because every index begins with it."""
 
     title = "cluster"
     parameter_name = "cluster"
 
-    def lookups(self, *_args: Any) -> list[tuple[str, str]]:
-        """Return the one that is chosen, else the first by name."""
-        clusters = Cluster.objects.only("name").order_by("name")
-        if self.cluster_id is not None:
-            clusters = clusters.filter(pk=self.cluster_id)
-        return [(str(cluster.pk), cluster.name) for cluster in clusters[:MOST_CLUSTERS]]
+    def __init__(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
+        super().__init__(request, *args, **kwargs)
+        self.cluster = chosen_cluster(self.typed_text)
 
-    def has_output(self) -> bool:
-        """Apply it always: Django leaves out a filter that has nothing to choose from."""
-        return True
+    def suggested(self, request: HttpRequest) -> list[str]:
+        """Return the first clusters by name."""
+        del request
+        names = Cluster.objects.order_by("name").values_list("name", flat=True)
+        return list(names[:MOST_CLUSTERS])
 
     @property
-    def cluster_id(self) -> uuid.UUID | None:
-        """The chosen cluster's id."""
-        return cluster_id_of(self.value())
+    def typed_text(self) -> str:
+        """The name or the id that was given."""
+        return str(self.value() or "").strip()
 
-    def choices(self, changelist: ChangeList) -> Iterator[Any]:
-        """Yield the clusters; there is no choice of all."""
-        yield from list(super().choices(changelist))[1:]
+    @property
+    def text(self) -> str:
+        """The name, also where the id was given."""
+        return self.cluster.name if self.cluster else self.typed_text
 
     def queryset(self, _request: Any, queryset: Any) -> Any:
-        if self.cluster_id is None:
+        if self.cluster is None:
             return queryset.none()
-        return queryset.filter(cluster_id=self.cluster_id)
+        return queryset.filter(cluster_id=self.cluster.pk)
 
 
 class HealthFilter(SimpleListFilter):
@@ -103,26 +102,33 @@ class HealthFilter(SimpleListFilter):
         return queryset.filter(health_status=self.value()) if self.value() else queryset
 
 
-class NamespaceFilter(SimpleListFilter):
-    """The first namespaces of the cluster by name, and the one that is chosen."""
+class NamespaceFilter(InputFilter):
+    """A namespace of the cluster."""
 
     title = "namespace"
     parameter_name = "namespace"
 
-    def lookups(self, request: HttpRequest, *_args: Any) -> list[tuple[str, str]]:
-        """Return the choices, which the cluster decides."""
-        cluster_id = cluster_id_of(request.GET.get(ClusterFilter.parameter_name))
-        if cluster_id is None:
+    def suggested(self, request: HttpRequest) -> list[str]:
+        """Return the first namespaces of the cluster by name."""
+        cluster = chosen_cluster(request.GET.get(ClusterFilter.parameter_name, "").strip())
+        if cluster is None:
             return []
-        rows = Workload.objects.filter(cluster_id=cluster_id).order_by("namespace")
-        names = list(rows.values_list("namespace", flat=True).distinct()[:MOST_NAMESPACES])
-        chosen = self.value()
-        if chosen and chosen not in names:
-            names.append(chosen)
-        return [(name, name) for name in names]
+        rows = Workload.objects.filter(cluster_id=cluster.pk).order_by("namespace")
+        return list(rows.values_list("namespace", flat=True).distinct()[:MOST_NAMESPACES])
 
-    def queryset(self, _request: Any, queryset: Any) -> Any:
-        return queryset.filter(namespace=self.value()) if self.value() else queryset
+    def typed(self, queryset: Any, text: str, request: HttpRequest) -> Any:
+        del request
+        return queryset.filter(namespace=text)
+
+
+def chosen_cluster(text: str) -> Cluster | None:
+    """Return the cluster of this name or id."""
+    if not text or "\0" in text:
+        return None
+    cluster_id = cluster_id_of(text)
+    clusters = Cluster.objects.timed()
+    found = clusters.filter(name=text) if cluster_id is None else clusters.filter(pk=cluster_id)
+    return found.first()
 
 
 def cluster_id_of(text: str | None) -> uuid.UUID | None:

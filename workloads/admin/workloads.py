@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
 from django.db.models import Q
 from django.template.defaultfilters import filesizeformat
 
 from infra_service.admin import ReadOnlyAdmin
+from workloads.admin.clusters import as_of
 from workloads.admin.figures import cpu_bar, mark, memory_bar
-from workloads.admin.filters import ClusterFilter, HealthFilter, NamespaceFilter
+from workloads.admin.filters import ClusterFilter, HealthFilter, NamespaceFilter, chosen_cluster
 from workloads.models import Workload
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
-    from django.http import HttpRequest
+    from django.http import HttpRequest, HttpResponse
 
 
 @admin.register(Workload)
@@ -25,7 +26,9 @@ class WorkloadAdmin(ReadOnlyAdmin):
     change_form_template = "admin/workloads/workload/change_form.html"
     change_list_template = "admin/workloads/workload/change_list.html"
     page_key = ("namespace", "name", "kind")
-    list_display = ("name", "namespace", "kind", "health", "replicas", "cpu", "memory")
+    list_display = (
+        "name", "namespace", "kind", "health", "status_reason", "replicas", "cpu", "memory",
+    )  # fmt: skip
     list_filter = (ClusterFilter, HealthFilter, "kind", NamespaceFilter)
     search_fields = ("name",)
     search_help_text = "Pieces of the name or the namespace, within the cluster."
@@ -33,6 +36,12 @@ class WorkloadAdmin(ReadOnlyAdmin):
         "cluster", "namespace", "name", "kind", "health", "status_reason", "replicas",
         "cpu", "cpu_limits", "memory", "memory_limits", "uid", "id", "observed_at",
     )  # fmt: skip
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        """Say of a silent cluster how old its figures are."""
+        cluster = chosen_cluster(request.GET.get(ClusterFilter.parameter_name, "").strip())
+        told = {"chosen_cluster": cluster, "as_of": as_of(cluster) if cluster else ""}
+        return super().changelist_view(request, {**told, **(extra_context or {})})
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Workload]:
         """Return the workloads of all clusters; the filter lets none through without a cluster."""
