@@ -155,7 +155,7 @@ def resource_schema(
     mask, mask_parameter = update_mask(serializer)
     fields = serializer().fields
     # Swagger UI sends it as it is: nothing of somebody's is to be called "production" by that.
-    harmless = sample | dict.fromkeys(("name", "slug") & sample.keys(), "example")
+    harmless = {**sample, **dict.fromkeys(("name", "slug") & sample.keys(), "example")}
     writable = {n: v for n, v in harmless.items() if not fields[n].read_only}
     shown = answered({resource: sample})
     return extend_schema_view(

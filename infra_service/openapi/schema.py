@@ -144,7 +144,7 @@ class ApiSchema(AutoSchema):  # type: ignore[misc,unused-ignore]
 
     def _get_serializer_name(self, *args: Any, **kwargs: Any) -> str:
         """Return the name of a component; a PATCH takes ``UpdateX``, which has ``XChanges``."""
-        name: str = super()._get_serializer_name(*args, **kwargs)  # type: ignore[no-untyped-call]
+        name: str = super()._get_serializer_name(*args, **kwargs)
         part = name.removeprefix("Patched")
         if part == name or part.startswith("Update"):
             return part

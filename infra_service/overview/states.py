@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from django.utils import timezone
 
-from apikeys.models import AccessToken
+from apikeys.names import token_names
 from infra_service.overview.counting import EXACT, Number, about_how_many, up_to
 from states.holders import holder_of
 from states.metrics import MAX_LOCKS
@@ -50,13 +50,9 @@ def describe_locks(states: Sequence[uuid.UUID], user: User | AnonymousUser) -> l
     found = State.objects.select_related("component", "environment").in_bulk(states)
     held = ((found[pk], holder_of(found[pk])) for pk in states if pk in found)
     rows = [{"state": state, **holder._asdict()} for state, holder in held if holder]
-    if user.has_perm("apikeys.view_accesstoken"):
-        ids = {row["token_id"] for row in rows}
-        names = dict(AccessToken.objects.filter(pk__in=ids).values_list("pk", "name"))
-        for row in rows:
-            row["token"] = names.get(row["token_id"])
+    names = token_names(user, [row["token_id"] for row in rows])
     may_break = user.has_perm("states.force_unlock_state")
-    return [{**row, "may_break": may_break} for row in rows]
+    return [{**row, "token": names.get(row["token_id"]), "may_break": may_break} for row in rows]
 
 
 def state_figures(locks: HeldLocks) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import msgspec
 from django.urls import reverse
 from rest_framework.exceptions import APIException
 
-from apikeys.models import AccessToken
+from apikeys.names import token_names
 from states.admin.values import json_text
 from states.document import contents
 from states.holders import holder_of
@@ -42,12 +42,10 @@ _NUMBER: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
 def lock_of(state: State, request: HttpRequest) -> dict[str, Any]:
     """Return who holds the lock; the token's name is for who may see tokens."""
     holder = holder_of(state)
-    token = None
-    if holder and holder.token_id and request.user.has_perm("apikeys.view_accesstoken"):
-        names = AccessToken.objects.filter(pk=holder.token_id).values_list("name", flat=True)
-        token = names.first()
+    token_id = holder.token_id if holder else None
+    names = token_names(request.user, [token_id]) if token_id else {}
     may_break = request.user.has_perm("states.force_unlock_state")
-    return {"holder": holder, "holder_token": token, "may_break": may_break}
+    return {"holder": holder, "holder_token": names.get(token_id or ""), "may_break": may_break}
 
 
 def backend_of(state: State, request: HttpRequest) -> dict[str, Any]:
