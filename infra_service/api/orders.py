@@ -41,7 +41,7 @@ def key_asked(parameters: QueryDict, view: Any) -> Sequence[str]:
     Raises:
         InvalidParameter: no index of the list has this order.
     """
-    asked = " ".join(parameters.get(PARAMETER, "").split())
+    asked = parameters.get(PARAMETER)
     if not asked:
         own: Sequence[str] = view.page_key
         return own

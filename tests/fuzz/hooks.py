@@ -175,7 +175,7 @@ def filter_failure(_context: Any, failure: Any, _case: Any, response: Any) -> bo
     """Say whether it is one.
 
     The request may be right, and its resource not in the state for it, or another one that it names
-    not there; and an empty page_size is none, as in a form that was not filled in. In a path a
+    not there; and an empty parameter is none, as in a form that was not filled in. In a path a
     number is text, and a slug.
     """
     if isinstance(failure, RejectedPositiveData):
@@ -187,5 +187,6 @@ def filter_failure(_context: Any, failure: Any, _case: Any, response: Any) -> bo
         address = urlsplit(response.request.url)
         if _NOT_TEXT.intersection(address.path.partition("/state/at/")[2].split("/")):
             return False
-        return parse_qs(address.query, keep_blank_values=True).get("page_size") != [""]
+        sent = parse_qs(address.query, keep_blank_values=True)
+        return [""] not in map(sent.get, ("page_size", "order_by", "against"))
     return True

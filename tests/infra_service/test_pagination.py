@@ -108,8 +108,8 @@ ORDERED = view("-created_at", "-id", other_keys=(("name", "id"),))
         ("", ("-created_at", "-id")),
         ("created_at desc", ("-created_at", "-id")),
         ("created_at", ("created_at", "id")),
-        (" name ", ("name", "id")),
-        ("name   desc", ("-name", "-id")),
+        ("name", ("name", "id")),
+        ("name desc", ("-name", "-id")),
     ],
 )
 def test_an_order_that_is_asked_for(
@@ -121,7 +121,7 @@ def test_an_order_that_is_asked_for(
 
 
 @pytest.mark.parametrize(
-    "order", ["id", "-name", "name asc", "name,id", "name DESC", "\0", "x" * 99]
+    "order", ["id", "-name", " name", "name  desc", "name,id", "name DESC", "\0", "x" * 99]
 )
 def test_an_order_that_no_index_has(operator: User, order: str) -> None:
     with pytest.raises(InvalidParameter) as caught:
