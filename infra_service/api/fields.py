@@ -71,6 +71,9 @@ class PresentSerializer(serializers.Serializer[Any]):
 class TextField(serializers.CharField):
     """A string; a number or a boolean is not taken for one."""
 
+    #: What the OpenAPI document says of its form; the space around it does not count.
+    pattern: ClassVar[str] = r"\S"
+
     def to_internal_value(self, data: Any) -> str:
         if not isinstance(data, str):
             self.fail("invalid")

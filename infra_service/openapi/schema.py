@@ -165,7 +165,7 @@ class ApiSchema(AutoSchema):  # type: ignore[misc,unused-ignore]
         if direction != "request":
             return schema
         if isinstance(field, TextField) and not field.allow_blank:
-            schema["pattern"] = r"\S"  # the space around it does not count
+            schema["pattern"] = field.pattern
         if isinstance(field, serializers.ListField):
             bounds = {"minItems": 0 if field.allow_empty else 1, "maxItems": _most(field)}
             schema |= {name: bound for name, bound in bounds.items() if bound}

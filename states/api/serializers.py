@@ -58,6 +58,7 @@ class StateSerializer(serializers.Serializer[Any]):
 class SlugField(TextField):
     """A slug of one kind of entries."""
 
+    pattern = f"^{slugs.PATTERN}$"
     default_error_messages = {"form": f"Not of the form {slugs.DESCRIPTION}."}
 
     def __init__(self, *, kind: str, **kwargs: Any) -> None:
