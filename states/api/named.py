@@ -130,6 +130,8 @@ class StateLockInApplicationView(ByNames, LockView):
 class NoAddressView(StateView):
     """What begins like an address of names, and is none."""
 
+    reads_bodies_of = frozenset()
+
     def asked_along(self, request: Request) -> None:
         """Ask for nothing along."""
 

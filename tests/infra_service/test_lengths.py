@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
@@ -9,6 +10,12 @@ from django.test import Client
 from django.urls import get_resolver
 
 from states.api.backend import StateBackendView, StateLockView
+from states.api.named import (
+    StateAtView,
+    StateInApplicationView,
+    StateLockAtView,
+    StateLockInApplicationView,
+)
 from tests.conftest import error_reason
 from tests.infra_service.test_owned_connections import paths
 from workloads.api.workloads import WorkloadViewSet
@@ -18,11 +25,13 @@ ELSEWHERE = [
     "/", "/admin/", "/admin/login/", "/admin/apikeys/user/add/", "/static/admin/css/base.css",
     "/no/such/path", "/api/v1/states",
 ]  # fmt: skip
+STATES = (StateBackendView, StateAtView, StateInApplicationView)
+LOCKS = (StateLockView, StateLockAtView, StateLockInApplicationView)
 OWN_LIMITS = {
-    (StateBackendView, "POST"), (StateBackendView, "LOCK"), (StateBackendView, "UNLOCK"),
-    (StateLockView, "POST"), (StateLockView, "DELETE"),
-    (WorkloadViewSet, "PUT"), (WorkloadViewSet, "PATCH"),
-}  # fmt: skip
+    *itertools.product(STATES, ("POST", "LOCK", "UNLOCK")),
+    *itertools.product(LOCKS, ("POST", "DELETE")),
+    *itertools.product([WorkloadViewSet], ("PUT", "PATCH")),
+}
 
 
 class Unread:

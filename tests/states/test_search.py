@@ -44,8 +44,13 @@ def test_each_word_is_the_beginning_of_a_name() -> None:
     assert names("") == names("   ") == [*names("netw"), "Ünder the sea staging"]
 
 
-def test_what_is_no_beginning_finds_nothing() -> None:
-    assert names("etwork") == names("net%") == names("_etwork") == names("nothing") == []
+def test_each_word_is_a_piece_of_a_name_in_any_case() -> None:
+    assert names("etwork") == names("NETW") == names("netw")
+    assert names("UCTION") == names("prod")
+
+
+def test_what_is_no_piece_finds_nothing() -> None:
+    assert names("net%") == names("_etwork") == names("nothing") == []
     assert names("network nothing") == []
 
 
@@ -76,7 +81,7 @@ def test_what_is_not_looked_for_is_told() -> None:
 
     found = search("queue production")
     assert found.notes == [
-        f"More than {MOST_NAMES} components begin with “queue”; only the first are looked for."
+        f"More than {MOST_NAMES} components have “queue” in their names; the others are left out."
     ]
     assert State.objects.filter(found.condition).count() == MOST_NAMES
     assert search("queue-000 prod a b c").notes == ["Only the first 4 words are looked for."]
