@@ -72,16 +72,24 @@ class CredentialForm(forms.Form):
 
     def clean_cluster_id(self) -> str | None:
         """Return the id of the cluster that is named."""
-        text = self.cleaned_data["cluster_id"].strip()
+        text = self.cleaned_data["cluster_id"]
         return self._ids("cluster", [text])[0] if text else None
 
     def clean_component_ids(self) -> list[str] | None:
         """Return the ids of the components that are named."""
-        return self._ids("component", _entries(self.cleaned_data["component_ids"])) or None
+        return self._listed("component", self.cleaned_data["component_ids"])
 
     def clean_environment_ids(self) -> list[str] | None:
         """Return the ids of the environments that are named."""
-        return self._ids("environment", _entries(self.cleaned_data["environment_ids"])) or None
+        return self._listed("environment", self.cleaned_data["environment_ids"])
+
+    def _listed(self, kind: str, text: str) -> list[str] | None:
+        """Return the ids of what the text lists; None, which is all, only where it is empty."""
+        if not text:
+            return None
+        if not (entries := _entries(text)):
+            raise forms.ValidationError(f"This names no {kind}.")
+        return self._ids(kind, entries)
 
     def _ids(self, kind: str, texts: list[str]) -> list[str]:
         ids, faults = self.site.ids_of(kind, texts)

@@ -251,6 +251,16 @@ def test_all_faults_are_shown_at_once(operator: User) -> None:
         assert text.count(fault) == 1, fault
 
 
+@pytest.mark.parametrize("field", ["component_ids", "environment_ids"])
+def test_a_binding_that_names_nothing_does_not_bind_to_everything(
+    operator: User, field: str
+) -> None:
+    answer = person("administrator").post(f"{KEYS}add/", form(**{field: " ,\n,"}))
+
+    assert "This names no" in text_of(answer)
+    assert not ApiKey.objects.exists()
+
+
 def test_the_secret_is_shown_once(operator: User) -> None:
     client = person("administrator")
     answer, secret = issue(client, KEYS)
