@@ -11,7 +11,7 @@ from apikeys.grants import EVERYWHERE
 from infra_service.api.parameters import InvalidParameter
 from infra_service.database.compiled import Parameter
 from states import slugs
-from states.entries import NO_PARENT
+from states.entries import KINDS, NO_PARENT
 from states.models import Application, Component, Environment, FormerSlug, State
 
 if TYPE_CHECKING:
@@ -23,11 +23,6 @@ if TYPE_CHECKING:
 
 #: The forms of an address, for people.
 FORMS: Final = "{component}/{environment} or {application}/{component}/{environment}"
-_KINDS: Final[dict[str, type[CatalogueEntry]]] = {
-    "application": Application,
-    "component": Component,
-    "environment": Environment,
-}
 
 
 class Names(NamedTuple):
@@ -66,7 +61,7 @@ class Names(NamedTuple):
 
 def _near(kind: str, text: str, binding: Binding) -> str:
     near = slugs.slug_of(text[:200], kind)
-    seen = _KINDS[kind].objects.inside(binding).filter(slug=near)
+    seen = KINDS[kind].objects.inside(binding).filter(slug=near)
     return f"; did you mean {near!r}?" if seen.exists() else "."
 
 
@@ -116,11 +111,8 @@ def find_ids(names: Names) -> tuple[uuid.UUID | None, uuid.UUID | None]:
 def path_of(state: State) -> str:
     """Return the path of a state's backend: by names, if it has them, or else by ids."""
     component, environment = state.component, state.environment
-    if not (component.slug and environment.slug):
-        return f"/api/v1/state/{component.pk}/env/{environment.pk}"
-    names = [component.slug, environment.slug]
-    if component.application is not None:
-        if not component.application.slug:
-            return f"/api/v1/state/{component.pk}/env/{environment.pk}"
-        names.insert(0, component.application.slug)
-    return f"/api/v1/state/at/{'/'.join(names)}"
+    entries = filter(None, (component.application, component, environment))
+    names = [entry.slug or "" for entry in entries]
+    if all(names):
+        return f"/api/v1/state/at/{'/'.join(names)}"
+    return f"/api/v1/state/{component.pk}/env/{environment.pk}"

@@ -199,6 +199,14 @@ class Environment(CatalogueEntry):
         ]
 
 
+#: The models of the catalogue, by how addresses, filters and searches call them.
+KINDS: Final[dict[str, type[CatalogueEntry]]] = {
+    "application": Application,
+    "component": Component,
+    "environment": Environment,
+}
+
+
 class FormerSlug(models.Model):
     """A slug that an entry had before: an address with it goes on, until another entry has it."""
 

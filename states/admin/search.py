@@ -14,7 +14,7 @@ from django.utils.text import smart_split, unescape_string_literal
 
 from infra_service.api.identifiers import parse_uuid
 from infra_service.database.pages import read_page
-from states.models import Application, Component, Environment
+from states.entries import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,11 +24,6 @@ if TYPE_CHECKING:
 #: How many names of each kind a word may stand for; what begins with it beside these is not found.
 MOST_NAMES: Final = 20
 MOST_WORDS: Final = 4
-_KINDS: Final[dict[str, type[CatalogueEntry]]] = {
-    "application": Application,
-    "component": Component,
-    "environment": Environment,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +46,7 @@ def search(text: str) -> Search:
     if len(words) > MOST_WORDS:
         notes.append(f"Only the first {MOST_WORDS} words are looked for.")
     for word in words[:MOST_WORDS]:
-        found = _meant({kind: _entries(model, word) for kind, model in _KINDS.items()}, word)
+        found = _meant({kind: _entries(model, word) for kind, model in KINDS.items()}, word)
         notes += [
             f"More than {MOST_NAMES} {kind}s have “{word}” in their names; the others are left out."
             for kind, entries in found.items()

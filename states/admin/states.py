@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.contrib import admin, messages
 from django.template.defaultfilters import filesizeformat
-from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.timesince import timesince
 from rest_framework.exceptions import APIException
@@ -20,7 +19,8 @@ from states.admin.forms import LAST_NUMBER, DeleteForm, ForceUnlockForm, Restore
 from states.admin.search import search
 from states.admin.values import MOST_ROWS
 from states.admin.versions import VersionPages
-from states.models import STALE_AFTER, State, StateVersion
+from states.holders import holder_of
+from states.models import State, StateVersion
 
 if TYPE_CHECKING:
     import uuid
@@ -91,15 +91,15 @@ class StateAdmin(VersionPages, ReadOnlyAdmin):
     @admin.display(description="lock")
     def lock(self, state: State) -> str | None:
         """Tell who holds the lock, and for how long."""
-        if state.lock_acquired_at is None or state.lock_info is None:
+        holder = holder_of(state)
+        if holder is None:
             return None
-        stale = timezone.now() - state.lock_acquired_at > STALE_AFTER
         return format_html(
             '<span class="status status-{}" title="{}">locked for {} by {}</span>',
-            "error" if stale else "warning",
+            "error" if holder.is_stale else "warning",
             _holder(state),
-            timesince(state.lock_acquired_at, depth=1),
-            state.lock_info["Who"] or "somebody",
+            timesince(holder.since, depth=1),
+            holder.who,
         )
 
     @object_tool(

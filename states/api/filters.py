@@ -8,13 +8,8 @@ from django.db.models import Q
 from django_filters import BooleanFilter, CharFilter, FilterSet, IsoDateTimeFilter, UUIDFilter
 
 from filterlang.filters import IdentifierFilter, IntegerFilter
-from states.models import Application, Component, Environment
+from states.entries import KINDS
 
-_BY_SLUG: Final = {
-    "application": Application,
-    "component": Component,
-    "environment": Environment,
-}
 #: So many ids are written into a condition; a slug may be that of more components.
 _MOST_IDS: Final = 1_000
 
@@ -67,7 +62,7 @@ def _with_ids(path: str, value: Any) -> tuple[str, Any]:
     kind, _, lookup = path.partition("__")
     if not lookup.startswith("slug"):
         return path, value
-    ids = _BY_SLUG[kind].objects.filter((lookup, value)).values_list("pk", flat=True)
+    ids = KINDS[kind].objects.filter((lookup, value)).values_list("pk", flat=True)
     found = list(ids[: _MOST_IDS + 1])
     if len(found) == 1:
         return f"{kind}_id", found[0]
