@@ -13,6 +13,7 @@ from uuid_utils.compat import uuid7
 from infra_service.database.pages.selecting import ColumnOf
 from states.entries import Application, Component, Environment, FormerSlug
 from states.fields import CreatedAtField, IdAt
+from states.imported import ImportedVersion
 
 if TYPE_CHECKING:
     import uuid
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
     from infra_service.database.compiled import Parameter
 
 __all__ = [
-    "MAX_SERIAL", "STALE_AFTER", "Application", "Component", "Environment", "FormerSlug", "State",
-    "StateKey", "StateVersion",
+    "MAX_SERIAL", "STALE_AFTER", "Application", "Component", "Environment", "FormerSlug",
+    "ImportedVersion", "State", "StateKey", "StateVersion",
 ]  # fmt: skip
 
 MAX_SERIAL = 2**63 - 1

@@ -32,12 +32,14 @@ from states.models import MAX_SERIAL, Component, Environment, State, StateVersio
 
 if TYPE_CHECKING:
     import uuid
+    from collections.abc import Sequence
 
     from django.db.models import QuerySet
 
     from apikeys.audit import Actor
     from states.addresses import Names
     from states.document.uploads import Upload
+    from states.models import ImportedVersion
 
 # Each attempt is lost only to another writer's success.
 ATTEMPTS: Final = 50
@@ -174,9 +176,18 @@ _SWAP: Final = audit.Deed(
 
 
 def append_version(
-    state: State, upload: Upload, actor: Actor, action: str, **details: Any
+    state: State,
+    upload: Upload,
+    actor: Actor,
+    action: str,
+    *,
+    number: int | None = None,
+    imported: ImportedVersion | None = None,
+    **details: Any,
 ) -> StateVersion | None:
     """Append the version if the state, and who acts, is still as it was read; else return None.
+
+    It gets the next number, or a greater ``number``. ``imported`` tells where it is from.
 
     Raises:
         StorageUnavailable: the object store did not take the document; nothing is changed.
@@ -184,7 +195,7 @@ def append_version(
     version = StateVersion(
         **actor.dated("created_at"),
         state=state,
-        number=state.version_number + 1,
+        number=max(state.version_number + 1, number or 0),
         serial=next_serial(state, upload.head.serial),
         lineage=upload.head.lineage or state.lineage,
         md5=upload.md5,
@@ -195,15 +206,21 @@ def append_version(
     sealed = sealing.seal(upload.gzipped, sealing.Place(state.pk, version.pk, version.number))
     version.encryption_key = sealed.key_name
     version.document, version.object_name = storage.place(sealed.payload, state.pk, version.pk)
-    if _make_current(state, version, actor, action, details):
+    rows: list[StateVersion | ImportedVersion] = [version]
+    if imported is not None:
+        imported.version = version
+        rows.append(imported)
+    if _make_current(state, rows, actor, action, details):
         return version
     storage.discard(version.object_name)
     return None
 
 
 def _make_current(
-    state: State, version: StateVersion, actor: Actor, action: str, details: dict[str, Any]
+    state: State, rows: Sequence[Any], actor: Actor, action: str, details: dict[str, Any]
 ) -> bool:
+    """Insert the rows, of which the first is the version, and let the state point at it."""
+    version: StateVersion = rows[0]
     figures = {name: getattr(version, name) for name in ("serial", "md5", "size_bytes")}
     # The foreign key to the version is checked when all is there.
     return _SWAP.run(
@@ -211,7 +228,7 @@ def _make_current(
         action,
         state.pk,
         {"version": version.number, **figures, **details},
-        version,
+        *rows,
         pk=state.pk,
         seen=state.revision,
         version_number=version.number,

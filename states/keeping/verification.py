@@ -20,6 +20,8 @@ from states.models import State, StateVersion
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from django.db.models import QuerySet
+
 
 @dataclass(frozen=True, slots=True)
 class Checked:
@@ -31,13 +33,14 @@ class Checked:
     is_numbered: bool = True
 
 
-def verify() -> Iterator[Checked]:
-    """Check every document in both stores, one at a time.
+def verify(versions: QuerySet[StateVersion] | None = None) -> Iterator[Checked]:
+    """Check the documents of these versions, or every document, in both stores, one at a time.
 
     Raises:
         StorageUnavailable: the object store does not answer, so nothing can be said of it.
     """
-    for version in in_batches(StateVersion.objects.select_related("state")):
+    chosen = StateVersion.objects.all() if versions is None else versions
+    for version in in_batches(chosen.select_related("state")):
         try:
             stored, gzipped = reading.load(version.pk)
             if stored is not None:  # not pruned meanwhile

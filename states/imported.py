@@ -1,0 +1,43 @@
+"""Where versions were imported from, beside what every version has."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+from django.db import models
+
+if TYPE_CHECKING:
+    import datetime as dt
+
+
+class ImportedVersion(models.Model):
+    """What the source of an imported version says of it: its id, its time, its author.
+
+    It is known again by its digest, so that no version is imported twice.
+    """
+
+    version = models.OneToOneField(
+        "states.StateVersion", on_delete=models.CASCADE, primary_key=True, related_name="imported"
+    )
+    source = models.TextField()
+    key = models.TextField()
+    source_version = models.TextField()
+    # Of the three, which are too long for an index.
+    digest = models.CharField(max_length=64)
+    created_at: models.DateTimeField[dt.datetime | None, dt.datetime | None] = models.DateTimeField(
+        null=True
+    )
+    created_by = models.CharField(max_length=200, blank=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(name="importedversion_digest", fields=["digest"])]
+
+    def __str__(self) -> str:
+        return f"{self.source} {self.key} {self.source_version}"
+
+    @staticmethod
+    def digest_of(source: str, key: str, source_version: str) -> str:
+        """Return what the version of a source is known by."""
+        text = "\0".join((source, key, source_version))
+        return hashlib.sha256(text.encode()).hexdigest()

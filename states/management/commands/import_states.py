@@ -1,0 +1,145 @@
+"""Import states from another backend."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from django.core.management.base import CommandError
+
+from apikeys.audit import Actor
+from infra_service.commandline.base import ServiceCommand
+from states.errors import StorageUnavailable
+from states.moving.importing import Import, read_back
+from states.moving.mapping import Map, MapError
+from states.moving.plan import FAILED, IMPORT, IMPORTED, REFUSED, UNCHANGED, Plan, Row
+from states.moving.sources import SourceError, open_source
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+
+_ALL: Final = "all"
+_HEADINGS: Final = ("KEY", "ADDRESS", "VERSIONS", "BYTES", "WHAT")
+
+
+class Command(ServiceCommand):
+    """Show what would be imported, import it, and read it back."""
+
+    help = (
+        "Import states from another backend, each byte as it was. First the table of states is "
+        "shown; where two have one address, or one has none, nothing is written. A run that was "
+        "stopped is continued by the next. The service may run meanwhile."
+    )
+    examples = (
+        "import_states --from terraform-states --dry-run",
+        "import_states --from terraform-states --map map.toml",
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "--from", dest="source", required=True, metavar="SOURCE", help="a directory"
+        )
+        parser.add_argument(
+            "--map", type=Path, metavar="FILE", help="a TOML file: which key is which state"
+        )
+        parser.add_argument(
+            "--history",
+            default="1",
+            metavar="N|all",
+            help="how many versions of each state, the newest or all",
+        )
+        parser.add_argument("--dry-run", action="store_true", help="only show the table")
+
+    def handle(self, *_args: Any, **options: Any) -> None:
+        """Import, with a line for each state that is not as it should be.
+
+        Raises:
+            CommandError: the source or the map cannot be used, something is refused so that
+                nothing was written, or not every state could be imported.
+        """
+        most = _most(options["history"])
+        try:
+            source = open_source(options["source"])
+            chosen = Map.usual() if options["map"] is None else Map.read(options["map"])
+            actor = Actor.of_command("import_states")
+            with Plan() as plan:
+                self._run(Import(source, chosen, most, actor), plan, dry_run=options["dry_run"])
+        except (SourceError, MapError) as error:
+            raise CommandError(str(error)) from error
+        except StorageUnavailable as error:
+            raise CommandError(f"stopped: {error.detail}") from error
+
+    def _run(self, work: Import, plan: Plan, *, dry_run: bool) -> None:
+        with self.progress("states found") as bar:
+            for _ in work.look(plan):
+                bar.advance()
+        refused = plan.count(REFUSED)
+        if not self._as_json:
+            self._show_table(plan)
+        if not dry_run and not refused:
+            self._import(work, plan)
+        self._tell(work, plan, dry_run=dry_run)
+        if refused:
+            raise CommandError(
+                f"{refused} states are refused, so nothing is imported: write a map, or ignore them"
+            )
+        if failed := plan.count(FAILED):
+            what = "cannot be" if dry_run else "were not"
+            raise CommandError(f"{failed} states {what} imported")
+
+    def _import(self, work: Import, plan: Plan) -> None:
+        wanted = (IMPORT, UNCHANGED)
+        with self.progress("states", lambda: plan.count(*wanted)) as bar:
+            for row in work.carry_out(plan):
+                if row.result == FAILED:
+                    self.problem(f"{row.key}: {row.reason}")
+                bar.advance()
+        with self.progress("states read back", lambda: plan.count(IMPORTED, UNCHANGED)) as bar:
+            for row in read_back(plan):
+                if row.result == FAILED:
+                    self.problem(f"{row.key}: {row.reason}")
+                bar.advance()
+
+    def _show_table(self, plan: Plan) -> None:
+        key, address = (max(plan.width(name), len(name)) for name in ("key", "address"))
+        form = f"{{:{key}}}  {{:{address}}}  {{:>8}}  {{:>10}}  {{}}"
+        self.stdout.write(form.format(*_HEADINGS))
+        for row in plan.rows():
+            size = "" if row.size_bytes is None else row.size_bytes
+            self.stdout.write(form.format(row.key, row.address, row.versions, size, _what(row)))
+
+    def _tell(self, work: Import, plan: Plan, *, dry_run: bool) -> None:
+        """Print what came of it; as JSON piece by piece, since there may be many states."""
+        counts = {
+            result: plan.count(result) for result in (IMPORT, IMPORTED, UNCHANGED, FAILED, REFUSED)
+        }
+        if not self._as_json:
+            told = ", ".join(f"{count} {result}" for result, count in counts.items() if count)
+            self.stdout.write(f"{told or 'no states found'}{' (dry run)' if dry_run else ''}")
+            return
+        head = {"source": work.source.name, "dry_run": dry_run, **counts}
+        self.stdout.write(f'{json.dumps(head)[:-1]}, "states": [', ending="")
+        for number, row in enumerate(plan.rows()):
+            self.stdout.write(f"{', ' if number else ''}{json.dumps(asdict(row))}", ending="")
+        self.stdout.write("]}")
+
+
+def _most(text: str) -> int | None:
+    if text == _ALL:
+        return None
+    if not text.isdecimal() or not int(text):
+        raise CommandError("--history is a number of versions, or all")
+    return int(text)
+
+
+def _what(row: Row) -> str:
+    """Return what is going to happen, for people."""
+    if row.reason:
+        return f"{row.result}: {row.reason}"
+    if row.result == UNCHANGED:
+        return "nothing: it is here"
+    if row.outstanding < row.versions:
+        return f"import: {row.outstanding} of the versions are not here yet"
+    return row.result

@@ -1,0 +1,228 @@
+"""Importing the states of a source: what would happen, doing it, and reading back what was done."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from django.conf import settings
+from rest_framework.exceptions import APIException
+
+from states.actions.importing import (
+    Destination,
+    ImportRefusedError,
+    OccupiedError,
+    Origin,
+    end_import,
+    import_version,
+    outstanding,
+)
+from states.document.uploads import Upload
+from states.errors import InvalidDocument
+from states.keeping import verification
+from states.models import ImportedVersion, StateVersion
+from states.moving.plan import FAILED, IMPORT, IMPORTED, REFUSED, UNCHANGED, Plan, Row
+from states.moving.sources import SourceError, TooLargeError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from apikeys.audit import Actor
+    from states.moving.mapping import Map
+    from states.moving.sources import Source, SourceState, SourceVersion
+
+_LONGEST_AUTHOR: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """An import from a source; ``most`` is how many versions of each state, None for all."""
+
+    source: Source
+    map: Map
+    most: int | None
+    actor: Actor
+
+    def look(self, plan: Plan) -> Iterator[Row]:
+        """Fill the plan, and yield its rows; nothing is written.
+
+        Raises:
+            SourceError: nothing more can be had of the source.
+        """
+        for state in self.source.states():
+            if not self.map.is_ignored(state.key):
+                row = self._planned(state, plan)
+                plan.add(row)
+                yield row
+
+    def _planned(self, state: SourceState, plan: Plan) -> Row:
+        destination = self._destination(state)
+        if destination is None:
+            return Row(state.key, result=REFUSED, reason="No pattern matches.")
+        row = Row(state.key, str(destination))
+        if (other := plan.at(row.address)) is not None:
+            return replace(row, result=REFUSED, reason=f"{other.key} has the same address.")
+        if state.locked_by is not None:
+            return replace(row, result=FAILED, reason=_locked(state))
+        try:
+            return self._judged(row, state, destination)
+        except OccupiedError as error:
+            return replace(row, result=REFUSED, reason=str(error))
+        except (SourceError, ImportRefusedError, APIException) as error:
+            return replace(row, result=FAILED, reason=_sentence(error))
+
+    def _judged(self, row: Row, state: SourceState, destination: Destination) -> Row:
+        versions = self.source.versions(state, self.most)
+        if not versions:
+            raise SourceError("It is empty in the source.")
+        rest = self._outstanding(state, destination, versions)
+        limit = settings.STATE_MAX_BYTES
+        sizes = [version.size_bytes for version in versions]
+        row = replace(
+            row,
+            versions=len(versions),
+            outstanding=len(rest),
+            size_bytes=None if None in sizes else sum(filter(None, sizes)),
+            result=IMPORT if rest else UNCHANGED,
+        )
+        for version in rest:
+            if version.size_bytes is not None and version.size_bytes > limit:
+                return replace(
+                    row, result=FAILED, reason=str(TooLargeError(version.size_bytes, limit))
+                )
+        return row
+
+    def carry_out(self, plan: Plan) -> Iterator[Row]:
+        """Import what the plan says, and yield each state's row with what came of it.
+
+        Raises:
+            SourceError: nothing more can be had of the source.
+        """
+        for state in self.source.states():
+            row = plan.find(state.key)
+            if row is None or row.result not in (IMPORT, UNCHANGED):
+                continue
+            try:
+                row = self._import(row, state)
+            except (SourceError, ImportRefusedError, APIException) as error:
+                row = replace(row, result=FAILED, reason=_sentence(error))
+            plan.change(row)
+            yield row
+
+    def _import(self, row: Row, state: SourceState) -> Row:
+        destination, origin = self._destination(state), self._origin(state)
+        if destination is None or str(destination) != row.address:
+            raise SourceError("It has changed since it was looked at: run the command again.")
+        versions = self.source.versions(state, self.most)
+        rest = self._outstanding(state, destination, versions)
+        if rest and state.locked_by is not None:
+            raise SourceError(_locked(state))
+        done = 0
+        try:
+            for version in rest:
+                is_last = version is rest[-1]
+                done += self._import_version(state, version, destination, is_last=is_last)
+        except (SourceError, APIException) as error:
+            if not done:
+                raise
+            raise ImportRefusedError(
+                f"{_sentence(error)} {done} versions are here, and it stays locked until a run "
+                "has brought the others."
+            ) from error
+        found = end_import(destination=destination, origin=origin, actor=self.actor)
+        result = IMPORTED if rest else UNCHANGED
+        return replace(row, result=result, outstanding=0, imported=done, state_id=str(found.pk))
+
+    def _import_version(
+        self,
+        state: SourceState,
+        version: SourceVersion,
+        destination: Destination,
+        *,
+        is_last: bool,
+    ) -> bool:
+        document = self.source.read(state, version, settings.STATE_MAX_BYTES)
+        if len(document) > settings.STATE_MAX_BYTES:
+            raise TooLargeError(len(document), settings.STATE_MAX_BYTES)
+        upload = _upload(document)
+        told = (version.md5 or upload.md5, version.size_bytes or upload.size_bytes)
+        if (upload.md5, upload.size_bytes) != told:
+            raise SourceError("What was read is not what the source says that it has.")
+        origin = self._origin(state)
+        imported = ImportedVersion(
+            source=origin.source,
+            key=origin.key,
+            source_version=version.id,
+            digest=origin.digest(version.id),
+            created_at=version.created_at,
+            created_by=version.author[:_LONGEST_AUTHOR],
+        )
+        return import_version(
+            destination=destination,
+            origin=origin,
+            upload=upload,
+            imported=imported,
+            number=version.number,
+            is_last=is_last,
+            actor=self.actor,
+        )
+
+    def _outstanding(
+        self, state: SourceState, destination: Destination, versions: list[SourceVersion]
+    ) -> list[SourceVersion]:
+        rest = outstanding(
+            destination=destination,
+            origin=self._origin(state),
+            versions=[version.id for version in versions],
+        )
+        return versions[len(versions) - len(rest) :]
+
+    def _origin(self, state: SourceState) -> Origin:
+        return Origin(self.source.name, state.key)
+
+    def _destination(self, state: SourceState) -> Destination | None:
+        if state.home is not None:
+            return state.home
+        names = self.map.names(state.key)
+        return None if names is None else Destination.of(names)
+
+
+def read_back(plan: Plan) -> Iterator[Row]:
+    """Check every version that is here of the states, and yield each state's row.
+
+    Of what is not what was recorded when it came the result is ``FAILED``.
+
+    Raises:
+        StorageUnavailable: the object store does not answer.
+    """
+    for row in plan.rows(IMPORTED, UNCHANGED):
+        versions = StateVersion.objects.filter(state_id=row.state_id, imported__isnull=False)
+        problems = [found for found in verification.verify(versions) if found.problem is not None]
+        for found in problems[:1]:
+            reason = f"Version {found.version.number}: {found.problem}"
+            plan.change(replace(row, result=FAILED, reason=reason))
+        yield row
+
+
+def _upload(document: bytes) -> Upload:
+    """Return the document, checked as a pushed one is.
+
+    Raises:
+        InvalidDocument: it is none.
+    """
+    try:
+        document.decode()  # RFC 8259 demands it, and msgspec does not check it in what it skips
+    except UnicodeDecodeError as error:
+        raise InvalidDocument("The document is not valid UTF-8.") from error
+    return Upload.of(document)
+
+
+def _locked(state: SourceState) -> str:
+    return (
+        f"{state.locked_by} holds its lock in the source: wait until that ends, or release the "
+        "lock there."
+    )
+
+
+def _sentence(error: Exception) -> str:
+    return str(error.detail) if isinstance(error, APIException) else str(error)

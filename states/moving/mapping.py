@@ -1,0 +1,153 @@
+"""From a key of a source to the names of a state's address: ``map.toml``, or the usual patterns."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from infra_service.api.suggestions import did_you_mean
+from states import slugs
+from states.addresses import Names
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_TOKEN: Final = re.compile(r"\{(\w+)\}|\*\*|\*")
+_PLACE: Final = re.compile(r"\{(\w*)\}")
+_FIELDS: Final = Names._fields
+#: What is tried without a map, in this order.
+USUAL: Final = (
+    # Workspaces of the s3 backend, and of the local one.
+    "env:/{environment}/{component}/terraform.tfstate",
+    "env:/{environment}/{component}.tfstate",
+    "{component}/terraform.tfstate.d/{environment}/terraform.tfstate",
+    "{environment}/{component}/terraform.tfstate",
+    "{environment}/{component}.tfstate",
+)
+#: And of names that are no paths, what stands before and behind the last dash.
+_WORKSPACE: Final = re.compile(r"(?P<component>[^/.]+)-(?P<environment>[^/.-]+)")
+
+
+class MapError(Exception):
+    """A map that cannot be used; the message is a sentence for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A pattern, and the texts that names are made of where it matches."""
+
+    pattern: re.Pattern[str]
+    texts: dict[str, str]
+
+    def names(self, key: str) -> Names | None:
+        """Return the names that a key stands for, as slugs; None if the pattern does not match."""
+        found = self.pattern.fullmatch(key)
+        if found is None:
+            return None
+        parts = found.groupdict()
+        made = {
+            field: _PLACE.sub(lambda place: parts[place[1]], text)
+            for field, text in self.texts.items()
+        }
+        return Names(**{field: slugs.slug_of(text, field) for field, text in made.items()})
+
+
+class Map:
+    """Which state of ours a key stands for, and which keys are none."""
+
+    def __init__(self, rules: list[Rule], ignored: list[re.Pattern[str]]) -> None:
+        self._rules, self._ignored = rules, ignored
+
+    def names(self, key: str) -> Names | None:
+        """Return what the first rule that matches makes of a key; None if none does."""
+        made = (rule.names(key) for rule in self._rules)
+        return next((names for names in made if names is not None), None)
+
+    def is_ignored(self, key: str) -> bool:
+        return any(pattern.fullmatch(key) for pattern in self._ignored)
+
+    @classmethod
+    def usual(cls) -> Map:
+        texts = {field: f"{{{field}}}" for field in _WORKSPACE.groupindex}
+        rules = [_rule({"pattern": pattern}) for pattern in USUAL]
+        return cls([*rules, Rule(_WORKSPACE, texts)], [])
+
+    @classmethod
+    def read(cls, path: Path) -> Map:
+        """Read a map from a file.
+
+        Raises:
+            MapError: it cannot be read, or says something else than a map does.
+        """
+        try:
+            content = tomllib.loads(path.read_text())
+        except OSError as error:
+            raise MapError(f"{path}: {error.strerror}.") from error
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise MapError(f"{path} is not TOML: {error}.") from error
+        try:
+            return cls._of(content)
+        except MapError as error:
+            raise MapError(f"{path}: {error}") from error
+
+    @classmethod
+    def _of(cls, content: dict[str, Any]) -> Map:
+        _check_names(content, ("map", "ignore"))
+        rules, ignored = content.get("map", []), content.get("ignore", [])
+        if not isinstance(rules, list) or not all(isinstance(rule, dict) for rule in rules):
+            raise MapError("A rule begins with [[map]].")
+        if not isinstance(ignored, list) or not all(isinstance(text, str) for text in ignored):
+            raise MapError("ignore is a list of patterns.")
+        return cls([_rule(rule) for rule in rules], [_compiled(text) for text in ignored])
+
+
+def _rule(given: dict[str, Any]) -> Rule:
+    _check_names(given, ("pattern", *_FIELDS))
+    if not all(isinstance(text, str) for text in given.values()):
+        raise MapError("What a rule says is text.")
+    if "pattern" not in given:
+        raise MapError("A rule has a pattern.")
+    pattern = _compiled(given["pattern"])
+    texts = {
+        field: given.get(field, f"{{{field}}}")
+        for field in _FIELDS
+        if field in given or field in pattern.groupindex
+    }
+    for field in ("component", "environment"):
+        if field not in texts:
+            raise MapError(
+                f"Of {given['pattern']!r} no {field} follows: add {{{field}}}, or a line."
+            )
+    for text in texts.values():
+        for place in _PLACE.findall(text):
+            if place not in pattern.groupindex:
+                raise MapError(f"There is no {{{place}}} in {given['pattern']!r}.")
+    return Rule(pattern, texts)
+
+
+def _compiled(text: str) -> re.Pattern[str]:
+    """Return a pattern; ``{name}`` and ``*`` match within a part of a path, ``**`` anything."""
+    made, end = "", 0
+    names: set[str] = set()
+    for token in _TOKEN.finditer(text):
+        made += re.escape(text[end : token.start()])
+        end = token.end()
+        name = token[1]
+        if name is None:
+            made += ".*" if token[0] == "**" else "[^/]*"
+        elif name in names:
+            made += f"(?P={name})"
+        elif not name.isidentifier():
+            raise MapError(f"{{{name}}} is no name.")
+        else:
+            names.add(name)
+            made += f"(?P<{name}>[^/]+)"
+    return re.compile(made + re.escape(text[end:]))
+
+
+def _check_names(given: dict[str, Any], known: tuple[str, ...]) -> None:
+    for name in given:
+        if name not in known:
+            raise MapError(f"There is no {name!r} in a map{did_you_mean(name, known)}")

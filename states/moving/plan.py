@@ -1,0 +1,104 @@
+"""What an import is going to do, and what came of it: a row for each state.
+
+The rows are in a file that is gone when the command ends: there may be more of them than memory
+should hold.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import astuple, dataclass, fields
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+#: What is going to happen to a state, or has. A plan with what is ``REFUSED`` is not begun.
+IMPORT: Final = "import"
+IMPORTED: Final = "imported"
+UNCHANGED: Final = "unchanged"
+FAILED: Final = "failed"
+REFUSED: Final = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A state: its key in the source, its address here, and what is going to happen, or has.
+
+    ``versions`` are those that the source has, as far as they are wanted, and ``size_bytes`` what
+    they have together, if the source says it; ``outstanding`` are those that are to come, and
+    ``imported`` those that this run has brought.
+    """
+
+    key: str
+    address: str = ""
+    versions: int = 0
+    outstanding: int = 0
+    size_bytes: int | None = None
+    result: str = IMPORT
+    reason: str = ""
+    imported: int = 0
+    state_id: str = ""
+
+
+_NAMES: Final = [field.name for field in fields(Row)]
+_COLUMNS: Final = ", ".join(_NAMES)
+_SET: Final = ", ".join(f"{name} = ?" for name in _NAMES)
+
+
+class Plan:
+    """The rows, in the source's order."""
+
+    def __init__(self) -> None:
+        # An empty name is a file without one, in the directory for temporary files.
+        self._file = sqlite3.connect("", isolation_level=None)
+        self._file.execute(
+            f"CREATE TABLE plan (position INTEGER PRIMARY KEY, {_COLUMNS}, UNIQUE (key))"
+        )
+        self._file.execute("CREATE INDEX by_address ON plan (address)")
+
+    def __enter__(self) -> Plan:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def add(self, row: Row) -> None:
+        self._file.execute(
+            f"INSERT INTO plan ({_COLUMNS}) VALUES ({', '.join('?' * len(_NAMES))})",  # noqa: S608 - our own names
+            astuple(row),
+        )
+
+    def change(self, row: Row) -> None:
+        """Replace the row of this key."""
+        self._file.execute(f"UPDATE plan SET {_SET} WHERE key = ?", (*astuple(row), row.key))  # noqa: S608 - our own names
+
+    def find(self, key: str) -> Row | None:
+        return next(self._rows("WHERE key = ?", key), None)
+
+    def at(self, address: str) -> Row | None:
+        """Return the first row with this address."""
+        return next(self._rows("WHERE address = ? ORDER BY position LIMIT 1", address), None)
+
+    def rows(self, *results: str) -> Iterator[Row]:
+        """Yield the rows with one of these results, or all."""
+        if not results:
+            return self._rows("ORDER BY position")
+        wanted = ", ".join("?" * len(results))
+        return self._rows(f"WHERE result IN ({wanted}) ORDER BY position", *results)
+
+    def count(self, *results: str) -> int:
+        wanted = ", ".join("?" * len(results))
+        return int(self._one(f"SELECT COUNT(*) FROM plan WHERE result IN ({wanted})", results))  # noqa: S608 - our own names
+
+    def width(self, name: str) -> int:
+        """Return how wide a column is when it is printed."""
+        return int(self._one(f"SELECT COALESCE(MAX(LENGTH({name})), 0) FROM plan", ()))  # noqa: S608 - our own names
+
+    def _rows(self, condition: str, *values: Any) -> Iterator[Row]:
+        sql = f"SELECT {_COLUMNS} FROM plan {condition}"  # noqa: S608 - our own names
+        for row in self._file.execute(sql, values):
+            yield Row(*row)
+
+    def _one(self, sql: str, values: tuple[Any, ...]) -> Any:
+        return self._file.execute(sql, values).fetchone()[0]

@@ -1,0 +1,108 @@
+"""Where states are imported from: what a source can do, and which one an address names.
+
+Each kind of source is a module beside this one, with a function that opens it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Final, Protocol, cast
+
+if TYPE_CHECKING:
+    import datetime as dt
+    from collections.abc import Iterator
+
+    from states.actions.importing import Destination
+
+
+class SourceError(Exception):
+    """A source does not give what it is asked for; the message is a sentence for people.
+
+    It holds no secret, and says what to do if that is known.
+    """
+
+
+class TooLargeError(SourceError):
+    """A document is larger than the service takes."""
+
+    def __init__(self, size_bytes: int, limit: int) -> None:
+        super().__init__(
+            f"It has {size_bytes} bytes, and STATE_MAX_BYTES allows {limit}: raise it, for the "
+            "service and this command."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SourceState:
+    """A state of a source."""
+
+    key: str  # a path, an object's key, the name of a workspace: what map.toml matches
+    locked_by: str | None = None  # who holds the source's lock; None when it is free or unknown
+    home: Destination | None = None  # only of our own export, which needs no map
+
+
+@dataclass(frozen=True, slots=True)
+class SourceVersion:
+    """A version of a state of a source; the source tells what it knows."""
+
+    id: str  # stable, never empty: by it a version is known again
+    created_at: dt.datetime | None = None
+    author: str = ""
+    size_bytes: int | None = None
+    md5: str | None = None  # in lower-case hex; what is read is compared with it
+    number: int | None = None  # only of our own export, which keeps numbers
+
+
+class Source(Protocol):
+    """A place with states. Nothing that it returns grows with the number of states."""
+
+    #: Such as "s3://bucket/prefix": the same in each run, and without a secret. By it, by a state's
+    #: key and by a version's id a version is known again.
+    name: str
+
+    def states(self) -> Iterator[SourceState]:
+        """Yield the states, always in the same order.
+
+        Raises:
+            SourceError: nothing more can be had of the source.
+        """
+
+    def versions(self, state: SourceState, most: int | None) -> list[SourceVersion]:
+        """Return the newest ``most`` versions of a state, or all of them, the oldest first.
+
+        Raises:
+            SourceError: of this state; others go on.
+        """
+
+    def read(self, state: SourceState, version: SourceVersion, limit: int) -> bytes:
+        """Return a document, byte for byte, if it has ``limit`` bytes at most.
+
+        Raises:
+            TooLargeError, SourceError: of this state; others go on.
+        """
+
+
+class Opener(Protocol):
+    """Opens the source that a text names."""
+
+    def __call__(self, text: str) -> Source: ...
+
+
+#: By how ``--from`` begins: the module here, and its function that opens the source. A module is
+#: loaded when it is asked for, because some need packages that others do without.
+_OPENERS: Final[dict[str, tuple[str, str]]] = {}
+#: What has no other beginning is a directory.
+_DIRECTORY: Final = ("directory", "open_directory")
+
+
+def open_source(text: str) -> Source:
+    """Return the source that ``--from`` names.
+
+    Raises:
+        SourceError: there is none.
+    """
+    found = (opener for prefix, opener in _OPENERS.items() if text.startswith(prefix))
+    module, function = next(found, _DIRECTORY)
+    opener = cast("Opener", getattr(import_module(f"states.moving.{module}"), function))
+    return opener(text)

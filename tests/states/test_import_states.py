@@ -1,0 +1,329 @@
+"""import_states: from a directory, with the rules that hold for every source."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import IntegrityError, transaction
+
+from apikeys.models import AuditEvent
+from states.models import ImportedVersion, State, StateVersion
+from tests.states.conftest import document
+
+pytestmark = pytest.mark.django_db
+FOUND = ("prod/network", "prod/shop", "staging/network")
+
+
+def lineage(number: int) -> str:
+    return f"3b9b1c0e-0000-4000-8000-{number:012d}"
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A directory as Terragrunt leaves it, with things beside that are no states."""
+    for number, name in enumerate(FOUND):
+        write(tmp_path / name / "terraform.tfstate", document(number + 1, lineage(number)))
+    write(tmp_path / "prod/network/terraform.tfstate.backup", document(1))
+    write(tmp_path / "prod/network/.terraform/terraform.tfstate", b'{"version": 3}')
+    return tmp_path
+
+
+def write(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+
+
+class Run:
+    """A run of the command, and what it printed."""
+
+    def __init__(self, *arguments: Any) -> None:
+        out, err = StringIO(), StringIO()
+        self.error = ""
+        try:
+            call_command("import_states", *map(str, arguments), stdout=out, stderr=err)
+        except CommandError as error:
+            self.error = str(error)
+        self.out, self.err = out.getvalue(), err.getvalue()
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+    @property
+    def results(self) -> dict[str, str]:
+        return {state["key"]: state["result"] for state in self.json["states"]}
+
+    @property
+    def reasons(self) -> dict[str, str]:
+        return {s["key"]: s["reason"] for s in self.json["states"] if s["reason"]}
+
+
+def run(source: Path, *arguments: Any) -> Run:
+    return Run("--from", source, "--json", *arguments)
+
+
+def stored(names: str) -> State:
+    component, environment = names.split("/")
+    return State.objects.get(component__slug=component, environment__slug=environment)
+
+
+def test_each_byte_at_an_address_of_its_folders(tree: Path, client_with: Any) -> None:
+    done = run(tree)
+
+    assert done.error == ""
+    assert done.json["imported"] == 3
+    assert [state["address"] for state in done.json["states"]] == [
+        "network/prod",
+        "shop/prod",
+        "network/staging",
+    ]
+    client = client_with("state:read")
+    for name in FOUND:
+        environment, component = name.split("/")
+        answer = client.get(f"/api/v1/state/at/{component}/{environment}")
+        assert answer.content == (tree / name / "terraform.tfstate").read_bytes()
+
+
+def test_dry_run_writes_nothing(tree: Path) -> None:
+    done = Run("--from", tree, "--dry-run")
+
+    assert done.error == ""
+    assert done.out.splitlines() == [
+        "KEY                                ADDRESS          VERSIONS       BYTES  WHAT",
+        "prod/network/terraform.tfstate     network/prod            1         155  import",
+        "prod/shop/terraform.tfstate        shop/prod               1         155  import",
+        "staging/network/terraform.tfstate  network/staging         1         155  import",
+        "3 import (dry run)",
+    ]
+    assert not State.objects.exists()
+    assert not AuditEvent.objects.exists()
+
+
+def test_again_it_does_nothing(tree: Path) -> None:
+    run(tree)
+    events = AuditEvent.objects.count()
+
+    again = run(tree, "--history", "all")
+
+    assert again.error == ""
+    assert set(again.results.values()) == {"unchanged"}
+    assert (StateVersion.objects.count(), AuditEvent.objects.count()) == (3, events)
+
+
+def test_what_is_new_in_the_source_comes_on_top(tree: Path) -> None:
+    run(tree)
+    newer = document(7, lineage(0), outputs={"a": {"value": 1, "type": "number"}})
+    write(tree / "prod/network/terraform.tfstate", newer)
+
+    again = run(tree)
+
+    assert again.results["prod/network/terraform.tfstate"] == "imported"
+    state = stored("network/prod")
+    assert (state.version_number, state.serial) == (2, 7)
+    assert state.md5 == hashlib.md5(newer).hexdigest()
+
+
+def test_the_sources_time_is_kept_and_the_trail_tells_of_it(tree: Path) -> None:
+    run(tree)
+
+    path = tree / "prod/shop/terraform.tfstate"
+    version = StateVersion.objects.get(state=stored("shop/prod"))
+    assert version.imported.created_at.timestamp() == pytest.approx(path.stat().st_mtime)
+    assert version.created_by == "command import_states"
+    event = AuditEvent.objects.get(action="state.import", resource_id=str(version.state_id))
+    assert event.actor_name == "command import_states"
+    assert event.details == {
+        "version": 1,
+        "serial": 2,
+        "md5": hashlib.md5(path.read_bytes()).hexdigest(),
+        "size_bytes": path.stat().st_size,
+        "source": tree.as_uri(),
+        "key": "prod/shop/terraform.tfstate",
+        "source_version": hashlib.sha256(path.read_bytes()).hexdigest(),
+    }
+
+
+def test_a_push_since_is_never_written_over(tree: Path, client_with: Any) -> None:
+    run(tree)
+    client = client_with("state:write")
+    pushed = document(50, lineage(0))
+    path = "/api/v1/state/at/network/prod"
+    assert client.post(path, pushed, "application/json").status_code == 200
+    untouched = run(tree)
+    write(tree / "prod/network/terraform.tfstate", document(60, lineage(0)))
+    write(tree / "prod/shop/terraform.tfstate", document(60, lineage(1)))
+
+    again = run(tree)
+
+    assert set(untouched.results.values()) == {"unchanged"}
+    assert again.error == "1 states were not imported"
+    assert "pushed to since" in again.reasons["prod/network/terraform.tfstate"]
+    assert again.results["prod/shop/terraform.tfstate"] == "imported"
+    assert stored("network/prod").serial == 50
+
+
+def test_a_file_that_went_back_is_told(tree: Path) -> None:
+    path = tree / "prod/network/terraform.tfstate"
+    first = path.read_bytes()
+    run(tree)
+    write(path, document(9, lineage(0)))
+    run(tree)
+    write(path, first)
+
+    again = run(tree)
+
+    assert "restore that version" in again.reasons["prod/network/terraform.tfstate"]
+    assert stored("network/prod").serial == 9
+
+
+def test_two_keys_of_one_address_are_refused_before_anything_is_written(tree: Path) -> None:
+    write(tree / "prod/NETWORK.tfstate", document(1))
+
+    done = run(tree)
+
+    assert done.error.startswith("1 states are refused, so nothing is imported")
+    assert done.reasons == {
+        "prod/network/terraform.tfstate": "prod/NETWORK.tfstate has the same address."
+    }
+    assert not State.objects.exists()
+
+
+def test_what_does_not_match_is_refused_before_anything_is_written(tree: Path) -> None:
+    write(tree / "a/b/c/d.tfstate", document(1))
+
+    done = run(tree)
+
+    assert done.reasons == {"a/b/c/d.tfstate": "No pattern matches."}
+    assert "write a map" in done.error
+    assert not State.objects.exists()
+
+
+def test_a_state_that_is_there_is_refused_before_anything_is_written(
+    tree: Path, client_with: Any
+) -> None:
+    client = client_with("state:write")
+    path = "/api/v1/state/at/shop/prod"
+    assert client.post(path, document(1), "application/json").status_code == 200
+
+    done = run(tree)
+
+    assert "not imported from there" in done.reasons["prod/shop/terraform.tfstate"]
+    assert State.objects.count() == 1
+
+
+def test_another_address_is_refused_for_what_is_here(tree: Path) -> None:
+    run(tree)
+    (tree / "map.toml").write_text(
+        '[[map]]\npattern = "{environment}/{name}/terraform.tfstate"\ncomponent = "x-{name}"\n'
+    )
+
+    again = run(tree, "--map", tree / "map.toml")
+
+    assert set(again.reasons.values()) == {"It was imported before, to another address."}
+    assert State.objects.count() == 3
+
+
+def test_one_bad_state_does_not_stop_the_others(tree: Path, settings: Any) -> None:
+    settings.STATE_MAX_BYTES = 400
+    write(tree / "prod/large/terraform.tfstate", document(1, outputs={"a" * 400: {}}))
+    write(tree / "prod/broken/terraform.tfstate", b"{")
+    write(tree / "prod/latin/terraform.tfstate", b'{"version": 4, "x": "\xe4"}')
+    write(tree / "prod/empty/terraform.tfstate", b"")
+    lock = {"ID": lineage(9), "Who": "ada@laptop", "Operation": "OperationTypeApply"}
+    write(tree / "prod/busy/terraform.tfstate", document(1))
+    write(tree / "prod/busy/.terraform.tfstate.lock.info", json.dumps(lock).encode())
+
+    done = run(tree)
+
+    assert done.error == "5 states were not imported"
+    assert done.json["imported"] == 3
+    reasons = {key.split("/")[1]: reason for key, reason in done.reasons.items()}
+    assert reasons["large"].endswith(
+        "and STATE_MAX_BYTES allows 400: raise it, for the service and this command."
+    )
+    assert reasons["broken"].startswith("The document is not a JSON object of a state")
+    assert reasons["latin"] == "The document is not valid UTF-8."
+    assert reasons["empty"] == "It is empty in the source."
+    assert reasons["busy"].startswith("ada@laptop holds its lock in the source")
+    assert State.objects.count() == 3
+
+
+def test_a_state_that_is_locked_here_is_left_alone(tree: Path, client_with: Any) -> None:
+    client = client_with("state:write")
+    lock = {"ID": lineage(9), "Who": "grace@laptop", "Operation": "OperationTypeApply"}
+    path = "/api/v1/state/at/shop/prod"
+    assert client.generic("LOCK", path, json.dumps(lock), "application/json").status_code == 200
+
+    done = run(tree)
+
+    assert done.reasons == {
+        "prod/shop/terraform.tfstate": "The state is locked by grace@laptop (OperationTypeApply)."
+    }
+    assert done.json["imported"] == 2
+
+
+def test_what_opentofu_has_encrypted_is_taken_as_it_is(tree: Path) -> None:
+    sealed = json.dumps(
+        {"serial": 4, "lineage": lineage(4), "meta": {}, "encrypted_data": "AAAA"}
+    ).encode()
+    write(tree / "prod/sealed/terraform.tfstate", sealed)
+
+    assert run(tree).error == ""
+    state = stored("sealed/prod")
+    assert (state.serial, state.lineage) == (4, lineage(4))
+    assert state.md5 == hashlib.md5(sealed).hexdigest()
+
+
+def test_a_deleted_state_stays_deleted(tree: Path, client_with: Any) -> None:
+    run(tree)
+    client = client_with("state:admin", "state:read", "state:write")
+    assert client.delete("/api/v1/state/at/shop/prod").status_code == 200
+    write(tree / "prod/shop/terraform.tfstate", document(70, lineage(1)))
+
+    again = run(tree)
+
+    assert "deleted here" in again.reasons["prod/shop/terraform.tfstate"]
+
+
+def test_a_damaged_document_is_found_when_it_is_read_back(tree: Path) -> None:
+    run(tree)
+    StateVersion.objects.filter(state=stored("shop/prod")).update(document=b"x" * 99)
+
+    again = run(tree)
+
+    assert again.error == "1 states were not imported"
+    assert "damaged" in again.reasons["prod/shop/terraform.tfstate"]
+
+
+def test_a_version_is_imported_once(tree: Path) -> None:
+    """The law behind the rule: the constraint, named."""
+    run(tree)
+    first, second = ImportedVersion.objects.order_by("pk")[:2]
+
+    with (
+        pytest.raises(IntegrityError, match=r"importedversion.digest"),
+        transaction.atomic(),
+    ):
+        ImportedVersion.objects.filter(pk=second.pk).update(digest=first.digest)
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [("nowhere", "There is no directory nowhere."), ("/etc/hosts", "no directory /etc/hosts")],
+)
+def test_no_source(source: str, said: str) -> None:
+    assert said in Run("--from", source).error
+
+
+@pytest.mark.parametrize("history", ["0", "-1", "some"])
+def test_no_history(tree: Path, history: str) -> None:
+    assert (
+        Run("--from", tree, f"--history={history}").error
+        == "--history is a number of versions, or all"
+    )
