@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import base64
-import datetime as dt
-import ipaddress
 import json
 import ssl
 import threading
@@ -13,45 +11,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
+from tests.certificates import self_signed
 from workloads.collector import connect
 from workloads.collector.errors import RefusedError
 
 PATH = "/api/v1/namespaces/kube-system"
-
-
-def pair(directory: Path, name: str) -> tuple[Path, Path]:
-    """Write a certificate that vouches for itself, and its key."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-    now = dt.datetime.now(dt.UTC)
-    address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(subject)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - dt.timedelta(days=1))
-        .not_valid_after(now + dt.timedelta(days=1))
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .add_extension(x509.SubjectAlternativeName([address]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    written = directory / f"{name}.crt", directory / f"{name}.key"
-    written[0].write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    written[1].write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
-    )
-    return written
 
 
 class CertificateServer:
@@ -61,8 +26,8 @@ class CertificateServer:
         self.known = "first"
         self.asked: list[str] = []
         self.directory = directory
-        self.authority, key = pair(directory, "server")
-        self.clients = {name: pair(directory, name) for name in ("first", "second")}
+        self.authority, key = self_signed(directory, "server")
+        self.clients = {name: self_signed(directory, name) for name in ("first", "second")}
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(self.authority, key)
         context.verify_mode = ssl.CERT_OPTIONAL

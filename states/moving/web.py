@@ -1,0 +1,288 @@
+"""How we ask the APIs of other services: over HTTPS, with a token, patiently, with limits."""
+
+from __future__ import annotations
+
+import http.client
+import ipaddress
+import json
+import ssl
+import time
+import weakref
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urljoin, urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+from states.moving.sources import SourceError, TooLargeError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from email.message import Message
+    from urllib.parse import SplitResult
+
+#: For each wait: to connect, and for the next bytes.
+_TIMEOUT_SECONDS: Final = 60
+_ATTEMPTS: Final = 5
+#: The longest pause that we make because a service asks for it.
+_LONGEST_PAUSE_SECONDS: Final = 60
+_PASSING: Final = frozenset({
+    HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE,
+    HTTPStatus.GATEWAY_TIMEOUT,
+})  # fmt: skip
+_REDIRECTS: Final = frozenset({
+    HTTPStatus.MOVED_PERMANENTLY, HTTPStatus.FOUND, HTTPStatus.SEE_OTHER,
+    HTTPStatus.TEMPORARY_REDIRECT, HTTPStatus.PERMANENT_REDIRECT,
+})  # fmt: skip
+_MOST_REDIRECTS: Final = 3
+#: Of an answer that is no document: a page of a list is some hundred kilobytes.
+_MOST_JSON_BYTES: Final = 32 * 1024 * 1024
+
+
+class RefusedError(SourceError):
+    """A service answered with a status that is no success."""
+
+    def __init__(self, sentence: str, status: int) -> None:
+        super().__init__(sentence)
+        self.status = status
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a service answered."""
+
+    status: int
+    headers: Message
+    body: bytes
+
+
+class WebClient:
+    """Asks one service, whose token goes to no other."""
+
+    def __init__(
+        self,
+        base: str,
+        token: str,
+        *,
+        named_by: str,
+        token_named_by: str,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        require_https(base, named_by)
+        self.base = base.rstrip("/")
+        self._token = token.strip()
+        if not self._token or not self._token.isascii() or not self._token.isprintable():
+            raise SourceError(f"There is no token for {self.base}: set {token_named_by}.")
+        self._token_named_by = token_named_by
+        self._sleep = sleep
+        self._connections: dict[str, http.client.HTTPConnection] = {}
+        weakref.finalize(self, _close_all, self._connections)
+
+    def json(self, url: str, query: Any = None) -> Any:
+        """Return the JSON at an address, absolute or below the base; with ``query``, by POST.
+
+        Raises:
+            SourceError: see ``request``; or the answer is no JSON.
+        """
+        body = None if query is None else json.dumps(query).encode()
+        return self._parsed(self.request("GET" if body is None else "POST", url, body))
+
+    def page(self, url: str) -> tuple[Any, Message]:
+        """Return the JSON at an address, and the headers, which may tell of the next page.
+
+        Raises:
+            SourceError: see ``json``.
+        """
+        answer = self.request("GET", url)
+        return self._parsed(answer), answer.headers
+
+    def exists(self, url: str) -> bool:
+        """Whether there is something at an address.
+
+        Raises:
+            SourceError: see ``request``.
+        """
+        try:
+            self.request("HEAD", url)
+        except RefusedError as error:
+            if error.status == HTTPStatus.NOT_FOUND:
+                return False
+            raise
+        return True
+
+    def request(
+        self, method: str, url: str, body: bytes | None = None, limit: int = _MOST_JSON_BYTES
+    ) -> Answer:
+        """Return a successful answer; what may pass by itself is tried again, a few times.
+
+        Raises:
+            TooLargeError: the answer is larger than ``limit``.
+            RefusedError: the service does not do it.
+            SourceError: it does not answer.
+        """
+        address = urljoin(f"{self.base}/", url)
+        for _ in range(_MOST_REDIRECTS + 1):
+            answer = self._patiently(method, address, body, limit)
+            if answer.status not in _REDIRECTS:
+                break
+            # Downloads lie elsewhere: the address tells that place who may read.
+            address = urljoin(address, answer.headers.get("Location", ""))
+            require_https(address, "a redirect")
+        if answer.status not in range(200, 300):
+            raise self._refusal(answer.status)
+        return answer
+
+    @contextmanager
+    def understanding(self) -> Iterator[None]:
+        """Say in a sentence that an answer has not the form that the block expects.
+
+        Raises:
+            SourceError: it has not.
+        """
+        try:
+            yield
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            told = f"{type(error).__name__}: {error}"
+            raise SourceError(f"{self.base} answers in an unknown form ({told}).") from error
+
+    def _parsed(self, answer: Answer) -> Any:
+        try:
+            return json.loads(answer.body)
+        except ValueError as error:
+            raise SourceError(f"{self.base} answers with something that is no JSON.") from error
+
+    def _patiently(self, method: str, address: str, body: bytes | None, limit: int) -> Answer:
+        for attempt in range(_ATTEMPTS):
+            is_last = attempt == _ATTEMPTS - 1
+            try:
+                answer = self._once(method, address, body, limit)
+            except ssl.SSLCertVerificationError as error:
+                raise SourceError(
+                    f"The certificate of {_origin(address)} is not trusted: SSL_CERT_FILE names "
+                    "the authorities that are."
+                ) from error
+            except (OSError, http.client.HTTPException) as error:
+                if is_last:
+                    # No text of the error: it may quote an address that lets in whoever has it.
+                    raise SourceError(
+                        f"{_origin(address)} does not answer ({type(error).__name__})."
+                    ) from error
+                pause = 2.0**attempt
+            else:
+                if answer.status not in _PASSING or is_last:
+                    return answer
+                pause = _asked_pause(answer.headers.get("Retry-After", ""), 2.0**attempt)
+            self._sleep(pause)
+        raise AssertionError("the last attempt returns or raises")
+
+    def _once(self, method: str, address: str, body: bytes | None, limit: int) -> Answer:
+        parts = urlsplit(address)
+        connection = self._connection(address)
+        headers = {"User-Agent": "infra-service", "Accept-Encoding": "identity"}
+        if _origin(address) == _origin(self.base):
+            headers["Authorization"] = f"Bearer {self._token}"
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        try:
+            connection.request(method, target, body, headers)
+            response = connection.getresponse()
+            is_success = response.status in range(200, 300)
+            content = _read(response, limit if is_success else _MOST_JSON_BYTES)
+        except BaseException:
+            connection.close()
+            raise
+        return Answer(response.status, response.headers, content)
+
+    def _connection(self, address: str) -> http.client.HTTPConnection:
+        """Return the connection to an origin; one that is closed opens itself again."""
+        origin = _origin(address)
+        if origin not in self._connections:
+            self._connections[origin] = _new_connection(urlsplit(address))
+        return self._connections[origin]
+
+    def _refusal(self, status: int) -> RefusedError:
+        name = self._token_named_by
+        sentences: dict[int, str] = {
+            HTTPStatus.UNAUTHORIZED: f"{self.base} does not accept the token: set {name}.",
+            HTTPStatus.FORBIDDEN: f"{self.base} refuses it: the token in {name} may not read it.",
+            HTTPStatus.NOT_FOUND: (
+                f"{self.base} knows nothing of that name, or the token in {name} may not see it."
+            ),
+        }
+        otherwise = f"{self.base} answers with {status}: try again later."
+        return RefusedError(sentences.get(status, otherwise), status)
+
+
+def require_https(url: str, named_by: str) -> None:
+    """Refuse an address to which a token or a state would go in the clear.
+
+    Raises:
+        SourceError: it is neither HTTPS nor on this machine.
+    """
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    is_safe = parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host))
+    if not (is_safe and host) or "@" in parts.netloc:
+        # The address is not quoted: it may hold a password.
+        raise SourceError(f"{named_by} is not an address of the form https://host.")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _origin(address: str) -> str:
+    parts = urlsplit(address)
+    port = parts.port or {"https": 443, "http": 80}[parts.scheme]
+    return f"{parts.scheme}://{parts.hostname}:{port}"
+
+
+def _close_all(connections: dict[str, http.client.HTTPConnection]) -> None:
+    for connection in connections.values():
+        connection.close()
+
+
+def _new_connection(parts: SplitResult) -> http.client.HTTPConnection:
+    host, port = parts.hostname or "", parts.port
+    if parts.scheme == "http":
+        return http.client.HTTPConnection(host, port, timeout=_TIMEOUT_SECONDS)
+    proxy = "" if proxy_bypass(host) else getproxies().get("https", "")
+    if not proxy:
+        return http.client.HTTPSConnection(host, port, timeout=_TIMEOUT_SECONDS)
+    way = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+    connection = http.client.HTTPSConnection(way.hostname or "", way.port, timeout=_TIMEOUT_SECONDS)
+    connection.set_tunnel(host, port)
+    return connection
+
+
+def _read(response: http.client.HTTPResponse, limit: int) -> bytes:
+    """Read a body, whole.
+
+    Raises:
+        TooLargeError: it is larger than the limit, or says so.
+        http.client.HTTPException: it is shorter than it says.
+    """
+    promised = response.length
+    if promised is not None and promised > limit:
+        raise TooLargeError(promised, limit)
+    body = response.read(limit + 1)
+    if len(body) > limit:
+        raise TooLargeError(len(body), limit)
+    if promised is not None and len(body) < promised:
+        raise http.client.IncompleteRead(body, promised - len(body))
+    if not response.isclosed():
+        response.read()  # the end of a body without a length, so that the connection can go on
+    return body
+
+
+def _asked_pause(retry_after: str, otherwise: float) -> float:
+    """Return how long to pause: as long as the service asks, within reason."""
+    if not retry_after.isdecimal():
+        return otherwise
+    return float(min(int(retry_after), _LONGEST_PAUSE_SECONDS))
