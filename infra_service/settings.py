@@ -267,6 +267,8 @@ LOGGING = {
     "loggers": {
         # At INFO it tells of each connection that is taken from the pool and returned to it.
         "psycopg.pool": {"level": "WARNING"},
+        # At INFO it tells of where it found credentials and endpoints.
+        "botocore": {"level": "WARNING"},
         # Our own access event says all of it.
         "django.request": {"level": "CRITICAL"},
         "django.security": {"level": "CRITICAL"},

@@ -91,7 +91,9 @@ class Opener(Protocol):
 
 #: By how ``--from`` begins: the module here, and its function that opens the source. A module is
 #: loaded when it is asked for, because some need packages that others do without.
-_OPENERS: Final[dict[str, tuple[str, str]]] = {}
+_OPENERS: Final[dict[str, tuple[str, str]]] = {
+    "s3://": ("s3", "open_bucket"),
+}
 #: What has no other beginning is a directory.
 _DIRECTORY: Final = ("directory", "open_directory")
 

@@ -1,0 +1,250 @@
+"""A bucket with state files: of S3, or of a store that speaks as S3 does.
+
+boto3 finds keys, profiles, the region and the endpoint where it always does.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+from states.moving.sources import SourceError, SourceState, SourceVersion, TooLargeError
+from states.moving.web import require_https
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+_SCHEME: Final = "s3://"
+#: Terraform locks a state by an object of this name, with LockInfo in it (``use_lockfile``).
+_LOCK: Final = ".tflock"
+_NO_STATES: Final = ("/", ".backup", _LOCK)
+#: LockInfo is some hundred bytes.
+_LOCK_BYTES: Final = 64 * 1024
+#: What S3 calls a version that was written without versioning, whatever it holds. We add what the
+#: store calls its content, so that another content is another version.
+_NULL: Final = "null"
+_NULL_WITH: Final = "null/"
+#: How the id of an object begins in a store that tells no versions, as Google's.
+_PRESENT: Final = "etag/"
+_TELLS_NO_VERSIONS: Final = frozenset({"NotImplemented", "MethodNotAllowed", "InvalidArgument"})
+_REFUSED: Final = frozenset({
+    "403", "AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken",
+    "InvalidToken",
+})  # fmt: skip
+_MISSING: Final = frozenset({"404", "NoSuchKey", "NoSuchVersion"})
+_CHANGED: Final = frozenset({"412", "PreconditionFailed"})
+
+
+class Bucket:
+    """The objects of a bucket under a prefix, which is taken for a folder."""
+
+    #: How many keys or versions a listing has on a page.
+    page_size = 1000
+
+    def __init__(self, client: Any, bucket: str, folder: str) -> None:
+        self._client = client
+        self._bucket = bucket
+        folder = folder.strip("/")
+        self._folder = f"{folder}/" if folder else ""
+        self.name = f"{_SCHEME}{bucket}/{folder}".rstrip("/")
+
+    def states(self) -> Iterator[SourceState]:
+        """Yield what is not deleted now: whose newest version is no delete marker."""
+        with self._answering():
+            pages = self._client.get_paginator("list_objects_v2").paginate(
+                Bucket=self._bucket,
+                Prefix=self._folder,
+                PaginationConfig={"PageSize": self.page_size},
+            )
+            keys = (entry["Key"] for page in pages for entry in page.get("Contents", ()))
+            for key, is_locked in _with_locks(keys):
+                holder = self._holder(key) if is_locked else None
+                yield SourceState(key.removeprefix(self._folder), holder)
+
+    def versions(self, state: SourceState, most: int | None) -> list[SourceVersion]:
+        """Return the versions of an object, also of before it was deleted and made again."""
+        key = self._folder + state.key
+        with self._answering():
+            try:
+                found = self._listed(key, most)
+            except self._client.exceptions.ClientError as error:
+                if _code(error) not in _TELLS_NO_VERSIONS:
+                    raise
+                found = []
+            return found or [self._present(key)]
+
+    def read(self, state: SourceState, version: SourceVersion, limit: int) -> bytes:
+        asked = {"Bucket": self._bucket, "Key": self._folder + state.key}
+        if version.id.startswith(_PRESENT):
+            asked["IfMatch"] = version.id.removeprefix(_PRESENT)
+        elif version.id.startswith(_NULL_WITH):
+            asked |= {"VersionId": _NULL, "IfMatch": version.id.removeprefix(_NULL_WITH)}
+        else:
+            asked["VersionId"] = version.id
+        with self._answering():
+            answer = self._client.get_object(**asked)
+            with answer["Body"] as body:
+                if answer["ContentLength"] > limit:
+                    raise TooLargeError(answer["ContentLength"], limit)
+                # It counts the bytes: fewer than were promised are an error.
+                document: bytes = body.read()
+        return document
+
+    def _listed(self, key: str, most: int | None) -> list[SourceVersion]:
+        """Return the versions that the store lists, or none if it lists no ids."""
+        found: list[SourceVersion] = []
+        pages = self._client.get_paginator("list_object_versions").paginate(
+            Bucket=self._bucket,
+            Prefix=key,
+            PaginationConfig={"PageSize": min(self.page_size, most or self.page_size)},
+        )
+        for page in pages:
+            for entry in page.get("Versions", ()):
+                # Other keys that begin as this one does come behind it.
+                if entry["Key"] != key or len(found) == most:
+                    return found[::-1]
+                if "VersionId" not in entry:
+                    return []
+                found.append(_version(entry))
+        return found[::-1]
+
+    def _present(self, key: str) -> SourceVersion:
+        """Return what an object is now, of a store that tells no versions."""
+        found = self._client.head_object(Bucket=self._bucket, Key=key)
+        name = _PRESENT + found["ETag"]
+        return SourceVersion(name, found["LastModified"], size_bytes=found["ContentLength"])
+
+    def _holder(self, key: str) -> str:
+        """Return who holds the lock of an object."""
+        try:
+            answer = self._client.get_object(Bucket=self._bucket, Key=key + _LOCK)
+            who = json.loads(answer["Body"].read(_LOCK_BYTES)).get("Who")
+        except (self._client.exceptions.ClientError, ValueError, AttributeError):
+            who = None  # released meanwhile, not ours to read, or written by another program
+        return str(who or "somebody")
+
+    @contextmanager
+    def _answering(self) -> Iterator[None]:
+        """Turn what boto3 raises into a sentence; it has tried again what may pass by itself.
+
+        Raises:
+            SourceError: see there.
+        """
+        from botocore.exceptions import (  # noqa: PLC0415 - of an extra
+            BotoCoreError,
+            ClientError,
+            ConnectionError,  # noqa: A004 - boto's own name
+            HTTPClientError,
+            NoCredentialsError,
+        )
+
+        try:
+            yield
+        except ClientError as error:
+            raise SourceError(self._sentence(error)) from error
+        except NoCredentialsError as error:
+            raise SourceError(
+                "There are no credentials for S3: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, "
+                "or AWS_PROFILE."
+            ) from error
+        except (HTTPClientError, ConnectionError) as error:
+            raise SourceError(
+                f"{self._endpoint} does not answer: is AWS_ENDPOINT_URL the right address?"
+            ) from error
+        except BotoCoreError as error:
+            raise SourceError(f"{type(error).__name__} while {self.name} was read.") from error
+
+    def _sentence(self, error: Any) -> str:
+        code, operation = _code(error), error.operation_name
+        if code == "NoSuchBucket":
+            return f"There is no bucket {self._bucket} at {self._endpoint}."
+        if code in _REFUSED:
+            return (
+                f"{self._endpoint} refuses {operation} in bucket {self._bucket} ({code}): set "
+                "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, of somebody who may "
+                "s3:ListBucket, s3:ListBucketVersions, s3:GetObject and s3:GetObjectVersion."
+            )
+        if code in _MISSING:
+            return "The object is gone."
+        if code in _CHANGED:
+            return "It has changed while it was read: run the command again."
+        return f"{self._endpoint} answers {operation} with {code}."
+
+    @property
+    def _endpoint(self) -> str:
+        endpoint: str = self._client.meta.endpoint_url
+        return endpoint
+
+
+def open_bucket(text: str) -> Bucket:
+    """Return the bucket and folder of ``s3://bucket/prefix``.
+
+    Raises:
+        SourceError: the address is not of this form, or the extra is not installed.
+    """
+    parts = urlsplit(text)
+    if not parts.netloc or "@" in parts.netloc or parts.query or parts.fragment:
+        raise SourceError(
+            "The source is not of the form s3://bucket/prefix. Credentials and the endpoint are "
+            "set by AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_PROFILE and AWS_ENDPOINT_URL."
+        )
+    return Bucket(_client(), parts.netloc, parts.path)
+
+
+def _client() -> Any:
+    try:
+        import boto3  # noqa: PLC0415 - an extra
+        from botocore.config import Config  # noqa: PLC0415
+        from botocore.exceptions import BotoCoreError  # noqa: PLC0415
+    except ImportError as error:
+        raise SourceError(
+            "boto3 is not installed: pip install --require-hashes -r requirements-s3.txt"
+        ) from error
+    # At an endpoint of one's own, buckets seldom have host names of their own.
+    of_ones_own = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+    config = Config(
+        connect_timeout=10,
+        read_timeout=60,
+        retries={"mode": "standard"},
+        s3={"addressing_style": "path"} if of_ones_own else None,
+        # Stores that only resemble S3 know nothing of its newer checksums.
+        response_checksum_validation="when_required",
+    )
+    try:
+        client = boto3.session.Session().client("s3", config=config)
+    except (BotoCoreError, ValueError) as error:
+        raise SourceError(f"boto3 cannot be set up: {error}.") from error
+    require_https(client.meta.endpoint_url, "AWS_ENDPOINT_URL")
+    return client
+
+
+def _with_locks(keys: Iterable[str]) -> Iterator[tuple[str, bool]]:
+    """Yield the keys of states, and whether there is a lock beside it.
+
+    S3 lists keys in their order, so that between a state and its lock are only keys which begin as
+    the state's does: those states wait for their turn, and no more.
+    """
+    waiting: dict[str, bool] = {}
+    for key in keys:
+        for state in [state for state in waiting if not key.startswith(state)]:
+            yield state, waiting.pop(state)
+        locked = key.removesuffix(_LOCK)
+        if locked != key and locked in waiting:
+            waiting[locked] = True
+        if not key.endswith(_NO_STATES):
+            waiting[key] = False
+    yield from waiting.items()
+
+
+def _version(entry: dict[str, Any]) -> SourceVersion:
+    name = entry["VersionId"]
+    if name == _NULL:
+        name = _NULL_WITH + entry["ETag"]
+    return SourceVersion(name, entry["LastModified"], size_bytes=entry["Size"])
+
+
+def _code(error: Any) -> str:
+    return str(error.response.get("Error", {}).get("Code", ""))

@@ -1,0 +1,319 @@
+"""Reading the states of a bucket: states.moving.s3, against moto's server."""
+
+import json
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import boto3
+import pytest
+
+from states.moving.s3 import Bucket
+from states.moving.sources import (
+    SourceError,
+    SourceState,
+    SourceVersion,
+    TooLargeError,
+    open_source,
+)
+from tests.e2e import object_store
+from tests.postgres import free_port
+from tests.states.moving.replay import Asked, Replay, Reply
+
+pytestmark = pytest.mark.once
+
+LIMIT = 1000
+
+
+@pytest.fixture(scope="module")
+def port() -> Iterator[int]:
+    with object_store.running() as port:
+        yield port
+
+
+@pytest.fixture
+def environment(port: int, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """What boto3 finds in the environment."""
+    for name, value in variables(port).items():
+        monkeypatch.setenv(name, value)
+    return monkeypatch
+
+
+@pytest.fixture(scope="module")
+def client(port: int) -> Any:
+    """A client that all share: to make one takes longer than most tests."""
+    return boto3.session.Session("key", "secret", region_name="us-east-1").client(
+        "s3", endpoint_url=f"http://127.0.0.1:{port}"
+    )
+
+
+def variables(port: int) -> dict[str, str]:
+    """Return what is in the environment of who uses the store on this port, and no other."""
+    return {
+        "AWS_ACCESS_KEY_ID": "key",
+        "AWS_SECRET_ACCESS_KEY": "very-secret",
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "AWS_CONFIG_FILE": "/dev/null",
+        "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
+    }
+
+
+class Store:
+    """A bucket of its own, and what is written there."""
+
+    def __init__(self, client: Any, name: str) -> None:
+        self.client = client
+        self.name = name
+        self.client.create_bucket(Bucket=name)
+
+    def keep_versions(self) -> None:
+        self.client.put_bucket_versioning(
+            Bucket=self.name, VersioningConfiguration={"Status": "Enabled"}
+        )
+
+    def put(self, key: str, *bodies: str) -> None:
+        for body in bodies:
+            self.client.put_object(Bucket=self.name, Key=key, Body=body.encode())
+
+    def delete(self, key: str) -> None:
+        self.client.delete_object(Bucket=self.name, Key=key)
+
+    def source(self, folder: str = "") -> Bucket:
+        return Bucket(self.client, self.name, folder)
+
+
+@pytest.fixture
+def forgetful(client: Any) -> Store:
+    """A bucket that keeps no versions."""
+    return Store(client, f"bucket-{uuid.uuid4()}")
+
+
+@pytest.fixture
+def store(forgetful: Store) -> Store:
+    """A bucket that keeps versions."""
+    forgetful.keep_versions()
+    return forgetful
+
+
+def contents(source: Bucket, key: str, most: int | None = None) -> list[str]:
+    """Return what each version of a state is, the oldest first."""
+    state = SourceState(key)
+    return [source.read(state, version, LIMIT).decode() for version in source.versions(state, most)]
+
+
+def keys(source: Bucket) -> list[str]:
+    return [state.key for state in source.states()]
+
+
+def test_states_of_a_folder(store: Store) -> None:
+    for key in ("live/a.tfstate", "live/b/c.tfstate", "live2/d.tfstate", "live/", "e", "live/f"):
+        store.put(key, key)
+
+    assert keys(store.source("live")) == ["a.tfstate", "b/c.tfstate", "f"]
+    assert keys(store.source("live/")) == ["a.tfstate", "b/c.tfstate", "f"]
+    assert "live/b/c.tfstate" in keys(store.source())
+    assert contents(store.source("live"), "b/c.tfstate") == ["live/b/c.tfstate"]
+
+
+@pytest.mark.usefixtures("environment")
+def test_name_is_the_same_however_it_is_written() -> None:
+    assert open_source("s3://states/live/").name == "s3://states/live"
+    assert open_source("s3://states/live").name == "s3://states/live"
+    assert open_source("s3://states").name == "s3://states"
+
+
+def test_versions_are_those_of_the_very_key_and_the_oldest_comes_first(store: Store) -> None:
+    store.put("a.tfstate", "1", "2", "3")
+    store.put("a.tfstate.backup", "0")
+    store.put("a.tfstate2", "other")
+    source = store.source()
+
+    assert contents(source, "a.tfstate") == ["1", "2", "3"]
+    assert contents(source, "a.tfstate", most=2) == ["2", "3"]
+    assert contents(source, "a.tfstate", most=1) == ["3"]
+    assert keys(source) == ["a.tfstate", "a.tfstate2"]
+
+
+def test_version_has_a_time_and_a_size_and_an_id_of_the_store(store: Store) -> None:
+    store.put("a.tfstate", "12345")
+    (told,) = store.client.list_object_versions(Bucket=store.name)["Versions"]
+
+    (version,) = store.source().versions(SourceState("a.tfstate"), None)
+
+    assert version == SourceVersion(told["VersionId"], told["LastModified"], size_bytes=5)
+
+
+def test_more_than_one_page(store: Store) -> None:
+    for key in ("a", "b", "c", "d", "e"):
+        store.put(key, *(f"{key}{number}" for number in range(5)))
+    source = store.source()
+    source.page_size = 2
+
+    assert keys(source) == ["a", "b", "c", "d", "e"]
+    assert contents(source, "b") == ["b0", "b1", "b2", "b3", "b4"]
+    assert contents(source, "b", most=3) == ["b2", "b3", "b4"]
+
+
+def test_deleted_is_no_state(store: Store) -> None:
+    store.put("a", "1")
+    store.put("b", "1")
+    store.delete("a")
+
+    assert keys(store.source()) == ["b"]
+
+
+def test_deleted_and_made_again_has_all_its_past(store: Store) -> None:
+    store.put("a", "1", "2")
+    store.delete("a")
+    store.put("a", "3")
+    store.delete("a")
+    store.put("a", "4")
+    source = store.source()
+    source.page_size = 1
+
+    assert keys(source) == ["a"]
+    assert contents(source, "a") == ["1", "2", "3", "4"]
+    assert contents(source, "a", most=2) == ["3", "4"]
+
+
+def test_from_before_the_bucket_kept_versions(forgetful: Store) -> None:
+    forgetful.put("a", "1")
+    forgetful.keep_versions()
+    forgetful.put("a", "2")
+
+    assert contents(forgetful.source(), "a") == ["1", "2"]
+
+
+def test_without_versions_another_content_is_another_version(forgetful: Store) -> None:
+    forgetful.put("a", "1")
+    source, state = forgetful.source(), SourceState("a")
+    first = source.versions(state, None)
+    assert source.versions(state, None) == first
+    assert contents(source, "a") == ["1"]
+
+    forgetful.put("a", "2")
+
+    (second,) = source.versions(state, None)
+    assert second.id != first[0].id
+    with pytest.raises(SourceError, match="has changed while it was read"):
+        source.read(state, first[0], LIMIT)
+
+
+def test_locks_are_said_with_who_holds_them(store: Store) -> None:
+    for key in ("a.tfstate", "a.tfstate-2", "b.tfstate", "c.tfstate"):
+        store.put(key, "1")
+    store.put("a.tfstate.tflock", json.dumps({"ID": "1", "Who": "ada@laptop"}))
+    store.put("c.tfstate.tflock", "not LockInfo")
+
+    holders = {state.key: state.locked_by for state in store.source().states()}
+
+    assert holders == {
+        "a.tfstate": "ada@laptop",
+        "a.tfstate-2": None,
+        "b.tfstate": None,
+        "c.tfstate": "somebody",
+    }
+
+
+def test_too_large_is_not_read(store: Store) -> None:
+    store.put("a", "x" * (LIMIT + 1))
+    source, state = store.source(), SourceState("a")
+
+    with pytest.raises(TooLargeError, match=f"has {LIMIT + 1} bytes"):
+        source.read(state, source.versions(state, 1)[0], LIMIT)
+
+
+def test_gone_meanwhile(store: Store) -> None:
+    store.put("a", "1")
+    source, state = store.source(), SourceState("a")
+    (version,) = source.versions(state, None)
+    store.client.delete_object(Bucket=store.name, Key="a", VersionId=version.id)
+
+    with pytest.raises(SourceError, match="The object is gone"):
+        source.read(state, version, LIMIT)
+
+
+@pytest.mark.usefixtures("environment")
+class TestSentences:
+    def test_no_such_bucket(self, port: int) -> None:
+        with pytest.raises(
+            SourceError, match=rf"There is no bucket none at http://127\.0\.0\.1:{port}\."
+        ):
+            list(open_source("s3://none/x").states())
+
+    def test_no_credentials(self, environment: pytest.MonkeyPatch) -> None:
+        environment.delenv("AWS_ACCESS_KEY_ID")
+        environment.delenv("AWS_SECRET_ACCESS_KEY")
+
+        with pytest.raises(SourceError, match="set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"):
+            list(open_source("s3://states").states())
+
+    def test_nobody_answers(self, environment: pytest.MonkeyPatch) -> None:
+        environment.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{free_port()}")
+        environment.setenv("AWS_MAX_ATTEMPTS", "1")
+
+        with pytest.raises(SourceError, match="does not answer: is AWS_ENDPOINT_URL"):
+            list(open_source("s3://states").states())
+
+    def test_in_the_clear_only_on_this_machine(self, environment: pytest.MonkeyPatch) -> None:
+        environment.setenv("AWS_ENDPOINT_URL", "http://minio.example:9000")
+
+        with pytest.raises(SourceError, match="AWS_ENDPOINT_URL is not an address of the form"):
+            open_source("s3://states")
+
+    @pytest.mark.parametrize("text", ["s3://", "s3:///a", "s3://key:pass@states/a", "s3://a?b=c"])
+    def test_form(self, text: str) -> None:
+        with pytest.raises(SourceError, match="not of the form s3://bucket/prefix") as raised:
+            open_source(text)
+
+        assert "pass" not in str(raised.value)
+
+    @pytest.mark.parametrize(
+        ("status", "code", "sentence"),
+        [
+            (403, "AccessDenied", "refuses ListObjectsV2 in bucket states .* s3:ListBucket,"),
+            (403, "InvalidAccessKeyId", "refuses ListObjectsV2 .* set AWS_ACCESS_KEY_ID"),
+            (503, "SlowDown", "answers ListObjectsV2 with SlowDown"),
+        ],
+    )
+    def test_refused(
+        self, status: int, code: str, sentence: str, environment: pytest.MonkeyPatch
+    ) -> None:
+        """moto asks nobody who they are."""
+        environment.setenv("AWS_MAX_ATTEMPTS", "1")
+        with Replay(lambda _: Reply(status, f"<Error><Code>{code}</Code></Error>")) as replay:
+            environment.setenv("AWS_ENDPOINT_URL", replay.url)
+
+            with pytest.raises(SourceError, match=sentence) as raised:
+                list(open_source("s3://states").states())
+
+        assert "very-secret" not in str(raised.value)
+
+    def test_store_that_tells_no_versions(self, environment: pytest.MonkeyPatch) -> None:
+        """Google's has generations where S3 has ids of versions."""
+
+        def reply(asked: Asked) -> Reply:
+            if "versions" in asked.query:
+                return Reply(
+                    200,
+                    "<ListBucketResult><Version><Key>a</Key><Generation>17</Generation>"
+                    '<ETag>"1"</ETag><Size>2</Size></Version></ListBucketResult>',
+                )
+            return Reply(
+                200,
+                "{}",
+                {"ETag": '"1"', "Last-Modified": "Sun, 01 Nov 2026 10:00:00 GMT"},
+            )
+
+        with Replay(reply) as replay:
+            environment.setenv("AWS_ENDPOINT_URL", replay.url)
+            source, state = open_source("s3://states"), SourceState("a")
+
+            (version,) = source.versions(state, None)
+
+            assert version.id == 'etag/"1"'
+            assert source.read(state, version, LIMIT) == b"{}"
+            assert replay.asked[-1].headers["If-Match"] == '"1"'
+            assert "versionId" not in replay.asked[-1].query
