@@ -93,6 +93,7 @@ class Opener(Protocol):
 #: loaded when it is asked for, because some need packages that others do without.
 _OPENERS: Final[dict[str, tuple[str, str]]] = {
     "s3://": ("s3", "open_bucket"),
+    "pg://": ("pg", "open_table"),
 }
 #: What has no other beginning is a directory.
 _DIRECTORY: Final = ("directory", "open_directory")

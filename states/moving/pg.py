@@ -1,0 +1,168 @@
+"""The table of Terraform's ``pg`` backend."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import weakref
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+import psycopg
+from psycopg import errors, sql
+from psycopg.conninfo import make_conninfo
+
+from states.moving.sources import SourceError, SourceState, SourceVersion, TooLargeError
+from states.moving.web import is_loopback
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_SCHEME: Final = "pg"
+_SCHEMA: Final = "terraform_remote_state"
+_ON_A_PAGE: Final = 200
+_STATEMENT_SECONDS: Final = 60
+
+#: Terraform locks a state by an advisory lock on the id of its row, in its session.
+_STATES: Final = sql.SQL("""
+    SELECT state.name, lock.pid IS NOT NULL, activity.usename, activity.client_addr::text
+    FROM {table} state
+    LEFT JOIN pg_locks lock ON lock.locktype = 'advisory' AND lock.mode = 'ExclusiveLock'
+      AND lock.granted AND lock.objsubid = 1
+      AND lock.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+      AND (lock.classid::bigint << 32) | lock.objid::bigint = state.id
+    LEFT JOIN pg_stat_activity activity ON activity.pid = lock.pid
+    WHERE state.data IS NOT NULL AND state.name > %s
+    ORDER BY state.name LIMIT %s""")
+_DIGEST: Final = sql.SQL("""
+    SELECT encode(sha256(convert_to(data, 'UTF8')), 'hex'), octet_length(convert_to(data, 'UTF8'))
+    FROM {table} WHERE name = %s AND data IS NOT NULL""")
+_DATA: Final = sql.SQL("SELECT convert_to(data, 'UTF8') FROM {table} WHERE name = %s")
+
+
+class PgTable:
+    """The states of one schema, which has a row for each workspace; a row has one version."""
+
+    def __init__(self, parameters: dict[str, str], schema: str) -> None:
+        self._parameters = parameters
+        self._schema = schema
+        place = f"{parameters.get('host', '')}:{parameters.get('port', '')}".rstrip(":")
+        self.name = f"{_SCHEME}://{place}/{parameters.get('dbname', '')}?schema={schema}"
+        self._open: psycopg.Connection[tuple[Any, ...]] | None = None
+
+    def states(self) -> Iterator[SourceState]:
+        last = ""
+        while True:
+            page = self._rows(_STATES, last, _ON_A_PAGE)
+            for name, is_locked, user, address in page:
+                holder = f"{user or 'somebody'}{f' ({address})' if address else ''}"
+                yield SourceState(name, holder if is_locked else None)
+            if len(page) < _ON_A_PAGE:
+                return
+            last = page[-1][0]
+
+    def versions(self, state: SourceState, most: int | None) -> list[SourceVersion]:
+        del most  # there is one
+        # A row has neither a number nor a time: it is known again by what is in it.
+        return [
+            SourceVersion(digest, size_bytes=size)
+            for digest, size in self._rows(_DIGEST, state.key)
+        ]
+
+    def read(self, state: SourceState, version: SourceVersion, limit: int) -> bytes:
+        if version.size_bytes is not None and version.size_bytes > limit:
+            raise TooLargeError(version.size_bytes, limit)
+        document = next((bytes(data) for (data,) in self._rows(_DATA, state.key)), b"")
+        if hashlib.sha256(document).hexdigest() != version.id:
+            raise SourceError("It has changed while it was read: run the command again.")
+        return document
+
+    def _rows(self, query: sql.SQL, *values: Any) -> list[tuple[Any, ...]]:
+        """Run a query in a transaction of its own: a long one would keep back VACUUM."""
+        composed = query.format(table=sql.Identifier(self._schema, "states"))
+        with self._answering():
+            connection = self._connection()
+            with connection.transaction():
+                connection.execute(
+                    "SELECT set_config('statement_timeout', %s, true)",
+                    (f"{_STATEMENT_SECONDS}s",),
+                )
+                return connection.execute(composed, values, binary=True).fetchall()
+
+    def _connection(self) -> psycopg.Connection[tuple[Any, ...]]:
+        if self._open is None or self._open.closed:
+            connection = psycopg.connect(make_conninfo("", **self._parameters), autocommit=True)
+            connection.read_only = True
+            # A pooler may give each transaction to another session, which knows none of them.
+            connection.prepare_threshold = None
+            self._open = connection
+            weakref.finalize(self, connection.close)
+        return self._open
+
+    @contextmanager
+    def _answering(self) -> Iterator[None]:
+        """Turn what PostgreSQL answers into a sentence.
+
+        Raises:
+            SourceError: see there.
+        """
+        try:
+            yield
+        except (errors.UndefinedTable, errors.UndefinedColumn, errors.InvalidSchemaName) as error:
+            raise SourceError(
+                f"There is no table of the pg backend in schema {self._schema}: name another by "
+                "?schema=, as schema_name does in the backend's block."
+            ) from error
+        except errors.InsufficientPrivilege as error:
+            raise SourceError(
+                f"The user may not read {self._schema}.states: "
+                f"GRANT USAGE ON SCHEMA {self._schema}, GRANT SELECT ON {self._schema}.states."
+            ) from error
+        except psycopg.Error as error:
+            told = error.diag.message_primary or " ".join(str(error).split())
+            raise SourceError(
+                f"PostgreSQL: {told}. The password is taken from PGPASSWORD or ~/.pgpass."
+            ) from error
+
+
+def open_table(text: str) -> PgTable:
+    """Return the table of ``pg://user@host/database?schema=…``.
+
+    Other parameters are libpq's, such as sslmode.
+
+    Raises:
+        SourceError: the address is not of this form. It is not quoted: it may hold a password.
+    """
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+        given = dict(parse_qsl(parts.query, strict_parsing=bool(parts.query)))
+    except ValueError as error:
+        raise SourceError(_FORM) from error
+    if parts.fragment:
+        raise SourceError(_FORM)
+    schema = given.pop("schema", _SCHEMA)
+    parameters = {
+        "connect_timeout": "10",
+        "application_name": "import_states",
+        "client_encoding": "UTF8",
+        "user": unquote(parts.username or ""),
+        "password": unquote(parts.password or ""),
+        "host": unquote(parts.hostname or ""),
+        "port": str(port or ""),
+        "dbname": unquote(parts.path.strip("/")),
+        **given,
+    }
+    host = parameters["host"]
+    is_remote = host and not host.startswith("/") and not is_loopback(host)
+    if is_remote and "PGSSLMODE" not in os.environ:
+        # As Terraform's own backend has it.
+        parameters.setdefault("sslmode", "require")
+    return PgTable({name: value for name, value in parameters.items() if value}, schema)
+
+
+_FORM: Final = (
+    "The source is not of the form pg://user@host/database?schema=terraform_remote_state. The "
+    "password is taken from PGPASSWORD or ~/.pgpass."
+)
