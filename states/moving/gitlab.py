@@ -1,0 +1,203 @@
+"""The states that GitLab keeps for a project, or for all projects of a group."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import re
+from http import HTTPStatus
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote, urlencode
+
+from states.moving.sources import SourceError, SourceState, SourceVersion
+from states.moving.web import RefusedError, WebClient
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_SCHEME: Final = "gitlab:"
+_TOKEN: Final = "GITLAB_TOKEN"  # noqa: S105 - a name
+_API: Final = "api/v4"
+_NEXT: Final = re.compile(r'<([^<>]+)>;\s*rel="next"')
+#: Only the newest version is told; older ones are asked for by their serials, which are those of
+#: Terraform. Serials are left out by "state push" and by who deletes versions; more than so many in
+#: a row are taken for the end.
+_LONGEST_GAP: Final = 100
+
+_STATES: Final = """
+query($project: ID!, $after: String) {
+  project(fullPath: $project) {
+    terraformStates(first: 50, after: $after) {
+      nodes { name lockedAt lockedByUser { username } latestVersion { serial } }
+      pageInfo { hasNextPage endCursor }
+    }
+  }
+}"""
+_NEWEST: Final = """
+query($project: ID!, $name: String!) {
+  project(fullPath: $project) {
+    terraformState(name: $name) {
+      id
+      latestVersion { serial createdAt createdByUser { username } }
+    }
+  }
+}"""
+
+
+class GitLab:
+    """A project or a group. In a group, a state's key begins with the project's path in it."""
+
+    def __init__(self, client: WebClient, path: str) -> None:
+        self._client = client
+        self._path = path
+        self.name = f"{_SCHEME}{path}"
+
+    def states(self) -> Iterator[SourceState]:
+        """Yield the states that have a version."""
+        with self._client.understanding():
+            for project in self._projects():
+                below = project.removeprefix(self._path).strip("/")
+                for state in self._of_project(project):
+                    name, user = state["name"], state["lockedByUser"]
+                    holder = user["username"] if user else "somebody"
+                    yield SourceState(
+                        f"{below}/{name}" if below else name, holder if state["lockedAt"] else None
+                    )
+
+    def versions(self, state: SourceState, most: int | None) -> list[SourceVersion]:
+        """Return what there is below the newest serial; only of the newest is it known whose."""
+        with self._client.understanding():
+            project, name = self._place(state.key)
+            found = self._project(_NEWEST, project=project, name=name)["terraformState"]
+            newest = found and found["latestVersion"]
+            if not newest:
+                return []
+            # A state that was deleted and made again begins its serials anew.
+            state_id = found["id"].rpartition("/")[2]
+            user = newest["createdByUser"]
+            versions = [
+                SourceVersion(
+                    f"{state_id}/{newest['serial']}",
+                    dt.datetime.fromisoformat(newest["createdAt"]),
+                    user["username"] if user else "",
+                )
+            ]
+            older = self._older(project, name, newest["serial"])
+            versions += (
+                SourceVersion(f"{state_id}/{serial}")
+                for serial in islice(older, None if most is None else most - 1)
+            )
+            return versions[::-1]
+
+    def _older(self, project: str, name: str, newest: int) -> Iterator[int]:
+        """Yield the serials below the newest that there are, downwards."""
+        missing = 0
+        for serial in range(newest - 1, -1, -1):
+            if self._client.exists(_address(project, name, serial)):
+                missing = 0
+                yield serial
+            else:
+                missing += 1
+                if missing == _LONGEST_GAP:
+                    return
+
+    def read(self, state: SourceState, version: SourceVersion, limit: int) -> bytes:
+        project, name = self._place(state.key)
+        serial = int(version.id.rpartition("/")[2])
+        return self._client.request("GET", _address(project, name, serial), limit=limit).body
+
+    def _place(self, key: str) -> tuple[str, str]:
+        """Return the path of the project and the name of the state that a key means."""
+        below, _, name = key.rpartition("/")
+        return (f"{self._path}/{below}" if below else self._path), name
+
+    def _projects(self) -> Iterator[str]:
+        """Yield the path of the project, or of all projects of the group and of its subgroups.
+
+        Raises:
+            SourceError: there is neither a project nor a group of this path.
+        """
+        own = quote(self._path, safe="")
+        try:
+            self._client.json(f"{_API}/projects/{own}")
+        except RefusedError as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+        else:
+            yield self._path
+            return
+        query = {
+            "include_subgroups": "true",
+            "with_shared": "false",
+            "simple": "true",
+            "order_by": "id",
+            "sort": "asc",
+            "per_page": "100",
+        }
+        address = f"{_API}/groups/{own}/projects?{urlencode(query)}"
+        while address:
+            projects, headers = self._client.page(address)
+            for project in projects:
+                yield project["path_with_namespace"]
+            following = _NEXT.search(headers.get("Link", ""))
+            address = following[1] if following else ""
+
+    def _of_project(self, project: str) -> Iterator[dict[str, Any]]:
+        """Yield what GitLab tells of the states of a project."""
+        after = None
+        while True:
+            page = self._project(_STATES, project=project, after=after)["terraformStates"]
+            if page is None:
+                raise SourceError(
+                    f"The token in {_TOKEN} may not see the states of {project}: its owner needs "
+                    "the role Developer, and the project GitLab's feature Infrastructure."
+                )
+            yield from (state for state in page["nodes"] if state["latestVersion"])
+            if not page["pageInfo"]["hasNextPage"]:
+                return
+            after = page["pageInfo"]["endCursor"]
+
+    def _project(self, query: str, **variables: str | None) -> dict[str, Any]:
+        """Ask GraphQL about a project.
+
+        Raises:
+            SourceError: there is none, or GraphQL does not know how to answer.
+        """
+        answer = self._client.json("api/graphql", {"query": query, "variables": variables})
+        if problems := answer.get("errors"):
+            raise SourceError(f"{self._client.base} answers: {problems[0].get('message')}")
+        project: dict[str, Any] | None = answer["data"]["project"]
+        if project is None:
+            raise SourceError(
+                f"{self._client.base} knows no project {variables['project']}, or the token in "
+                f"{_TOKEN} may not see it."
+            )
+        return project
+
+
+def open_gitlab(text: str) -> GitLab:
+    """Return the project or group of ``gitlab:path/of/it``.
+
+    Raises:
+        SourceError: there is no path, or the environment has no token.
+    """
+    path = text.removeprefix(_SCHEME).strip("/")
+    if not path or "://" in path:
+        raise SourceError(
+            "The source is not of the form gitlab:group/project. GITLAB_URL is the address of "
+            "GitLab itself."
+        )
+    base = os.environ.get("GITLAB_URL") or os.environ.get("CI_API_V4_URL", "https://gitlab.com")
+    client = WebClient(
+        base.rstrip("/").removesuffix(f"/{_API}"),
+        os.environ.get(_TOKEN, ""),
+        named_by="GITLAB_URL or CI_API_V4_URL",
+        token_named_by=f"{_TOKEN} (with the scope api)",
+    )
+    return GitLab(client, path)
+
+
+def _address(project: str, name: str, serial: int) -> str:
+    own = quote(project, safe="")
+    return f"{_API}/projects/{own}/terraform/state/{quote(name, safe='')}/versions/{serial}"

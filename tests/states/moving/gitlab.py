@@ -1,0 +1,124 @@
+"""GitLab as its documents and its source describe it, as far as states go, on loopback."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import unquote
+
+from tests.states.moving.replay import Asked, Replay, Reply
+
+TOKEN = "glpat-secret"
+GROUP = "acme"
+NOT_FOUND = Reply(404, {"message": "404 Project Not Found"})
+
+
+@dataclass
+class Kept:
+    """A state, with its versions by serial."""
+
+    name: str
+    versions: dict[int, bytes]
+    number: int = 1
+    locked_by: str | None = None
+    author: str | None = "ada"
+
+
+@dataclass
+class GitLabService:
+    """Projects by their paths, all in the group ``acme`` and its subgroups."""
+
+    projects: dict[str, list[Kept]]
+    page_size: int = 2
+    #: Whether the token's owner has the role Developer.
+    may_see_states: bool = True
+    documents: list[str] = field(default_factory=list)
+
+    def answer(self, asked: Asked) -> Reply:
+        if asked.token != TOKEN:
+            return Reply(401, {"message": "401 Unauthorized"})
+        if asked.path == "/api/graphql":
+            return self._graphql(**asked.json()["variables"])
+        parts = asked.path.removeprefix("/api/v4/").split("/")
+        match parts:
+            case ["projects", project]:
+                path = unquote(project)
+                found = path in self.projects
+                return Reply(200, {"path_with_namespace": path}) if found else NOT_FOUND
+            case ["groups", group, "projects"]:
+                return self._group(unquote(group), asked)
+            case ["projects", project, "terraform", "state", name, "versions", serial]:
+                return self._version(unquote(project), unquote(name), int(serial), asked.method)
+        return Reply(404, {"error": "404 Not Found"})
+
+    def _group(self, group: str, asked: Asked) -> Reply:
+        """Pages are told by a Link header, and below a group only if that is asked for."""
+        if group != GROUP:
+            return Reply(404, {"message": "404 Group Not Found"})
+        assert asked.query["with_shared"] == "false"
+        assert asked.query["include_subgroups"] == "true"
+        page = int(asked.query.get("page", 1))
+        first = (page - 1) * self.page_size
+        paths = list(self.projects)
+        headers = {}
+        if paths[first + self.page_size :]:
+            host = asked.headers["Host"]
+            headers["Link"] = (
+                f"<http://{host}{asked.path}?include_subgroups=true&with_shared=false"
+                f'&page={page + 1}>; rel="next", <http://{host}{asked.path}?page=1>; rel="first"'
+            )
+        shown = [{"path_with_namespace": path} for path in paths[first:][: self.page_size]]
+        return Reply(200, shown, headers)
+
+    def _graphql(self, project: str, after: str | None = None, name: str | None = None) -> Reply:
+        if project not in self.projects:
+            return Reply(200, {"data": {"project": None}})
+        kept = self.projects[project]
+        if name is not None:
+            one = next((_shown(state) for state in kept if state.name == name), None)
+            return Reply(200, {"data": {"project": {"terraformState": one}}})
+        first = int(after or 0)
+        states = {
+            "nodes": [_shown(state) for state in kept[first:][: self.page_size]],
+            "pageInfo": {
+                "hasNextPage": bool(kept[first + self.page_size :]),
+                "endCursor": str(first + self.page_size),
+            },
+        }
+        shown = states if self.may_see_states else None
+        return Reply(200, {"data": {"project": {"terraformStates": shown}}})
+
+    def _version(self, project: str, name: str, serial: int, method: str) -> Reply:
+        for state in self.projects.get(project, ()):
+            if state.name == name and serial in state.versions:
+                if method == "GET":
+                    self.documents.append(f"{project}/{name}/{serial}")
+                return Reply(200, state.versions[serial].decode())
+        return Reply(404, {"message": "404 Not found"})
+
+
+def _shown(state: Kept) -> dict[str, Any]:
+    """What GraphQL tells of a state; of its versions, only of the newest."""
+    newest = max(state.versions, default=None)
+    user = state.author and {"username": state.author}
+    return {
+        "id": f"gid://gitlab/Terraform::State/{state.number}",
+        "name": state.name,
+        "lockedAt": state.locked_by and "2026-11-01T10:00:00Z",
+        "lockedByUser": state.locked_by and {"username": state.locked_by},
+        "latestVersion": None
+        if newest is None
+        else {
+            "serial": newest,
+            "createdAt": "2026-11-01T10:00:00Z",
+            "createdByUser": user,
+        },
+    }
+
+
+@contextmanager
+def serving(service: GitLabService) -> Iterator[Replay]:
+    with Replay(service.answer) as replay:
+        yield replay

@@ -1,0 +1,213 @@
+"""Reading GitLab's states: states.moving.gitlab, against a replay of its API."""
+
+import datetime as dt
+from collections.abc import Iterator
+
+import pytest
+
+from states.moving.gitlab import GitLab
+from states.moving.sources import (
+    SourceError,
+    SourceState,
+    SourceVersion,
+    TooLargeError,
+    open_source,
+)
+from tests.states.moving.gitlab import TOKEN, GitLabService, Kept, serving
+from tests.states.moving.replay import Replay, Reply
+
+pytestmark = pytest.mark.once
+
+LIMIT = 1000
+NEWEST_AT = dt.datetime(2026, 11, 1, 10, tzinfo=dt.UTC)
+
+
+def document(serial: int) -> bytes:
+    return b'{"serial": %d}' % serial
+
+
+def documents(*serials: int) -> dict[int, bytes]:
+    return {serial: document(serial) for serial in serials}
+
+
+@pytest.fixture
+def service() -> GitLabService:
+    return GitLabService(
+        {
+            "acme/network": [
+                Kept("prod", documents(1, 2, 3), number=7),
+                Kept("staging", documents(5), locked_by="grace"),
+                Kept("new", {}),
+                Kept("dev.eu", documents(1), author=None),
+            ],
+            "acme/shop/web": [Kept("prod", documents(1))],
+            "acme/empty": [],
+        }
+    )
+
+
+@pytest.fixture
+def replay(service: GitLabService, monkeypatch: pytest.MonkeyPatch) -> Iterator[Replay]:
+    with serving(service) as replay:
+        monkeypatch.setenv("GITLAB_URL", replay.url)
+        monkeypatch.setenv("GITLAB_TOKEN", TOKEN)
+        yield replay
+
+
+@pytest.fixture
+def source(replay: Replay) -> GitLab:
+    source = open_source("gitlab:acme/network")
+    assert isinstance(source, GitLab)
+    return source
+
+
+def test_states_of_a_project(source: GitLab) -> None:
+    assert source.name == "gitlab:acme/network"
+    assert list(source.states()) == [
+        SourceState("prod"),
+        SourceState("staging", locked_by="grace"),
+        SourceState("dev.eu"),
+    ]
+
+
+def test_states_of_a_group_are_called_after_their_project_too(replay: Replay) -> None:
+    source = open_source("gitlab:acme")
+
+    assert [state.key for state in source.states()] == [
+        "network/prod",
+        "network/staging",
+        "network/dev.eu",
+        "shop/web/prod",
+    ]
+    (version,) = source.versions(SourceState("shop/web/prod"), None)
+    assert source.read(SourceState("shop/web/prod"), version, LIMIT) == document(1)
+
+
+def test_versions_the_oldest_first(source: GitLab) -> None:
+    state = SourceState("prod")
+    newest = SourceVersion("7/3", NEWEST_AT, "ada")
+
+    assert source.versions(state, 1) == [newest]
+    assert source.versions(state, 2) == [SourceVersion("7/2"), newest]
+    all_of_them = source.versions(state, None)
+    assert all_of_them == [SourceVersion("7/1"), SourceVersion("7/2"), newest]
+    assert [source.read(state, version, LIMIT) for version in all_of_them] == [
+        document(1),
+        document(2),
+        document(3),
+    ]
+
+
+def test_only_the_newest_is_asked_for_if_no_more_is_wanted(
+    source: GitLab, service: GitLabService, replay: Replay
+) -> None:
+    source.versions(SourceState("prod"), 1)
+
+    assert len(replay.asked) == 1
+    assert service.documents == []
+
+
+def test_serials_that_are_left_out(source: GitLab, service: GitLabService) -> None:
+    service.projects["acme/network"][0].versions = documents(0, 3, 90, 91)
+
+    versions = source.versions(SourceState("prod"), None)
+
+    assert [version.id for version in versions] == ["7/0", "7/3", "7/90", "7/91"]
+
+
+def test_where_serials_are_taken_to_begin(
+    source: GitLab, service: GitLabService, replay: Replay
+) -> None:
+    service.projects["acme/network"][0].versions = documents(1, 10_000)
+
+    assert [version.id for version in source.versions(SourceState("prod"), None)] == ["7/10000"]
+    assert len(replay.asked) == 1 + 100
+
+
+def test_nobody_is_known_to_have_written_it(source: GitLab) -> None:
+    (version,) = source.versions(SourceState("dev.eu"), None)
+
+    assert version.author == ""
+
+
+def test_made_again_is_another(source: GitLab, service: GitLabService) -> None:
+    before = source.versions(SourceState("prod"), 1)
+    service.projects["acme/network"][0].number = 8
+
+    assert source.versions(SourceState("prod"), 1) != before
+
+
+def test_too_large(source: GitLab) -> None:
+    (version,) = source.versions(SourceState("prod"), 1)
+
+    with pytest.raises(TooLargeError):
+        source.read(SourceState("prod"), version, 5)
+
+
+def test_gone_meanwhile(source: GitLab, service: GitLabService) -> None:
+    service.projects["acme/network"][0].versions = {}
+
+    assert source.versions(SourceState("prod"), None) == []
+    with pytest.raises(SourceError, match="knows nothing of that name"):
+        source.read(SourceState("prod"), SourceVersion("7/3"), LIMIT)
+
+
+def test_it_is_asked_again_when_it_is_busy(source: GitLab, replay: Replay) -> None:
+    at_once = {"Retry-After": "0"}
+    replay.first = [Reply(429, "", at_once), Reply(503, "", at_once), Reply(503, "", at_once)]
+
+    assert next(source.states()).key == "prod"
+
+
+@pytest.mark.usefixtures("replay")
+class TestSentences:
+    def test_wrong_token(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("GITLAB_TOKEN", "glpat-wrong")
+
+        with pytest.raises(SourceError, match="does not accept the token: set GITLAB_TOKEN") as no:
+            list(open_source("gitlab:acme/network").states())
+
+        assert "glpat" not in str(no.value)
+
+    def test_no_token(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.delenv("GITLAB_TOKEN", raising=False)
+        monkeypatch.delenv("GITLAB_URL", raising=False)
+        monkeypatch.delenv("CI_API_V4_URL", raising=False)
+
+        with pytest.raises(SourceError, match=r"no token for https://gitlab\.com: set GITLAB"):
+            open_source("gitlab:acme")
+
+    def test_neither_a_project_nor_a_group(self) -> None:
+        with pytest.raises(SourceError, match="knows nothing of that name, or the token"):
+            list(open_source("gitlab:none").states())
+
+    def test_role_that_may_not_see_states(self, source: GitLab, service: GitLabService) -> None:
+        service.may_see_states = False
+
+        with pytest.raises(SourceError, match="needs the role Developer"):
+            list(source.states())
+
+    def test_fault_of_graphql(self, source: GitLab, replay: Replay) -> None:
+        project = Reply(200, {"path_with_namespace": "acme/network"})
+        replay.first = [project, Reply(200, {"errors": [{"message": "Query too complex"}]})]
+
+        with pytest.raises(SourceError, match="answers: Query too complex"):
+            list(source.states())
+
+    def test_answer_of_another_form(self, source: GitLab, replay: Replay) -> None:
+        replay.first = [Reply(200, {}), Reply(200, {"data": {"project": {}}})]
+
+        with pytest.raises(SourceError, match="answers in an unknown form"):
+            list(source.states())
+
+    @pytest.mark.parametrize("text", ["gitlab:", "gitlab:/", "gitlab:https://gitlab.example/acme"])
+    def test_form(self, text: str) -> None:
+        with pytest.raises(SourceError, match="not of the form gitlab:group/project"):
+            open_source(text)
+
+
+def test_address_as_a_pipeline_has_it(replay: Replay, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GITLAB_URL")
+    monkeypatch.setenv("CI_API_V4_URL", f"{replay.url}/api/v4")
+
+    assert next(open_source("gitlab:acme/network").states()).key == "prod"
