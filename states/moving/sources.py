@@ -95,6 +95,7 @@ _OPENERS: Final[dict[str, tuple[str, str]]] = {
     "s3://": ("s3", "open_bucket"),
     "pg://": ("pg", "open_table"),
     "gitlab:": ("gitlab", "open_gitlab"),
+    "tfe:": ("tfe", "open_organization"),
 }
 #: What has no other beginning is a directory.
 _DIRECTORY: Final = ("directory", "open_directory")

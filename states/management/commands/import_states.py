@@ -35,11 +35,17 @@ class Command(ServiceCommand):
     examples = (
         "import_states --from terraform-states --dry-run",
         "import_states --from terraform-states --map map.toml",
+        "import_states --from s3://terraform-states/live --history all",
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
-            "--from", dest="source", required=True, metavar="SOURCE", help="a directory"
+            "--from",
+            dest="source",
+            required=True,
+            metavar="SOURCE",
+            help="a directory, s3://bucket/prefix, pg://user@host/database, gitlab:group/project "
+            "or tfe:organization",
         )
         parser.add_argument(
             "--map", type=Path, metavar="FILE", help="a TOML file: which key is which state"

@@ -1,0 +1,133 @@
+"""The workspaces of an organization in HCP Terraform, Terraform Enterprise or OTF."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote, urlencode
+
+from states.moving.sources import SourceError, SourceState, SourceVersion
+from states.moving.web import WebClient
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_SCHEME: Final = "tfe:"
+_TOKEN: Final = "TFE_TOKEN"  # noqa: S105 - a name
+_API: Final = "api/v2"
+_MOST_ON_A_PAGE: Final = 100
+#: A version whose upload was never finished, or whose document was deleted since.
+_WITHOUT_DOCUMENT: Final = ("pending", "discarded", "backing_data_")
+
+
+class Organization:
+    """An organization; a state's key is the name of its workspace."""
+
+    #: How many workspaces or versions a page has.
+    page_size = _MOST_ON_A_PAGE
+
+    def __init__(self, client: WebClient, organization: str) -> None:
+        self._client = client
+        self._organization = organization
+        self.name = f"{_SCHEME}{organization}"
+
+    def states(self) -> Iterator[SourceState]:
+        """Yield the workspaces that have a state, as far as the service says it."""
+        path = f"organizations/{quote(self._organization, safe='')}/workspaces"
+        with self._client.understanding():
+            for workspace, included in self._listed(path, self.page_size, include="locked_by"):
+                if _is_empty(workspace):
+                    continue
+                attributes = workspace["attributes"]
+                is_locked = attributes.get("locked", False)
+                holder = _related(workspace, "locked-by", included) or "somebody"
+                yield SourceState(attributes["name"], holder if is_locked else None)
+
+    def versions(self, state: SourceState, most: int | None) -> list[SourceVersion]:
+        """Return the versions that have a document; of a new workspace, none."""
+        with self._client.understanding():
+            # The newest comes first.
+            return list(islice(self._with_document(state, most), most))[::-1]
+
+    def _with_document(self, state: SourceState, most: int | None) -> Iterator[SourceVersion]:
+        listed = self._listed(
+            "state-versions",
+            min(self.page_size, most or self.page_size),
+            **{
+                "filter[workspace][name]": state.key,
+                "filter[organization][name]": self._organization,
+                "include": "created_by",
+            },
+        )
+        for version, included in listed:
+            attributes = version["attributes"]
+            if (attributes.get("status") or "").startswith(_WITHOUT_DOCUMENT):
+                continue
+            created_at = dt.datetime.fromisoformat(attributes["created-at"])
+            author = _related(version, "created-by", included)
+            size = attributes.get("size")
+            yield SourceVersion(version["id"], created_at, author, size_bytes=size)
+
+    def read(self, state: SourceState, version: SourceVersion, limit: int) -> bytes:
+        del state  # the id of a version is enough
+        address = f"{_API}/state-versions/{quote(version.id, safe='')}"
+        with self._client.understanding():
+            attributes = self._client.json(address)["data"]["attributes"]
+            download = attributes.get("hosted-state-download-url")
+        if not download:
+            raise SourceError(
+                f"{self._client.base} does not give the document of {version.id}: it is "
+                "encrypted with a key of the organization's own, or is gone."
+            )
+        return self._client.request("GET", download, limit=limit).body
+
+    def _listed(
+        self, path: str, size: int, **parameters: str
+    ) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+        """Yield what a list has, and beside each the page's related resources by their ids."""
+        number: int | None = 1
+        while number:
+            query = urlencode({**parameters, "page[number]": number, "page[size]": size})
+            page = self._client.json(f"{_API}/{path}?{query}")
+            included = {resource["id"]: resource for resource in page.get("included") or ()}
+            for resource in page["data"]:
+                yield resource, included
+            number = page["meta"]["pagination"]["next-page"]
+
+
+def open_organization(text: str) -> Organization:
+    """Return the organization of ``tfe:ORGANIZATION``.
+
+    Raises:
+        SourceError: there is no name, or the environment has no token.
+    """
+    organization = text.removeprefix(_SCHEME)
+    if not organization or "/" in organization:
+        raise SourceError(
+            "The source is not of the form tfe:ORGANIZATION. TFE_ADDRESS is the address of the "
+            "service, if it is not https://app.terraform.io."
+        )
+    client = WebClient(
+        os.environ.get("TFE_ADDRESS", "https://app.terraform.io"),
+        os.environ.get(_TOKEN, ""),
+        named_by="TFE_ADDRESS",
+        token_named_by=f"{_TOKEN} (of a user or a team that may read state versions)",
+    )
+    return Organization(client, organization)
+
+
+def _is_empty(workspace: dict[str, Any]) -> bool:
+    """Whether a workspace is known to have no state."""
+    newest = (workspace.get("relationships") or {}).get("current-state-version")
+    return newest is not None and newest.get("data") is None and not newest.get("links")
+
+
+def _related(resource: dict[str, Any], relation: str, included: dict[str, Any]) -> str:
+    """Return the name of who a resource refers to; else the id; else an empty text."""
+    found = (resource.get("relationships") or {}).get(relation) or {}
+    one = found.get("data") or {}
+    name = str(one.get("id") or "")
+    attributes = included.get(name, {}).get("attributes") or {}
+    return str(attributes.get("username") or attributes.get("name") or name)

@@ -1,0 +1,183 @@
+"""Reading HCP Terraform's and OTF's states: states.moving.tfe, against a replay of their API."""
+
+import datetime as dt
+from collections.abc import Iterator
+
+import pytest
+
+from states.moving.sources import (
+    SourceError,
+    SourceState,
+    SourceVersion,
+    TooLargeError,
+    open_source,
+)
+from states.moving.tfe import Organization
+from tests.states.moving.replay import Replay, Reply
+from tests.states.moving.tfe import TOKEN, TfeService, Workspace, serving
+
+pytestmark = pytest.mark.once
+
+LIMIT = 1000
+DOCUMENTS = [b'{"serial": %d}' % serial for serial in (1, 2, 3)]
+
+
+@pytest.fixture
+def service() -> TfeService:
+    return TfeService(
+        [
+            Workspace("network-prod", DOCUMENTS),
+            Workspace("network-dev", DOCUMENTS[:1], locked_by="grace"),
+            Workspace("new", []),
+        ]
+    )
+
+
+@pytest.fixture
+def otf() -> TfeService:
+    return TfeService(
+        [Workspace("network-prod", DOCUMENTS), Workspace("new", [], "grace")], is_otf=True
+    )
+
+
+@pytest.fixture
+def replay(service: TfeService, monkeypatch: pytest.MonkeyPatch) -> Iterator[Replay]:
+    with serving(service) as replay:
+        monkeypatch.setenv("TFE_ADDRESS", replay.url)
+        monkeypatch.setenv("TFE_TOKEN", TOKEN)
+        yield replay
+
+
+@pytest.fixture
+def source(replay: Replay) -> Organization:
+    return opened()
+
+
+def opened() -> Organization:
+    source = open_source("tfe:acme")
+    assert isinstance(source, Organization)
+    return source
+
+
+def read(source: Organization, name: str, most: int | None = None) -> list[bytes]:
+    state = SourceState(name)
+    return [source.read(state, version, LIMIT) for version in source.versions(state, most)]
+
+
+def test_workspaces_that_have_a_state(source: Organization) -> None:
+    assert source.name == "tfe:acme"
+    assert list(source.states()) == [
+        SourceState("network-prod"),
+        SourceState("network-dev", locked_by="grace"),
+    ]
+
+
+def test_versions_the_oldest_first(source: Organization) -> None:
+    assert read(source, "network-prod") == DOCUMENTS
+    assert read(source, "network-prod", most=2) == DOCUMENTS[1:]
+    assert source.versions(SourceState("network-prod"), 1) == [
+        SourceVersion(
+            "sv-network-prod-2",
+            dt.datetime(2026, 11, 1, 10, 0, 2, tzinfo=dt.UTC),
+            "ada",
+            size_bytes=len(DOCUMENTS[2]),
+        )
+    ]
+    assert source.versions(SourceState("new"), None) == []
+
+
+def test_pages(source: Organization, service: TfeService, replay: Replay) -> None:
+    source.page_size = 1
+
+    assert len(list(source.states())) == 2
+    assert [asked.query["page[number]"] for asked in replay.asked] == ["1", "2", "3"]
+    assert read(source, "network-prod") == DOCUMENTS
+
+
+def test_no_more_is_asked_for_than_is_wanted(source: Organization, replay: Replay) -> None:
+    source.versions(SourceState("network-prod"), 1)
+
+    assert [asked.query["page[size]"] for asked in replay.asked] == ["1"]
+
+
+def test_token_is_not_taken_along_to_where_documents_lie(
+    source: Organization, service: TfeService
+) -> None:
+    assert read(source, "network-dev") == DOCUMENTS[:1]
+
+    assert service.archivist is not None
+    assert [asked.path for asked in service.archivist.asked] == ["/v1/object/sv-network-dev-0"]
+
+
+def test_versions_without_a_document(source: Organization, service: TfeService) -> None:
+    service.workspaces[0].statuses = ["backing_data_soft_deleted", "finalized", "pending"]
+
+    assert read(source, "network-prod") == DOCUMENTS[1:2]
+
+
+def test_otf(otf: TfeService, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(otf) as replay:
+        monkeypatch.setenv("TFE_ADDRESS", replay.url)
+        monkeypatch.setenv("TFE_TOKEN", TOKEN)
+        source = opened()
+
+        assert list(source.states()) == [
+            SourceState("network-prod"),
+            SourceState("new", locked_by="somebody"),
+        ]
+        assert read(source, "network-prod") == DOCUMENTS
+        assert source.versions(SourceState("network-prod"), 1)[0].author == ""
+        assert source.versions(SourceState("new"), None) == []
+
+
+def test_too_large(source: Organization) -> None:
+    (version,) = source.versions(SourceState("network-prod"), 1)
+
+    with pytest.raises(TooLargeError):
+        source.read(SourceState("network-prod"), version, 5)
+
+
+def test_it_is_asked_again_when_it_is_busy(source: Organization, replay: Replay) -> None:
+    at_once = {"Retry-After": "0"}
+    replay.first = [Reply(429, "", at_once), Reply(503, "", at_once), Reply(503, "", at_once)]
+
+    assert next(source.states()).key == "network-prod"
+
+
+@pytest.mark.usefixtures("replay")
+class TestSentences:
+    def test_wrong_token(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("TFE_TOKEN", "atlasv1-wrong")
+
+        with pytest.raises(SourceError, match="does not accept the token: set TFE_TOKEN") as no:
+            list(opened().states())
+
+        assert "atlasv1" not in str(no.value)
+
+    def test_no_token(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.delenv("TFE_TOKEN", raising=False)
+        monkeypatch.delenv("TFE_ADDRESS", raising=False)
+
+        with pytest.raises(SourceError, match=r"no token for https://app\.terraform\.io: set TFE_"):
+            opened()
+
+    def test_no_such_organization(self) -> None:
+        with pytest.raises(SourceError, match="knows nothing of that name, or the token"):
+            list(open_source("tfe:none").states())
+
+    def test_document_that_is_not_given(self, source: Organization, replay: Replay) -> None:
+        replay.first = [Reply(200, {"data": {"attributes": {"hosted-state-download-url": None}}})]
+
+        with pytest.raises(SourceError, match="encrypted with a key of the organization's own"):
+            source.read(SourceState("network-prod"), SourceVersion("sv-1"), LIMIT)
+
+    def test_answer_of_another_form(self, source: Organization, replay: Replay) -> None:
+        replay.first = [Reply(200, {"data": [{}]})]
+
+        with pytest.raises(SourceError, match="answers in an unknown form"):
+            list(source.states())
+
+    @pytest.mark.parametrize("text", ["tfe:", "tfe:https://app.terraform.io/app/acme"])
+    def test_form(self, text: str) -> None:
+        with pytest.raises(SourceError, match="not of the form tfe:ORGANIZATION"):
+            open_source(text)
