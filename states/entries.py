@@ -189,6 +189,10 @@ class Environment(CatalogueEntry):
     named_by = "environment_ids"
     shared_beyond = ("component_ids",)
 
+    # Whether a push needs the lock's ID. A client without an address for locks sends none, and
+    # says nothing of it.
+    require_lock = models.BooleanField(default=False, db_default=False)
+
     class Meta(CatalogueEntry.Meta):
         constraints = [
             models.CheckConstraint(

@@ -89,6 +89,18 @@ class LockNotHeld(APIException):
     default_detail = "The given lock ID does not hold this state."
 
 
+class LockRequired(APIException):
+    meaning = "The environment demands a lock for every push, and this one came without."
+    status_code = 409
+    rpc_status = "FAILED_PRECONDITION"
+    default_code = "LOCK_REQUIRED"
+    default_detail = (
+        "The environment demands a lock for every push, and this one came without: lock_address "
+        "is missing in the backend block, or -lock=false was given. Set lock_address and "
+        "unlock_address to the same as address."
+    )
+
+
 class SerialConflict(APIException):
     meaning = "Without a lock, the serial must grow."
     status_code = 409

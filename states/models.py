@@ -70,6 +70,12 @@ class StateQuerySet(models.QuerySet["State"]):
             environment_slug=ColumnOf(Environment, "environment_id", "slug"),
         )
 
+    def with_demand(self) -> StateQuerySet:
+        """Return them with what ``rules.check_demand`` asks: whether a push needs the lock."""
+        return self.annotate(  # type: ignore[no-redef]  # its type is declared below
+            requires_lock=F("environment__require_lock")
+        )
+
     def of(
         self, component_id: uuid.UUID | Parameter, environment_id: uuid.UUID | Parameter
     ) -> StateQuerySet:
@@ -122,6 +128,8 @@ class State(models.Model):
     created_at = CreatedAtField(default=timezone.now, editable=False)
     updated_at = models.DateTimeField(default=timezone.now)
     deleted_at = models.DateTimeField(null=True)
+    #: Of the environment, where the queryset is ``with_demand()``.
+    requires_lock: bool
 
     objects = StateQuerySet.as_manager()
 

@@ -95,6 +95,15 @@ def _is_whole(data: Any) -> bool:
     return isinstance(data, int | float) and not isinstance(data, bool) and data % 1 == 0
 
 
+class FlagField(serializers.BooleanField):
+    """True or false as JSON has them; neither a text nor a number is taken for one."""
+
+    def to_internal_value(self, data: Any) -> bool:
+        if not isinstance(data, bool):
+            self.fail("invalid", input=data)
+        return data
+
+
 class WholeField(serializers.IntegerField):
     """A JSON integer; text is not taken for one."""
 

@@ -235,7 +235,7 @@ def _insert_text(model: type[Model], _vendor: str) -> tuple[str, str]:
     return f"INSERT INTO {table} ({', '.join(columns)})", ", ".join(["%s"] * len(columns))
 
 
-def instance_of(model: type[M], row: Sequence[Any] | None) -> M | None:
-    """Return the instance of a row of all the columns of a model, or None."""
+def instance_of(model: type[M], row: Sequence[Any]) -> M:
+    """Return the instance of a row of all the columns of a model."""
     names = [field.attname for field in model._meta.concrete_fields]
-    return None if row is None else model.from_db(connection.alias, names, row)
+    return model.from_db(connection.alias, names, row)

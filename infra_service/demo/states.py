@@ -148,10 +148,12 @@ def _environments_of(component: int) -> list[int]:
 
 
 def _environment(number: int) -> Environment:
+    name = list(ENVIRONMENTS)[number]
     return Environment(
         id=_environment_id(number),
-        name=list(ENVIRONMENTS)[number],
-        slug=f"{_SLUGS}{list(ENVIRONMENTS)[number]}",
+        name=name,
+        slug=f"{_SLUGS}{name}",
+        require_lock=name == "production",
         created_at=BEGINNING,
         updated_at=BEGINNING,
     )

@@ -50,7 +50,7 @@ def _unique_slug() -> Iterator[None]:
 
 @transaction.atomic
 def create(*, model: type[E], fields: Mapping[str, Any], actor: Actor) -> E:
-    """Create an entry; ``fields`` are ``name``, ``slug`` and, of a component, ``application_id``.
+    """Create an entry; ``fields`` are ``name``, ``slug`` and those of its kind.
 
     Without a slug it gets one of its name, which no other entry has or had.
 
@@ -63,7 +63,7 @@ def create(*, model: type[E], fields: Mapping[str, Any], actor: Actor) -> E:
     else:
         with _unique_slug():
             entry.save(force_insert=True)
-    said = _texts({**fields, "slug": entry.slug})
+    said = _values({**fields, "slug": entry.slug})
     audit.record(actor, f"{model._meta.model_name}.create", entry.pk, **said)
     return entry
 
@@ -146,7 +146,7 @@ def change(
     if model is Component and "application_id" in changed:
         State.objects.filter(component_id=entry_id).update(application_id=changed["application_id"])
     # 3. The trail.
-    was, now = _texts({name: before[name] for name in changed}), _texts(changed)
+    was, now = _values({name: before[name] for name in changed}), _values(changed)
     details = {name: {"from": was[name], "to": now[name]} for name in changed}
     audit.record(actor, f"{model._meta.model_name}.update", entry_id, **details)
 
@@ -178,5 +178,9 @@ def _remember(entry: CatalogueEntry, parent_id: uuid.UUID, slug: str | None) -> 
     )
 
 
-def _texts(fields: Mapping[str, Any]) -> dict[str, str | None]:
-    return {name: None if value is None else str(value) for name, value in fields.items()}
+def _values(fields: Mapping[str, Any]) -> dict[str, str | bool | None]:
+    """Return the values as the trail keeps them."""
+    return {
+        name: value if value is None or isinstance(value, bool) else str(value)
+        for name, value in fields.items()
+    }

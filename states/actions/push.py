@@ -47,12 +47,12 @@ ATTEMPTS: Final = 50
 
 def _state() -> QuerySet[State, Any]:
     key = (Parameter("component_id", UUIDField()), Parameter("environment_id", UUIDField()))
-    return State.objects.of(*key).values_list()
+    return State.objects.of(*key).with_demand().values_list()
 
 
 def _state_at(*, with_application: bool) -> QuerySet[State, Any]:
     names = addresses.parameters(with_application=with_application)
-    return addresses.states_at(names).values_list()
+    return addresses.states_at(names).with_demand().values_list()
 
 
 STATE: Final = CompiledQuery(_state)
@@ -65,14 +65,17 @@ STATE_AT: Final = {
 def find(
     component_id: uuid.UUID, environment_id: uuid.UUID, look: Asked[State] | None = None
 ) -> State | None:
-    """Return the state record, deleted or not; the log lines that follow name it.
+    """Return the state record with its demand, deleted or not; the log lines that follow name it.
 
     ``look`` is the same look, which may have been taken already.
     """
     look = look or Asked(STATE, component_id=component_id, environment_id=environment_id)
-    state = instance_of(State, look.row())
-    if state is not None:
-        bind_contextvars(state_id=str(state.pk))
+    row = look.row()
+    if row is None:
+        return None
+    state = instance_of(State, row[:-1])
+    state.requires_lock = row[-1]
+    bind_contextvars(state_id=str(state.pk))
     return state
 
 
@@ -106,7 +109,7 @@ def find_or_register(
             application_id=component.application_id,
         )
         State.objects.bulk_create([state], ignore_conflicts=True)
-        registered: State = State.objects.of(component_id, environment_id).get()
+        registered: State = State.objects.of(component_id, environment_id).with_demand().get()
         if registered.pk == state.pk:
             audit.record(actor, "state.create", state.pk)
     bind_contextvars(state_id=str(registered.pk))
@@ -130,7 +133,8 @@ def push(
     ``force`` lets a writer without a lock replace what is newer or of another lineage.
 
     Raises:
-        StateLocked, LockNotHeld, SerialConflict, LineageMismatch: see ``states.actions.rules``.
+        StateLocked, LockNotHeld, LockRequired, SerialConflict, LineageMismatch: see
+            ``states.actions.rules``.
         WriteConflict: lost the race too often.
     """
     for _ in range(ATTEMPTS):
@@ -142,6 +146,7 @@ def push(
             names=names,
         )
         rules.check_lock(state, lock_id)
+        rules.check_demand(state, lock_id)
         if rules.is_current(state, upload):
             metrics.UNCHANGED.inc()
             return state

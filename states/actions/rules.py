@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from states.errors import LineageMismatch, LockNotHeld, SerialConflict, StateLocked
+from states.errors import LineageMismatch, LockNotHeld, LockRequired, SerialConflict, StateLocked
 from states.lockinfo import LockInfo
 
 if TYPE_CHECKING:
@@ -26,6 +26,18 @@ def check_lock(state: State, lock_id: uuid.UUID | None) -> None:
     if state.lock_info is not None:
         raise StateLocked(LockInfo(**state.lock_info).as_dict())
     raise LockNotHeld
+
+
+def check_demand(state: State, lock_id: uuid.UUID | None) -> None:
+    """Refuse a push without a lock where the environment demands one, also one that forces.
+
+    What is no push needs none: a restore or a deletion is one write, and none while a lock holds.
+
+    Raises:
+        LockRequired: it comes without.
+    """
+    if lock_id is None and state.requires_lock:
+        raise LockRequired
 
 
 def is_current(state: State, upload: Upload) -> bool:

@@ -35,6 +35,17 @@ class NameForm(ModelForm):
     name = forms.CharField(max_length=200)
 
 
+class EnvironmentForm(NameForm):
+    """Asks also whether a push needs a lock."""
+
+    require_lock = forms.BooleanField(
+        label="Demand a lock",
+        required=False,
+        help_text="A push without the lock's ID is refused: the backend block of whoever sent it "
+        "has no lock_address.",
+    )
+
+
 class CatalogueAdmin(EditableAdmin):
     """One kind of catalogue entry, in the order of names."""
 
@@ -106,6 +117,10 @@ class ComponentAdmin(CatalogueAdmin):
 @admin.register(Environment)
 class EnvironmentAdmin(CatalogueAdmin):
     """Environments."""
+
+    form = EnvironmentForm
+    fields = ("name", "require_lock", "slug", "id", "states", "created_at", "updated_at")
+    list_display = ("title", "slug", "require_lock", "id", "updated_at")
 
 
 def _link(model: str, query: str, text: str) -> str:

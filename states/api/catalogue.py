@@ -11,7 +11,7 @@ from apikeys.permissions import ACCESS_TOKENS
 from apikeys.scopes import Scope
 from infra_service.api.viewsets import ResourceViewSet
 from states.actions import catalogue
-from states.api.filters import CatalogueFilters, ComponentFilters
+from states.api.filters import CatalogueFilters, ComponentFilters, EnvironmentFilters
 from states.api.openapi import (
     applications_schema,
     components_schema,
@@ -110,6 +110,7 @@ class EnvironmentViewSet(CatalogueViewSet):
     model = Environment
     queryset = Environment.objects.all()
     serializer_class = EnvironmentSerializer
-    filterset_class = CatalogueFilters
+    filterset_class = EnvironmentFilters
+    searched_fields = ("require_lock",)  # there are few environments
     resource, resource_plural = "environment", "environments"
     not_found = EnvironmentNotFound

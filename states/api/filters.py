@@ -35,7 +35,7 @@ class StateFilters(FilterSet):  # type: ignore[misc]  # django-filter has no typ
 
 
 class CatalogueFilters(FilterSet):  # type: ignore[misc]  # django-filter has no types
-    """The filterable fields of applications and environments."""
+    """The filterable fields of applications, and of all that is in the catalogue."""
 
     id = UUIDFilter()
     name = CharFilter()
@@ -46,6 +46,12 @@ class ComponentFilters(CatalogueFilters):
     """The filterable fields of components."""
 
     application_id = UUIDFilter()
+
+
+class EnvironmentFilters(CatalogueFilters):
+    """The filterable fields of environments."""
+
+    require_lock = BooleanFilter()
 
 
 def with_ids(condition: Q) -> Q:

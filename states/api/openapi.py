@@ -33,6 +33,7 @@ from states.errors import (
     InvalidLockInfo,
     LineageMismatch,
     LockNotHeld,
+    LockRequired,
     SerialConflict,
     SlugTaken,
     StateLocked,
@@ -114,7 +115,8 @@ _PUSH: Final = (
     "Store a new state version; the body is the complete document. While the state "
     "is locked, `ID` must be the lock's, and any serial is taken; otherwise the serial must be "
     "greater than the stored one and the lineage the same. What is current already is answered "
-    "with 200 and makes no version. `Content-MD5` is compared with the body, if it is sent."
+    "with 200 and makes no version. An environment with `require_lock` takes no push without `ID`. "
+    "`Content-MD5` is compared with the body, if it is sent."
     f"\n\n{_METHODS}"
 )
 _HIDE: Final = (
@@ -161,7 +163,8 @@ def _state_schema(key: list[OpenApiParameter], suffix: str) -> Any:
                 200: EMPTY,
                 **refusals(
                     *_OF_KEY, *_OF_BODY, *OF_MEMORY, InvalidDocument, ContentMd5Mismatch,
-                    SerialConflict, LineageMismatch, LockNotHeld, WriteConflict, StorageUnavailable,
+                    SerialConflict, LineageMismatch, LockNotHeld, LockRequired, WriteConflict,
+                    StorageUnavailable,
                 ),
                 **LOCKED,
             },

@@ -30,6 +30,7 @@ ENVIRONMENT: Final[dict[str, Any]] = {
     "id": "01941f29-7c00-7ae7-af9b-8ab2c1fe85dd",
     "name": "production",
     "slug": "production",
+    "require_lock": True,
     "created_at": "2025-01-01T00:00:00.000000Z",
     "updated_at": "2025-01-01T00:00:00.000000Z",
 }

@@ -6,6 +6,7 @@ from rest_framework import serializers
 from rest_framework.exceptions import ErrorDetail, ValidationError
 
 from infra_service.api.fields import (
+    FlagField,
     IdField,
     PresentSerializer,
     StrictSerializer,
@@ -92,6 +93,9 @@ class EnvironmentSerializer(ApplicationSerializer):
     """Where components are deployed. One that a push has registered by its id has no name yet."""
 
     slug = SlugField(kind="environment")
+    require_lock = FlagField(
+        default=False, help_text="Whether a push needs the lock's ID; one without is refused."
+    )
 
 
 class ComponentSerializer(StrictSerializer):

@@ -89,6 +89,7 @@ def test_the_table_has_these_rules() -> None:
         ("locked", "423"),
         ("locked", "stored"),
         ("not locked", "409"),
+        ("not locked", "409"),
         ("not locked", "stored"),
         ("not locked", "409"),
         ("locked, or not", "200"),

@@ -14,7 +14,9 @@ import pytest
 from tests.e2e.backend import Backend
 from tests.e2e.conftest import MakeTerraform
 from tests.e2e.database import problems, snapshot, versions_of
+from tests.e2e.named import Named
 from tests.e2e.terraform import Terraform, ended
+from tests.server import LiveServer
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.terraform
@@ -114,6 +116,39 @@ def test_force_unlock_needs_the_right_to(
     assert backend.lock(lock_id).status == 200
     assert "403" in tf.run("force-unlock", "-force", lock_id, code=1).out
     assert backend.holder() is not None
+
+
+def test_a_block_without_lock_address(
+    terraform: MakeTerraform, live: LiveServer, token: str
+) -> None:
+    """An environment that demands a lock refuses its push, and takes it when the block has one."""
+    named = Named(live, token)
+    environment = {"name": named.names[-1], "require_lock": True}
+    body = json.dumps({"environment": environment}).encode()
+    headers = {"Content-Type": "application/json"}
+    created = live.request("POST", "/api/v1/environments", body, token=token, headers=headers)
+    assert created.status == 201
+    tf = terraform(ONE, init=False)
+    block = f'terraform {{\n  backend "http" {{ address = "{named.address}" }}\n}}\n'
+    (tf.directory / "backend.tf").write_text(block)
+    tf.run("init")
+
+    said = tf.apply(code=1).out
+    assert "Failed to save state" in said
+    assert "HTTP error: 409" in said
+    assert named.get().status == 404
+
+    tf.use_backend(named.address)
+    tf.run("init", "-reconfigure")
+    tf.run("state", "push", "errored.tfstate")
+    tf.run("plan", "-detailed-exitcode", code=0)
+    tf.write(ONE.replace("first", "second"))
+    assert "HTTP error: 409" in tf.apply("-lock=false", code=1).out
+    (tf.directory / "errored.tfstate").unlink()
+    tf.apply()
+    assert named.holder() is None
+    refusals = [line for line in live.log.read_text().splitlines() if named.path in line]
+    assert sum('"reason":"LOCK_REQUIRED"' in line for line in refusals) == 2
 
 
 def run_four(terraform: MakeTerraform, *arguments: str) -> list[int]:

@@ -53,6 +53,21 @@ def test_add_and_rename(db: None, kind: str) -> None:
     assert events[1].details == {"name": {"from": "billing", "to": "payments"}}
 
 
+def test_demand_a_lock(db: None) -> None:
+    client = person("administrator")
+    client.post(f"{root('environment')}add/", {"name": "prod", "require_lock": "on"})
+    environment = Environment.objects.get()
+    assert environment.require_lock
+    change = f"{root('environment')}{environment.pk}/change/"
+    assert "Demand a lock" in text_of(client.get(change))
+    client.post(change, {"name": "prod"})
+
+    environment.refresh_from_db()
+    assert not environment.require_lock
+    event = AuditEvent.objects.get(action="environment.update")
+    assert event.details == {"require_lock": {"from": True, "to": False}}
+
+
 @every_kind
 def test_a_name_is_needed(db: None, kind: str) -> None:
     client = person("administrator")

@@ -38,6 +38,8 @@ def shown(entry: Any) -> dict[str, Any]:
     fields = {"id": str(entry.pk), "name": entry.name, "slug": entry.slug}
     if isinstance(entry, Component):
         fields["application_id"] = entry.application_id and str(entry.application_id)
+    if isinstance(entry, Environment):
+        fields["require_lock"] = entry.require_lock
     for name in ("created_at", "updated_at"):
         fields[name] = getattr(entry, name).strftime(MOMENT)
     return fields
@@ -51,7 +53,8 @@ def test_create(admin: ApiClient, kind: str) -> None:
     assert entry.name == "billing"
     event = AuditEvent.objects.get(resource_id=str(entry.pk))
     assert event.action == f"{kind}.create"
-    assert event.details == {"name": "billing", "slug": "billing"}
+    demand = {"require_lock": False} if kind == "environment" else {}
+    assert event.details == {"name": "billing", "slug": "billing", **demand}
 
 
 @pytest.mark.parametrize(
