@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from django.db.models import CharField, Subquery
+from django.db.models import CharField, Subquery, UUIDField
 from django.db.models.functions import Coalesce
 
 from apikeys.grants import EVERYWHERE
 from infra_service.api.parameters import InvalidParameter
-from infra_service.database.compiled import Parameter
+from infra_service.database.compiled import CompiledQuery, Parameter
 from states import slugs
 from states.entries import KINDS, NO_PARENT
 from states.models import Application, Component, Environment, FormerSlug, State
 
 if TYPE_CHECKING:
     import uuid
+
+    from django.db.models import QuerySet
 
     from apikeys.grants import Binding
     from states.entries import CatalogueEntry
@@ -44,6 +47,11 @@ class Names(NamedTuple):
     def given(self) -> dict[str, Any]:
         """What is named, by its kind."""
         return {kind: slug for kind, slug in self._asdict().items() if slug is not None}
+
+    @property
+    def path(self) -> str:
+        """The end of the address."""
+        return "/".join(filter(None, (self.application, self.component, self.environment)))
 
     def refuse(self, binding: Binding = EVERYWHERE) -> None:
         """Tell which name has the wrong form, and what the caller sees that may be meant.
@@ -90,13 +98,26 @@ def _id_at(model: type[CatalogueEntry], slug: Any, parent_id: Any = NO_PARENT) -
     )
 
 
+def _at(kind: str, *, in_parent: bool) -> QuerySet[CatalogueEntry, Any]:
+    model, slug = KINDS[kind], Parameter("slug", CharField())
+    parent = Parameter("parent_id", UUIDField()) if in_parent else NO_PARENT
+    return model._default_manager.filter(pk=_id_at(model, slug, parent)).values_list("pk")
+
+
+_AT: Final = {
+    (kind, flag): CompiledQuery(partial(_at, kind, in_parent=flag))
+    for kind in KINDS
+    for flag in (False, True)
+}
+
+
 def find_id(
     model: type[CatalogueEntry], slug: str, parent_id: uuid.UUID = NO_PARENT
 ) -> uuid.UUID | None:
     """Return the id of what has the slug now, or else of what had it last."""
-    found = model._default_manager.filter(pk=_id_at(model, slug, parent_id))
-    entry_id: uuid.UUID | None = found.values_list("pk", flat=True).first()
-    return entry_id
+    query = _AT[str(model._meta.model_name), parent_id != NO_PARENT]
+    row = query.row(slug=slug, parent_id=parent_id)
+    return None if row is None else row[0]
 
 
 def find_ids(names: Names) -> tuple[uuid.UUID | None, uuid.UUID | None]:
@@ -108,11 +129,18 @@ def find_ids(names: Names) -> tuple[uuid.UUID | None, uuid.UUID | None]:
     return component, find_id(Environment, names.environment)
 
 
+def names_of(state: State) -> Names | None:
+    """Return the names of a state; None if something that it belongs to has no slug."""
+    component, environment = state.component, state.environment
+    application = component.application
+    if None in (component.slug, environment.slug) or (application and application.slug is None):
+        return None
+    return Names(component.slug, environment.slug, application and application.slug)
+
+
 def path_of(state: State) -> str:
     """Return the path of a state's backend: by names, if it has them, or else by ids."""
-    component, environment = state.component, state.environment
-    entries = filter(None, (component.application, component, environment))
-    names = [entry.slug or "" for entry in entries]
-    if all(names):
-        return f"/api/v1/state/at/{'/'.join(names)}"
-    return f"/api/v1/state/{component.pk}/env/{environment.pk}"
+    names = names_of(state)
+    if names is not None:
+        return f"/api/v1/state/at/{names.path}"
+    return f"/api/v1/state/{state.component_id}/env/{state.environment_id}"

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.db import models
 
+from infra_service.database.pages.selecting import ColumnOf
+
 if TYPE_CHECKING:
     import datetime as dt
+
+    from django.db.models import QuerySet
 
 
 class ImportedVersion(models.Model):
@@ -41,3 +45,13 @@ class ImportedVersion(models.Model):
         """Return what the version of a source is known by."""
         text = "\0".join((source, key, source_version))
         return hashlib.sha256(text.encode()).hexdigest()
+
+
+def with_imported(versions: QuerySet[Any]) -> QuerySet[Any]:
+    """Return the versions with what their sources say of them, if they were imported."""
+    found: QuerySet[Any] = versions.annotate(
+        imported_source=ColumnOf(ImportedVersion, "id", "source"),
+        imported_created_at=ColumnOf(ImportedVersion, "id", "created_at"),
+        imported_created_by=ColumnOf(ImportedVersion, "id", "created_by"),
+    )
+    return found

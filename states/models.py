@@ -250,6 +250,11 @@ class StateVersion(models.Model):
     created_by = models.CharField(max_length=200)
     token_id = models.CharField(max_length=40, blank=True)
 
+    #: Of an imported version; with_imported() brings them.
+    imported_source: str | None = None
+    imported_created_at: dt.datetime | None = None
+    imported_created_by: str | None = None
+
     objects = StateVersionManager()
 
     class Meta:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final
 
 from django.utils import timezone
@@ -21,7 +22,7 @@ from states.actions import locks, rules
 from states.actions.push import ATTEMPTS, STATE, STATE_AT, append_version, find, find_or_register
 from states.errors import StateNotFound, WriteConflict
 from states.lockinfo import LockInfo
-from states.models import ImportedVersion
+from states.models import Component, Environment, ImportedVersion
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -81,12 +82,29 @@ class Destination:
     def of(cls, names: Names) -> Destination:
         return cls(uuid7(), uuid7(), names)
 
+    @classmethod
+    def as_before(
+        cls, component_id: uuid.UUID, environment_id: uuid.UUID, names: Names | None
+    ) -> Destination:
+        """Return what had these ids elsewhere, and gets them again unless they are taken."""
+        if names is None:
+            return cls(component_id, environment_id)
+        return cls(
+            uuid7() if Component.objects.filter(pk=component_id).exists() else component_id,
+            uuid7() if Environment.objects.filter(pk=environment_id).exists() else environment_id,
+            names,
+        )
+
     def __str__(self) -> str:
         """Return the end of the backend's address."""
         if self.names is None:
             return f"{self.component_id}/env/{self.environment_id}"
-        parts = (self.names.application, self.names.component, self.names.environment)
-        return "/".join(filter(None, parts))
+        return self.names.path
+
+    @property
+    def path(self) -> str:
+        """The path of the state's backend."""
+        return f"/api/v1/state/{self if self.names is None else f'at/{self}'}"
 
     def look(self) -> Asked[State]:
         """Return the question for the state."""
@@ -111,10 +129,12 @@ def outstanding(
         OccupiedError: the state here is another one.
         ImportRefusedError: it came from there, and must not be written over now.
     """
+    # The versions first: what is here of them belongs to a state that is found then.
+    here, states = _found(origin, versions)
     state = destination.find()
-    here = _numbers(origin, versions, state)
-    last = max((versions.index(version) for version in here), default=-1)
-    rest = versions[last + 1 :]
+    if states - {state and state.pk}:
+        raise ImportRefusedError("It was imported before, to another address.")
+    rest = list(takewhile(lambda version: version not in here, reversed(versions)))[::-1]
     if rest:
         _check(state, origin)
     elif (
@@ -127,18 +147,13 @@ def outstanding(
     return rest
 
 
-def _numbers(origin: Origin, versions: Sequence[str], state: State | None) -> dict[str, int]:
-    """Return the numbers of the versions that are here already.
-
-    Raises:
-        ImportRefusedError: they are at another address.
-    """
+def _found(origin: Origin, versions: Sequence[str]) -> tuple[dict[str, int], set[uuid.UUID | None]]:
+    """Return the numbers of the versions that are here already, and of which states they are."""
     of_digest = {origin.digest(version): version for version in versions}
     rows = ImportedVersion.objects.filter(digest__in=of_digest)
     found = list(rows.values_list("digest", "version__state_id", "version__number"))
-    if any(state is None or state_id != state.pk for _, state_id, _ in found):
-        raise ImportRefusedError("It was imported before, to another address.")
-    return {of_digest[digest]: number for digest, _, number in found}
+    numbers = {of_digest[digest]: number for digest, _, number in found}
+    return numbers, {state_id for _, state_id, _ in found}
 
 
 def _check(state: State | None, origin: Origin) -> None:

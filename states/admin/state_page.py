@@ -14,6 +14,7 @@ from apikeys.names import token_names
 from states.admin.values import json_text
 from states.document import contents
 from states.holders import holder_of
+from states.imported import with_imported
 from states.keeping import reading
 from states.models import StateVersion
 
@@ -56,7 +57,7 @@ def backend_of(state: State, request: HttpRequest) -> dict[str, Any]:
 
 def history_of(state: State, before: str) -> dict[str, Any]:
     """Return a page of the versions, the newest first, and their figures from the oldest on."""
-    versions = StateVersion.objects.filter(state=state).order_by("-number")
+    versions = with_imported(StateVersion.objects.filter(state=state)).order_by("-number")
     if _NUMBER.fullmatch(before):
         versions = versions.filter(number__lt=int(before))
     found = list(versions[: VERSIONS + 1])

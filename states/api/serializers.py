@@ -120,8 +120,29 @@ class ComponentSerializer(StrictSerializer):
         return value
 
 
+class ImportedSerializer(PresentSerializer):
+    """What the source of an imported version says of it; present when it was imported."""
+
+    present_with = "imported_source"
+
+    source = serializers.CharField(  # type: ignore[assignment]  # a field has a source, too
+        source="imported_source", read_only=True
+    )
+    created_at = TimestampField(
+        source="imported_created_at",
+        read_only=True,
+        allow_null=True,
+        help_text="When it was made there; null when the source does not say.",
+    )
+    created_by = serializers.CharField(
+        source="imported_created_by",
+        read_only=True,
+        help_text="Who made it there; empty when the source does not say.",
+    )
+
+
 class VersionSerializer(serializers.Serializer[Any]):
-    """A version of a state: one push, or one restore. ``token_id`` is empty for a command's."""
+    """A version of a state: a push, a restore or an import. A command's has no ``token_id``."""
 
     number = serializers.IntegerField(read_only=True)
     serial = serializers.IntegerField(read_only=True)
@@ -131,6 +152,7 @@ class VersionSerializer(serializers.Serializer[Any]):
     created_at = TimestampField(read_only=True)
     created_by = serializers.CharField(read_only=True)
     token_id = serializers.CharField(read_only=True)
+    imported = ImportedSerializer(required=False)
 
 
 class RestoreSerializer(StrictSerializer):

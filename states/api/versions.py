@@ -22,6 +22,7 @@ from states.api.serializers import RestoreSerializer, VersionSerializer
 from states.api.states_openapi import contents_schema, versions_schema
 from states.document import contents
 from states.errors import StateNotFound, VersionNotFound
+from states.imported import with_imported
 from states.keeping import reading
 from states.models import State, StateVersion
 
@@ -96,7 +97,7 @@ class VersionViewSet(OfStateViewSet):
 
     def get_queryset(self) -> QuerySet[StateVersion]:
         """Return the versions of the state."""
-        return StateVersion.objects.filter(state_id=self.state().pk)
+        return with_imported(StateVersion.objects.filter(state_id=self.state().pk))
 
     def get_object(self) -> StateVersion:
         """Return the version that the path names.

@@ -10,10 +10,15 @@ from typing import TYPE_CHECKING, Final
 
 from states.errors import InvalidLockInfo
 from states.lockinfo import LockInfo
-from states.moving.sources import SourceError, SourceState, SourceVersion, TooLargeError
+from states.moving.files import fault, read_file
+from states.moving.manifest import MANIFEST, UNFINISHED
+from states.moving.own_export import OwnExport
+from states.moving.sources import SourceError, SourceState, SourceVersion
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from states.moving.sources import Source
 
 _SUFFIX: Final = ".tfstate"
 #: Where Terraform keeps which backend it uses, in a file that is called as states are.
@@ -48,26 +53,19 @@ class Directory:
                 # change when it is copied.
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
         except OSError as error:
-            raise _fault(error) from error
+            raise fault(error) from error
         changed = dt.datetime.fromtimestamp(found.st_mtime, dt.UTC)
         return [SourceVersion(digest, changed, size_bytes=found.st_size)]
 
     def read(self, state: SourceState, version: SourceVersion, limit: int) -> bytes:
-        path = self._root / state.key
-        try:
-            size = path.stat().st_size
-            if size > limit:
-                raise TooLargeError(size, limit)
-            document = path.read_bytes()
-        except OSError as error:
-            raise _fault(error) from error
+        document = read_file(self._root / state.key, limit)
         if hashlib.sha256(document).hexdigest() != version.id:
             raise SourceError("It has changed while it was read: run the command again.")
         return document
 
 
-def open_directory(text: str) -> Directory:
-    """Return the directory of this path.
+def open_directory(text: str) -> Source:
+    """Return the directory of this path, or the export that is in it.
 
     Raises:
         SourceError: there is none.
@@ -75,7 +73,9 @@ def open_directory(text: str) -> Directory:
     root = Path(text).resolve()
     if not root.is_dir():
         raise SourceError(f"There is no directory {text}.")
-    return Directory(root)
+    if (root / UNFINISHED).exists():
+        raise SourceError(f"The export in {text} has not ended: run export_states again.")
+    return OwnExport(root) if (root / MANIFEST).exists() else Directory(root)
 
 
 def _holder(path: Path) -> str | None:
@@ -91,8 +91,4 @@ def _holder(path: Path) -> str | None:
 
 
 def _refuse(error: OSError) -> None:
-    raise _fault(error)
-
-
-def _fault(error: OSError) -> SourceError:
-    return SourceError(f"{error.filename}: {error.strerror}.")
+    raise fault(error)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from django.conf import settings
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from states.moving.sources import Source, SourceState, SourceVersion
 
 _LONGEST_AUTHOR: Final = 200
+#: States whose versions are listed in one statement, when they are read back.
+_READ_TOGETHER: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +62,7 @@ class Import:
         destination = self._destination(state)
         if destination is None:
             return Row(state.key, result=REFUSED, reason="No pattern matches.")
-        row = Row(state.key, str(destination))
+        row = Row(state.key, str(destination), destination.path)
         if (other := plan.at(row.address)) is not None:
             return replace(row, result=REFUSED, reason=f"{other.key} has the same address.")
         if state.locked_by is not None:
@@ -190,18 +193,27 @@ class Import:
 def read_back(plan: Plan) -> Iterator[Row]:
     """Check every version that is here of the states, and yield each state's row.
 
-    Of what is not what was recorded when it came the result is ``FAILED``.
+    Of one with a document that is not what came the result is ``FAILED``.
 
     Raises:
         StorageUnavailable: the object store does not answer.
     """
-    for row in plan.rows(IMPORTED, UNCHANGED):
-        versions = StateVersion.objects.filter(state_id=row.state_id, imported__isnull=False)
-        problems = [found for found in verification.verify(versions) if found.problem is not None]
-        for found in problems[:1]:
-            reason = f"Version {found.version.number}: {found.problem}"
-            plan.change(replace(row, result=FAILED, reason=reason))
-        yield row
+    for rows in _grouped(plan.rows(IMPORTED, UNCHANGED)):
+        states = [row.state_id for row in rows]
+        versions = StateVersion.objects.filter(state_id__in=states, imported__isnull=False)
+        problems: dict[str, str] = {}
+        for found in verification.verify(versions):
+            if found.problem is not None:
+                reason = f"Version {found.version.number}: {found.problem}"
+                problems.setdefault(str(found.version.state_id), reason)
+        for row in rows:
+            reason = problems.get(row.state_id, "")
+            yield replace(row, result=FAILED, reason=reason) if reason else row
+
+
+def _grouped(rows: Iterator[Row]) -> Iterator[list[Row]]:
+    while group := list(islice(rows, _READ_TOGETHER)):
+        yield group
 
 
 def _upload(document: bytes) -> Upload:

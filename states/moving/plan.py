@@ -25,13 +25,15 @@ REFUSED: Final = "refused"
 class Row:
     """A state: its key in the source, its address here, and what is going to happen, or has.
 
-    ``versions`` are those that the source has, as far as they are wanted, and ``size_bytes`` what
-    they have together, if the source says it; ``outstanding`` are those that are to come, and
-    ``imported`` those that this run has brought.
+    ``address`` is for people, and ``path`` that of the backend. ``versions`` are those that the
+    source has, as far as they are wanted, and ``size_bytes`` what they have together, if the source
+    says it; ``outstanding`` are those that are to come, and ``imported`` those that this run has
+    brought.
     """
 
     key: str
     address: str = ""
+    path: str = ""
     versions: int = 0
     outstanding: int = 0
     size_bytes: int | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import hashlib
 import json
 from io import StringIO
@@ -14,7 +15,7 @@ from django.db import IntegrityError, transaction
 
 from apikeys.models import AuditEvent
 from states.models import ImportedVersion, State, StateVersion
-from tests.states.conftest import document
+from tests.states.conftest import document, seen
 
 pytestmark = pytest.mark.django_db
 FOUND = ("prod/network", "prod/shop", "staging/network")
@@ -147,6 +148,36 @@ def test_the_sources_time_is_kept_and_the_trail_tells_of_it(tree: Path) -> None:
         "key": "prod/shop/terraform.tfstate",
         "source_version": hashlib.sha256(path.read_bytes()).hexdigest(),
     }
+
+
+def test_the_api_and_the_admin_show_where_a_version_is_from(
+    tree: Path, client_with: Any, admin_client: Any
+) -> None:
+    run(tree)
+    state = stored("shop/prod")
+    ImportedVersion.objects.filter(version__state=state).update(created_by="ada@laptop")
+    changed = (tree / "prod/shop/terraform.tfstate").stat().st_mtime
+    client = client_with("state:read", "state:write", "state:secrets")
+    pushed = document(50, lineage(1))
+    path = "/api/v1/state/at/shop/prod"
+    assert client.post(path, pushed, "application/json").status_code == 200
+    versions = f"/api/v1/states/{state.pk}/versions"
+
+    listed = client.get(versions).json()["versions"]
+
+    assert "imported" not in listed[0]
+    assert listed[1]["imported"] == {
+        "source": tree.as_uri(),
+        "created_at": seen(dt.datetime.fromtimestamp(changed, dt.UTC)),
+        "created_by": "ada@laptop",
+    }
+    assert client.get(f"{versions}/1").json()["version"] == listed[1]
+    assert client.get(f"{versions}/2/diff").json()["diff"]["before"]["imported"]
+    restored = client.post(f"{versions}/1:restore", "{}", "application/json")
+    assert "imported" not in restored.json()["version"]
+    page = admin_client.get(f"/admin/states/state/{state.pk}/change/").content.decode()
+    assert f"from {tree.as_uri()}, made" in page
+    assert "by ada@laptop" in page
 
 
 def test_a_push_since_is_never_written_over(tree: Path, client_with: Any) -> None:
@@ -327,3 +358,20 @@ def test_no_history(tree: Path, history: str) -> None:
         Run("--from", tree, f"--history={history}").error
         == "--history is a number of versions, or all"
     )
+
+
+def test_backend_blocks(tree: Path) -> None:
+    assert (
+        run(tree, "--write-backends", tree / "blocks", "--url", "https://infra.example/").error
+        == ""
+    )
+
+    block = (tree / "blocks/network/prod/backend.tf").read_text()
+    address = '= "https://infra.example/api/v1/state/at/network/prod"\n'
+    for name in ("    address        ", "    lock_address   ", "    unlock_address "):
+        assert name + address in block
+    assert len(list((tree / "blocks").rglob("*.tf"))) == 3
+
+
+def test_backend_blocks_need_the_services_address(tree: Path) -> None:
+    assert "needs --url" in run(tree, "--write-backends", tree / "blocks").error

@@ -12,6 +12,7 @@ from django.core.management.base import CommandError
 from apikeys.audit import Actor
 from infra_service.commandline.base import ServiceCommand
 from states.errors import StorageUnavailable
+from states.moving.backends import write_backend
 from states.moving.importing import Import, read_back
 from states.moving.mapping import Map, MapError
 from states.moving.plan import FAILED, IMPORT, IMPORTED, REFUSED, UNCHANGED, Plan, Row
@@ -57,6 +58,13 @@ class Command(ServiceCommand):
             help="how many versions of each state, the newest or all",
         )
         parser.add_argument("--dry-run", action="store_true", help="only show the table")
+        parser.add_argument(
+            "--write-backends",
+            type=Path,
+            metavar="DIR",
+            help="write the backend block of each state that is here; needs --url",
+        )
+        parser.add_argument("--url", help="where Terraform finds the service, for the blocks")
 
     def handle(self, *_args: Any, **options: Any) -> None:
         """Import, with a line for each state that is not as it should be.
@@ -66,34 +74,34 @@ class Command(ServiceCommand):
                 nothing was written, or not every state could be imported.
         """
         most = _most(options["history"])
+        blocks, url = options["write_backends"], options["url"]
+        if blocks is not None and url is None:
+            raise CommandError("--write-backends needs --url, such as https://infra.example")
         try:
             source = open_source(options["source"])
             chosen = Map.usual() if options["map"] is None else Map.read(options["map"])
             actor = Actor.of_command("import_states")
             with Plan() as plan:
-                self._run(Import(source, chosen, most, actor), plan, dry_run=options["dry_run"])
+                work = Import(source, chosen, most, actor)
+                refused = self._look(work, plan)
+                if not options["dry_run"] and not refused:
+                    self._import(work, plan)
+                    for row in plan.rows(IMPORTED, UNCHANGED) if blocks else ():
+                        write_backend(blocks, url, row)
+                self._tell(work, plan, dry_run=options["dry_run"])
         except (SourceError, MapError) as error:
             raise CommandError(str(error)) from error
         except StorageUnavailable as error:
             raise CommandError(f"stopped: {error.detail}") from error
 
-    def _run(self, work: Import, plan: Plan, *, dry_run: bool) -> None:
+    def _look(self, work: Import, plan: Plan) -> int:
+        """Fill the plan and show it; return how many states are refused."""
         with self.progress("states found") as bar:
             for _ in work.look(plan):
                 bar.advance()
-        refused = plan.count(REFUSED)
         if not self._as_json:
             self._show_table(plan)
-        if not dry_run and not refused:
-            self._import(work, plan)
-        self._tell(work, plan, dry_run=dry_run)
-        if refused:
-            raise CommandError(
-                f"{refused} states are refused, so nothing is imported: write a map, or ignore them"
-            )
-        if failed := plan.count(FAILED):
-            what = "cannot be" if dry_run else "were not"
-            raise CommandError(f"{failed} states {what} imported")
+        return plan.count(REFUSED)
 
     def _import(self, work: Import, plan: Plan) -> None:
         wanted = (IMPORT, UNCHANGED)
@@ -105,6 +113,7 @@ class Command(ServiceCommand):
         with self.progress("states read back", lambda: plan.count(IMPORTED, UNCHANGED)) as bar:
             for row in read_back(plan):
                 if row.result == FAILED:
+                    plan.change(row)
                     self.problem(f"{row.key}: {row.reason}")
                 bar.advance()
 
@@ -117,15 +126,29 @@ class Command(ServiceCommand):
             self.stdout.write(form.format(row.key, row.address, row.versions, size, _what(row)))
 
     def _tell(self, work: Import, plan: Plan, *, dry_run: bool) -> None:
-        """Print what came of it; as JSON piece by piece, since there may be many states."""
+        """Print what came of it.
+
+        Raises:
+            CommandError: something is refused, or failed.
+        """
         counts = {
             result: plan.count(result) for result in (IMPORT, IMPORTED, UNCHANGED, FAILED, REFUSED)
         }
-        if not self._as_json:
+        if self._as_json:
+            self._print_json({"source": work.source.name, "dry_run": dry_run, **counts}, plan)
+        else:
             told = ", ".join(f"{count} {result}" for result, count in counts.items() if count)
             self.stdout.write(f"{told or 'no states found'}{' (dry run)' if dry_run else ''}")
-            return
-        head = {"source": work.source.name, "dry_run": dry_run, **counts}
+        if counts[REFUSED]:
+            raise CommandError(
+                f"{counts[REFUSED]} states are refused, so nothing is imported: write a map"
+            )
+        if counts[FAILED]:
+            what = "cannot be" if dry_run else "were not"
+            raise CommandError(f"{counts[FAILED]} states {what} imported")
+
+    def _print_json(self, head: dict[str, Any], plan: Plan) -> None:
+        """Print piece by piece, since there may be many states."""
         self.stdout.write(f'{json.dumps(head)[:-1]}, "states": [', ending="")
         for number, row in enumerate(plan.rows()):
             self.stdout.write(f"{', ' if number else ''}{json.dumps(asdict(row))}", ending="")

@@ -1,0 +1,66 @@
+"""Export all states as plain files."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from django.core.management.base import CommandError
+
+from apikeys.audit import Actor
+from infra_service.commandline.base import ServiceCommand
+from states.errors import StorageUnavailable
+from states.moving import exporting
+from states.moving.exporting import TargetError
+from states.moving.files import DirectoryTarget
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+
+
+class Command(ServiceCommand):
+    """Write every state that is not deleted, and say what is left out."""
+
+    help = (
+        "Write all states as plain .tfstate files in folders by name, with a manifest.jsonl that "
+        "import_states reads. The service may run meanwhile. The files hold every secret that is "
+        "in the states; only their owner can read them."
+    )
+    examples = ("export_states --to exported", "export_states --to exported --history --json")
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--to", required=True, metavar="DIR", help="a new directory")
+        parser.add_argument("--history", action="store_true", help="all versions, not the newest")
+
+    def handle(self, *_args: Any, **options: Any) -> None:
+        """Export, with a line for each state that is locked, or not whole.
+
+        Raises:
+            CommandError: nothing can be written there, the object store does not answer, or not
+                every document could be read.
+        """
+        counts = {"states": 0, "versions": 0, "locked": 0, "unreadable": 0}
+        try:
+            with (
+                closing(DirectoryTarget(Path(options["to"]).absolute())) as target,
+                self.progress("states", exporting.exportable().count) as bar,
+            ):
+                actor = Actor.of_command("export_states")
+                for state in exporting.export(target, history=options["history"], actor=actor):
+                    counts["states"] += state.versions > 0
+                    counts["versions"] += state.versions
+                    counts["locked"] += state.is_locked
+                    counts["unreadable"] += len(state.problems)
+                    if state.is_locked:
+                        self.note(f"{state.path}: it is locked; its lock is left out")
+                    for problem in state.problems:
+                        self.problem(f"{state.path}: {problem}")
+                    bar.advance()
+        except TargetError as error:
+            raise CommandError(str(error)) from error
+        except StorageUnavailable as error:
+            raise CommandError(f"stopped: {error.detail}") from error
+        self.report(counts, f"{counts['states']} states exported, {counts['versions']} versions")
+        if counts["unreadable"]:
+            raise CommandError(f"{counts['unreadable']} documents are damaged, and left out")

@@ -1,0 +1,126 @@
+"""Exporting the states, so that one can leave: plain files, and a manifest that tells of them."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+from django.utils import timezone
+
+from apikeys import audit
+from states.document import sealing
+from states.errors import DocumentDamaged, DocumentUnreadable
+from states.imported import with_imported
+from states.keeping import reading
+from states.keeping.batches import in_batches
+from states.models import State
+from states.moving.manifest import (
+    FORMAT,
+    ExportedState,
+    ExportedVersion,
+    Header,
+    path_of,
+    path_of_version,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from apikeys.audit import Actor
+    from states.models import StateQuerySet, StateVersion
+
+
+class Target(Protocol):
+    """Where files are written to; each is there as a whole or not at all."""
+
+    def write(self, path: str, content: bytes) -> None:
+        """Write a file.
+
+        Raises:
+            TargetError: it cannot be written.
+        """
+
+    def tell(self, line: bytes) -> None:
+        """Add a line to the manifest, which is not there before ``finish``.
+
+        Raises:
+            TargetError: it cannot be written.
+        """
+
+    def finish(self) -> None:
+        """Let the manifest be there.
+
+        Raises:
+            TargetError: it cannot be written.
+        """
+
+
+class TargetError(Exception):
+    """Nothing can be written; the message is a sentence for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """A state with the versions that are written, and what is wrong with others."""
+
+    path: str
+    versions: int
+    is_locked: bool
+    problems: list[str]
+
+
+def exportable() -> StateQuerySet:
+    """Return the states that have a document and are not deleted."""
+    return State.objects.visible().filter(current_version__isnull=False)
+
+
+def export(target: Target, *, history: bool, actor: Actor) -> Iterator[Exported]:
+    """Write the current document of each state, or all of them, and yield what is written.
+
+    Raises:
+        TargetError: a file cannot be written.
+        StorageUnavailable: the object store does not answer.
+    """
+    target.tell(msgspec.json.encode(Header(FORMAT, timezone.now())))
+    for state in in_batches(exportable().select_related("component__application", "environment")):
+        problems: list[str] = []
+        versions = list(_written(target, state, problems, history=history))
+        if versions:
+            target.tell(msgspec.json.encode(ExportedState.of(state, versions)))
+            numbers = [version.number for version in versions]
+            audit.record(actor, "state.export", state.pk, versions=numbers)
+        yield Exported(path_of(state), len(versions), state.lock_id is not None, problems)
+    target.finish()
+
+
+def _written(
+    target: Target, state: State, problems: list[str], *, history: bool
+) -> Iterator[ExportedVersion]:
+    """Write the documents, and yield their versions, the oldest first."""
+    versions = with_imported(state.versions.order_by("number"))
+    # What is pushed meanwhile is for the next export.
+    last = state.version_number
+    wanted = versions.filter(number__lte=last) if history else versions.filter(number=last)
+    for version in wanted:
+        try:
+            document = _document(version)
+        except DocumentUnreadable as error:
+            problems.append(f"version {version.number}: {error.detail}")
+            continue
+        if document is None:
+            continue  # pruned meanwhile
+        path = path_of(state) if version.number == last else path_of_version(state, version.number)
+        target.write(path, document)
+        yield ExportedVersion.of(version, path)
+
+
+def _document(version: StateVersion) -> bytes | None:
+    stored, gzipped = reading.load(version.pk)
+    if stored is None:
+        return None
+    document = sealing.decompress(gzipped)
+    if hashlib.md5(document, usedforsecurity=False).hexdigest() != version.md5:
+        raise DocumentDamaged
+    return document

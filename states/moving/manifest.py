@@ -1,0 +1,153 @@
+"""What ``export_states`` writes: how files are called, and what ``manifest.jsonl`` says of them.
+
+The first line of the manifest is a ``Header``, each other one an ``ExportedState``. The manifest is
+written last, so that an export without one has not ended.
+"""
+
+from __future__ import annotations
+
+import datetime as dt  # noqa: TC003 - msgspec reads the types
+import uuid  # noqa: TC003 - msgspec reads the types
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import msgspec
+
+from states import addresses
+from states.moving.sources import SourceError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from states.models import State, StateVersion
+
+T = TypeVar("T")
+
+MANIFEST: Final = "manifest.jsonl"
+#: How it is called before it is whole.
+UNFINISHED: Final = f"{MANIFEST}.partial"
+FORMAT: Final = 1
+
+
+class Header(msgspec.Struct, frozen=True):
+    """The first line."""
+
+    infra_service_export: int
+    exported_at: dt.datetime
+
+
+class ExportedVersion(msgspec.Struct, frozen=True):
+    """A version and the file with its document.
+
+    Of an imported one, time and author are those that its source has told.
+    """
+
+    id: uuid.UUID
+    number: int
+    serial: int
+    lineage: str | None
+    md5: str
+    size_bytes: int
+    created_at: dt.datetime
+    created_by: str
+    path: str
+
+    @classmethod
+    def of(cls, version: StateVersion, path: str) -> ExportedVersion:
+        """Return the line's part; ``version`` is one of ``with_imported``."""
+        return cls(
+            id=version.pk,
+            number=version.number,
+            serial=version.serial,
+            lineage=version.lineage,
+            md5=version.md5,
+            size_bytes=version.size_bytes,
+            created_at=version.imported_created_at or version.created_at,
+            created_by=(
+                version.created_by
+                if version.imported_created_by is None
+                else version.imported_created_by
+            ),
+            path=path,
+        )
+
+
+class ExportedState(msgspec.Struct, frozen=True):
+    """A state: ids, slugs (null where there is none), names, and its versions, the oldest first."""
+
+    id: uuid.UUID
+    application_id: uuid.UUID | None
+    component_id: uuid.UUID
+    environment_id: uuid.UUID
+    application: str | None
+    component: str | None
+    environment: str | None
+    application_name: str | None
+    component_name: str
+    environment_name: str
+    path: str
+    versions: list[ExportedVersion]
+
+    @classmethod
+    def of(cls, state: State, versions: list[ExportedVersion]) -> ExportedState:
+        application = state.component.application
+        return cls(
+            id=state.pk,
+            application_id=application.pk if application else None,
+            component_id=state.component_id,
+            environment_id=state.environment_id,
+            application=application.slug if application else None,
+            component=state.component.slug,
+            environment=state.environment.slug,
+            application_name=application.name if application else None,
+            component_name=state.component.name,
+            environment_name=state.environment.name,
+            path=path_of(state),
+            versions=versions,
+        )
+
+    @property
+    def names(self) -> addresses.Names | None:
+        """The names of its address, if it has one."""
+        application_is_named = self.application is not None or self.application_id is None
+        if self.component is None or self.environment is None or not application_is_named:
+            return None
+        return addresses.Names(self.component, self.environment, self.application)
+
+
+def path_of(state: State) -> str:
+    """Return the file of a state's current document."""
+    names = addresses.names_of(state)
+    place = f"{state.component_id}/{state.environment_id}" if names is None else names.path
+    return f"{place}.tfstate"
+
+
+def path_of_version(state: State, number: int) -> str:
+    """Return the file of an older document; no slug has a dot."""
+    return f"{path_of(state).removesuffix('.tfstate')}.history/{number}.tfstate"
+
+
+def check_header(lines: Iterable[bytes]) -> None:
+    """Read the first line.
+
+    Raises:
+        SourceError: it is of another format.
+    """
+    header = _decoded(next(iter(lines), b""), Header)
+    if header.infra_service_export != FORMAT:
+        raise SourceError(f"{MANIFEST} is of format {header.infra_service_export}, not {FORMAT}.")
+
+
+def state_of(line: bytes) -> ExportedState:
+    """Read another line.
+
+    Raises:
+        SourceError: it does not tell of a state.
+    """
+    return _decoded(line, ExportedState)
+
+
+def _decoded(line: bytes, kind: type[T]) -> T:
+    try:
+        return msgspec.json.decode(line, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise SourceError(f"{MANIFEST} is damaged: {error}") from error

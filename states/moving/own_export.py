@@ -1,0 +1,64 @@
+"""An export of this service, which ``export_states`` has written to a directory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, cast
+
+from states.actions.importing import Destination
+from states.moving import manifest
+from states.moving.files import read_file
+from states.moving.sources import SourceError, SourceState, SourceVersion
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from states.moving.manifest import ExportedVersion
+
+
+@dataclass(frozen=True, slots=True)
+class _Exported(SourceState):
+    """A state with the versions that the manifest tells, each with its file."""
+
+    files: dict[str, ExportedVersion] = field(default_factory=dict)
+
+
+class OwnExport:
+    """States with their numbers, times and authors; ids are kept where they are free."""
+
+    #: The ids of versions are unique everywhere, so it is the same wherever the files are.
+    name = "export"
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def states(self) -> Iterator[SourceState]:
+        with (self._root / manifest.MANIFEST).open("rb") as lines:
+            manifest.check_header(lines)
+            for line in lines:
+                state = manifest.state_of(line)
+                home = Destination.as_before(state.component_id, state.environment_id, state.names)
+                files = {str(version.id): version for version in state.versions}
+                yield _Exported(state.path, home=home, files=files)
+
+    def versions(self, state: SourceState, most: int | None) -> list[SourceVersion]:
+        files = cast("_Exported", state).files
+        found = [
+            SourceVersion(
+                id=id_,
+                created_at=version.created_at,
+                author=version.created_by,
+                size_bytes=version.size_bytes,
+                md5=version.md5,
+                number=version.number,
+            )
+            for id_, version in files.items()
+        ]
+        return found if most is None else found[-most:]
+
+    def read(self, state: SourceState, version: SourceVersion, limit: int) -> bytes:
+        path = self._root / cast("_Exported", state).files[version.id].path
+        if not path.resolve().is_relative_to(self._root):
+            raise SourceError(f"{path} is outside of the export.")
+        return read_file(path, limit)

@@ -1,0 +1,310 @@
+"""export_states: one can leave, and come back to the same."""
+
+from __future__ import annotations
+
+import json
+import stat
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from apikeys.models import AuditEvent
+from states.imported import with_imported
+from states.models import (
+    Application,
+    Component,
+    Environment,
+    FormerSlug,
+    ImportedVersion,
+    State,
+    StateVersion,
+)
+from tests.conftest import ApiClient
+from tests.states.conftest import document
+from tests.states.test_import_states import Run, lineage, run
+
+pytestmark = pytest.mark.django_db
+UUIDS = (
+    "0190b1c0-0000-7000-8000-000000000001",
+    "0190b1c0-0000-7000-8000-000000000002",
+)
+ADDRESSES = {
+    "network/prod": "at/network/prod",
+    "shop/cart/prod": "at/shop/cart/prod",
+    "/".join(UUIDS): f"{UUIDS[0]}/env/{UUIDS[1]}",
+}
+
+
+def export(to: Path, *arguments: str) -> Any:
+    out, err = StringIO(), StringIO()
+    call_command("export_states", "--to", str(to), "--json", *arguments, stdout=out, stderr=err)
+    return {**json.loads(out.getvalue()), "said": err.getvalue()}
+
+
+def push_three_of_each(client: ApiClient) -> None:
+    for number, address in enumerate(ADDRESSES.values()):
+        for serial in (3, 4, 9):
+            body = document(serial, lineage(number), outputs={str(serial): {"value": 1}})
+            answer = client.post(f"/api/v1/state/{address}", body, "application/json")
+            assert answer.status_code == 200
+
+
+@pytest.fixture
+def client(client_with: Any) -> ApiClient:
+    client: ApiClient = client_with("state:read", "state:write", "state:admin", "state:secrets")
+    push_three_of_each(client)
+    return client
+
+
+def wipe() -> None:
+    """Leave what a new service has; the trail is not of states alone."""
+    State.objects.update(
+        version_number=0, current_version=None, serial=None, lineage=None, md5=None, size_bytes=None
+    )
+    for model in (StateVersion, State, FormerSlug, Component, Environment, Application):
+        model.objects.all().delete()
+    assert not ImportedVersion.objects.exists()
+
+
+def promised(*, of_source: bool) -> Any:
+    """Return what an export must bring back: address, number, digest, time and author."""
+    return {
+        (
+            version.state.component_id,
+            version.state.environment_id,
+            version.number,
+            version.serial,
+            version.lineage,
+            version.md5,
+            version.size_bytes,
+            version.imported_created_at if of_source else version.created_at,
+            version.imported_created_by if of_source else version.created_by,
+        )
+        for version in with_imported(StateVersion.objects.all()).select_related("state")
+    }
+
+
+def test_plain_files_by_name(client: ApiClient, tmp_path: Path) -> None:
+    done = export(tmp_path / "out", "--history")
+
+    assert done == {"states": 3, "versions": 9, "locked": 0, "unreadable": 0, "said": ""}
+    for place, address in ADDRESSES.items():
+        current = tmp_path / "out" / f"{place}.tfstate"
+        assert current.read_bytes() == client.get(f"/api/v1/state/{address}").content
+        assert stat.S_IMODE(current.stat().st_mode) == 0o600
+        history = tmp_path / "out" / f"{place}.history"
+        assert sorted(path.name for path in history.iterdir()) == ["1.tfstate", "2.tfstate"]
+        assert stat.S_IMODE(history.stat().st_mode) == 0o700
+
+
+def test_the_manifest(client: ApiClient, tmp_path: Path) -> None:
+    export(tmp_path / "out")
+
+    header, *lines = map(json.loads, (tmp_path / "out/manifest.jsonl").read_text().splitlines())
+    assert header["infra_service_export"] == 1
+    by_path = {line["path"]: line for line in lines}
+    line = by_path["shop/cart/prod.tfstate"]
+    state = State.objects.get(component__slug="cart")
+    version = state.versions.get(number=3)
+    assert line == {
+        "id": str(state.pk),
+        "application_id": str(state.application_id),
+        "component_id": str(state.component_id),
+        "environment_id": str(state.environment_id),
+        "application": "shop",
+        "component": "cart",
+        "environment": "prod",
+        "application_name": "shop",
+        "component_name": "cart",
+        "environment_name": "prod",
+        "path": "shop/cart/prod.tfstate",
+        "versions": [
+            {
+                "id": str(version.pk),
+                "number": 3,
+                "serial": 9,
+                "lineage": lineage(1),
+                "md5": state.md5,
+                "size_bytes": state.size_bytes,
+                "created_at": version.created_at.isoformat().replace("+00:00", "Z"),
+                "created_by": "operator",
+                "path": "shop/cart/prod.tfstate",
+            }
+        ],
+    }
+    assert by_path[f"{'/'.join(UUIDS)}.tfstate"]["component"] is None
+
+
+def test_into_a_new_service(client: ApiClient, tmp_path: Path) -> None:
+    """The promise: digests, numbers, times and authors are the same, and so are addresses."""
+    before = promised(of_source=False)
+    documents = {a: client.get(f"/api/v1/state/{a}").content for a in ADDRESSES.values()}
+    export(tmp_path / "out", "--history")
+    wipe()
+
+    done = run(tmp_path / "out", "--history", "all")
+
+    assert done.error == ""
+    assert promised(of_source=True) == before
+    assert {a: client.get(f"/api/v1/state/{a}").content for a in documents} == documents
+    assert not State.objects.exclude(lock_id=None).exists()
+    # From there to the next one.
+    export(tmp_path / "again", "--history")
+    wipe()
+    assert run(tmp_path / "again", "--history", "all").error == ""
+    assert promised(of_source=True) == before
+
+
+def test_of_the_newest_alone_numbers_stay(client: ApiClient, tmp_path: Path) -> None:
+    export(tmp_path / "out")
+    wipe()
+
+    assert run(tmp_path / "out").error == ""
+    assert {state.version_number for state in State.objects.all()} == {3}
+    path = f"/api/v1/state/{ADDRESSES['network/prod']}"
+    assert client.post(path, document(10, lineage(0)), "application/json").status_code == 200
+    assert set(State.objects.get(component__slug="network").versions.values_list("number")) == {
+        (3,),
+        (4,),
+    }
+
+
+def test_a_later_export_brings_what_is_new(client: ApiClient, tmp_path: Path) -> None:
+    """Wherever the files are: a directory may be copied to another machine."""
+    export(tmp_path / "first", "--history")
+    pushed = document(12, lineage(0), outputs={"12": {"value": 1}})
+    path = f"/api/v1/state/{ADDRESSES['network/prod']}"
+    assert client.post(path, pushed, "application/json").status_code == 200
+    export(tmp_path / "second", "--history")
+    wipe()
+    run(tmp_path / "first", "--history", "all")
+
+    again = run(tmp_path / "second", "--history", "all")
+
+    assert again.json["imported"] == 1
+    assert client.get(path).content == pushed
+
+
+def test_history_is_locked_until_all_of_it_is_here(client: ApiClient, tmp_path: Path) -> None:
+    export(tmp_path / "out", "--history")
+    wipe()
+    broken = tmp_path / "out/network/prod.history/2.tfstate"
+    whole = broken.read_bytes()
+    broken.write_bytes(b"{}")
+
+    done = run(tmp_path / "out", "--history", "all")
+
+    assert done.reasons == {
+        "network/prod.tfstate": "What was read is not what the source says that it has. 1 versions "
+        "are here, and it stays locked until a run has brought the others."
+    }
+    state = State.objects.get(component__slug="network")
+    assert (state.version_number, state.lock_info["Who"]) == (1, "import_states")
+    pushed = client.post(
+        f"/api/v1/state/{ADDRESSES['network/prod']}", document(99, lineage(0)), "application/json"
+    )
+    assert pushed.status_code == 423
+    broken.write_bytes(whole)
+    again = run(tmp_path / "out", "--history", "all")
+    assert (again.error, again.json["imported"]) == ("", 1)
+    state.refresh_from_db()
+    assert (state.version_number, state.lock_id) == (3, None)
+
+
+def test_what_is_older_than_what_is_here_stays_behind(client: ApiClient, tmp_path: Path) -> None:
+    export(tmp_path / "out", "--history")
+    wipe()
+    run(tmp_path / "out", "--history", "2")
+
+    again = run(tmp_path / "out", "--history", "all")
+
+    assert set(again.results.values()) == {"unchanged"}
+    assert StateVersion.objects.count() == 6
+
+
+def test_locks_are_left_out_and_said(client: ApiClient, tmp_path: Path) -> None:
+    lock = {"ID": lineage(9), "Who": "ada@laptop", "Operation": "OperationTypeApply"}
+    path = f"/api/v1/state/{ADDRESSES['network/prod']}"
+    assert client.generic("LOCK", path, json.dumps(lock), "application/json").status_code == 200
+
+    done = export(tmp_path / "out")
+
+    assert done["locked"] == 1
+    assert done["said"] == "network/prod.tfstate: it is locked; its lock is left out\n"
+
+
+def test_deleted_and_empty_states_are_left_out(client: ApiClient, tmp_path: Path) -> None:
+    assert client.delete(f"/api/v1/state/{ADDRESSES['network/prod']}").status_code == 200
+    lock = {"ID": lineage(9), "Who": "ada@laptop", "Operation": "OperationTypeApply"}
+    answer = client.generic(
+        "LOCK", "/api/v1/state/at/new/prod", json.dumps(lock), "application/json"
+    )
+    assert answer.status_code == 200
+
+    assert export(tmp_path / "out")["states"] == 2
+
+
+def test_a_damaged_document_is_named_and_the_others_are_there(
+    client: ApiClient, tmp_path: Path
+) -> None:
+    state = State.objects.get(component__slug="network")
+    StateVersion.objects.filter(pk=state.current_version_id).update(document=b"x" * 99)
+
+    with pytest.raises(CommandError, match="1 documents are damaged, and left out"):
+        export(tmp_path / "out")
+    lines = (tmp_path / "out/manifest.jsonl").read_text().splitlines()
+    assert len(lines) == 3
+
+
+def test_the_trail_tells_who_took_what(client: ApiClient, tmp_path: Path) -> None:
+    export(tmp_path / "out", "--history")
+
+    events = AuditEvent.objects.filter(action="state.export")
+    assert {(e.actor_name, tuple(e.details["versions"])) for e in events} == {
+        ("command export_states", (1, 2, 3))
+    }
+    assert events.count() == 3
+
+
+def test_not_over_what_is_there(client: ApiClient, tmp_path: Path) -> None:
+    export(tmp_path / "out")
+
+    with pytest.raises(CommandError, match="is not empty"):
+        export(tmp_path / "out")
+
+
+def test_an_export_that_was_stopped(client: ApiClient, tmp_path: Path) -> None:
+    export(tmp_path / "out")
+    (tmp_path / "out/manifest.jsonl").rename(tmp_path / "out/manifest.jsonl.partial")
+
+    assert "has not ended" in Run("--from", tmp_path / "out").error
+    assert export(tmp_path / "out")["states"] == 3
+    assert run(tmp_path / "out", "--dry-run").json["refused"] == 3  # they are here already
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (b"", "manifest.jsonl is damaged"),
+        (b'{"infra_service_export": 2, "exported_at": "2026-01-01T00:00:00Z"}', "is of format 2"),
+    ],
+)
+def test_another_manifest(tmp_path: Path, line: bytes, said: str) -> None:
+    (tmp_path / "manifest.jsonl").write_bytes(line)
+
+    assert said in Run("--from", tmp_path).error
+
+
+def test_a_path_leads_out_of_the_export(client: ApiClient, tmp_path: Path) -> None:
+    export(tmp_path / "out")
+    wipe()
+    (tmp_path / "secret.tfstate").write_bytes(document(1))
+    manifest = tmp_path / "out/manifest.jsonl"
+    manifest.write_text(manifest.read_text().replace("network/prod.tfs", "../secret.tfs"))
+
+    done = run(tmp_path / "out")
+
+    assert "is outside of the export" in next(iter(done.reasons.values()))
