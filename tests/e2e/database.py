@@ -159,7 +159,9 @@ def _of_lock(state: Row, found: Snapshot) -> list[str]:
 
 def _of_trail(state: Row, versions: list[Row], found: Snapshot) -> list[str]:
     created = found.events.get(("state.create", str(state["id"])), 0)
-    pushed = found.events.get(("state.push", str(state["id"])), 0)
+    pushed = sum(
+        found.events.get((action, str(state["id"])), 0) for action in ("state.push", "state.import")
+    )
     if (created, pushed) == (1, len(versions)):
         return []
     return [f"{state['id']}: trail has {created} creations and {pushed} of {len(versions)} pushes"]

@@ -1,0 +1,62 @@
+"""A process that forks runs of import_states, which are killed at a statement.
+
+Python and Django start once; each run is a process of its own, and dies as by SIGKILL does.
+``python -m tests.states.importer`` reads a line of JSON for each round: the command's arguments,
+and of each run that is to begin at one time the statement that kills it, or null. It prints how
+they ended.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import django
+
+ERROR = 1
+
+
+def main() -> None:
+    django.setup()
+    for line in sys.stdin:
+        asked = json.loads(line)
+        children = [run(asked["arguments"], kill_at) for kill_at in asked["kill_at"]]
+        codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+        print(json.dumps(codes), flush=True)  # noqa: T201 - the answer
+
+
+def run(arguments: list[str], kill_at: int | None) -> int:
+    child = os.fork()
+    if child:
+        return child
+    code = ERROR
+    try:
+        imported(arguments, kill_at)
+        code = 0
+    finally:
+        os._exit(code)
+
+
+def imported(arguments: list[str], kill_at: int | None) -> None:
+    from django.core.management import call_command  # noqa: PLC0415 - once it is set up
+    from django.db import connection  # noqa: PLC0415
+
+    seen = 0
+
+    def count(execute: Any, *given: Any) -> Any:
+        nonlocal seen
+        seen += 1
+        if seen == kill_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return execute(*given)
+
+    with Path(os.devnull).open("w") as nowhere, connection.execute_wrapper(count):
+        call_command("import_states", *arguments, stdout=nowhere)
+
+
+if __name__ == "__main__":
+    main()
