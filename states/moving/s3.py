@@ -8,7 +8,11 @@ from __future__ import annotations
 import json
 import os
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import urlsplit
 
 from states.moving.sources import SourceError, SourceState, SourceVersion, TooLargeError
@@ -17,10 +21,12 @@ from states.moving.web import require_https
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    _Object = tuple[str, list[SourceVersion]]
+
 _SCHEME: Final = "s3://"
 #: Terraform locks a state by an object of this name, with LockInfo in it (``use_lockfile``).
 _LOCK: Final = ".tflock"
-_NO_STATES: Final = ("/", ".backup", _LOCK)
+_NO_STATES: Final = ("/", ".backup")
 #: LockInfo is some hundred bytes.
 _LOCK_BYTES: Final = 64 * 1024
 #: What S3 calls a version that was written without versioning, whatever it holds. We add what the
@@ -36,6 +42,13 @@ _REFUSED: Final = frozenset({
 })  # fmt: skip
 _MISSING: Final = frozenset({"404", "NoSuchKey", "NoSuchVersion"})
 _CHANGED: Final = frozenset({"412", "PreconditionFailed"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed(SourceState):
+    """A state with its versions, the oldest first: one listing tells of them all."""
+
+    versions: list[SourceVersion] = field(default_factory=list)
 
 
 class Bucket:
@@ -54,27 +67,13 @@ class Bucket:
     def states(self) -> Iterator[SourceState]:
         """Yield what is not deleted now: whose newest version is no delete marker."""
         with self._answering():
-            pages = self._client.get_paginator("list_objects_v2").paginate(
-                Bucket=self._bucket,
-                Prefix=self._folder,
-                PaginationConfig={"PageSize": self.page_size},
-            )
-            keys = (entry["Key"] for page in pages for entry in page.get("Contents", ()))
-            for key, is_locked in _with_locks(keys):
+            for key, versions, is_locked in _with_locks(self._objects()):
                 holder = self._holder(key) if is_locked else None
-                yield SourceState(key.removeprefix(self._folder), holder)
+                yield _Listed(key.removeprefix(self._folder), holder, versions=versions)
 
     def versions(self, state: SourceState, most: int | None) -> list[SourceVersion]:
         """Return the versions of an object, also of before it was deleted and made again."""
-        key = self._folder + state.key
-        with self._answering():
-            try:
-                found = self._listed(key, most)
-            except self._client.exceptions.ClientError as error:
-                if _code(error) not in _TELLS_NO_VERSIONS:
-                    raise
-                found = []
-            return found or [self._present(key)]
+        return cast("_Listed", state).versions[0 if most is None else -most :]
 
     def read(self, state: SourceState, version: SourceVersion, limit: int) -> bytes:
         asked = {"Bucket": self._bucket, "Key": self._folder + state.key}
@@ -93,29 +92,35 @@ class Bucket:
                 document: bytes = body.read()
         return document
 
-    def _listed(self, key: str, most: int | None) -> list[SourceVersion]:
-        """Return the versions that the store lists, or none if it lists no ids."""
-        found: list[SourceVersion] = []
-        pages = self._client.get_paginator("list_object_versions").paginate(
-            Bucket=self._bucket,
-            Prefix=key,
-            PaginationConfig={"PageSize": min(self.page_size, most or self.page_size)},
+    def _objects(self) -> Iterator[_Object]:
+        """Yield the objects that are there now, in the order of their keys."""
+        operation, name = (
+            ("list_object_versions", "Versions")
+            if self._tells_versions
+            else ("list_objects_v2", "Contents")
         )
-        for page in pages:
-            for entry in page.get("Versions", ()):
-                # Other keys that begin as this one does come behind it.
-                if entry["Key"] != key or len(found) == most:
-                    return found[::-1]
-                if "VersionId" not in entry:
-                    return []
-                found.append(_version(entry))
-        return found[::-1]
+        pages = self._client.get_paginator(operation).paginate(
+            Bucket=self._bucket, Prefix=self._folder, PaginationConfig={"PageSize": self.page_size}
+        )
+        entries = (entry for page in pages for entry in page.get(name, ()))
+        # The newest of an object comes first.
+        for key, group in groupby(entries, itemgetter("Key")):
+            newest, *older = group
+            if newest.get("IsLatest", True):
+                yield key, [_version(entry) for entry in (newest, *older)][::-1]
 
-    def _present(self, key: str) -> SourceVersion:
-        """Return what an object is now, of a store that tells no versions."""
-        found = self._client.head_object(Bucket=self._bucket, Key=key)
-        name = _PRESENT + found["ETag"]
-        return SourceVersion(name, found["LastModified"], size_bytes=found["ContentLength"])
+    @cached_property
+    def _tells_versions(self) -> bool:
+        """Whether the store has ids of versions as S3 has them."""
+        try:
+            page = self._client.list_object_versions(
+                Bucket=self._bucket, Prefix=self._folder, MaxKeys=1
+            )
+        except self._client.exceptions.ClientError as error:
+            if _code(error) in _TELLS_NO_VERSIONS:
+                return False
+            raise
+        return all("VersionId" in entry for entry in page.get("Versions", ()))
 
     def _holder(self, key: str) -> str:
         """Return who holds the lock of an object."""
@@ -221,26 +226,27 @@ def _client() -> Any:
     return client
 
 
-def _with_locks(keys: Iterable[str]) -> Iterator[tuple[str, bool]]:
-    """Yield the keys of states, and whether there is a lock beside it.
+def _with_locks(objects: Iterable[_Object]) -> Iterator[tuple[str, list[SourceVersion], bool]]:
+    """Yield the objects that are states, and whether there is a lock beside each.
 
     S3 lists keys in their order, so that between a state and its lock are only keys which begin as
     the state's does: those states wait for their turn, and no more.
     """
-    waiting: dict[str, bool] = {}
-    for key in keys:
+    waiting: dict[str, list[SourceVersion]] = {}
+    locked: set[str] = set()
+    for key, versions in objects:
         for state in [state for state in waiting if not key.startswith(state)]:
-            yield state, waiting.pop(state)
-        locked = key.removesuffix(_LOCK)
-        if locked != key and locked in waiting:
-            waiting[locked] = True
-        if not key.endswith(_NO_STATES):
-            waiting[key] = False
-    yield from waiting.items()
+            yield state, waiting.pop(state), state in locked
+            locked.discard(state)
+        if key.endswith(_LOCK):
+            locked |= {key.removesuffix(_LOCK)} & waiting.keys()
+        elif not key.endswith(_NO_STATES):
+            waiting[key] = versions
+    yield from ((state, versions, state in locked) for state, versions in waiting.items())
 
 
 def _version(entry: dict[str, Any]) -> SourceVersion:
-    name = entry["VersionId"]
+    name = entry.get("VersionId", _PRESENT + entry["ETag"])
     if name == _NULL:
         name = _NULL_WITH + entry["ETag"]
     return SourceVersion(name, entry["LastModified"], size_bytes=entry["Size"])

@@ -10,6 +10,7 @@ import pytest
 
 from states.moving.s3 import Bucket
 from states.moving.sources import (
+    Source,
     SourceError,
     SourceState,
     SourceVersion,
@@ -97,9 +98,13 @@ def store(forgetful: Store) -> Store:
     return forgetful
 
 
+def found(source: Source, key: str) -> SourceState:
+    return next(state for state in source.states() if state.key == key)
+
+
 def contents(source: Bucket, key: str, most: int | None = None) -> list[str]:
     """Return what each version of a state is, the oldest first."""
-    state = SourceState(key)
+    state = found(source, key)
     return [source.read(state, version, LIMIT).decode() for version in source.versions(state, most)]
 
 
@@ -140,7 +145,8 @@ def test_version_has_a_time_and_a_size_and_an_id_of_the_store(store: Store) -> N
     store.put("a.tfstate", "12345")
     (told,) = store.client.list_object_versions(Bucket=store.name)["Versions"]
 
-    (version,) = store.source().versions(SourceState("a.tfstate"), None)
+    source = store.source()
+    (version,) = source.versions(found(source, "a.tfstate"), None)
 
     assert version == SourceVersion(told["VersionId"], told["LastModified"], size_bytes=5)
 
@@ -188,17 +194,17 @@ def test_from_before_the_bucket_kept_versions(forgetful: Store) -> None:
 
 def test_without_versions_another_content_is_another_version(forgetful: Store) -> None:
     forgetful.put("a", "1")
-    source, state = forgetful.source(), SourceState("a")
-    first = source.versions(state, None)
-    assert source.versions(state, None) == first
+    source = forgetful.source()
+    first = source.versions(found(source, "a"), None)
+    assert source.versions(found(source, "a"), None) == first
     assert contents(source, "a") == ["1"]
 
     forgetful.put("a", "2")
 
-    (second,) = source.versions(state, None)
+    (second,) = source.versions(found(source, "a"), None)
     assert second.id != first[0].id
     with pytest.raises(SourceError, match="has changed while it was read"):
-        source.read(state, first[0], LIMIT)
+        source.read(SourceState("a"), first[0], LIMIT)
 
 
 def test_locks_are_said_with_who_holds_them(store: Store) -> None:
@@ -219,15 +225,42 @@ def test_locks_are_said_with_who_holds_them(store: Store) -> None:
 
 def test_too_large_is_not_read(store: Store) -> None:
     store.put("a", "x" * (LIMIT + 1))
-    source, state = store.source(), SourceState("a")
+    source = store.source()
+    state = found(source, "a")
 
     with pytest.raises(TooLargeError, match=f"has {LIMIT + 1} bytes"):
         source.read(state, source.versions(state, 1)[0], LIMIT)
 
 
+def test_a_listing_of_all_versions_is_enough(store: Store) -> None:
+    for key in ("a", "b", "c"):
+        store.put(key, "1", "2")
+    asked: list[str] = []
+    remember = lambda model, **_: asked.append(model.name)  # noqa: E731 - of one line
+    store.client.meta.events.register("before-call.s3", remember, unique_id="test")
+    try:
+        source = store.source()
+        listed = [source.versions(state, None) for state in source.states()]
+    finally:
+        store.client.meta.events.unregister("before-call.s3", unique_id="test")
+
+    assert [len(versions) for versions in listed] == [2, 2, 2]
+    assert asked == ["ListObjectVersions", "ListObjectVersions"]
+
+
+def test_lock_that_was_released(store: Store) -> None:
+    """In a bucket that keeps versions, its past stays."""
+    store.put("a.tfstate", "1")
+    store.put("a.tfstate.tflock", "{}")
+    store.delete("a.tfstate.tflock")
+
+    assert [state.locked_by for state in store.source().states()] == [None]
+
+
 def test_gone_meanwhile(store: Store) -> None:
     store.put("a", "1")
-    source, state = store.source(), SourceState("a")
+    source = store.source()
+    state = found(source, "a")
     (version,) = source.versions(state, None)
     store.client.delete_object(Bucket=store.name, Key="a", VersionId=version.id)
 
@@ -273,9 +306,9 @@ class TestSentences:
     @pytest.mark.parametrize(
         ("status", "code", "sentence"),
         [
-            (403, "AccessDenied", "refuses ListObjectsV2 in bucket states .* s3:ListBucket,"),
-            (403, "InvalidAccessKeyId", "refuses ListObjectsV2 .* set AWS_ACCESS_KEY_ID"),
-            (503, "SlowDown", "answers ListObjectsV2 with SlowDown"),
+            (403, "AccessDenied", "refuses ListObjectVersions in bucket states .* s3:ListBucket,"),
+            (403, "InvalidAccessKeyId", "refuses ListObjectVersions .* set AWS_ACCESS_KEY_ID"),
+            (503, "SlowDown", "answers ListObjectVersions with SlowDown"),
         ],
     )
     def test_refused(
@@ -295,24 +328,26 @@ class TestSentences:
         """Google's has generations where S3 has ids of versions."""
 
         def reply(asked: Asked) -> Reply:
+            told = '<Key>a</Key><ETag>"1"</ETag><Size>2</Size>'
             if "versions" in asked.query:
+                told = f"<Version>{told}<Generation>17</Generation></Version>"
+                return Reply(200, f"<ListBucketResult>{told}</ListBucketResult>")
+            if "list-type" in asked.query:
+                told += "<LastModified>2026-11-01T10:00:00Z</LastModified>"
                 return Reply(
                     200,
-                    "<ListBucketResult><Version><Key>a</Key><Generation>17</Generation>"
-                    '<ETag>"1"</ETag><Size>2</Size></Version></ListBucketResult>',
+                    f"<ListBucketResult><Contents>{told}</Contents></ListBucketResult>",
                 )
-            return Reply(
-                200,
-                "{}",
-                {"ETag": '"1"', "Last-Modified": "Sun, 01 Nov 2026 10:00:00 GMT"},
-            )
+            return Reply(200, "{}")
 
         with Replay(reply) as replay:
             environment.setenv("AWS_ENDPOINT_URL", replay.url)
-            source, state = open_source("s3://states"), SourceState("a")
+            source = open_source("s3://states")
 
+            (state,) = source.states()
             (version,) = source.versions(state, None)
 
+            assert state.key == "a"
             assert version.id == 'etag/"1"'
             assert source.read(state, version, LIMIT) == b"{}"
             assert replay.asked[-1].headers["If-Match"] == '"1"'
