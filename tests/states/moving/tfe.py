@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from tests.states.moving.replay import Asked, Replay, Reply
@@ -32,7 +32,7 @@ class Workspace:
 class TfeService:
     workspaces: list[Workspace]
     is_otf: bool = False
-    pages: list[str] = field(default_factory=list)
+    gives_documents: bool = True
     archivist: Replay | None = None
 
     def answer(self, asked: Asked) -> Reply:
@@ -45,9 +45,6 @@ class TfeService:
                 return self._page(shown, users, asked)
             case ["state-versions"]:
                 return self._versions(asked)
-            case ["state-versions", version_id]:
-                workspace, number = self._found(version_id)
-                return Reply(200, {"data": self._version(workspace, number)})
             case ["state-versions", version_id, "download"]:
                 return self._download(version_id)
         return NOT_FOUND
@@ -98,11 +95,10 @@ class TfeService:
             "attributes": {
                 "created-at": f"2026-11-01T10:00:0{number}.000Z",
                 "serial": number + 1,
-                "hosted-state-download-url": address,
+                "hosted-state-download-url": address if self.gives_documents else None,
             },
         }
         if not self.is_otf:
-            shown["attributes"]["size"] = len(workspace.documents[number])
             shown["relationships"] = {"created-by": {"data": {"id": "user-ada"}}}
         if workspace.statuses:
             shown["attributes"]["status"] = workspace.statuses[number]
