@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.db import connection
+from django.db import connection, transaction
 from django.db.models import Model
 
 
@@ -86,6 +86,19 @@ def plans_of(table: str, *, analyze: bool = False) -> Iterator[list[Plan]]:
     plans = Plans(table, analyze)
     with connection.execute_wrapper(plans):
         yield plans.found
+
+
+def rows_of_a_module(
+    blocker: Any, make: Callable[[], object], *models: type[Model]
+) -> Iterator[None]:
+    """Make rows of these models for all tests of a module, which each roll back to them."""
+    with blocker.unblock(), transaction.atomic():
+        make()
+        # Once: what is not checked yet, each test would check at its end.
+        connection.check_constraints()
+        analyze(*models)
+        yield
+        transaction.set_rollback(True)
 
 
 def analyze(*models: type[Model]) -> None:

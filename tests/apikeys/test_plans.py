@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from django.core import signing
-from django.db import connection, transaction
+from django.db import connection
 from django.http import QueryDict
 
 from apikeys.api.filters import AuditEventFilters
@@ -18,7 +18,7 @@ from filterlang.fields import field_set
 from infra_service.api import pagination
 from infra_service.database.pages.reading import MOST_ROWS
 from tests.conftest import ApiClient, ClientWith
-from tests.plans import Plan, analyze, plans_of
+from tests.plans import Plan, plans_of, rows_of_a_module
 
 pytestmark = pytest.mark.skipif(
     connection.vendor != "postgresql", reason="about PostgreSQL's planner"
@@ -69,17 +69,17 @@ def terms(name: str, operators: tuple[str, ...]) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def million(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
     """A million events, ten seconds from each to the next, for all tests of this module."""
-    with django_db_blocker.unblock(), transaction.atomic():
-        with connection.cursor() as cursor, connection.schema_editor() as editor:
-            for index in AuditEvent._meta.indexes:
-                editor.remove_index(AuditEvent, index)
-            cursor.execute("SET LOCAL maintenance_work_mem = '256MB'")
-            cursor.execute(_FILL)
-            for index in AuditEvent._meta.indexes:
-                editor.add_index(AuditEvent, index)
-        analyze(AuditEvent)
-        yield
-        transaction.set_rollback(True)
+    yield from rows_of_a_module(django_db_blocker, make_events, AuditEvent)
+
+
+def make_events() -> None:
+    with connection.cursor() as cursor, connection.schema_editor() as editor:
+        for index in AuditEvent._meta.indexes:
+            editor.remove_index(AuditEvent, index)
+        cursor.execute("SET LOCAL maintenance_work_mem = '256MB'")
+        cursor.execute(_FILL)
+        for index in AuditEvent._meta.indexes:
+            editor.add_index(AuditEvent, index)
 
 
 @pytest.fixture

@@ -4,14 +4,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from django.db import connection, transaction
+from django.db import connection
 from django.test import Client
 
 from infra_service.database.pages.reading import MOST_ROWS
 from infra_service.demo.states import load_states
 from states.models import Application, Component, Environment, State
 from tests.people import person
-from tests.plans import analyze, plans_of
+from tests.plans import plans_of, rows_of_a_module
 
 pytestmark = pytest.mark.skipif(
     connection.vendor != "postgresql", reason="about PostgreSQL's planner"
@@ -24,13 +24,14 @@ AT_ONCE = 51
 @pytest.fixture(scope="module")
 def states(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
     """States, a few of them deleted, for all tests of this module, which each roll back to them."""
-    with django_db_blocker.unblock(), transaction.atomic():
-        load_states(STATES, lambda _done: None)
-        first = State.objects.order_by("id")[:20].values("pk")
-        State.objects.filter(pk__in=first, lock_id=None).update(deleted_at="2026-01-01T00:00:00Z")
-        analyze(Application, Component, Environment, State)
-        yield
-        transaction.set_rollback(True)
+    models = (Application, Component, Environment, State)
+    yield from rows_of_a_module(django_db_blocker, make_states, *models)
+
+
+def make_states() -> None:
+    load_states(STATES, lambda _done: None)
+    first = State.objects.order_by("id")[:20].values("pk")
+    State.objects.filter(pk__in=first, lock_id=None).update(deleted_at="2026-01-01T00:00:00Z")
 
 
 @pytest.fixture

@@ -5,13 +5,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from django.db import connection, transaction
+from django.db import connection
 
 from infra_service.database.pages.reading import MOST_ROWS
 from infra_service.demo.states import load_states
 from states.models import Application, Component, Environment, State
 from tests.conftest import ApiClient, ClientWith
-from tests.plans import analyze, plans_of
+from tests.plans import plans_of, rows_of_a_module
 
 pytestmark = pytest.mark.skipif(
     connection.vendor != "postgresql", reason="about PostgreSQL's planner"
@@ -25,10 +25,8 @@ NEWEST = 2_000
 @pytest.fixture(scope="module")
 def states(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
     """States for all tests of this module, which each roll back to them."""
-    with django_db_blocker.unblock(), transaction.atomic():
-        make_states()
-        yield
-        transaction.set_rollback(True)
+    models = (Application, Component, Environment, State)
+    yield from rows_of_a_module(django_db_blocker, make_states, *models)
 
 
 def make_states() -> None:
@@ -45,7 +43,6 @@ def make_states() -> None:
             if at % 4 == turn
         ]
         State.objects.filter(pk__in=last).update(environment=environment, application=application)
-    analyze(Application, Component, Environment, State)
 
 
 @pytest.fixture

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from django.db import connection, transaction
+from django.db import connection
 
 from infra_service.demo.workloads import load_clusters, load_workloads
 from tests.conftest import ApiClient, ClientWith
-from tests.plans import analyze, plans_of
+from tests.plans import plans_of, rows_of_a_module
 from workloads.models import Cluster, Workload
 
 pytestmark = pytest.mark.skipif(
@@ -22,12 +22,12 @@ IN_A_CLUSTER = 1_000
 @pytest.fixture(scope="module")
 def workloads(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
     """Workloads for all tests of this module, which each roll back to them."""
-    with django_db_blocker.unblock(), transaction.atomic():
-        load_clusters(CLUSTERS)
-        load_workloads(CLUSTERS * IN_A_CLUSTER, CLUSTERS, lambda _done: None)
-        analyze(Cluster, Workload)
-        yield
-        transaction.set_rollback(True)
+    yield from rows_of_a_module(django_db_blocker, make_workloads, Cluster, Workload)
+
+
+def make_workloads() -> None:
+    load_clusters(CLUSTERS)
+    load_workloads(CLUSTERS * IN_A_CLUSTER, CLUSTERS, lambda _done: None)
 
 
 @pytest.fixture

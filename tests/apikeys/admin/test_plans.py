@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from django.db import connection, transaction
+from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
@@ -15,7 +15,7 @@ from apikeys.models import AccessToken, ApiKey, AuditEvent, User
 from infra_service.database.pages.reading import MOST_ROWS
 from tests.apikeys.admin.conftest import KEYS, TOKENS, TRAIL
 from tests.people import person
-from tests.plans import analyze, plans_of
+from tests.plans import analyze, plans_of, rows_of_a_module
 
 pytestmark = pytest.mark.skipif(
     connection.vendor != "postgresql", reason="about PostgreSQL's planner"
@@ -54,13 +54,14 @@ FROM generate_series(1, {rows}) n;
 @pytest.fixture(scope="module")
 def credentials(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
     """Keys, tokens and events for all tests of this module, which each roll back to them."""
-    with django_db_blocker.unblock(), transaction.atomic():
-        owner = User.objects.create(username="owner")
-        with connection.cursor() as cursor:
-            cursor.execute(_FILL.format(rows=ROWS, owner=owner.pk))
-        analyze(ApiKey, AccessToken, AuditEvent, User)
-        yield
-        transaction.set_rollback(True)
+    models = (ApiKey, AccessToken, AuditEvent, User)
+    yield from rows_of_a_module(django_db_blocker, make_credentials, *models)
+
+
+def make_credentials() -> None:
+    owner = User.objects.create(username="owner")
+    with connection.cursor() as cursor:
+        cursor.execute(_FILL.format(rows=ROWS, owner=owner.pk))
 
 
 @pytest.fixture
