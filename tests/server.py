@@ -45,8 +45,8 @@ class LiveServer:
     The database is SQLite, or a new database on the PostgreSQL that ``DATABASE_URL`` names.
     """
 
-    #: Where the code is.
-    root = ROOT
+    #: Where the code is, and what answers.
+    root, wsgi = ROOT, "infra_service.wsgi"
 
     def __init__(self, directory: Path, **environment: str) -> None:
         self.directory = directory
@@ -153,7 +153,7 @@ class LiveServer:
     def start(self) -> None:
         """Start gunicorn, in a process group of its own, and wait until it is ready."""
         assert not self.is_running
-        arguments = ("-c", "python:infra_service.gunicorn", "infra_service.wsgi")
+        arguments = ("-c", "python:infra_service.gunicorn", self.wsgi)
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "gunicorn", *arguments],

@@ -55,13 +55,14 @@ class Client:
         self.serial += 1
         document = f'"serial": {self.serial}'.encode().join(self.parts)
         return {
-            "LOCK": self._timed("LOCK", self.path, self.lock_body),
-            "GET": self._timed("GET", self.path, b"") if self.serial > 1 else 0.0,
-            "POST": self._timed("POST", f"{self.path}?ID={self.lock_id}", document),
-            "UNLOCK": self._timed("UNLOCK", self.path, self.lock_body),
+            "LOCK": self.send("LOCK", self.path, self.lock_body),
+            "GET": self.send("GET", self.path) if self.serial > 1 else 0.0,
+            "POST": self.send("POST", f"{self.path}?ID={self.lock_id}", document),
+            "UNLOCK": self.send("UNLOCK", self.path, self.lock_body),
         }
 
-    def _timed(self, method: str, path: str, body: bytes) -> float:
+    def send(self, method: str, path: str, body: bytes = b"") -> float:
+        """Send a request and read its answer; return how many milliseconds it took."""
         started = time.perf_counter()
         head = (
             f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {self.token}\r\n"

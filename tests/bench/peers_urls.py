@@ -11,9 +11,10 @@ from rest_framework.pagination import PageNumberPagination
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.views import APIView
 
 from apikeys.authentication import caller_of
-from apikeys.permissions import ACCESS_TOKENS
+from apikeys.permissions import ACCESS_TOKENS, ANY_TOKEN
 from apikeys.scopes import Scope
 from infra_service import urls
 from infra_service.api.viewsets import ListView
@@ -86,7 +87,28 @@ class PageNumber(States, ListAPIView[State]):
     pagination_class = Pages
 
 
+class Empty(APIView):
+    """A view that does nothing; what is around it is the service's."""
+
+    public = True
+    authentication_classes: Any = ()
+    permission_classes: Any = ()
+
+    def get(self, _request: Request) -> Response:
+        return Response({"status": "ok"})
+
+
+class Authenticated(Empty):
+    public = False
+    authentication_classes = APIView.authentication_classes
+    permission_classes = APIView.permission_classes
+    token_kinds = ANY_TOKEN
+    required_scopes = {"GET": Scope.STATE_READ}
+
+
 urlpatterns = [
+    path("bench/empty", Empty.as_view()),
+    path("bench/authenticated", Authenticated.as_view()),
     path("bench/state/<uuid:component_id>/env/<uuid:environment_id>", NaiveBackend.as_view()),
     path("bench/keyset", Keyset.as_view()),
     path("bench/page-number", PageNumber.as_view()),
