@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django.core.exceptions import ValidationError
-from django.db.models import F, Q
+from django.db.models import F
 from django.db.models.fields.tuple_lookups import Tuple, TupleGreaterThan, TupleLessThan
 
 if TYPE_CHECKING:
@@ -51,8 +51,6 @@ def beyond(key: Sequence[str], position: Sequence[Any], queryset: QuerySet[Any, 
         _converted(queryset.model._meta.get_field(name), value)
         for name, value in zip(columns, position, strict=True)
     ]
-    if len(columns) == 1:
-        return Q((f"{columns[0]}__{'lt' if descending else 'gt'}", values[0]))
     # One row comparison, which an index serves; the usual OR of ANDs reads all rows before it.
     compare = TupleLessThan if descending else TupleGreaterThan
     return compare(Tuple(*map(F, columns)), tuple(values))

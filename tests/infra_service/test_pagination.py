@@ -230,8 +230,9 @@ def test_a_token_of_another_list(keys: list[ApiKey], change: str) -> None:
 
 @pytest.mark.parametrize("token", ["x", "a:b:c", "\0", "\ud800", "é" * 10, "x" * 10_000])
 def test_a_token_that_no_list_gave(operator: User, token: str) -> None:
-    with pytest.raises(InvalidPageToken):
+    with pytest.raises(InvalidPageToken) as refused:
         _paginate(token)
+    assert refused.value.status_code == 400
 
 
 @pytest.mark.parametrize("payload", [[], "x", {}, 5, ["x", "y"]])
@@ -288,3 +289,20 @@ def test_parameters_that_are_not_the_lists(
 
     (violation,) = caught.value.field_violations
     assert (violation["field"], violation["reason"]) == (field, reason)
+
+
+def test_what_a_generated_client_is_told() -> None:
+    pagination = KeysetPagination()
+    pagination.view = BY_ID
+
+    described = pagination.get_schema_operation_parameters(pagination.view)
+    assert {one["name"]: (one["required"], one["schema"]) for one in described} == {
+        "page_size": (
+            False,
+            {"type": "integer", "format": "int32", "minimum": 0, "maximum": 100, "default": 0},
+        ),
+        "page_token": (False, {"type": "string"}),
+    }
+    answer = pagination.get_paginated_response_schema({"type": "array"})
+    assert (answer["type"], answer["required"]) == ("object", ["things", "next_page_token"])
+    assert answer["properties"]["things"] == {"type": "array"}
