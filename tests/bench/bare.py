@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from infra_service.wsgi import application as service
-
-PATH = "/bench/bare"
+from tests.bench.limits import BARE
 
 
 def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
     """Answer at once, or let the service answer."""
-    if environ["PATH_INFO"] != PATH:
+    if environ["PATH_INFO"] != BARE:
         answer: Iterable[bytes] = service(environ, start_response)
         return answer
     start_response("200 OK", [("Content-Type", "text/plain"), ("Content-Length", "2")])
