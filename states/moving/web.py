@@ -221,12 +221,20 @@ def require_https(url: str, named_by: str) -> None:
     Raises:
         SourceError: it is neither HTTPS nor on this machine.
     """
-    parts = urlsplit(url)
-    host = parts.hostname or ""
-    is_safe = parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host))
-    if not (is_safe and host) or "@" in parts.netloc:
+    if not _is_safe(url):
         # The address is not quoted: it may hold a password.
         raise SourceError(f"{named_by} is not an address of the form https://host.")
+
+
+def _is_safe(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        return False
+    if not host or port == 0 or "@" in parts.netloc:
+        return False
+    return parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host))
 
 
 def is_loopback(host: str) -> bool:

@@ -220,6 +220,8 @@ def test_no_json(web: Web, replay: Replay) -> None:
         "gitlab.example",
         "https://user:pass@gitlab.example",
         "ftp://127.0.0.1",
+        "https://gitlab.example:port",
+        "https://[gitlab.example",
     ],
 )
 def test_addresses_that_are_refused(url: str) -> None:
