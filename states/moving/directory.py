@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from states.errors import InvalidLockInfo
 from states.lockinfo import LockInfo
-from states.moving.files import fault, read_file
+from states.moving.files import DirectoryFiles, fault, read_file
 from states.moving.manifest import MANIFEST, UNFINISHED
 from states.moving.own_export import OwnExport
 from states.moving.sources import SourceError, SourceState, SourceVersion
@@ -75,7 +75,7 @@ def open_directory(text: str) -> Source:
         raise SourceError(f"There is no directory {text}.")
     if (root / UNFINISHED).exists():
         raise SourceError(f"The export in {text} has not ended: run export_states again.")
-    return OwnExport(root) if (root / MANIFEST).exists() else Directory(root)
+    return OwnExport(DirectoryFiles(root)) if (root / MANIFEST).exists() else Directory(root)
 
 
 def _holder(path: Path) -> str | None:

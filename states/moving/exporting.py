@@ -39,26 +39,25 @@ class Target(Protocol):
         """Write a file.
 
         Raises:
-            TargetError: it cannot be written.
+            SourceError: it cannot be written.
         """
 
     def tell(self, line: bytes) -> None:
         """Add a line to the manifest, which is not there before ``finish``.
 
         Raises:
-            TargetError: it cannot be written.
+            SourceError: it cannot be written.
         """
 
     def finish(self) -> None:
         """Let the manifest be there.
 
         Raises:
-            TargetError: it cannot be written.
+            SourceError: it cannot be written.
         """
 
-
-class TargetError(Exception):
-    """Nothing can be written; the message is a sentence for people."""
+    def close(self) -> None:
+        """Keep nothing open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +79,7 @@ def export(target: Target, *, history: bool, actor: Actor) -> Iterator[Exported]
     """Write the current document of each state, or all of them, and yield what is written.
 
     Raises:
-        TargetError: a file cannot be written.
+        SourceError: a file cannot be written.
         StorageUnavailable: the object store does not answer.
     """
     target.tell(msgspec.json.encode(Header(FORMAT, timezone.now())))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from states.moving.exporting import TargetError
 from states.moving.manifest import MANIFEST, UNFINISHED
 from states.moving.sources import SourceError, TooLargeError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
     from typing import BinaryIO
 
@@ -35,7 +36,25 @@ def read_file(path: Path, limit: int) -> bytes:
 
 def fault(error: OSError) -> SourceError:
     """Return what an error of the operating system is for people."""
-    return SourceError(f"{error.filename}: {error.strerror}.")
+    return SourceError(f"{error.filename or 'A file'}: {error.strerror}.")
+
+
+class DirectoryFiles:
+    """The files of an export in a directory."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    @contextmanager
+    def manifest(self) -> Iterator[Iterable[bytes]]:
+        with (self._root / MANIFEST).open("rb") as lines:
+            yield lines
+
+    def read_file(self, path: str, limit: int) -> bytes:
+        file = self._root / path
+        if not file.resolve().is_relative_to(self._root):
+            raise SourceError(f"{file} is outside of the export.")
+        return read_file(file, limit)
 
 
 class DirectoryTarget:
@@ -45,17 +64,17 @@ class DirectoryTarget:
         """Begin, or begin anew what a run that was stopped has left.
 
         Raises:
-            TargetError: something else is there.
+            SourceError: something else is there.
         """
         self._root = root
         try:
             root.mkdir(mode=_DIRECTORY_MODE, parents=True, exist_ok=True)
             names = {path.name for path in root.iterdir()}
             if names and UNFINISHED not in names:
-                raise TargetError(f"{root} is not empty: export to a new directory.")
+                raise SourceError(f"{root} is not empty: export to a new directory.")
             self._manifest = _opened(root / UNFINISHED)
         except OSError as error:
-            raise _unwritable(error) from error
+            raise fault(error) from error
 
     def write(self, path: str, content: bytes) -> None:
         file = self._root / path
@@ -67,20 +86,20 @@ class DirectoryTarget:
                 _sync(writing)
             partial.replace(file)
         except OSError as error:
-            raise _unwritable(error) from error
+            raise fault(error) from error
 
     def tell(self, line: bytes) -> None:
         try:
             self._manifest.write(line + b"\n")
         except OSError as error:
-            raise _unwritable(error) from error
+            raise fault(error) from error
 
     def finish(self) -> None:
         try:
             _sync(self._manifest)
             (self._root / UNFINISHED).replace(self._root / MANIFEST)
         except OSError as error:
-            raise _unwritable(error) from error
+            raise fault(error) from error
 
     def close(self) -> None:
         """Close the manifest, whether it is there or not."""
@@ -95,7 +114,3 @@ def _opened(path: Path) -> BinaryIO:
 def _sync(file: BinaryIO) -> None:
     file.flush()
     os.fsync(file.fileno())
-
-
-def _unwritable(error: OSError) -> TargetError:
-    return TargetError(f"{error.filename or 'the export'}: {error.strerror}.")

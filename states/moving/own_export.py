@@ -1,20 +1,37 @@
-"""An export of this service, which ``export_states`` has written to a directory."""
+"""An export of this service, which ``export_states`` has written."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from states.actions.importing import Destination
 from states.moving import manifest
-from states.moving.files import read_file
-from states.moving.sources import SourceError, SourceState, SourceVersion
+from states.moving.sources import SourceState, SourceVersion
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+    from collections.abc import Iterable, Iterator
+    from contextlib import AbstractContextManager
 
     from states.moving.manifest import ExportedVersion
+
+
+class Files(Protocol):
+    """Where the files of an export are."""
+
+    def manifest(self) -> AbstractContextManager[Iterable[bytes]]:
+        """Return the lines of the manifest.
+
+        Raises:
+            SourceError: it cannot be read.
+        """
+
+    def read_file(self, path: str, limit: int) -> bytes:
+        """Return a file of at most so many bytes.
+
+        Raises:
+            TooLargeError, SourceError: it has more, or cannot be read.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +47,12 @@ class OwnExport:
     #: The ids of versions are unique everywhere, so it is the same wherever the files are.
     name = "export"
 
-    def __init__(self, root: Path) -> None:
-        self._root = root
+    def __init__(self, files: Files) -> None:
+        self._files = files
 
     def states(self) -> Iterator[SourceState]:
-        with (self._root / manifest.MANIFEST).open("rb") as lines:
+        with self._files.manifest() as told:
+            lines = iter(told)
             manifest.check_header(lines)
             for line in lines:
                 state = manifest.state_of(line)
@@ -58,7 +76,4 @@ class OwnExport:
         return found if most is None else found[-most:]
 
     def read(self, state: SourceState, version: SourceVersion, limit: int) -> bytes:
-        path = self._root / cast("_Exported", state).files[version.id].path
-        if not path.resolve().is_relative_to(self._root):
-            raise SourceError(f"{path} is outside of the export.")
-        return read_file(path, limit)
+        return self._files.read_file(cast("_Exported", state).files[version.id].path, limit)

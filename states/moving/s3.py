@@ -188,15 +188,24 @@ def open_bucket(text: str) -> Bucket:
     """Return the bucket and folder of ``s3://bucket/prefix``.
 
     Raises:
+        SourceError: see ``located``.
+    """
+    return Bucket(*located(text))
+
+
+def located(text: str) -> tuple[Any, str, str]:
+    """Return a client, the bucket and the folder of ``s3://bucket/prefix``.
+
+    Raises:
         SourceError: the address is not of this form, or the extra is not installed.
     """
     parts = urlsplit(text)
     if not parts.netloc or "@" in parts.netloc or parts.query or parts.fragment:
         raise SourceError(
-            "The source is not of the form s3://bucket/prefix. Credentials and the endpoint are "
-            "set by AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_PROFILE and AWS_ENDPOINT_URL."
+            "It is not of the form s3://bucket/prefix. Credentials and the endpoint are set by "
+            " AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_PROFILE and AWS_ENDPOINT_URL."
         )
-    return Bucket(_client(), parts.netloc, parts.path)
+    return _client(), parts.netloc, parts.path
 
 
 def _client() -> Any:

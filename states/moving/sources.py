@@ -92,7 +92,7 @@ class Opener(Protocol):
 #: By how ``--from`` begins: the module here, and its function that opens the source. A module is
 #: loaded when it is asked for, because some need packages that others do without.
 _OPENERS: Final[dict[str, tuple[str, str]]] = {
-    "s3://": ("s3", "open_bucket"),
+    "s3://": ("export_bucket", "open_folder"),
     "pg://": ("pg", "open_table"),
     "gitlab:": ("gitlab", "open_gitlab"),
     "tfe:": ("tfe", "open_organization"),

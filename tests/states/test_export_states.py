@@ -38,7 +38,7 @@ ADDRESSES = {
 }
 
 
-def export(to: Path, *arguments: str) -> Any:
+def export(to: Path | str, *arguments: str) -> Any:
     out, err = StringIO(), StringIO()
     call_command("export_states", "--to", str(to), "--json", *arguments, stdout=out, stderr=err)
     return {**json.loads(out.getvalue()), "said": err.getvalue()}

@@ -65,7 +65,7 @@ class Run:
         return {s["key"]: s["reason"] for s in self.json["states"] if s["reason"]}
 
 
-def run(source: Path, *arguments: Any) -> Run:
+def run(source: Path | str, *arguments: Any) -> Run:
     return Run("--from", source, "--json", *arguments)
 
 

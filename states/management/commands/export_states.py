@@ -12,11 +12,13 @@ from apikeys.audit import Actor
 from infra_service.commandline.base import ServiceCommand
 from states.errors import StorageUnavailable
 from states.moving import exporting
-from states.moving.exporting import TargetError
 from states.moving.files import DirectoryTarget
+from states.moving.sources import SourceError
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
+
+    from states.moving.exporting import Target
 
 
 class Command(ServiceCommand):
@@ -27,10 +29,18 @@ class Command(ServiceCommand):
         "import_states reads. The service may run meanwhile. The files hold every secret that is "
         "in the states; only their owner can read them."
     )
-    examples = ("export_states --to exported", "export_states --to exported --history --json")
+    examples = (
+        "export_states --to exported",
+        "export_states --to s3://bucket/exported --history --json",
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--to", required=True, metavar="DIR", help="a new directory")
+        parser.add_argument(
+            "--to",
+            required=True,
+            metavar="DIR|s3://BUCKET/PREFIX",
+            help="a new directory, or a new folder of a bucket",
+        )
         parser.add_argument("--history", action="store_true", help="all versions, not the newest")
 
     def handle(self, *_args: Any, **options: Any) -> None:
@@ -43,7 +53,7 @@ class Command(ServiceCommand):
         counts = {"states": 0, "versions": 0, "locked": 0, "unreadable": 0}
         try:
             with (
-                closing(DirectoryTarget(Path(options["to"]).absolute())) as target,
+                closing(_target(options["to"])) as target,
                 self.progress("states", exporting.exportable().count) as bar,
             ):
                 actor = Actor.of_command("export_states")
@@ -57,10 +67,18 @@ class Command(ServiceCommand):
                     for problem in state.problems:
                         self.problem(f"{state.path}: {problem}")
                     bar.advance()
-        except TargetError as error:
+        except SourceError as error:
             raise CommandError(str(error)) from error
         except StorageUnavailable as error:
             raise CommandError(f"stopped: {error.detail}") from error
         self.report(counts, f"{counts['states']} states exported, {counts['versions']} versions")
         if counts["unreadable"]:
             raise CommandError(f"{counts['unreadable']} documents are damaged, and left out")
+
+
+def _target(text: str) -> Target:
+    if not text.startswith("s3://"):
+        return DirectoryTarget(Path(text).absolute())
+    from states.moving.export_bucket import BucketTarget  # noqa: PLC0415 - it needs an extra
+
+    return BucketTarget(text)

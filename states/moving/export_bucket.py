@@ -1,0 +1,99 @@
+"""An export in a bucket: written to it, and read from it."""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from states.moving.manifest import MANIFEST, UNFINISHED
+from states.moving.own_export import OwnExport
+from states.moving.s3 import Bucket, located
+from states.moving.sources import SourceError, TooLargeError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import IO
+
+    from states.moving.sources import Source
+
+
+class Folder(Bucket):
+    """A folder of a bucket, with files in it."""
+
+    @contextmanager
+    def manifest(self) -> Iterator[Iterable[bytes]]:
+        # All of it at once: a connection would not wait until the states are imported.
+        with tempfile.TemporaryFile() as file:
+            with self._answering():
+                self._client.download_fileobj(self._bucket, self._folder + MANIFEST, file)
+            file.seek(0)
+            yield file
+
+    def read_file(self, path: str, limit: int) -> bytes:
+        with self._answering():
+            answer = self._client.get_object(Bucket=self._bucket, Key=self._folder + path)
+            with answer["Body"] as body:
+                if answer["ContentLength"] > limit:
+                    raise TooLargeError(answer["ContentLength"], limit)
+                document: bytes = body.read()
+        return document
+
+    def first(self, prefix: str = "") -> str | None:
+        """Return the first of what begins so, if there is anything."""
+        with self._answering():
+            found = self._client.list_objects_v2(
+                Bucket=self._bucket, Prefix=self._folder + prefix, MaxKeys=1
+            )
+        keys = (entry["Key"].removeprefix(self._folder) for entry in found.get("Contents", ()))
+        return next(keys, None)
+
+    def put(self, path: str, content: bytes | IO[bytes]) -> None:
+        with self._answering():
+            self._client.put_object(Bucket=self._bucket, Key=self._folder + path, Body=content)
+
+    def delete(self, path: str) -> None:
+        with self._answering():
+            self._client.delete_object(Bucket=self._bucket, Key=self._folder + path)
+
+
+class BucketTarget:
+    """A folder of a bucket that an export is written to; an object is whole, or not there."""
+
+    def __init__(self, text: str) -> None:
+        """Begin in ``s3://bucket/prefix``, or begin anew what a run that was stopped has left.
+
+        Raises:
+            SourceError: something else is there, or the bucket cannot be written to.
+        """
+        self._folder = Folder(*located(text))
+        if self._folder.first() is not None and self._folder.first(UNFINISHED) != UNFINISHED:
+            raise SourceError(f"{self._folder.name} is not empty: export to a new folder.")
+        self._folder.put(UNFINISHED, b"")
+        self._manifest: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - close() closes it
+
+    def write(self, path: str, content: bytes) -> None:
+        self._folder.put(path, content)
+
+    def tell(self, line: bytes) -> None:
+        self._manifest.write(line + b"\n")
+
+    def finish(self) -> None:
+        self._manifest.seek(0)
+        self._folder.put(MANIFEST, self._manifest)
+        self._folder.delete(UNFINISHED)
+
+    def close(self) -> None:
+        self._manifest.close()
+
+
+def open_folder(text: str) -> Source:
+    """Return the bucket and folder of ``s3://bucket/prefix``, or the export that is in it.
+
+    Raises:
+        SourceError: see ``located``; or the export has not ended.
+    """
+    folder = Folder(*located(text))
+    if folder.first(UNFINISHED) == UNFINISHED:
+        raise SourceError(f"The export in {text} has not ended: run export_states again.")
+    return OwnExport(folder) if folder.first(MANIFEST) == MANIFEST else folder
