@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 #: Of the IDs of locks, which follow from the source's name and the state's key.
 _NAMESPACE: Final = uuid.UUID("6c6a8a7e-5f0b-4f5e-9a39-1d6f0f8f1c53")
+_ELSEWHERE: Final = "It was imported before, to another address."
 
 
 class ImportRefusedError(Exception):
@@ -133,7 +134,7 @@ def outstanding(
     here, states = _found(origin, versions)
     state = destination.find()
     if states - {state and state.pk}:
-        raise ImportRefusedError("It was imported before, to another address.")
+        raise ImportRefusedError(_ELSEWHERE)
     rest = list(takewhile(lambda version: version not in here, reversed(versions)))[::-1]
     if rest:
         _check(state, origin)
@@ -219,7 +220,10 @@ def import_version(
     lock = origin.lock
     for _ in range(ATTEMPTS):
         state = find_or_register(**at, look=destination.look())
-        if ImportedVersion.objects.filter(digest=imported.digest).exists():
+        same = ImportedVersion.objects.filter(digest=imported.digest)
+        if (found := same.values_list("version__state_id", flat=True).first()) is not None:
+            if found != state.pk:
+                raise ImportRefusedError(_ELSEWHERE)
             return False
         _check(state, origin)
         if state.lock_id is None and not is_last:

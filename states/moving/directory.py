@@ -39,6 +39,8 @@ class Directory:
                 if name.endswith(_SUFFIX):
                     path = Path(directory, name)
                     key = path.relative_to(self._root).as_posix()
+                    if not _is_utf8(key):
+                        raise SourceError(f"The name {key!a} is not UTF-8: rename the file.")
                     yield SourceState(key, _holder(path))
 
     def versions(self, state: SourceState, most: int | None) -> list[SourceVersion]:
@@ -88,6 +90,10 @@ def _holder(path: Path) -> str | None:
     except (OSError, InvalidLockInfo):
         who = ""
     return who or "somebody"
+
+
+def _is_utf8(text: str) -> bool:
+    return text == text.encode(errors="replace").decode()
 
 
 def _refuse(error: OSError) -> None:

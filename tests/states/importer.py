@@ -1,9 +1,9 @@
-"""A process that forks runs of import_states, which are killed at a statement.
+"""A process that forks runs of import_states, which are killed at a statement that writes.
 
 Python and Django start once; each run is a process of its own, and dies as by SIGKILL does.
 ``python -m tests.states.importer`` reads a line of JSON for each round: the command's arguments,
-and of each run that is to begin at one time the statement that kills it, or null. It prints how
-they ended.
+and of each run that is to begin at one time which of its statements kills it, or null. It prints
+how they ended.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ def imported(arguments: list[str], kill_at: int | None) -> None:
 
     seen = 0
 
-    def count(execute: Any, *given: Any) -> Any:
+    def count(execute: Any, sql: str, *given: Any) -> Any:
         nonlocal seen
-        seen += 1
+        seen += not sql.startswith("SELECT")
         if seen == kill_at:
             os.kill(os.getpid(), signal.SIGKILL)
-        return execute(*given)
+        return execute(sql, *given)
 
     with Path(os.devnull).open("w") as nowhere, connection.execute_wrapper(count):
         call_command("import_states", *arguments, stdout=nowhere)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import json
+import os
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -375,3 +376,19 @@ def test_backend_blocks(tree: Path) -> None:
 
 def test_backend_blocks_need_the_services_address(tree: Path) -> None:
     assert "needs --url" in run(tree, "--write-backends", tree / "blocks").error
+
+
+def test_a_name_that_is_no_text(tree: Path) -> None:
+    write(tree / os.fsdecode(b"prod/caf\xe9/terraform.tfstate"), document(1))
+
+    assert "is not UTF-8: rename the file" in Run("--from", tree).error
+    assert not State.objects.exists()
+
+
+def test_what_a_key_may_do_to_a_terminal(tree: Path) -> None:
+    write(tree / "prod/\x1b[2Jred/terraform.tfstate", b"{")
+
+    done = Run("--from", tree)
+
+    assert r"prod/\x1b[2Jred/terraform.tfstate" in done.out
+    assert "\x1b[2J" not in done.out + done.err

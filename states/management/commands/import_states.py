@@ -108,13 +108,13 @@ class Command(ServiceCommand):
         with self.progress("states", lambda: plan.count(*wanted)) as bar:
             for row in work.carry_out(plan):
                 if row.result == FAILED:
-                    self.problem(f"{row.key}: {row.reason}")
+                    self.problem(_printable(f"{row.key}: {row.reason}"))
                 bar.advance()
         with self.progress("states read back", lambda: plan.count(IMPORTED, UNCHANGED)) as bar:
             for row in read_back(plan):
                 if row.result == FAILED:
                     plan.change(row)
-                    self.problem(f"{row.key}: {row.reason}")
+                    self.problem(_printable(f"{row.key}: {row.reason}"))
                 bar.advance()
 
     def _show_table(self, plan: Plan) -> None:
@@ -123,7 +123,9 @@ class Command(ServiceCommand):
         self.stdout.write(form.format(*_HEADINGS))
         for row in plan.rows():
             size = "" if row.size_bytes is None else row.size_bytes
-            self.stdout.write(form.format(row.key, row.address, row.versions, size, _what(row)))
+            self.stdout.write(
+                form.format(_printable(row.key), row.address, row.versions, size, _what(row))
+            )
 
     def _tell(self, work: Import, plan: Plan, *, dry_run: bool) -> None:
         """Print what came of it.
@@ -172,3 +174,8 @@ def _what(row: Row) -> str:
     if row.outstanding < row.versions:
         return f"import: {row.outstanding} of the versions are not here yet"
     return row.result
+
+
+def _printable(text: str) -> str:
+    """Return a line without what a terminal would take for a command."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)

@@ -306,9 +306,9 @@ class TestSentences:
     @pytest.mark.parametrize(
         ("status", "code", "sentence"),
         [
-            (403, "AccessDenied", "refuses ListObjectVersions in bucket states .* s3:ListBucket,"),
-            (403, "InvalidAccessKeyId", "refuses ListObjectVersions .* set AWS_ACCESS_KEY_ID"),
-            (503, "SlowDown", "answers ListObjectVersions with SlowDown"),
+            (403, "AccessDenied", "refuses ListObjectsV2 in bucket states .* s3:ListBucket,"),
+            (403, "InvalidAccessKeyId", "refuses ListObjectsV2 .* set AWS_ACCESS_KEY_ID"),
+            (503, "SlowDown", "answers ListObjectsV2 with SlowDown"),
         ],
     )
     def test_refused(
