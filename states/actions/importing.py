@@ -14,21 +14,19 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final
 
 from django.utils import timezone
-from uuid_utils.compat import uuid7
 
-from infra_service.database.compiled import Asked
 from infra_service.database.retries import retrying
 from states.actions import locks, rules
-from states.actions.push import ATTEMPTS, STATE, STATE_AT, append_version, find, find_or_register
+from states.actions.push import ATTEMPTS, append_version, find_or_register
 from states.errors import StateNotFound, WriteConflict
 from states.lockinfo import LockInfo
-from states.models import Component, Environment, ImportedVersion
+from states.models import ImportedVersion
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from apikeys.audit import Actor
-    from states.addresses import Names
+    from states.actions.destinations import Destination
     from states.document.uploads import Upload
     from states.models import State
 
@@ -66,56 +64,6 @@ class Origin:
             Who="import_states",
             Created=timezone.now().isoformat().replace("+00:00", "Z"),
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Destination:
-    """The state that is imported to; what of it is not there yet gets these ids.
-
-    By ``names`` if it has any.
-    """
-
-    component_id: uuid.UUID
-    environment_id: uuid.UUID
-    names: Names | None = None
-
-    @classmethod
-    def of(cls, names: Names) -> Destination:
-        return cls(uuid7(), uuid7(), names)
-
-    @classmethod
-    def as_before(
-        cls, component_id: uuid.UUID, environment_id: uuid.UUID, names: Names | None
-    ) -> Destination:
-        """Return what had these ids elsewhere, and gets them again unless they are taken."""
-        if names is None:
-            return cls(component_id, environment_id)
-        return cls(
-            uuid7() if Component.objects.filter(pk=component_id).exists() else component_id,
-            uuid7() if Environment.objects.filter(pk=environment_id).exists() else environment_id,
-            names,
-        )
-
-    def __str__(self) -> str:
-        """Return the end of the backend's address."""
-        if self.names is None:
-            return f"{self.component_id}/env/{self.environment_id}"
-        return self.names.path
-
-    @property
-    def path(self) -> str:
-        """The path of the state's backend."""
-        return f"/api/v1/state/{self if self.names is None else f'at/{self}'}"
-
-    def look(self) -> Asked[State]:
-        """Return the question for the state."""
-        if self.names is not None:
-            return Asked(STATE_AT[self.names.application is not None], **self.names.given)
-        return Asked(STATE, component_id=self.component_id, environment_id=self.environment_id)
-
-    def find(self) -> State | None:
-        """Return the state, deleted or not."""
-        return find(self.component_id, self.environment_id, self.look())
 
 
 def outstanding(

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 from django.conf import settings
 from rest_framework.exceptions import APIException
 
+from states.actions.destinations import Destination, name_as_before
 from states.actions.importing import (
-    Destination,
     ImportRefusedError,
     OccupiedError,
     Origin,
@@ -133,6 +133,7 @@ class Import:
                 "has brought the others."
             ) from error
         found = end_import(destination=destination, origin=origin, actor=self.actor)
+        name_as_before(destination=destination, state_id=found.pk, actor=self.actor)
         result = IMPORTED if rest else UNCHANGED
         return replace(row, result=result, outstanding=0, imported=done, state_id=str(found.pk))
 

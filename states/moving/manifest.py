@@ -113,6 +113,11 @@ class ExportedState(msgspec.Struct, frozen=True):
             return None
         return addresses.Names(self.component, self.environment, self.application)
 
+    @property
+    def titles(self) -> addresses.Names:
+        """How people call what it belongs to."""
+        return addresses.Names(self.component_name, self.environment_name, self.application_name)
+
 
 def path_of(state: State) -> str:
     """Return the file of a state's current document."""

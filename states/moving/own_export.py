@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, cast
 
-from states.actions.importing import Destination
+from states.actions.destinations import Destination
 from states.moving import manifest
 from states.moving.sources import SourceState, SourceVersion
 
@@ -56,7 +56,9 @@ class OwnExport:
             manifest.check_header(lines)
             for line in lines:
                 state = manifest.state_of(line)
-                home = Destination.as_before(state.component_id, state.environment_id, state.names)
+                home = Destination.as_before(
+                    state.component_id, state.environment_id, state.names, state.titles
+                )
                 files = {str(version.id): version for version in state.versions}
                 yield _Exported(state.path, home=home, files=files)
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import datetime as dt
     from collections.abc import Iterator
 
-    from states.actions.importing import Destination
+    from states.actions.destinations import Destination
 
 
 class SourceError(Exception):

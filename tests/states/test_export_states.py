@@ -158,6 +158,23 @@ def test_into_a_new_service(client: ApiClient, tmp_path: Path) -> None:
     assert promised(of_source=True) == before
 
 
+def test_names_come_back_unless_somebody_has_given_others(
+    client: ApiClient, tmp_path: Path
+) -> None:
+    Component.objects.filter(slug="network").update(name="Network & DNS")
+    Environment.objects.filter(slug="prod").update(name="Production")
+    Application.objects.filter(slug="shop").update(name="The shop")
+    export(tmp_path / "out")
+    wipe()
+    Environment.objects.create(slug="prod", name="Live")
+
+    assert run(tmp_path / "out").error == ""
+    assert Component.objects.get(slug="network").name == "Network & DNS"
+    assert Application.objects.get(slug="shop").name == "The shop"
+    assert Environment.objects.get(slug="prod").name == "Live"
+    assert Component.objects.get(pk=UUIDS[0]).name == ""
+
+
 def test_of_the_newest_alone_numbers_stay(client: ApiClient, tmp_path: Path) -> None:
     export(tmp_path / "out")
     wipe()
