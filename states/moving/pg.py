@@ -26,7 +26,7 @@ _STATEMENT_SECONDS: Final = 60
 
 #: Terraform locks a state by an advisory lock on the id of its row, in its session.
 _STATES: Final = sql.SQL("""
-    SELECT state.name, lock.pid IS NOT NULL, activity.usename, activity.client_addr::text
+    SELECT state.name, lock.pid IS NOT NULL, activity.usename, host(activity.client_addr)
     FROM {table} state
     LEFT JOIN pg_locks lock ON lock.locktype = 'advisory' AND lock.mode = 'ExclusiveLock'
       AND lock.granted AND lock.objsubid = 1

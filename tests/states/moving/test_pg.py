@@ -111,7 +111,7 @@ def test_lock_is_said(backend: Backend) -> None:
     holders = {state.key: state.locked_by for state in backend.source().states()}
 
     user = backend.connection.info.user
-    assert holders == {"free": None, "held": f"{user} (127.0.0.1/32)"}
+    assert holders == {"free": None, "held": f"{user} (127.0.0.1)"}
 
 
 @on_postgresql
