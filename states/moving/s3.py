@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, cast
-from urllib.parse import urlsplit
 
 from states.moving.sources import SourceError, SourceState, SourceVersion, TooLargeError
 from states.moving.web import require_https
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     _Object = tuple[str, list[SourceVersion]]
 
 _SCHEME: Final = "s3://"
+_BUCKET: Final = re.compile(r"[\w.-]+")
 #: Terraform locks a state by an object of this name, with LockInfo in it (``use_lockfile``).
 _LOCK: Final = ".tflock"
 _NO_STATES: Final = ("/", ".backup")
@@ -199,13 +200,13 @@ def located(text: str) -> tuple[Any, str, str]:
     Raises:
         SourceError: the address is not of this form, or the extra is not installed.
     """
-    parts = urlsplit(text)
-    if not parts.netloc or "@" in parts.netloc or parts.query or parts.fragment:
+    bucket, _, folder = text.removeprefix(_SCHEME).partition("/")
+    if not _BUCKET.fullmatch(bucket):
         raise SourceError(
             "It is not of the form s3://bucket/prefix. Credentials and the endpoint are set by "
-            " AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_PROFILE and AWS_ENDPOINT_URL."
+            "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_PROFILE and AWS_ENDPOINT_URL."
         )
-    return _client(), parts.netloc, parts.path
+    return _client(), bucket, folder
 
 
 def _client() -> Any:

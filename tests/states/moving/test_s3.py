@@ -296,7 +296,9 @@ class TestSentences:
         with pytest.raises(SourceError, match="AWS_ENDPOINT_URL is not an address of the form"):
             open_source("s3://states")
 
-    @pytest.mark.parametrize("text", ["s3://", "s3:///a", "s3://key:pass@states/a", "s3://a?b=c"])
+    @pytest.mark.parametrize(
+        "text", ["s3://", "s3:///a", "s3://key:pass@states/a", "s3://a?b=c", "s3://[a"]
+    )
     def test_form(self, text: str) -> None:
         with pytest.raises(SourceError, match="not of the form s3://bucket/prefix") as raised:
             open_source(text)
