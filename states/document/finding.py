@@ -52,8 +52,6 @@ class _Index:
             return
         for phase in range(0, self._size, 2):
             whole = (len(text) - phase) // self._size * self._size
-            if whole <= 0:
-                continue
             view = memoryview(text)[phase : phase + whole].cast(self._code)  # type: ignore[call-overload]
             for i in compress(count(), map(self.words.__contains__, view)):
                 filed = self.words[view[i]]

@@ -11,6 +11,8 @@ _STATES: Final = (
     "tests/states/test_push.py",
     "tests/states/test_lock.py",
     "tests/states/test_races.py",
+    "tests/states/test_named.py",
+    "tests/states/test_require_lock.py",
 )
 _PULLED: Final = (
     "tests/states/test_masking.py",
@@ -41,6 +43,7 @@ ROOMS: Final[dict[str, tuple[str, ...]]] = {
         "tests/states/test_storage.py",
         "tests/states/test_delete.py",
         "tests/states/test_metrics.py",
+        "tests/states/test_import_states.py",
         "tests/infra_service/test_access.py",
     ),
     "states/actions/history.py": (

@@ -18,7 +18,7 @@ from infra_service.database import retries
 from states.actions import history, locks, push
 from states.models import State, StateVersion
 from tests.conftest import error_reason
-from tests.states.conftest import Backend, document
+from tests.states.conftest import Backend, document, lock_info
 
 Interrupt = Callable[[Callable[[], Any]], None]
 
@@ -164,20 +164,23 @@ def test_what_the_database_rolls_back_is_done_again(
     assert AuditEvent.objects.filter(action__in=seen).count() == len(deeds) + 1
 
 
-@pytest.mark.parametrize("method", ["push", "lock", "delete"])
+@pytest.mark.parametrize("method", ["push", "lock", "unlock", "delete"])
 def test_one_that_always_loses_is_told_to_come_again(
-    admin: Backend, monkeypatch: pytest.MonkeyPatch, method: str
+    admin: Backend, lock_id: uuid.UUID, monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
-    """Whatever is read is outdated at once: another takes the lock, and gives it back."""
+    """Whatever is read is outdated at once: somebody takes the lock, and gives it back."""
     admin.push(document(1))
     real = push.find
 
-    held = {"lock_id": uuid.uuid4(), "lock_info": {}, "lock_acquired_at": timezone.now()}
+    said = lock_info(lock_id)
+    held = {"lock_id": lock_id, "lock_info": said, "lock_acquired_at": timezone.now()}
+    free = dict.fromkeys(held)
+    before, after = (held, free) if method == "unlock" else (free, held)
 
     def find(*key: uuid.UUID) -> State | None:
-        State.objects.all().change(**dict.fromkeys(held))
+        State.objects.all().change(**before)
         seen = real(*key[:2])  # and not what was read with the caller
-        State.objects.all().change(**held)
+        State.objects.all().change(**after)
         return seen
 
     replace_find(monkeypatch, find)
@@ -185,6 +188,7 @@ def test_one_that_always_loses_is_told_to_come_again(
     response = {
         "push": lambda: admin.push(document(2)),
         "lock": lambda: admin.lock(uuid.uuid4()),
+        "unlock": lambda: admin.unlock(lock_id),
         "delete": admin.delete,
     }[method]()
 
