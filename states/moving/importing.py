@@ -65,14 +65,15 @@ class Import:
         row = Row(state.key, str(destination), destination.path)
         if (other := plan.at(row.address)) is not None:
             return replace(row, result=REFUSED, reason=f"{other.key} has the same address.")
-        if state.locked_by is not None:
-            return replace(row, result=FAILED, reason=_locked(state))
         try:
-            return self._judged(row, state, destination)
+            row = self._judged(row, state, destination)
         except OccupiedError as error:
             return replace(row, result=REFUSED, reason=str(error))
         except (SourceError, ImportRefusedError, APIException) as error:
             return replace(row, result=FAILED, reason=_sentence(error))
+        if row.result == IMPORT and state.locked_by is not None:
+            return replace(row, result=FAILED, reason=_locked(state))
+        return row
 
     def _judged(self, row: Row, state: SourceState, destination: Destination) -> Row:
         versions = self.source.versions(state, self.most)

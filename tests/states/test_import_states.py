@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
+from django.test.utils import CaptureQueriesContext
 
 from apikeys.models import AuditEvent
 from states.models import ImportedVersion, State, StateVersion
@@ -286,6 +287,17 @@ def test_one_bad_state_does_not_stop_the_others(tree: Path, settings: Any) -> No
     assert State.objects.count() == 3
 
 
+def test_a_lock_in_the_source_does_not_matter_where_nothing_is_to_come(tree: Path) -> None:
+    run(tree)
+    write(tree / "prod/shop/.terraform.tfstate.lock.info", b"{}")
+
+    again = run(tree)
+
+    assert (again.error, set(again.results.values())) == ("", {"unchanged"})
+    write(tree / "prod/shop/terraform.tfstate", document(9, lineage(1)))
+    assert run(tree).reasons["prod/shop/terraform.tfstate"].startswith("somebody holds its lock")
+
+
 def test_a_state_that_is_locked_here_is_left_alone(tree: Path, client_with: Any) -> None:
     client = client_with("state:write")
     lock = {"ID": lineage(9), "Who": "grace@laptop", "Operation": "OperationTypeApply"}
@@ -392,3 +404,17 @@ def test_what_a_key_may_do_to_a_terminal(tree: Path) -> None:
 
     assert r"prod/\x1b[2Jred/terraform.tfstate" in done.out
     assert "\x1b[2J" not in done.out + done.err
+
+
+def test_statements(tree: Path) -> None:
+    """What a state costs, which decides how many there are in a second."""
+    run(tree)
+    for number in range(10):
+        write(tree / f"prod/new-{number}/terraform.tfstate", document(1, lineage(20 + number)))
+
+    with CaptureQueriesContext(connection) as seen:
+        done = run(tree)
+
+    assert (done.json["imported"], done.json["unchanged"]) == (10, 3)
+    per_state = len(seen) / 13
+    assert per_state <= 21, per_state
