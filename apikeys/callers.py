@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _COMMON = (
     "id", "scopes", "expires_at", "revoked_at", "last_used_at", "revision",
-    "bound_cluster_id", "bound_component_ids", "bound_environment_ids",
+    "bound_cluster_id", "bound_component_ids", "bound_environment_ids", "bound_application_ids",
     "created_by_id", "created_by__username", "created_by__is_active",
 )  # fmt: skip
 _OF_KEY = (*_COMMON, "digest", "previous_digest_expires_at")
@@ -37,6 +37,7 @@ _OF_TOKEN = (
     *_COMMON,
     "created_at", "api_key_id", "api_key__scopes", "api_key__expires_at", "api_key__revoked_at",
     "api_key__bound_cluster_id", "api_key__bound_component_ids", "api_key__bound_environment_ids",
+    "api_key__bound_application_ids",
     "api_key__revision", "api_key__rotated_at",
 )  # fmt: skip
 
@@ -130,6 +131,7 @@ def _grant(row: dict[str, Any], prefix: str) -> Grant:
         row[f"{prefix}bound_cluster_id"],
         row[f"{prefix}bound_component_ids"],
         row[f"{prefix}bound_environment_ids"],
+        row[f"{prefix}bound_application_ids"],
     )
     return Grant(frozenset(row[f"{prefix}scopes"]), binding, row[f"{prefix}expires_at"])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import uuid
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -11,23 +12,34 @@ from apikeys.scopes import Scope, with_included
 
 if TYPE_CHECKING:
     import datetime as dt
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
 
     from apikeys.tokens import TokenKind
 
     Ids = frozenset[uuid.UUID] | None
+
+#: What the states of a binding are bound by.
+LISTS: Final = ("component_ids", "environment_ids", "application_ids")
+
+
+#: Stands in the row of what is bound to applications and to no components. A release that knows no
+#: applications finds a component that is none, and lets nothing through.
+_NO_COMPONENT: Final = [str(uuid.UUID(int=0))]
 
 
 @dataclass(frozen=True, slots=True)
 class Binding:
     """Where a token works. None is everywhere; outside, everything is answered with 404.
 
-    A token is bound to one cluster, or to components and environments, or to nothing.
+    A token is bound to one cluster; or to components, environments and applications, all of which
+    must hold for a state; or to nothing.
     """
 
     cluster_id: uuid.UUID | None = None
     component_ids: Ids = None
     environment_ids: Ids = None
+    #: Applications, with all components that they have when a request comes.
+    application_ids: Ids = None
 
     @classmethod
     def of_columns(
@@ -35,19 +47,22 @@ class Binding:
         cluster_id: uuid.UUID | None,
         component_ids: Collection[str] | None,
         environment_ids: Collection[str] | None,
+        application_ids: Collection[str] | None,
     ) -> Binding:
         """Return the binding that a row's ``bound_…`` columns hold."""
         if cluster_id is None and component_ids is None and environment_ids is None:
             return EVERYWHERE
-        return cls(cluster_id, _uuids(component_ids), _uuids(environment_ids))
+        if application_ids is not None and component_ids == _NO_COMPONENT:
+            component_ids = None
+        lists = map(_uuids, (component_ids, environment_ids, application_ids))
+        return cls(cluster_id, *lists)
 
     def columns(self) -> dict[str, Any]:
         """Return what the ``bound_…`` columns of a row hold."""
-        return {
-            "bound_cluster_id": self.cluster_id,
-            "bound_component_ids": _texts(self.component_ids),
-            "bound_environment_ids": _texts(self.environment_ids),
-        }
+        columns = {f"bound_{name}": _texts(ids) for name, ids in self.lists.items()}
+        if self.application_ids is not None and self.component_ids is None:
+            columns["bound_component_ids"] = _NO_COMPONENT
+        return {"bound_cluster_id": self.cluster_id, **columns}
 
     def described(self) -> dict[str, Any] | None:
         """Return the binding as the audit trail keeps it."""
@@ -55,26 +70,35 @@ class Binding:
             return None
         return {
             "cluster_id": None if self.cluster_id is None else str(self.cluster_id),
-            "component_ids": _texts(self.component_ids),
-            "environment_ids": _texts(self.environment_ids),
+            **{name: _texts(ids) for name, ids in self.lists.items()},
         }
 
+    @property
+    def lists(self) -> dict[str, Ids]:
+        """What the states are bound by."""
+        return {name: getattr(self, name) for name in LISTS}
+
     def allows_state(
-        self, component_id: uuid.UUID | None, environment_id: uuid.UUID | None
+        self,
+        component_id: uuid.UUID | None,
+        environment_id: uuid.UUID | None,
+        application_id: uuid.UUID | None,
     ) -> bool:
-        """Whether the state of this component and environment is inside; None is a new one."""
+        """Whether the state of this component and environment is inside; None is a new one.
+
+        ``application_id`` is the component's.
+        """
         return (
             self.cluster_id is None
             and (self.component_ids is None or component_id in self.component_ids)
             and (self.environment_ids is None or environment_id in self.environment_ids)
+            and (self.application_ids is None or application_id in self.application_ids)
         )
 
     def allows_cluster(self, cluster_id: uuid.UUID) -> bool:
         """Whether the cluster is inside."""
-        return (
-            self.component_ids is None
-            and self.environment_ids is None
-            and self.cluster_id in (None, cluster_id)
+        return self.cluster_id in (None, cluster_id) and not any(
+            ids is not None for ids in self.lists.values()
         )
 
     def is_within(self, other: Binding) -> bool:
@@ -85,12 +109,22 @@ class Binding:
             and (self.cluster_id is None or other.allows_cluster(self.cluster_id))
             and _within(self.component_ids, other.component_ids)
             and _within(self.environment_ids, other.environment_ids)
+            and _within(self.application_ids, other.application_ids)
         )
+
+    def within_applications_of(self, other: Binding) -> Binding:
+        """Return the binding, of components alone within the applications of the other.
+
+        So they are inside of it, and none is reached any more that is moved to elsewhere.
+        """
+        if self.component_ids is None or self.application_ids is not None:
+            return self
+        return dataclasses.replace(self, application_ids=other.application_ids)
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing is inside: no row of a key or token holds such a binding."""
-        lists = [ids for ids in (self.component_ids, self.environment_ids) if ids is not None]
+        lists = [ids for ids in self.lists.values() if ids is not None]
         return not all(lists) or (self.cluster_id is not None and bool(lists))
 
     def intersection(self, other: Binding) -> Binding:
@@ -99,11 +133,8 @@ class Binding:
             return self
         if self.cluster_id and other.cluster_id and self.cluster_id != other.cluster_id:
             return NOWHERE
-        return Binding(
-            self.cluster_id or other.cluster_id,
-            _common(self.component_ids, other.component_ids),
-            _common(self.environment_ids, other.environment_ids),
-        )
+        common = (_common(ids, other.lists[name]) for name, ids in self.lists.items())
+        return Binding(self.cluster_id or other.cluster_id, *common)
 
 
 EVERYWHERE: Final = Binding()
@@ -146,6 +177,19 @@ class Grant:
             self.binding.intersection(other.binding),
             min(ends, default=None),
         )
+
+    def handed_on(
+        self, scopes: Iterable[str], binding: Binding | None, expires_at: dt.datetime | None
+    ) -> Grant:
+        """Return what its holder gives away; unless said, it is bound as the holder.
+
+        Raises:
+            GrantExceeded: it would be more than what is held.
+        """
+        where = self.binding if binding is None else binding
+        wanted = Grant(frozenset(scopes), where.within_applications_of(self.binding), expires_at)
+        self.check(wanted)
+        return wanted
 
     def check(self, wanted: Grant, holder: str = "Your token") -> None:
         """Refuse to hand on what is not held.

@@ -144,11 +144,10 @@ class CredentialQuerySet(QuerySet[C]):
         inside = self
         if binding.cluster_id is not None:
             inside = inside.filter(bound_cluster_id=binding.cluster_id)
-        columns = binding.columns()
-        for name in ("bound_component_ids", "bound_environment_ids"):
-            if columns[name] is not None:
-                ids = Value(columns[name], JSONField())
-                inside = inside.filter(IsSubset(F(name), ids), bound_cluster_id=None)
+        for name, ids in binding.lists.items():
+            if ids is not None:
+                others = Value(sorted(map(str, ids)), JSONField())
+                inside = inside.filter(IsSubset(F(f"bound_{name}"), others), bound_cluster_id=None)
         return inside
 
     def as_seen(self, credential: Any) -> Self:

@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 
 from infra_service.api.identifiers import parse_uuid
-from states.models import Component, Environment
+from states.models import Application, Component, Environment
 from workloads.models import Cluster
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _MODELS: Final[dict[str, Any]] = {
     "cluster": Cluster,
+    "application": Application,
     "component": Component,
     "environment": Environment,
 }

@@ -185,6 +185,10 @@ REST_FRAMEWORK = {
     "DATETIME_FORMAT": "%Y-%m-%dT%H:%M:%S.%fZ",
 }
 
+# What tells the ids of the components, environments and applications that a binding names: keys and
+# tokens know none of them.
+BINDING_NAMES = "states.addresses.find_inside"
+
 # Requests a minute, also those that are refused: of one token, of one key with all that was minted
 # from it, of all that one user owns. Failed authentications a minute of one address. 0 is no limit.
 RATE_LIMIT_TOKEN = env.int("RATE_LIMIT_TOKEN", default=60_000)

@@ -9,6 +9,7 @@ from django.db.models import CharField, Subquery, UUIDField
 from django.db.models.functions import Coalesce
 
 from apikeys.grants import EVERYWHERE
+from infra_service.api.identifiers import parse_uuid
 from infra_service.api.parameters import InvalidParameter
 from infra_service.database.compiled import CompiledQuery, Parameter
 from states import slugs
@@ -17,6 +18,7 @@ from states.models import Application, Component, Environment, FormerSlug, State
 
 if TYPE_CHECKING:
     import uuid
+    from collections.abc import Collection
 
     from django.db.models import QuerySet
 
@@ -120,13 +122,76 @@ def find_id(
     return None if row is None else row[0]
 
 
-def find_ids(names: Names) -> tuple[uuid.UUID | None, uuid.UUID | None]:
-    """Return the ids of the component and the environment; None for what is not there."""
-    parent: uuid.UUID | None = NO_PARENT
-    if names.application is not None:
-        parent = find_id(Application, names.application)
-    component = None if parent is None else find_id(Component, names.component, parent)
-    return component, find_id(Environment, names.environment)
+class Place(NamedTuple):
+    """Where a state belongs; None is what is not there, and the application of what has none."""
+
+    component_id: uuid.UUID | None
+    environment_id: uuid.UUID | None
+    application_id: uuid.UUID | None
+
+
+def find_place(names: Names) -> Place:
+    """Return the ids of what is named, and of the application that the component is in or comes to.
+
+    A component that has moved is found by its former address, and is in another application.
+    """
+    component_id: uuid.UUID | None = None
+    application_id: uuid.UUID | None = None
+    if names.application is None:
+        component_id = find_id(Component, names.component)
+    elif (application_id := find_id(Application, names.application)) is not None:
+        component_id = find_id(Component, names.component, application_id)
+    if component_id is not None:
+        application_id = application_of(component_id)
+    return Place(component_id, find_id(Environment, names.environment), application_id)
+
+
+def application_of(component_id: uuid.UUID) -> uuid.UUID | None:
+    """Return the id of the component's application; None if there is none, or no component."""
+    components = Component.objects.filter(pk=component_id)
+    application_id: uuid.UUID | None = components.values_list("application_id", flat=True).first()
+    return application_id
+
+
+def find_inside(kind: str, texts: Collection[str], binding: Binding) -> dict[str, uuid.UUID]:
+    """Return the ids of what the texts stand for, as far as a token with the binding sees it.
+
+    Each is an id or a slug; that of a component has its application's before it, as addresses
+    have: ``shop/network``.
+    """
+    model = KINDS[kind]
+    applications: dict[str, uuid.UUID] = {}
+    if model is Component:
+        named = {application for text in texts if (application := text.rpartition("/")[0])}
+        applications = find_inside("application", named, EVERYWHERE) if named else {}
+    ids: dict[str, uuid.UUID] = {}
+    places: dict[tuple[uuid.UUID, str], str] = {}
+    for text in texts:
+        parent, _, slug = text.rpartition("/")
+        if (entry_id := parse_uuid(text)) is not None:
+            ids[text] = entry_id
+        elif not parent or parent in applications:
+            places[applications.get(parent, NO_PARENT), slug] = text
+    found = _ids_at(model, [slug for _, slug in places], applications.values())
+    ids |= {text: found[place] for place, text in places.items() if place in found}
+    seen = set(
+        model.objects.inside(binding).filter(pk__in=ids.values()).values_list("pk", flat=True)
+    )
+    return {text: entry_id for text, entry_id in ids.items() if entry_id in seen}
+
+
+def _ids_at(
+    model: type[CatalogueEntry], with_slugs: Collection[str], parent_ids: Collection[uuid.UUID]
+) -> dict[tuple[uuid.UUID, str], uuid.UUID]:
+    """Return by parent and slug the ids of what has the slug now, or else of what had it last."""
+    if not with_slugs:
+        return {}
+    formers = FormerSlug.objects.filter(
+        kind=model._meta.model_name, parent_id__in=[NO_PARENT, *parent_ids], slug__in=with_slugs
+    )
+    ids = {(former.parent_id, former.slug): former.entry_id for former in formers}
+    entries = model.in_parents(parent_ids).filter(slug__in=with_slugs)
+    return ids | {(entry.parent_id, entry.slug): entry.pk for entry in entries}
 
 
 def names_of(state: State) -> Names | None:

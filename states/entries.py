@@ -16,7 +16,9 @@ from infra_service.database.pages import NamedBy
 from states import slugs
 
 if TYPE_CHECKING:
-    from apikeys.grants import Binding, Ids
+    from collections.abc import Collection, Mapping
+
+    from apikeys.grants import Binding
 
 #: The parent of what has none.
 NO_PARENT: Final = uuid.UUID(int=0)
@@ -54,8 +56,8 @@ class CatalogueEntry(models.Model):
     #: The parts of a token's binding that reach beyond an entry, so that it cannot change one:
     #: something may belong to the entry that is outside of them.
     shared_beyond: ClassVar[tuple[str, ...]]
-    #: The part that names entries of this kind, if one does: a new entry is none of them.
-    named_by: ClassVar[str]
+    #: The parts that name entries of this kind: a new entry is none of them.
+    named_by: ClassVar[tuple[str, ...]]
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     name = models.CharField(max_length=200, blank=True)
@@ -88,13 +90,15 @@ class CatalogueEntry(models.Model):
         return cls._default_manager.filter(slug=slug)
 
     @classmethod
+    def in_parents(cls, parent_ids: Collection[uuid.UUID]) -> models.QuerySet[Any]:
+        """Return what has no parent, or one of these."""
+        del parent_ids  # only components have parents
+        return cls._default_manager.all()
+
+    @classmethod
     def seen_by(cls, binding: Binding) -> Q:
         """Return the condition for what a token sees that is bound, but to no cluster."""
-        named: Ids = getattr(binding, cls.named_by)
-        if named is not None:
-            return Q(pk__in=named)
-        # States know entries by the name of their kind.
-        return Q(NamedBy(_states_inside(binding), f"{cls._meta.model_name}_id"))
+        raise NotImplementedError
 
     @classmethod
     def is_changed_by(cls, binding: Binding) -> bool:
@@ -106,13 +110,21 @@ class CatalogueEntry(models.Model):
     @classmethod
     def is_created_by(cls, binding: Binding) -> bool:
         """Whether a token may create an entry; one that is bound to others may not."""
-        return binding.cluster_id is None and getattr(binding, cls.named_by) is None
+        return binding.cluster_id is None and all(
+            getattr(binding, name) is None for name in cls.named_by
+        )
+
+    @classmethod
+    def allows(cls, binding: Binding, fields: Mapping[str, Any]) -> bool:
+        """Whether an entry with these fields, or so changed, is inside of the binding."""
+        del binding, fields  # only components belong to something
+        return True
 
 
 class Application(CatalogueEntry):
     """A group of components."""
 
-    named_by = "component_ids"
+    named_by = ("component_ids", "application_ids")
     shared_beyond = ("component_ids", "environment_ids")
 
     class Meta(CatalogueEntry.Meta):
@@ -123,12 +135,12 @@ class Application(CatalogueEntry):
 
     @classmethod
     def seen_by(cls, binding: Binding) -> Q:
-        """Return the condition for the applications of the token's components or states."""
-        seen = Q()
+        """Return the condition for its applications, or those of its components or states."""
+        seen = Q() if binding.application_ids is None else Q(pk__in=binding.application_ids)
         if binding.component_ids is not None:
             own = Component.objects.filter(pk__in=binding.component_ids)
             seen &= Q(NamedBy(own, "application_id"))
-        if binding.environment_ids is not None:
+        if binding.environment_ids is not None and binding.application_ids is None:
             seen &= Q(NamedBy(_states_inside(binding), "application_id"))
         return seen
 
@@ -136,7 +148,7 @@ class Application(CatalogueEntry):
 class Component(CatalogueEntry):
     """A piece of infrastructure that has one state in each environment."""
 
-    named_by = "component_ids"
+    named_by = ("component_ids",)
     shared_beyond = ("environment_ids",)
 
     application = models.ForeignKey(
@@ -174,9 +186,35 @@ class Component(CatalogueEntry):
         return self.application_id or NO_PARENT
 
     @classmethod
+    def seen_by(cls, binding: Binding) -> Q:
+        """Return the condition for its components, those of its applications, or of its states."""
+        if binding.component_ids is None and binding.application_ids is None:
+            return Q(NamedBy(_states_inside(binding), "component_id"))
+        seen = Q()
+        if binding.component_ids is not None:
+            seen &= Q(pk__in=binding.component_ids)
+        if binding.application_ids is not None:
+            seen &= Q(application_id__in=binding.application_ids)
+        return seen
+
+    @classmethod
+    def allows(cls, binding: Binding, fields: Mapping[str, Any]) -> bool:
+        """Whether the component stays in, or comes to, an application of the binding."""
+        return (
+            binding.application_ids is None
+            or "application_id" not in fields
+            or fields["application_id"] in binding.application_ids
+        )
+
+    @classmethod
     def of_slug(cls, slug: Any, parent_id: Any) -> models.QuerySet[Any]:
         parent: Any = None if parent_id is NO_PARENT else parent_id
         return cls._default_manager.filter(slug=slug, application_id=parent)
+
+    @classmethod
+    def in_parents(cls, parent_ids: Collection[uuid.UUID]) -> models.QuerySet[Any]:
+        inside = Q(application_id=None) | Q(application_id__in=parent_ids)
+        return cls._default_manager.filter(inside)
 
 
 def _states_inside(binding: Binding) -> Any:
@@ -186,8 +224,8 @@ def _states_inside(binding: Binding) -> Any:
 class Environment(CatalogueEntry):
     """Where a component is deployed: production, staging and the like."""
 
-    named_by = "environment_ids"
-    shared_beyond = ("component_ids",)
+    named_by = ("environment_ids",)
+    shared_beyond = ("component_ids", "application_ids")
 
     # Whether a push needs the lock's ID. A client without an address for locks sends none, and
     # says nothing of it.
@@ -201,6 +239,13 @@ class Environment(CatalogueEntry):
             ),
             models.UniqueConstraint(name="environment_slug", fields=["slug"], condition=_HAS_SLUG),
         ]
+
+    @classmethod
+    def seen_by(cls, binding: Binding) -> Q:
+        """Return the condition for its environments, or those of its states."""
+        if binding.environment_ids is not None:
+            return Q(pk__in=binding.environment_ids)
+        return Q(NamedBy(_states_inside(binding), "environment_id"))
 
 
 #: The models of the catalogue, by how addresses, filters and searches call them.

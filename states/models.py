@@ -54,6 +54,8 @@ class StateQuerySet(models.QuerySet["State"]):
             inside = inside.filter(component_id__in=binding.component_ids)
         if binding.environment_ids is not None:
             inside = inside.filter(environment_id__in=binding.environment_ids)
+        if binding.application_ids is not None:
+            inside = inside.filter(application_id__in=binding.application_ids)
         return inside
 
     def with_names(self) -> StateQuerySet:

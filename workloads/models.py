@@ -40,7 +40,7 @@ class ClusterQuerySet(models.QuerySet["Cluster"]):
 
     def inside(self, binding: Binding) -> ClusterQuerySet:
         """Those that a token with this binding sees."""
-        if binding.component_ids is not None or binding.environment_ids is not None:
+        if any(ids is not None for ids in binding.lists.values()):
             return self.none()
         return self.all() if binding.cluster_id is None else self.filter(pk=binding.cluster_id)
 

@@ -14,7 +14,6 @@ from apikeys.actions import descent
 from apikeys.actions.rules import refuse_ended, refuse_retired
 from apikeys.actions.trail import change_and_record, described
 from apikeys.errors import LifetimeExceeded
-from apikeys.grants import Binding, Grant
 from apikeys.identifiers import access_token_id
 from apikeys.models import AccessToken, ApiKey
 from apikeys.tokens import TokenKind
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from apikeys.audit import Actor
-    from apikeys.grants import Caller
+    from apikeys.grants import Binding, Caller
     from apikeys.models import User
 
 MINTED_LIFETIME: Final = dt.timedelta(hours=1)
@@ -108,10 +107,7 @@ def _hand_out(
 ) -> str:
     """Give the token a secret and what it may do, and return the secret."""
     refuse_ended(token)
-    grant = Grant(
-        frozenset(scopes), actor.grant.binding if binding is None else binding, token.expires_at
-    )
-    actor.grant.check(grant)
+    grant = actor.grant.handed_on(scopes, binding, token.expires_at)
     secret = tokens.generate(TokenKind[token.kind])
     token.digest = tokens.digest(secret)
     for column, value in grant.columns().items():

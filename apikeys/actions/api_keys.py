@@ -24,7 +24,7 @@ from apikeys.errors import (
     ConcurrentChange,
     GracePeriodOutOfRange,
 )
-from apikeys.grants import Binding, Grant
+from apikeys.grants import Grant
 from apikeys.identifiers import api_key_id
 from apikeys.models import ApiKey
 from apikeys.tokens import TokenKind
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from apikeys.audit import Actor
-    from apikeys.grants import Caller
+    from apikeys.grants import Binding, Caller
     from apikeys.querysets import ApiKeyQuerySet
 
 #: How long a secret works after the rotation that has replaced it.
@@ -64,10 +64,7 @@ def create_api_key(
         ExpiryPast: it would have ended already.
     """
     refuse_retired(actor)
-    grant = Grant(
-        frozenset(scopes), actor.grant.binding if binding is None else binding, expires_at
-    )
-    actor.grant.check(grant)
+    grant = actor.grant.handed_on(scopes, binding, expires_at)
     secret = tokens.generate(TokenKind.API_KEY)
     maker = {} if actor.caller is None else _maker(actor.caller)
     key = ApiKey(
@@ -108,7 +105,7 @@ def change_api_key(
     refuse_retired(actor)
     for _ in range(_ATTEMPTS):
         key = _find_key(keys, key_id)
-        held, wanted = key.grant, _wanted(key, changes)
+        held, wanted = key.grant, _wanted(key, changes, actor)
         grows, revives = not wanted.is_within(held), _has_expired(key)
         if grows:
             actor.grant.check(wanted)
@@ -136,7 +133,7 @@ def change_api_key(
     raise ConcurrentChange
 
 
-def _wanted(key: ApiKey, changes: Mapping[str, Any]) -> Grant:
+def _wanted(key: ApiKey, changes: Mapping[str, Any], actor: Actor) -> Grant:
     """Return what the key is to hold.
 
     Raises:
@@ -146,9 +143,12 @@ def _wanted(key: ApiKey, changes: Mapping[str, Any]) -> Grant:
         raise ApiKeyRevoked
     if "expires_at" not in changes and _has_expired(key):
         raise ApiKeyExpired
+    binding = key.binding
+    if "binding" in changes:
+        binding = changes["binding"].within_applications_of(actor.grant.binding)
     return Grant(
         frozenset(changes.get("scopes", key.scopes)),
-        changes.get("binding", key.binding),
+        binding,
         # More time is more power: a key that is nearly over would else be kept alive by any other.
         changes.get("expires_at", key.expires_at),
     )

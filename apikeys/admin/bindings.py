@@ -32,6 +32,7 @@ def bound_of(binding: Binding) -> list[Bound]:
     """Return what the binding names, each kind in the order of ids."""
     ids: dict[str, Iterable[Any]] = {
         "cluster": [] if binding.cluster_id is None else [binding.cluster_id],
+        "application": binding.application_ids or (),
         "component": binding.component_ids or (),
         "environment": binding.environment_ids or (),
     }

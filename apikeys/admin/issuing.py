@@ -10,7 +10,7 @@ from django import forms
 from django.utils import timezone
 
 from apikeys.api.serializers import CredentialSerializer
-from apikeys.grants import EVERYWHERE
+from apikeys.grants import EVERYWHERE, LISTS
 from apikeys.models import AccessToken, User
 from apikeys.scopes import Scope
 from infra_service.api.identifiers import parse_uuid
@@ -53,6 +53,12 @@ class CredentialForm(forms.Form):
         widget=forms.TextInput(attrs={"list": "clusters"}),
         help_text="A name or an id. Everywhere when left empty.",
     )
+    application_ids = forms.CharField(
+        label="Only for the applications",
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 2}),
+        help_text="Names or ids, one on a line; with all components that they have and get.",
+    )
     component_ids = forms.CharField(
         label="Only for the components",
         required=False,
@@ -74,6 +80,10 @@ class CredentialForm(forms.Form):
         """Return the id of the cluster that is named."""
         text = self.cleaned_data["cluster_id"]
         return self._ids("cluster", [text])[0] if text else None
+
+    def clean_application_ids(self) -> list[str] | None:
+        """Return the ids of the applications that are named."""
+        return self._listed("application", self.cleaned_data["application_ids"])
 
     def clean_component_ids(self) -> list[str] | None:
         """Return the ids of the components that are named."""
@@ -109,9 +119,7 @@ class CredentialForm(forms.Form):
         """Return ``user`` and the fields as the actions take them."""
         given = self.cleaned_data
         moment: dt.datetime | None = given.get("expires_at")
-        binding = {
-            name: given.get(name) for name in ("cluster_id", "component_ids", "environment_ids")
-        }
+        binding = {name: given.get(name) for name in ("cluster_id", *LISTS)}
         serializer = CredentialSerializer(
             data={
                 "name": given.get("name"),

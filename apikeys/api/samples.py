@@ -16,7 +16,12 @@ API_KEY: Final[dict[str, Any]] = {
     "id": "key-03h9ydjouibqaz0twqkyqay3s",
     "name": "deploy",
     "scopes": ["apikey:write", "state:read", "state:write"],
-    "binding": {"cluster_id": None, "component_ids": [_COMPONENT], "environment_ids": None},
+    "binding": {
+        "cluster_id": None,
+        "component_ids": [_COMPONENT],
+        "environment_ids": None,
+        "application_ids": None,
+    },
     "expires_at": "2099-11-25T00:00:00.000000Z",
     "last_used_at": None,
     "revoked_at": None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from django.core.management.base import CommandError
 from rest_framework.exceptions import APIException
@@ -12,10 +12,17 @@ from apikeys.api.serializers import CredentialSerializer
 from apikeys.grants import EVERYWHERE
 from apikeys.models import User
 from apikeys.scopes import Scope
+from infra_service.api.identifiers import parse_uuid
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
     from collections.abc import Iterator
+
+_BOUND: Final = {
+    "application": ", with all components that it has and gets",
+    "component": " (application/component of one in an application)",
+    "environment": "",
+}
 
 
 def add_credential_options(parser: ArgumentParser, *, required: bool) -> None:
@@ -25,12 +32,12 @@ def add_credential_options(parser: ArgumentParser, *, required: bool) -> None:
     parser.add_argument("--scopes", required=required, help="comma-separated, of those above")
     parser.add_argument("--expires-at", help="RFC 3339, with an offset; never when left out")
     parser.add_argument("--cluster", help="the id of the only cluster where it works")
-    for kind in ("component", "environment"):
+    for kind, more in _BOUND.items():
         parser.add_argument(
             f"--{kind}",
             action="append",
-            metavar="ID",
-            help=f"{kind} where it works, and nowhere else; may be repeated",
+            metavar="NAME",
+            help=f"slug or id of the only {kind} where it works{more}; may be repeated",
         )
     scopes = "\n".join(f"  {scope.value:<16}{scope.label}" for scope in Scope)
     parser.description = f"{parser.description}\n\nscopes:\n{scopes}"
@@ -38,11 +45,11 @@ def add_credential_options(parser: ArgumentParser, *, required: bool) -> None:
 
 def read_credential_options(options: dict[str, Any]) -> dict[str, Any]:
     """Return name, scopes, expires_at and binding, checked as the API checks them."""
-    binding = {
-        "cluster_id": options["cluster"],
-        "component_ids": options["component"],
-        "environment_ids": options["environment"],
-    }
+    binding = {"cluster_id": options["cluster"]}
+    for kind in _BOUND:
+        texts = options[kind] or ()
+        binding[f"{kind}_ids"] = [text for text in texts if parse_uuid(text)] or None
+        binding[f"{kind}s"] = [text for text in texts if not parse_uuid(text)] or None
     names = (name.strip() for name in options["scopes"].split(","))
     given = {
         "name": options["name"],

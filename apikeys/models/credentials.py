@@ -15,7 +15,7 @@ from apikeys.querysets import AccessTokenQuerySet, ApiKeyQuerySet
 if TYPE_CHECKING:
     import datetime as dt
 
-#: How many components, and how many environments, a key or token can be bound to.
+#: How many components, environments and applications a key or token can be bound to.
 MAX_BOUND_IDS: Final = 1000
 
 
@@ -53,6 +53,7 @@ class Credential(models.Model):
     bound_cluster_id = models.UUIDField(null=True, blank=True)
     bound_component_ids = models.JSONField(null=True, blank=True)
     bound_environment_ids = models.JSONField(null=True, blank=True)
+    bound_application_ids = models.JSONField(null=True, blank=True)
 
     class Meta:
         abstract = True
@@ -77,6 +78,12 @@ class Credential(models.Model):
                 name="%(class)s_bound_to_so_many",
                 condition=_so_many("bound_component_ids") & _so_many("bound_environment_ids"),
             ),
+            # A release that knows no applications looks at the components, and must find some.
+            models.CheckConstraint(
+                name="%(class)s_bound_to_applications",
+                condition=_so_many("bound_application_ids")
+                & (Q(bound_application_ids__isnull=True) | Q(bound_component_ids__isnull=False)),
+            ),
         ]
         indexes = [
             models.Index(fields=["created_by", "id"], name="%(class)s_of_owner"),
@@ -98,7 +105,10 @@ class Credential(models.Model):
     def binding(self) -> Binding:
         """Where the credential works."""
         return Binding.of_columns(
-            self.bound_cluster_id, self.bound_component_ids, self.bound_environment_ids
+            self.bound_cluster_id,
+            self.bound_component_ids,
+            self.bound_environment_ids,
+            self.bound_application_ids,
         )
 
     @property

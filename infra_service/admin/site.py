@@ -31,7 +31,7 @@ class TrailedSite(AdminSite):
         raise NotImplementedError
 
     def names_of(self, kind: str, ids: Collection[str]) -> Names:
-        """Return the names of the clusters, components or environments of these ids."""
+        """Return the names of what a binding can name: of a kind, and by its id."""
         raise NotImplementedError
 
     def named(self, kind: str, object_id: str, names: Names) -> str:

@@ -135,6 +135,12 @@ class Asked(Generic[M]):
         """Return the row that came along, and from then on the row as it is when it is asked."""
         return self._came.pop() if self._came else self.query.row(**self.given)
 
+    def peek(self) -> Sequence[Any] | None:
+        """Return the row, and keep it for whoever asks next."""
+        row = self.row()
+        self.came(row)
+        return row
+
 
 class CompiledChange(Generic[M]):
     """An UPDATE, and rows that are inserted if it changes one: all of it or nothing.

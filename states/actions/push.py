@@ -25,7 +25,7 @@ from infra_service.database.retries import retrying
 from states import addresses, metrics
 from states.actions import catalogue, rules
 from states.document import sealing
-from states.errors import SerialConflict, WriteConflict
+from states.errors import SerialConflict, StateNotFound, WriteConflict
 from states.keeping import storage
 from states.lockinfo import LockInfo
 from states.models import MAX_SERIAL, Component, Environment, State, StateVersion
@@ -90,6 +90,9 @@ def find_or_register(
     """Return the state record; the first LOCK or push registers whatever is missing.
 
     By ``names``, the ids are those of what is registered.
+
+    Raises:
+        StateNotFound: what is to be registered is not inside of the actor's binding any more.
     """
     state = find(component_id, environment_id, look)
     if state is not None:
@@ -102,6 +105,9 @@ def find_or_register(
             Environment.objects.bulk_create([Environment(pk=environment_id)], ignore_conflicts=True)
         # Locked, so that a component that is moved meanwhile takes this state along.
         component = Component.objects.select_for_update().get(pk=component_id)
+        binding = actor.grant.binding
+        if not binding.allows_state(component_id, environment_id, component.application_id):
+            raise StateNotFound  # it has moved, or a name leads to elsewhere
         state = State(
             **actor.dated("created_at"),
             component=component,

@@ -6,7 +6,8 @@ follows any redirect with a GET, so there is none.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Final
 
 from django.http import HttpResponse
 from rest_framework.response import Response
@@ -19,26 +20,30 @@ from infra_service.api import bodies
 from infra_service.api.identifiers import parse_uuid
 from infra_service.api.parameters import InvalidParameter
 from infra_service.database.compiled import Asked
-from states import lockinfo
+from states import addresses, lockinfo
 from states.actions import history, locks
 from states.actions.push import STATE, push
-from states.addresses import FORMS
+from states.addresses import FORMS, Place
 from states.api.openapi import lock_schema, state_schema
 from states.api.sending import SendsDocuments, document_response
 from states.document import uploads
 from states.errors import StateNotFound
 from states.keeping import reading
 from states.lockinfo import LockInfo
+from states.models import State
 
 if TYPE_CHECKING:
     import uuid
+    from collections.abc import Sequence
 
     from rest_framework.request import Request
 
     from states.addresses import Names
-    from states.models import State, StateKey
+    from states.models import StateKey
 
 
+_COLUMNS: Final = [field.attname for field in State._meta.concrete_fields]
+_PLACE: Final = itemgetter(*map(_COLUMNS.index, reading.PLACE))
 _BY_NAMES: Final = f"; by names a state is at /api/v1/state/at/ and then {FORMS}"
 
 
@@ -52,12 +57,11 @@ class BackendView(SendsDocuments):
     #: By what a state is to be registered, at an address of names.
     names: Names | None = None
 
-    def asked_along(self, request: Request) -> Asked[State] | None:
+    def asked_along(self, request: Request) -> Asked[State] | None:  # noqa: ARG002 - of all views
         """Return what is to be read together with the caller (``TokenAuthentication``)."""
         key = {name: parse_uuid(text) for name, text in self.kwargs.items()}
         if None not in key.values():
-            is_read = request.method in ("GET", "HEAD")
-            self.look = Asked(reading.CURRENT if is_read else STATE, **key)
+            self.look = Asked(reading.CURRENT if self.is_read else STATE, **key)
         return self.look
 
     def key(self) -> StateKey:
@@ -67,13 +71,28 @@ class BackendView(SendsDocuments):
             InvalidParameter: one is no UUID.
             StateNotFound: the token is bound elsewhere.
         """
-        key: StateKey = {
-            "component_id": self._id("component_id"),
-            "environment_id": self._id("environment_id"),
-        }
-        if not caller_of(self.request).binding.allows_state(**key):
+        component_id, environment_id = self._id("component_id"), self._id("environment_id")
+        binding = caller_of(self.request).binding
+        application_id = None
+        if binding.application_ids is not None:
+            row = None if self.look is None else self.look.peek()
+            application_id = (
+                addresses.application_of(component_id)
+                if row is None
+                else self.place_of(row).application_id
+            )
+        if not binding.allows_state(component_id, environment_id, application_id):
             raise StateNotFound
-        return key
+        return {"component_id": component_id, "environment_id": environment_id}
+
+    @property
+    def is_read(self) -> bool:
+        """Whether the look is at the current document."""
+        return self.request.method in ("GET", "HEAD")
+
+    def place_of(self, row: Sequence[Any]) -> Place:
+        """Return where the state of a look belongs."""
+        return Place(*(row[-len(reading.PLACE) :] if self.is_read else _PLACE(row)))
 
     def _id(self, name: str) -> uuid.UUID:
         return _uuid(name, self.kwargs[name], _BY_NAMES)

@@ -30,6 +30,8 @@ from states.errors import (
 from states.models import Application, Component, Environment
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rest_framework.request import Request
     from rest_framework.response import Response
 
@@ -61,8 +63,9 @@ class CatalogueViewSet(ResourceViewSet[Any]):
         """Create an entry."""
         if not self.model.is_created_by(caller_of(request).binding):
             raise BindingInsufficient
-        actor = Actor.of(request)
-        entry = catalogue.create(model=self.model, fields=self.read_new(), actor=actor)
+        fields = self.read_new()
+        self._demand_inside({"application_id": None, **fields})
+        entry = catalogue.create(model=self.model, fields=fields, actor=Actor.of(request))
         return self.answer(entry, status=201)
 
     def partial_update(self, request: Request, **_path: str) -> Response:
@@ -70,13 +73,21 @@ class CatalogueViewSet(ResourceViewSet[Any]):
         entry = self.get_object()
         if not self.model.is_changed_by(caller_of(request).binding):
             raise BindingInsufficient
+        changes = self.read_changes()
+        self._demand_inside(changes)
         catalogue.change(
-            model=self.model,
-            entry_id=entry.pk,
-            changes=self.read_changes(),
-            actor=Actor.of(request),
+            model=self.model, entry_id=entry.pk, changes=changes, actor=Actor.of(request)
         )
         return self.answer(self.get_object())
+
+    def _demand_inside(self, fields: Mapping[str, Any]) -> None:
+        """Refuse fields that lead out of the caller's binding.
+
+        Raises:
+            BindingInsufficient: they do.
+        """
+        if not self.model.allows(caller_of(self.request).binding, fields):
+            raise BindingInsufficient
 
 
 @applications_schema

@@ -6,8 +6,7 @@ of the ids.
 
 from __future__ import annotations
 
-from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
 from drf_spectacular.utils import extend_schema
 from uuid_utils.compat import uuid7
@@ -22,17 +21,11 @@ from states.api.backend import BackendView, LockView, StateView
 from states.api.openapi import lock_schema_at, state_schema_at
 from states.errors import StateNotFound
 from states.keeping import reading
-from states.models import State
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from rest_framework.request import Request
 
-    from states.models import StateKey
-
-_COLUMNS: Final = [field.attname for field in State._meta.concrete_fields]
-_IDS: Final = itemgetter(_COLUMNS.index("component_id"), _COLUMNS.index("environment_id"))
+    from states.models import State, StateKey
 
 
 class ByNames(BackendView):
@@ -45,14 +38,10 @@ class ByNames(BackendView):
         """Return what is to be read together with the caller."""
         names = Names(**self.kwargs)
         if names.is_valid and not _has_escaped_slash(request):
-            at = reading.CURRENT_AT if self._is_read else STATE_AT
+            at = reading.CURRENT_AT if self.is_read else STATE_AT
             query = at[names.application is not None]
             self.named = Asked(query, **names.given)
         return self.named
-
-    @property
-    def _is_read(self) -> bool:
-        return self.request.method in ("GET", "HEAD")
 
     def key(self) -> StateKey:
         """Return the ids of what is named, and new ones for what is to be registered.
@@ -66,30 +55,20 @@ class ByNames(BackendView):
             Names(**self.kwargs).refuse(binding)
             raise _no_address()
         row = self.named.row()
-        if row is None:
-            return self._new_key()
-        component_id, environment_id = row[-2:] if self._is_read else _IDS(row)
-        if not binding.allows_state(component_id, environment_id):
+        if row is not None:
+            place = self.place_of(row)
+        elif self.is_read:
             raise StateNotFound
-        found: Sequence[Any] = row[:-2] if self._is_read else row
-        return self._looked(component_id, environment_id, found)
-
-    def _new_key(self) -> StateKey:
-        if self._is_read:
+        else:
+            self.names = Names(**self.kwargs)
+            place = addresses.find_place(self.names)
+        if not binding.allows_state(*place):
             raise StateNotFound
-        self.names = Names(**self.kwargs)
-        found = addresses.find_ids(self.names)
-        if not caller_of(self.request).binding.allows_state(*found):
-            raise StateNotFound
-        component_id, environment_id = found
-        return self._looked(component_id or uuid7(), environment_id or uuid7(), None)
-
-    def _looked(
-        self, component_id: Any, environment_id: Any, row: Sequence[Any] | None
-    ) -> StateKey:
-        """Return the key of what was looked at already."""
-        key: StateKey = {"component_id": component_id, "environment_id": environment_id}
-        self.look = Asked(reading.CURRENT if self._is_read else STATE, **key)
+        key: StateKey = {
+            "component_id": place.component_id or uuid7(),
+            "environment_id": place.environment_id or uuid7(),
+        }
+        self.look = Asked(reading.CURRENT if self.is_read else STATE, **key)
         self.look.came(row)
         return key
 

@@ -50,6 +50,10 @@ class Stored(NamedTuple):
         return Place(self.state_id, self.version_id, self.number)
 
 
+#: What the row of a current document ends with, for whoever judges by it who may have it.
+PLACE: Final = ("component_id", "environment_id", "application_id")
+#: Where the length of the document is in the row.
+_LENGTH: Final = len(Stored._fields)
 _COLUMNS: Final = ("id", "number", "document", "encryption_key", "object_name")
 
 
@@ -72,13 +76,13 @@ def _found(
 
 def _current() -> QuerySet[State, Any]:
     key = (Parameter("component_id", UUIDField()), Parameter("environment_id", UUIDField()))
-    return _found(_pushed(State.objects.of(*key)), "id", "current_version__")
+    return _found(_pushed(State.objects.of(*key)), "id", "current_version__", *PLACE)
 
 
 def _current_at(*, with_application: bool) -> QuerySet[State, Any]:
     names = addresses.parameters(with_application=with_application)
     pushed = _pushed(addresses.states_at(names))
-    return _found(pushed, "id", "current_version__", "component_id", "environment_id")
+    return _found(pushed, "id", "current_version__", *PLACE)
 
 
 def _pushed(states: StateQuerySet) -> StateQuerySet:
@@ -101,7 +105,7 @@ def _whole() -> QuerySet[StateVersion, Any]:
 
 
 CURRENT: Final = CompiledQuery(_current)
-#: The same by names, for addresses without and with an application, and the ids behind it.
+#: The same by names, for addresses without and with an application.
 CURRENT_AT: Final = {
     flag: CompiledQuery(partial(_current_at, with_application=flag)) for flag in (False, True)
 }
@@ -180,8 +184,8 @@ def find_small(*, state_id: uuid.UUID, numbers: Sequence[int]) -> dict[int, byte
     """
     versions = StateVersion.objects.filter(state_id=state_id, number__in=numbers, object_name="")
     found = {}
-    for *values, _length in _found(versions, "state_id"):
-        stored = Stored(*values)
+    for row in _found(versions, "state_id"):
+        stored = Stored(*row[:_LENGTH])
         if stored.document is not None:
             with contextlib.suppress(DocumentUnreadable):
                 sealing.check_key(stored.encryption_key)
@@ -212,8 +216,7 @@ def _unsealed(
     """
     faults = StorageFaults()
     while row := find():
-        *values, length = row
-        stored = Stored(*values)
+        stored, length = Stored(*row[:_LENGTH]), row[_LENGTH]
         bind_contextvars(state_id=str(stored.state_id))
         sealing.check_key(stored.encryption_key)
         memory.take((1 + _BESIDE) * length)

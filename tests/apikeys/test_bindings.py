@@ -7,6 +7,7 @@ import pytest
 
 from apikeys.grants import EVERYWHERE, Binding
 from apikeys.models import ApiKey
+from states.models import Application, Component
 from tests.apikeys.conftest import KeyClient, KeyOwner, KeyWith
 from tests.conftest import error_reason
 
@@ -19,6 +20,8 @@ BINDINGS = {
     "components": Binding(component_ids=BOTH),
     "environment": Binding(environment_ids=ONE),
     "both": Binding(component_ids=ONE, environment_ids=ONE),
+    "application": Binding(application_ids=ONE),
+    "component of the application": Binding(component_ids=ONE, application_ids=ONE),
 }
 SCOPES = ("apikey:read", "apikey:write", "state:read", "state:write")
 
@@ -62,6 +65,7 @@ def test_unless_said_it_is_bound_as_its_creator(keys: dict[str, KeyOwner], path:
 
     assert (answer.get("api_key") or answer["access_token"])["binding"] == {
         "cluster_id": None, "component_ids": [str(A), str(B)], "environment_ids": None,
+        "application_ids": None,
     }  # fmt: skip
 
 
@@ -71,11 +75,16 @@ def test_unless_said_it_is_bound_as_its_creator(keys: dict[str, KeyOwner], path:
 def test_nobody_binds_wider_than_they_are(
     keys: dict[str, KeyOwner], path: str, caller: str, wanted: str
 ) -> None:
+    Component.objects.create(pk=A, application=Application.objects.create(pk=A))
+    given = BINDINGS[wanted].within_applications_of(BINDINGS[caller])
     response = create(keys[caller], path, binding=BINDINGS[wanted].described())
 
-    if BINDINGS[wanted].is_within(BINDINGS[caller]):
+    if BINDINGS[caller].application_ids and B in (given.component_ids or ()):
+        # To who is bound to applications, a component that is in none of them is not there.
+        assert (response.status_code, error_reason(response)) == (400, "INVALID_FIELDS")
+    elif given.is_within(BINDINGS[caller]):
         assert response.status_code == 201
-        assert next(iter(response.json().values()))["binding"] == BINDINGS[wanted].described()
+        assert next(iter(response.json().values()))["binding"] == given.described()
     else:
         assert (response.status_code, error_reason(response)) == (403, "GRANT_EXCEEDED")
 

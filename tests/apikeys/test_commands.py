@@ -14,6 +14,7 @@ from django.core.management import CommandError, call_command
 from apikeys import tokens
 from apikeys.grants import Binding
 from apikeys.models import AccessToken, ApiKey, AuditEvent, User
+from states.models import Application, Component, Environment
 from tests.apikeys.conftest import KeyClient, KeyOwner
 from tests.conftest import ClientWith
 
@@ -43,6 +44,11 @@ def test_seed_is_idempotent(operator: User) -> None:
     assert (event.actor_name, event.actor_id) == ("command seed_apikeys", None)
 
 
+def described(component: str) -> Any:
+    """Return a binding to one component, as it is shown."""
+    return Binding(component_ids=frozenset({uuid.UUID(component)})).described()
+
+
 def test_seed_in_words(operator: User) -> None:
     user, name, key_id, secret = run(*SEED).split()
 
@@ -64,7 +70,7 @@ def test_seed_says_where_a_key_differs(operator: User) -> None:
         "expires_at": {"is": None, "asked": "2999-01-01T00:00:00+00:00"},
         "binding": {
             "is": None,
-            "asked": {"cluster_id": None, "component_ids": [component], "environment_ids": None},
+            "asked": described(component),
         },
     }
     assert run(*SEED[:-1], "state:read") == (
@@ -240,6 +246,25 @@ def test_issue_bound(operator: User) -> None:
     assert token.bound_environment_ids == [one]
 
 
+def test_issue_bound_by_names(operator: User) -> None:
+    shop = Application.objects.create(name="shop", slug="shop")
+    network = Component.objects.create(name="network", slug="network", application=shop)
+    prod = Environment.objects.create(name="prod", slug="prod")
+    other = uuid.uuid4()
+
+    run(*ISSUE, "--component", "shop/network", "--component", str(other), "--environment", "prod")
+    run(*ISSUE, "--application", "shop")
+
+    both, whole = AccessToken.objects.order_by("pk")
+    assert both.binding == Binding(
+        component_ids=frozenset({network.pk, other}), environment_ids=frozenset({prod.pk})
+    )
+    assert whole.binding == Binding(application_ids=frozenset({shop.pk}))
+    assert f"application={shop.pk} " in run("list_credentials")
+    with pytest.raises(CommandError, match=r"binding\.components\.0: No such component"):
+        run(*ISSUE, "--component", "network")
+
+
 WRONG: dict[str, tuple[Any, str]] = {
     "an unknown user": (("--user", "nobody"), "there is no active user 'nobody'"),
     "an unknown scope": (("--scopes", "state:raed"), "scopes.0: Not one of .*did you mean"),
@@ -296,7 +321,7 @@ def test_list(operator: User) -> None:
     assert token == {
         "id": AccessToken.objects.get().pk, "owner": "operator", "kind": "SERVICE", "name": "x",
         "scopes": ["state:read", "state:write"],
-        "binding": {"cluster_id": None, "component_ids": [component], "environment_ids": None},
+        "binding": described(component),
         "status": "ACCESS_TOKEN_STATUS_ACTIVE",
         "last_used_at": None, "expires_at": None,
     }  # fmt: skip

@@ -21,13 +21,18 @@ BINDINGS = {
     "environment A": Binding(environment_ids=ONE),
     "component A in environment A": Binding(component_ids=ONE, environment_ids=ONE),
     "components in environment A": Binding(component_ids=BOTH, environment_ids=ONE),
+    "application A": Binding(application_ids=ONE),
+    "applications": Binding(application_ids=BOTH),
+    "component A of application A": Binding(component_ids=ONE, application_ids=ONE),
+    "application A in environment A": Binding(environment_ids=ONE, application_ids=ONE),
 }
 PAIRS = list(itertools.product(BINDINGS, repeat=2))
 
 
 def reach(binding: Binding) -> set[tuple[object, ...]]:
     """Return all that the binding lets through, of a world of two."""
-    states = {("state", c, e) for c in (A, B) for e in (A, B) if binding.allows_state(c, e)}
+    places = itertools.product((A, B), (A, B), (A, B, None))
+    states = {("state", *place) for place in places if binding.allows_state(*place)}
     return states | {("cluster", c) for c in (A, B) if binding.allows_cluster(c)}
 
 
@@ -59,9 +64,11 @@ def test_it_is_described_for_the_trail() -> None:
     assert EVERYWHERE.described() is None
     assert Binding(cluster_id=A).described() == {
         "cluster_id": str(A), "component_ids": None, "environment_ids": None,
+        "application_ids": None,
     }  # fmt: skip
     assert Binding(component_ids=ONE).described() == {
         "cluster_id": None, "component_ids": [str(A)], "environment_ids": None,
+        "application_ids": None,
     }  # fmt: skip
 
 
@@ -134,8 +141,33 @@ def test_a_state_is_inside_when_its_component_and_its_environment_are() -> None:
         component_ids=frozenset({component}), environment_ids=frozenset({environment})
     )
 
-    assert binding.allows_state(component, environment)
-    assert not binding.allows_state(component, other)
-    assert not binding.allows_state(other, environment)
-    assert EVERYWHERE.allows_state(other, other)
-    assert not Binding(cluster_id=other).allows_state(component, environment)
+    assert binding.allows_state(component, environment, None)
+    assert not binding.allows_state(component, other, None)
+    assert not binding.allows_state(other, environment, None)
+    assert EVERYWHERE.allows_state(other, other, other)
+    assert not Binding(cluster_id=other).allows_state(component, environment, None)
+
+
+@pytest.mark.parametrize(("one", "other"), PAIRS)
+def test_components_alone_are_meant_within_the_applications_of_their_maker(
+    one: str, other: str
+) -> None:
+    wanted, held = BINDINGS[one], BINDINGS[other]
+    given = wanted.within_applications_of(held)
+
+    assert reach(given) <= reach(wanted)
+    if wanted.component_ids is None or wanted.application_ids is not None:
+        assert given == wanted
+    else:
+        assert given.application_ids == held.application_ids
+    if other == "application A":
+        assert given.is_within(held) is (wanted.cluster_id is None and given.application_ids == ONE)
+
+
+def test_a_release_that_knows_no_applications_finds_no_component() -> None:
+    columns = Binding(application_ids=ONE).columns()
+
+    assert columns["bound_component_ids"] == [str(uuid.UUID(int=0))]
+    *others, _applications = columns.values()
+    older = Binding.of_columns(*others, None)
+    assert not older.allows_state(A, B, A)

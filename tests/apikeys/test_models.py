@@ -33,6 +33,10 @@ BROKEN: dict[str, tuple[Any, dict[str, Any]]] = {
     "apikey_id_form": (ApiKey, {"id": "tok-1"}),
     "apikey_bound_to_so_many": (ApiKey, {"bound_component_ids": [str(CLUSTER)] * 1001}),
     "accesstoken_bound_to_so_many": (AccessToken, {"bound_environment_ids": []}),
+    "apikey_bound_to_applications": (ApiKey, {"bound_application_ids": [str(CLUSTER)]}),
+    "accesstoken_bound_to_applications": (
+        AccessToken, {"bound_application_ids": [], "bound_component_ids": [str(CLUSTER)]},
+    ),
     "apikey_maker_token_has_its_key": (ApiKey, {"maker_token_id": "tok-1"}),
     "apikey_previous_digest_has_an_end": (ApiKey, {"previous_digest": b"1" * 32}),
     "accesstoken_name_present": (AccessToken, {"name": ""}),

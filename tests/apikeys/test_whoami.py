@@ -47,6 +47,7 @@ def test_a_bound_key(key_with: KeyWith) -> None:
 
     assert bound.get("/v1/whoami").json()["caller"]["binding"] == {
         "cluster_id": None, "component_ids": [str(one), str(two)], "environment_ids": None,
+        "application_ids": None,
     }  # fmt: skip
 
 

@@ -25,6 +25,7 @@ PLACES = [f"01941f29-7c00-7d82-b082-00000000000{digit}" for digit in range(3)]
 #: What JSON has beside texts, objects and lists, as it is written into a path.
 _NOT_TEXT = {"0", "true", "false", "null"}
 WORDS = ["web", "cache", "network", "production", "100%", "o'hara", "it\\s", "naïve", "_"]
+_BOUND = ("component", "environment", "application")
 
 
 @schemathesis.deserializer("application/vnd.oai.openapi")
@@ -158,8 +159,10 @@ def _make_credential_right(fields: dict[str, Any]) -> None:
         fields.pop("expires_at", None)
     binding = fields.get("binding") or {}
     if binding.get("cluster_id") is not None:
-        for name in ("component_ids", "environment_ids"):
-            binding.pop(name, None)
+        for kind in _BOUND:
+            binding.pop(f"{kind}_ids", None)
+    for kind in _BOUND:  # nothing is called so
+        binding.pop(f"{kind}s", None)
 
 
 def _seconds(given: Any, most: int, least: int = 0) -> Any:

@@ -12,6 +12,7 @@ from django.db import connection
 from django.utils import timezone
 
 from apikeys.audit import Actor
+from apikeys.grants import Binding
 from infra_service.database.pages import reading
 from states.actions.push import find_or_register
 from states.models import Application, Component, Environment, State
@@ -58,7 +59,7 @@ def world(db: None) -> World:
     return World()
 
 
-BOUND: dict[str, tuple[list[str], list[str]]] = {
+BOUND: dict[str, tuple[list[str], ...]] = {
     "nothing": ([], []),
     "dev": ([], ["dev"]),
     "prod": ([], ["prod"]),
@@ -68,6 +69,12 @@ BOUND: dict[str, tuple[list[str], list[str]]] = {
     "db": (["db"], []),
     "web in dev": (["web"], ["dev"]),
     "db in dev": (["db"], ["dev"]),
+    "shop": ([], [], ["shop"]),
+    "empty": ([], [], ["empty"]),
+    "both applications": ([], [], ["shop", "bank"]),
+    "shop in dev": ([], ["dev"], ["shop"]),
+    "web of shop": (["web"], [], ["shop", "bank"]),
+    "ledger of shop": (["ledger"], [], ["shop"]),
 }
 # What each sees, and what of that it may change.
 SEES: dict[str, tuple[str, str]] = {
@@ -83,16 +90,18 @@ SEES: dict[str, tuple[str, str]] = {
     "db": ("db prod shop", "db"),
     "web in dev": ("dev shop web", ""),
     "db in dev": ("db dev", ""),
+    "shop": ("db dev prod shop web", "db shop web"),
+    "empty": ("empty", "empty"),
+    "both applications": ("bank db dev ledger prod shop web", "bank db ledger shop web"),
+    "shop in dev": ("db dev shop web", ""),
+    "web of shop": ("dev prod shop web", "web"),
+    "ledger of shop": ("", ""),
 }
 
 
 def bound(client_with: ClientWith, world: World, name: str) -> ApiClient:
-    components, environments = BOUND[name]
-    binding = {
-        "bound_component_ids": [str(world[c]) for c in components] or None,
-        "bound_environment_ids": [str(world[e]) for e in environments] or None,
-    }
-    return client_with(*SCOPES, **binding)
+    lists = [frozenset(world[e] for e in entries) or None for entries in BOUND[name]]
+    return client_with(*SCOPES, **Binding(None, *lists).columns())
 
 
 def test_a_bound_list_in_the_order_of_names(client_with: ClientWith, world: World) -> None:
@@ -135,7 +144,7 @@ def test_states_carry_no_names_but_those_that_it_sees(
 
     names = {s[f"{kind}_name"] for s in shown for kind in ("component", "environment")}
     assert names <= set(SEES[name][0].split())
-    assert bool(names) is (name != "db in dev")
+    assert bool(names) is (name not in {"db in dev", "empty", "ledger of shop"})
 
 
 @pytest.mark.parametrize("name", ["dev", "prod", "web in dev", "db in dev"])
@@ -174,6 +183,8 @@ def test_what_is_deleted_is_not_seen(client_with: ClientWith, world: World) -> N
         ("dev", (201, 201, 403)),
         ("web", (403, 403, 201)),
         ("web in dev", (403, 403, 403)),
+        ("shop", (403, 403, 201)),
+        ("shop in dev", (403, 403, 403)),
     ],
 )
 def test_what_it_creates(
@@ -185,6 +196,26 @@ def test_what_it_creates(
         assert answer.status_code == status, kind
         if status == 403:
             assert error_reason(answer) == "BINDING_INSUFFICIENT"
+
+
+def test_components_of_a_bound_application(client_with: ClientWith, world: World) -> None:
+    client = bound(client_with, world, "shop")
+    for application, status in (("shop", 201), ("bank", 400), (None, 403)):
+        fields = {"name": "new", "application_id": application and str(world[application])}
+        assert client.send("POST", "/api/v1/components", fields).status_code == status
+    # It comes later, and is inside at once; none is moved to where it is not.
+    new = Component.objects.get(name="new")
+    assert client.get(f"/api/v1/components/{new.pk}").status_code == 200
+    for application, status in (("bank", 400), (None, 403), ("shop", 200)):
+        to = {"application_id": application and str(world[application])}
+        answer = client.send("PATCH", f"/api/v1/components/{new.pk}", to)
+        assert answer.status_code == status
+        new.refresh_from_db()
+        assert new.application_id == world["shop"]
+    both = bound(client_with, world, "both applications")
+    to_bank = {"application_id": str(world["bank"])}
+    assert both.send("PATCH", f"/api/v1/components/{new.pk}", to_bank).status_code == 200
+    assert client.get(f"/api/v1/components/{new.pk}").status_code == 404
 
 
 def test_a_token_of_a_cluster(client_with: ClientWith, world: World) -> None:
@@ -274,6 +305,11 @@ def test_a_page_reads_no_more_than_it_shows_or_the_token_has(
     reader = client_with("state:read", bound_component_ids=few)
     assert_rows_read(reader, "application", 5 + 1)
     assert_rows_read(reader, "environment", 6 + 5)
+    # 4. What is in an application has an index of its own; its states are in three environments.
+    columns = Binding(application_ids=frozenset({Application.objects.all()[0].pk})).columns()
+    reader = client_with("state:read", **columns)
+    assert_rows_read(reader, "component", 10 + 1)
+    assert_rows_read(reader, "environment", 12 + 5)
 
 
 def assert_rows_read(reader: ApiClient, kind: str, most: int) -> None:

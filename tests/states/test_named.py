@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from apikeys.grants import Binding
 from apikeys.models import AuditEvent
 from states import addresses
 from states.models import Application, Component, Environment, State
@@ -242,6 +243,11 @@ def test_did_you_mean(client: ApiClient, client_with: ClientWith) -> None:
         assert description(bound.get(near)).endswith(ending)
 
 
+def in_applications(*application_ids: uuid.UUID, **more: Any) -> dict[str, Any]:
+    """Return the columns of a token that is bound to these."""
+    return Binding(application_ids=frozenset(application_ids), **more).columns()
+
+
 BOUND: dict[str, Callable[[State], dict[str, Any]]] = {
     "environment": lambda _: {"bound_environment_ids": [str(uuid.UUID(int=7))]},
     "component": lambda _: {"bound_component_ids": [str(uuid.UUID(int=7))]},
@@ -250,6 +256,7 @@ BOUND: dict[str, Callable[[State], dict[str, Any]]] = {
         "bound_environment_ids": [str(uuid.UUID(int=8))],
     },
     "cluster": lambda _: {"bound_cluster_id": uuid.UUID(int=7)},
+    "application": lambda _: in_applications(uuid.UUID(int=7)),
 }
 
 
@@ -293,6 +300,57 @@ def test_a_token_bound_to_an_environment_registers_components_in_it(
     assert Named(bound, "network/prod").get().status_code == 200
     assert Named(bound, "database/staging").push(document()).status_code == 404
     assert Environment.objects.count() == 1
+
+
+def test_a_token_bound_to_an_application_registers_components_of_it(
+    client: ApiClient, client_with: ClientWith, lock_id: uuid.UUID
+) -> None:
+    shop, bank = (Application.objects.create(name=name, slug=name) for name in ("shop", "bank"))
+    bound = client_with(*ALL, **in_applications(shop.pk))
+
+    assert Named(bound, "shop/network/prod").lock(lock_id).status_code == 200
+    assert Named(bound, "shop/database/prod").push(document()).status_code == 200
+    for outside in ("bank/network/prod", "network/prod", "new/network/prod"):
+        for answer in (
+            Named(bound, outside).push(document()),
+            Named(bound, outside).lock(lock_id),
+            Named(bound, outside).get(),
+        ):
+            assert (answer.status_code, error_reason(answer)) == (404, "STATE_NOT_FOUND")
+    assert set(Component.objects.values_list("application__slug", "slug")) == {
+        ("shop", "network"), ("shop", "database"),
+    }  # fmt: skip
+    assert Application.objects.count() == 2
+
+    # By ids, of a component that is there: its application decides, and of a new one there is none.
+    other = Backend(bound)
+    assert other.push(document()).status_code == 404
+    component = Component.objects.create(application=shop)
+    other.component_id = component.pk
+    assert other.get().status_code == 404
+    assert other.push(document()).status_code == 200
+    assert other.get().content == document()
+    # One that is moved is outside from then on, also at its former address.
+    network = Component.objects.get(slug="network")
+    for moved in (component, network):
+        body = {"component": {"application_id": str(bank.pk)}}
+        assert client.send("PATCH", f"/api/v1/components/{moved.pk}", body).status_code == 200
+    assert (other.get().status_code, other.push(document(2)).status_code) == (404, 404)
+    for environment in ("prod", "staging"):
+        answer = Named(bound, f"shop/network/{environment}").lock(uuid.uuid4())
+        assert answer.status_code == 404
+    assert not Environment.objects.filter(slug="staging").exists()
+
+
+def test_an_application_in_an_environment(client_with: ClientWith) -> None:
+    shop = Application.objects.create(name="shop", slug="shop")
+    prod = Environment.objects.create(name="prod", slug="prod")
+    columns = in_applications(shop.pk, environment_ids=frozenset({prod.pk}))
+    bound = client_with(*ALL, **columns)
+
+    assert Named(bound, "shop/network/prod").push(document()).status_code == 200
+    assert Named(bound, "shop/network/staging").push(document()).status_code == 404
+    assert Named(bound, "bank/network/prod").push(document()).status_code == 404
 
 
 def test_who_may(client_with: ClientWith, anonymous: ApiClient, lock_id: uuid.UUID) -> None:

@@ -8,6 +8,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from apikeys.grants import Binding
 from apikeys.models import AuditEvent
 from states.models import State
 from tests.conftest import ClientWith
@@ -46,6 +47,7 @@ BINDINGS: dict[str, dict[str, Any]] = {
         "bound_environment_ids": [str(UUID(int=8))],
     },
     "cluster": {"bound_cluster_id": UUID(int=7)},
+    "application": Binding(application_ids=frozenset({UUID(int=7)})).columns(),
 }
 
 

@@ -175,9 +175,10 @@ def test_a_component_that_is_moved_is_found_where_it_was(admin: ApiClient) -> No
     sent(admin, "PATCH", "component", component, application_id=shop)
 
     names = addresses.Names("network", "production")
-    assert str(addresses.find_ids(names)[0]) == component
-    assert str(addresses.find_ids(names._replace(application="shop"))[0]) == component
-    assert addresses.find_ids(names._replace(application="other")) == (None, None)
+    for at in (names, names._replace(application="shop")):
+        place = addresses.find_place(at)
+        assert (str(place.component_id), str(place.application_id)) == (component, shop)
+    assert addresses.find_place(names._replace(application="other")) == (None, None, None)
 
 
 def test_lists_are_filtered_by_slug(admin: ApiClient, kind: str) -> None:

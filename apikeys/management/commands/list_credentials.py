@@ -108,6 +108,7 @@ def _where(binding: Binding) -> str:
     """Return the ids, without spaces: nobody has as many as fit in a line."""
     ids = {
         "cluster": binding.cluster_id and [binding.cluster_id],
+        "application": binding.application_ids,
         "component": binding.component_ids,
         "environment": binding.environment_ids,
     }

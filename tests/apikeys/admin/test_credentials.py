@@ -16,11 +16,11 @@ from apikeys import actions
 from apikeys.audit import Actor
 from apikeys.callers import find_caller
 from apikeys.errors import CredentialsInvalid
-from apikeys.grants import Binding
+from apikeys.grants import LISTS, Binding
 from apikeys.models import AccessToken, ApiKey, AuditEvent, User
 from apikeys.scopes import Scope
 from apikeys.tokens import TOKEN_PATTERN, TokenKind
-from states.models import Component, Environment
+from states.models import Application, Component, Environment
 from tests.apikeys.admin.conftest import KEYS, TOKENS, make_key, make_token, shown
 from tests.apikeys.conftest import expire
 from tests.people import person, statements, text_of
@@ -163,6 +163,7 @@ def form(**fields: Any) -> dict[str, Any]:
         "scopes": ["state:read", "state:write"],
         "expires_at": "",
         "cluster_id": "",
+        "application_ids": "",
         "component_ids": "",
         "environment_ids": "",
         **fields,
@@ -220,6 +221,10 @@ def test_bindings_by_name(operator: User) -> None:
         component_ids=frozenset({component.pk, uuid.UUID(int=7)}),
         environment_ids=frozenset({environment.pk}),
     )
+    shop = Application.objects.create(name="shop")
+    _answer, secret = issue(client, KEYS, application_ids="shop")
+    assert find_caller(secret).binding == Binding(application_ids=frozenset({shop.pk}))
+    assert "application shop" in text_of(client.get(KEYS))
     _answer, secret = issue(client, KEYS, cluster_id=" prod-eu ")
     assert find_caller(secret).binding == Binding(cluster_id=cluster.pk)
 
@@ -251,7 +256,7 @@ def test_all_faults_are_shown_at_once(operator: User) -> None:
         assert text.count(fault) == 1, fault
 
 
-@pytest.mark.parametrize("field", ["component_ids", "environment_ids"])
+@pytest.mark.parametrize("field", LISTS)
 def test_a_binding_that_names_nothing_does_not_bind_to_everything(
     operator: User, field: str
 ) -> None:
