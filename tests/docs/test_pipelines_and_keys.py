@@ -19,8 +19,7 @@ from tests.e2e.backend import Backend
 from tests.e2e.terraform import Terraform
 from tests.server import LiveServer
 
-COMPONENT = "01a1ff52-a326-7260-bdeb-20c44a95df32"
-ENVIRONMENT = "01a1ff52-a326-7260-bdeb-20c5ad75f489"
+COMPONENT, ENVIRONMENT = "payments", "live"
 ONE = 'resource "terraform_data" "a" { input = "%s" }\n'
 
 
@@ -94,10 +93,12 @@ def issued(service: LiveServer) -> dict[str, str]:
 @needs_terraform
 def test_pipelines(place: Path, service: LiveServer) -> None:
     next_year = (dt.datetime.now(dt.UTC) + dt.timedelta(days=365)).isoformat()
-    words = {"2027-11-01T00:00:00Z": next_year, **manage_py()}
+    (writer,) = service.tokens("state:write")
+    words = {"http://127.0.0.1:8000": service.url, "isp_…": writer, **manage_py()}
+    words["2027-11-01T00:00:00Z"] = next_year
     walk = Walk(place, readers(place, service.environment), words)
     assert walk.through(ROOT / "docs/how-to/ci.md")
-    address = f"/api/v1/state/{COMPONENT}/env/{ENVIRONMENT}"
+    address = f"/api/v1/state/at/{COMPONENT}/{ENVIRONMENT}"
     given = {"TF_STATE": service.url + address, "INFRA": service.url, **issued(service)}
     pipeline = Pipeline(place, given)
     reader = pipeline.values["TF_STATE_READ_TOKEN"]

@@ -77,7 +77,7 @@ def test_reasons_of_fields() -> None:
     ours |= set(re.findall(r'InvalidParameter\(.+, "([A-Z_]+)"\)$', code(), re.MULTILINE))
     ours |= set(re.findall(r'reason: str = "([A-Z_]+)"', code()))
     ours |= {"UNKNOWN_FIELD", "UNKNOWN_PATH", "UNKNOWN_SCOPE", "UNKNOWN_VALUE", "BOTH"}
-    ours |= {"UNKNOWN_APPLICATION"}
+    ours |= {"UNKNOWN_APPLICATION", "UNKNOWN_COMPONENT", "UNKNOWN_ENVIRONMENT"}
 
     assert set(first_column(reference("errors"), "[A-Z_]+")) == ours | OF_FIELDS
 

@@ -308,7 +308,7 @@ def test_a_page_reads_no_more_than_it_shows_or_the_token_has(
     # 4. What is in an application has an index of its own; its states are in three environments.
     columns = Binding(application_ids=frozenset({Application.objects.all()[0].pk})).columns()
     reader = client_with("state:read", **columns)
-    assert_rows_read(reader, "component", 10 + 1)
+    assert_rows_read(reader, "component", 10 + 10)
     assert_rows_read(reader, "environment", 12 + 5)
 
 
