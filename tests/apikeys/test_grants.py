@@ -5,6 +5,8 @@ import itertools
 import uuid
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from apikeys.errors import GrantExceeded
 from apikeys.grants import EVERYTHING, EVERYWHERE, NOWHERE, Binding, Grant
@@ -51,6 +53,27 @@ def test_within_is_never_wider(one: str, other: str) -> None:
         assert reach(first) <= reach(second)
     # In a world with more than two, two components are not all of them.
     assert first.is_within(second) is (first.intersection(second) == first)
+
+
+_IDS = st.none() | st.sampled_from([ONE, frozenset({B}), BOTH])
+_BOUND = st.builds(Binding, st.none(), _IDS, _IDS, _IDS) | st.sampled_from(list(BINDINGS.values()))
+
+
+@given(wanted=_BOUND, held=_BOUND)
+def test_any_two_bindings(wanted: Binding, held: Binding) -> None:
+    narrowed = wanted.within_applications_of(held)
+
+    common = wanted.intersection(held)
+    assert reach(common) == reach(wanted) & reach(held)
+    assert common.is_empty or (common.is_within(held) and common.is_within(wanted))
+    assert reach(narrowed) <= reach(wanted)
+    for one in (wanted, narrowed):
+        assert Binding.of_columns(*one.columns().values()) == one
+        if one.is_within(held):
+            assert reach(one) <= reach(held)
+        else:
+            # In a world with more than two, two are not all.
+            assert one.intersection(held) != one
 
 
 @pytest.mark.parametrize("name", BINDINGS)
@@ -153,15 +176,17 @@ def test_components_alone_are_meant_within_the_applications_of_their_maker(
     one: str, other: str
 ) -> None:
     wanted, held = BINDINGS[one], BINDINGS[other]
-    given = wanted.within_applications_of(held)
+    narrowed = wanted.within_applications_of(held)
 
-    assert reach(given) <= reach(wanted)
+    assert reach(narrowed) <= reach(wanted)
     if wanted.component_ids is None or wanted.application_ids is not None:
-        assert given == wanted
+        assert narrowed == wanted
     else:
-        assert given.application_ids == held.application_ids
+        assert narrowed.application_ids == held.application_ids
     if other == "application A":
-        assert given.is_within(held) is (wanted.cluster_id is None and given.application_ids == ONE)
+        assert narrowed.is_within(held) is (
+            wanted.cluster_id is None and narrowed.application_ids == ONE
+        )
 
 
 def test_a_release_that_knows_no_applications_finds_no_component() -> None:

@@ -18,6 +18,8 @@ import pytest
 from django.db import connection
 
 from apikeys import audit
+from apikeys.grants import Binding
+from states.models import Application, Component, Environment
 from tests.apikeys.conftest import KeyWith, key_with  # noqa: F401 - a fixture
 from tests.bench.wire import Wire
 from tests.committed import db  # noqa: F401 - a fixture
@@ -123,6 +125,34 @@ def test_by_names(wire: Wire, state: Backend, names: str) -> None:
         partial(named.unlock, lock_id),
     ]
     assert trips(wire, *calls) == [2, 2, 2, 2]
+
+
+def test_bound_to_an_application_that_must_be_locked(
+    wire: Wire, state: Backend, client_with: ClientWith
+) -> None:
+    """The application and the demand come with the state."""
+    assert Named(state.client, "shop/network/prod").push(document(1)).status_code == 200
+    Environment.objects.update(require_lock=True)
+    shop = Application.objects.get()
+    binding = Binding(application_ids=frozenset({shop.pk}))
+    client = client_with("state:read", "state:write", **binding.columns())
+    serials = itertools.count(2)
+    by_ids = Backend(client)
+    by_ids.component_id = Component.objects.get(application=shop).pk
+    by_ids.environment_id = Environment.objects.get(slug="prod").pk
+    for backend in (Named(client, "shop/network/prod"), by_ids):
+        lock_id = uuid.uuid4()
+        calls: list[Callable[[], Any]] = [
+            partial(backend.lock, lock_id),
+            partial(_pushes, backend, lock_id, serials),
+            backend.get,
+            partial(backend.unlock, lock_id),
+        ]
+        assert trips(wire, *calls) == [2, 2, 2, 2]
+
+
+def _pushes(backend: Backend, lock_id: uuid.UUID, serials: Iterator[int]) -> Any:
+    return backend.push(document(next(serials)), f"?ID={lock_id}")
 
 
 def test_a_race_that_is_lost(wire: Wire, state: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
