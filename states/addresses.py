@@ -48,7 +48,10 @@ class Names(NamedTuple):
     @property
     def given(self) -> dict[str, Any]:
         """What is named, by its kind."""
-        return {kind: slug for kind, slug in self._asdict().items() if slug is not None}
+        of_component = {"component": self.component, "environment": self.environment}
+        if self.application is None:
+            return of_component
+        return {**of_component, "application": self.application}
 
     @property
     def path(self) -> str:

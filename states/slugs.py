@@ -21,14 +21,17 @@ PATTERN: Final = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
 _LIKE_A_UUID: Final = r"[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}"
 #: `…/{component}/{environment}/lock` is the lock of a state, and no environment.
 RESERVED: Final = {"environment": frozenset({"lock"})}
+# Compiled, because each request by names is looked at.
+_SLUG: Final = re.compile(PATTERN, re.ASCII)
+_UUID: Final = re.compile(_LIKE_A_UUID, re.ASCII)
 _FIRST_NUMBERS: Final = range(2, 10)
 
 
 def is_slug(text: str, kind: str) -> bool:
     """Whether the text can be the slug of an entry of this kind, such as ``component``."""
     return (
-        re.fullmatch(PATTERN, text, re.ASCII) is not None
-        and re.fullmatch(_LIKE_A_UUID, text, re.ASCII) is None
+        _SLUG.fullmatch(text) is not None
+        and _UUID.fullmatch(text) is None
         and text not in RESERVED.get(kind, ())
     )
 
