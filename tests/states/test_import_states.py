@@ -17,7 +17,7 @@ from django.test.utils import CaptureQueriesContext
 
 from apikeys.models import AuditEvent
 from states.models import ImportedVersion, State, StateVersion
-from tests.states.conftest import document, seen
+from tests.states.conftest import UnsteadyStorage, document, seen
 
 pytestmark = pytest.mark.django_db
 FOUND = ("prod/network", "prod/shop", "staging/network")
@@ -418,3 +418,18 @@ def test_statements(tree: Path) -> None:
     assert (done.json["imported"], done.json["unchanged"]) == (10, 3)
     per_state = len(seen) / 13
     assert per_state <= 21, per_state
+
+
+def test_into_an_object_store(tree: Path, store: UnsteadyStorage) -> None:
+    store.failing = True
+    failed = run(tree)
+    store.failing = False
+
+    again = run(tree)
+
+    assert failed.error == "3 states were not imported"
+    assert all("object store" in reason for reason in failed.reasons.values())
+    assert (again.error, again.json["imported"]) == ("", 3)
+    named = StateVersion.objects.values_list("object_name", flat=True)
+    assert set(named) == store.names
+    assert len(store.names) == 3
