@@ -26,11 +26,13 @@ _KEYS: Final = (
     "tests/apikeys/test_mint_token.py",
     "tests/apikeys/test_bindings.py",
     "tests/apikeys/test_rotate_key.py",
+    "tests/apikeys/test_names_in_bindings.py",
 )
 _CALLERS: Final = (
     "tests/apikeys/test_authentication.py",
     "tests/apikeys/test_whoami.py",
     "tests/apikeys/test_metrics.py",
+    "tests/apikeys/test_callers.py",
 )
 
 ROOMS: Final[dict[str, tuple[str, ...]]] = {
@@ -61,7 +63,7 @@ ROOMS: Final[dict[str, tuple[str, ...]]] = {
     "apikeys/grants.py": (*_CALLERS, *_KEYS),
     "apikeys/callers.py": (*_CALLERS, *_KEYS, "tests/apikeys/test_touch.py"),
     "apikeys/authentication.py": (*_CALLERS, "tests/apikeys/test_revalidation.py"),
-    "apikeys/permissions.py": (*_CALLERS, *_KEYS),
+    "apikeys/permissions.py": (*_CALLERS, *_KEYS, "tests/infra_service/test_access.py"),
     "workloads/kubernetes/health.py": (
         "tests/workloads/kubernetes/test_health.py",
         "tests/workloads/kubernetes/test_recorded.py",
