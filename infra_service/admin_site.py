@@ -6,9 +6,9 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from django.core.exceptions import PermissionDenied
-from django.http import Http404
+from django.http import Http404, JsonResponse
 from django.template.response import TemplateResponse
-from django.urls import reverse
+from django.urls import path, reverse
 from django.utils.decorators import method_decorator
 from django.utils.http import urlencode
 from django.views.decorators.cache import never_cache
@@ -44,11 +44,20 @@ class ServiceAdminSite(TrailedSite):
     names_of = staticmethod(bound_names.names_of)
     named = staticmethod(bound_names.link)
     ids_of = staticmethod(bound_names.ids_of)
-    cluster_names = staticmethod(bound_names.cluster_names)
 
     def get_urls(self) -> list[Any]:
-        """Return Django's without ``r/``: nothing here has a page elsewhere to be sent to."""
-        return [u for u in super().get_urls() if getattr(u, "name", "") != "view_on_site"]
+        """Return Django's without ``r/``: nothing here has a page elsewhere to be sent to.
+
+        And names, which forms offer while somebody types.
+        """
+        names = path("names/<str:kind>/", self.admin_view(self.names_view), name="names")
+        found = [u for u in super().get_urls() if getattr(u, "name", "") != "view_on_site"]
+        return [names, *found]
+
+    def names_view(self, request: HttpRequest, kind: str) -> JsonResponse:
+        """Return names of this kind that have what is typed."""
+        text = request.GET.get("q", "").strip()
+        return JsonResponse({"names": bound_names.offered(kind, text, request.user)})
 
     def index(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None

@@ -1,16 +1,19 @@
-"""The names of what credentials are bound to, for forms that take them and pages that show them."""
+"""Names of clusters and of the catalogue, for forms that take them and pages that show them."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any, Final
 
 from django.contrib.admin.utils import quote
+from django.core.exceptions import PermissionDenied
+from django.http import Http404
 from django.urls import reverse
 from django.utils.html import format_html
 
 from infra_service.api.identifiers import parse_uuid
-from states.models import Application, Component, Environment
+from infra_service.database.pages import read_page
+from states.entries import KINDS
 from workloads.models import Cluster
 
 if TYPE_CHECKING:
@@ -18,14 +21,9 @@ if TYPE_CHECKING:
 
     from infra_service.admin.site import Names
 
-_MODELS: Final[dict[str, Any]] = {
-    "cluster": Cluster,
-    "application": Application,
-    "component": Component,
-    "environment": Environment,
-}
-#: Clusters to choose from; another one is typed.
-MOST_CLUSTERS: Final = 200
+_MODELS: Final[dict[str, Any]] = {"cluster": Cluster, **KINDS}
+#: Names that are offered while somebody types.
+MOST_OFFERED: Final = 20
 #: Of one name, so many are told apart.
 _MOST_OF_A_NAME: Final = 100
 
@@ -65,6 +63,52 @@ def ids_of(kind: str, texts: Sequence[str]) -> tuple[list[str], list[str]]:
     return ids, faults
 
 
-def cluster_names() -> list[str]:
-    """Return the first names of clusters."""
-    return list(Cluster.objects.order_by("name").values_list("name", flat=True)[:MOST_CLUSTERS])
+def offered(kind: str, text: str, user: Any) -> list[dict[str, str]]:
+    """Return names that have the text, those that begin with it first, for who may see them.
+
+    Each has a ``value`` to be chosen, which is the id where several have the name, and a ``label``.
+
+    Raises:
+        Http404: there is no such kind.
+        PermissionDenied: the user may not see what is of this kind.
+    """
+    if kind not in _MODELS:
+        raise Http404
+    model = _MODELS[kind]
+    if not user.has_perm(f"{model._meta.app_label}.view_{model._meta.model_name}"):
+        raise PermissionDenied
+    if not text or "\0" in text:
+        return []
+    beginning = model.objects.filter(name__startswith=text).order_by(*_key(model))[:MOST_OFFERED]
+    # Many names are looked through for a piece, but not all of them.
+    pieces = read_page(
+        model.objects.filter(name__icontains=text),
+        key=_key(model),
+        position=None,
+        size=MOST_OFFERED,
+    )
+    found = {row.pk: row for row in (*beginning, *pieces.rows)}
+    rows = list(found.values())[:MOST_OFFERED]
+    several = _shared({row.name for row in rows}, model)
+    return [
+        {"value": str(row.pk), "label": f"{row.name}, {_parent(row)}"}
+        if row.name in several
+        else {"value": row.name, "label": row.name}
+        for row in rows
+    ]
+
+
+def _key(model: Any) -> tuple[str, ...]:
+    return ("name",) if model is Cluster else ("name", "id")
+
+
+def _shared(names: set[str], model: Any) -> set[str]:
+    """Return the names that several have."""
+    rows = model.objects.filter(name__in=names).order_by("name").values_list("name", flat=True)
+    counts = Counter(rows[: _MOST_OF_A_NAME * max(len(names), 1)])
+    return {name for name, count in counts.items() if count > 1}
+
+
+def _parent(row: Any) -> str:
+    application = getattr(row, "application", None)
+    return f"of {application}" if application else f"id {row.pk}"

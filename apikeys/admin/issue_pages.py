@@ -64,7 +64,6 @@ class IssuePages(ReadOnlyAdmin):
             "opts": self.opts,
             "form": form,
             "media": self.media,
-            "clusters": self.admin_site.cluster_names(),
         }
         return TemplateResponse(request, "admin/apikeys/issue.html", context)
 
@@ -83,7 +82,7 @@ class IssuePages(ReadOnlyAdmin):
             **self.admin_site.each_context(request),
             "title": "Copy the secret now",
             "opts": self.opts,
-            "credential": credential,
+            "original": credential,
             "secret": secret,
         }
         response = TemplateResponse(request, "admin/apikeys/secret.html", context)

@@ -13,6 +13,7 @@ from apikeys.api.serializers import CredentialSerializer
 from apikeys.grants import EVERYWHERE, LISTS
 from apikeys.models import AccessToken, User
 from apikeys.scopes import Scope
+from infra_service.admin.names import names_of
 from infra_service.api.identifiers import parse_uuid
 
 if TYPE_CHECKING:
@@ -50,25 +51,25 @@ class CredentialForm(forms.Form):
     cluster_id = forms.CharField(
         label="Only in the cluster",
         required=False,
-        widget=forms.TextInput(attrs={"list": "clusters"}),
+        widget=forms.TextInput(attrs=names_of("cluster")),
         help_text="A name or an id. Everywhere when left empty.",
     )
     application_ids = forms.CharField(
         label="Only for the applications",
         required=False,
-        widget=forms.Textarea(attrs={"rows": 2}),
+        widget=forms.Textarea(attrs={"rows": 2, **names_of("application")}),
         help_text="Names or ids, one on a line; with all components that they have and get.",
     )
     component_ids = forms.CharField(
         label="Only for the components",
         required=False,
-        widget=forms.Textarea(attrs={"rows": 2}),
+        widget=forms.Textarea(attrs={"rows": 2, **names_of("component")}),
         help_text="Names or ids, one on a line. All when left empty.",
     )
     environment_ids = forms.CharField(
         label="Only for the environments",
         required=False,
-        widget=forms.Textarea(attrs={"rows": 2}),
+        widget=forms.Textarea(attrs={"rows": 2, **names_of("environment")}),
         help_text="Names or ids, one on a line. All when left empty.",
     )
 

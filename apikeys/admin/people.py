@@ -14,6 +14,7 @@ from django.urls import reverse
 
 from apikeys import audit
 from apikeys.actions import revoke_credentials
+from apikeys.admin.choices import CheckboxesByGroup, ChoicesOfNumbers, PermissionChoices
 from apikeys.audit import Actor
 from apikeys.models import User
 from apikeys.people import may_change_user, may_give, may_give_group
@@ -26,10 +27,8 @@ if TYPE_CHECKING:
     GroupFormOfOurs = forms.ModelForm[Group]
     UserChangeFormOfOurs = UserChangeForm[User]
     UserAdminOfOurs = DjangoUserAdmin[User]
-    ModelMultipleChoiceFieldOfOurs = forms.ModelMultipleChoiceField[Any]
 else:
     GroupFormOfOurs = forms.ModelForm
-    ModelMultipleChoiceFieldOfOurs = forms.ModelMultipleChoiceField
     UserChangeFormOfOurs, UserAdminOfOurs = UserChangeForm, DjangoUserAdmin
 
 admin.site.unregister(Group)
@@ -38,17 +37,6 @@ admin.site.unregister(Group)
 def person_of(request: HttpRequest) -> User:
     """Return who is logged in."""
     return cast("User", request.user)
-
-
-class ChoicesOfNumbers(ModelMultipleChoiceFieldOfOurs):
-    """Refuses a number that SQLite cannot hold, as any other that is nothing's."""
-
-    def clean(self, value: Any) -> Any:
-        """Return what was chosen."""
-        try:
-            return super().clean(value)
-        except OverflowError as error:
-            raise forms.ValidationError("Choose of what is offered.") from error
 
 
 class AuditedAdmin(KeysetAdmin):
@@ -253,6 +241,12 @@ class GroupAdmin(AuditedAdmin, DjangoGroupAdmin):
     form = GroupForm
     page_key = ("name",)
     list_display = ("name",)
+    filter_horizontal = ()
+
+    def formfield_for_manytomany(self, db_field: Any, request: Any = None, **kwargs: Any) -> Any:
+        """Offer the permissions as boxes: Django's pair of lists has no names for who hears it."""
+        given = {"form_class": PermissionChoices, "widget": CheckboxesByGroup(), "help_text": ""}
+        return super().formfield_for_manytomany(db_field, request, **{**given, **kwargs})
 
     def has_change_permission(self, request: HttpRequest, obj: Group | None = None) -> bool:
         allowed = super().has_change_permission(request, obj)

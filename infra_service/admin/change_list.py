@@ -15,14 +15,16 @@ from django.contrib.admin.views.main import SEARCH_VAR, ChangeList
 from django.core.exceptions import ValidationError
 from django.utils.text import capfirst
 
-from infra_service.database.keyset import columns_of, position_of, reversed_key
-from infra_service.database.pages import read_page
+from infra_service.database.keyset import reversed_key
+from infra_service.database.pages.segments import read_segments
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from django.db.models import QuerySet
     from django.http import HttpRequest
+
+    from infra_service.database.pages.segments import Segment
 
 AFTER: Final = "after"
 BEFORE: Final = "before"
@@ -58,8 +60,11 @@ class KeysetChangeList(ChangeList):
         for parameters in (self.params, self.filter_params):
             for name in (AFTER, BEFORE, CSV):
                 parameters.pop(name, None)
-        self.filter_params.pop(ORDER, None)
-        return super().get_queryset(request, *args, **kwargs)
+        order = self.filter_params.pop(ORDER, None)
+        found = super().get_queryset(request, *args, **kwargs)
+        if order is not None:
+            self.filter_params[ORDER] = order
+        return found
 
     def get_ordering(self, _request: HttpRequest, _queryset: QuerySet[Any]) -> list[Any]:
         """Return the one order that an index serves."""
@@ -99,7 +104,10 @@ class KeysetChangeList(ChangeList):
         return self.get_query_string({CSV: "1"})
 
     def get_results(self, request: HttpRequest) -> None:
-        """Read the page, and where its neighbours begin."""
+        """Read the page, and where its neighbours begin; a file reads its rows itself."""
+        if self.model_admin.has_csv and CSV in request.GET:
+            self.show_results([])
+            return
         rows, before, after = self._page(request)
         self.model_admin.prepare_page(request, rows)
         self.show_results(rows, before, after)
@@ -119,38 +127,41 @@ class KeysetChangeList(ChangeList):
         self.can_show_all = self.multi_page = False
         self.paginator = None
 
+    @property
+    def segments(self) -> Sequence[Segment]:
+        """The parts of the list, one behind the other."""
+        segments: Sequence[Segment] = self.model_admin.segments(self.page_key, self.params)
+        return segments
+
     def _page(self, request: HttpRequest) -> tuple[list[Any], Any, Any]:
         """Return the rows, and the positions before and behind them; None where nothing is."""
         name = next((n for n in (BEFORE, AFTER) if n in request.GET), None)
-        key = self.page_key
-        columns, _ = columns_of(key)
-        position = None if name is None else _read_position(request.GET[name], len(columns))
+        position = None if name is None else _read_position(request.GET[name])
         try:
-            page = read_page(
+            rows, start, end = read_segments(
                 self.queryset,
-                key=reversed_key(key) if name == BEFORE else key,
+                segments=self.segments,
                 position=position,
                 size=self.list_per_page,
+                backwards=name == BEFORE,
             )
         except ValidationError as error:
             raise IncorrectLookupParameters from error
-        rows = page.rows
-        self.stopped_early = page.position is not None and len(rows) < self.list_per_page
+        self.stopped_early = end is not None and len(rows) < self.list_per_page
         if name == BEFORE:
             rows.reverse()
-            return rows, page.position, position_of(rows[-1], columns) if rows else position
-        first = position_of(rows[0], columns) if rows else position
-        return rows, first if name == AFTER else None, page.position
+            return rows, end, start or position
+        return rows, (start or position) if name == AFTER else None, end
 
 
-def _read_position(text: str, length: int) -> list[int | str]:
+def _read_position(text: str) -> list[int | str]:
     try:
         position = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise IncorrectLookupParameters from error
     if (
         not isinstance(position, list)
-        or len(position) != length
+        or not position
         or not all(isinstance(value, int | str) for value in position)
         or _NO_TEXT.search("".join(map(str, position)))
     ):

@@ -12,9 +12,11 @@ from django.contrib.admin.utils import label_for_field, lookup_field
 from django.http import HttpResponse
 from django.utils.html import strip_tags
 
-from infra_service.database.pages import read_page
+from infra_service.database.pages.segments import read_segments
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from django.http import HttpRequest
 
     from infra_service.admin.change_list import KeysetChangeList
@@ -35,12 +37,15 @@ def csv_of(request: HttpRequest, cl: KeysetChangeList) -> HttpResponse:
     columns = [name for name in cl.list_display if name != "action_checkbox"]
     admin = cl.model_admin
     writer.writerow([label_for_field(name, cl.model, admin) for name in columns])
-    left, position = MOST_ROWS, None
+    left = MOST_ROWS
+    position: Sequence[int | str] | None = None
     for _ in range(_MOST_PAGES):
-        page = read_page(cl.queryset, key=cl.page_key, position=position, size=min(_AT_ONCE, left))
-        admin.prepare_page(request, page.rows)
-        writer.writerows([_text(name, row, admin) for name in columns] for row in page.rows)
-        left, position = left - len(page.rows), page.position
+        rows, _, position = read_segments(
+            cl.queryset, segments=cl.segments, position=position, size=min(_AT_ONCE, left)
+        )
+        admin.prepare_page(request, rows)
+        writer.writerows([_text(name, row, admin) for name in columns] for row in rows)
+        left -= len(rows)
         if position is None or not left:
             break
     response = HttpResponse(file.getvalue(), content_type="text/csv; charset=utf-8")

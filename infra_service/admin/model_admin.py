@@ -15,6 +15,7 @@ from rest_framework.exceptions import APIException
 
 from infra_service.admin.change_list import CSV, KeysetChangeList
 from infra_service.admin.csv_export import csv_of
+from infra_service.database.pages.segments import with_nulls_last
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from infra_service.admin.site import TrailedSite
     from infra_service.admin.tools import ObjectTool
+    from infra_service.database.pages.segments import Segment
 
     ModelAdmin = admin.ModelAdmin[Any]
 else:
@@ -64,6 +66,11 @@ class KeysetAdmin(ModelAdmin):
     ) -> Any:
         """Return the row, or None; PostgreSQL takes no NUL, and no id has one."""
         return None if "\0" in object_id else super().get_object(request, object_id, from_field)
+
+    def segments(self, key: Sequence[str], params: Mapping[str, str]) -> Sequence[Segment]:
+        """Return the parts of the list in the order of the key; what has no value is last."""
+        del params  # of the address; another list may depend on what is filtered
+        return with_nulls_last(self.model, key)
 
     def prepare_page(self, request: HttpRequest, rows: Sequence[Any]) -> None:
         """Look up together what the rows of a page show beside their own columns."""

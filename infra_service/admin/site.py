@@ -41,7 +41,3 @@ class TrailedSite(AdminSite):
     def ids_of(self, kind: str, texts: Sequence[str]) -> tuple[list[str], list[str]]:
         """Return the ids that names and ids stand for, and what is wrong with the others."""
         raise NotImplementedError
-
-    def cluster_names(self) -> Sequence[str]:
-        """Return the first names of clusters, to choose from."""
-        raise NotImplementedError

@@ -10,6 +10,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 
 from infra_service.admin import EditableAdmin
+from infra_service.admin.names import names_of
 from infra_service.api.identifiers import parse_uuid
 from states.actions import catalogue
 from states.admin.filters import ApplicationFilter
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from django.http import HttpRequest
 
     from apikeys.audit import Actor
+    from infra_service.admin.site import TrailedSite
     from states.entries import CatalogueEntry
 
     ModelForm = forms.ModelForm[Any]
@@ -33,6 +35,35 @@ class NameForm(ModelForm):
     """Asks for a name: only what a push has registered has none."""
 
     name = forms.CharField(max_length=200)
+
+
+class ComponentForm(NameForm):
+    """Asks also for the application, by its name or its id."""
+
+    site: TrailedSite
+    application = forms.CharField(
+        required=False,
+        widget=forms.TextInput(attrs={"class": "vTextField", **names_of("application")}),
+        help_text="A name or an id. None when left empty.",
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        application = self.instance.application
+        if application is not None:
+            self.initial["application"] = application.name or str(application.pk)
+
+    def clean_application(self) -> Application | None:
+        """Return the application that is named; the one that it has may share its name."""
+        text = self.cleaned_data["application"]
+        application: Application | None = self.instance.application
+        if not text or text == self.initial.get("application"):
+            return application if text else None
+        ids, faults = self.site.ids_of("application", [text])
+        named: Application | None = Application.objects.filter(pk__in=ids).first()
+        if named is None:
+            raise forms.ValidationError(faults or "There is no application of this id.")
+        return named
 
 
 class EnvironmentForm(NameForm):
@@ -110,8 +141,13 @@ class ComponentAdmin(CatalogueAdmin):
     list_display = ("title", "slug", "application", "id", "updated_at")
     list_filter = (ApplicationFilter,)
     list_select_related = ("application",)
-    # A list of all applications to choose from may be long.
-    raw_id_fields = ("application",)
+    form = ComponentForm
+
+    def get_form(self, *args: Any, **kwargs: Any) -> Any:
+        """Tell the form whom to ask for names."""
+        form: Any = super().get_form(*args, **kwargs)
+        form.site = self.admin_site
+        return form
 
 
 @admin.register(Environment)

@@ -11,8 +11,10 @@ from django.urls import reverse
 from rest_framework.exceptions import APIException
 
 from apikeys.names import token_names
+from states import addresses
 from states.admin.values import json_text
 from states.document import contents
+from states.errors import VersionNotFound
 from states.holders import holder_of
 from states.imported import with_imported
 from states.keeping import reading
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
 
     from django.http import HttpRequest
 
-    from apikeys.audit import Actor
     from states.models import State
 
 #: On a page of a state's versions, and in its chart.
@@ -50,9 +51,11 @@ def lock_of(state: State, request: HttpRequest) -> dict[str, Any]:
 
 
 def backend_of(state: State, request: HttpRequest) -> dict[str, Any]:
-    """Return the address that Terraform is told."""
+    """Return the address that Terraform is told: by names, and by ids where these differ."""
     ids = {name: str(value) for name, value in state.key.items()}
-    return {"address": request.build_absolute_uri(reverse("state-backend", kwargs=ids))}
+    paths = dict.fromkeys((addresses.path_of(state), reverse("state-backend", kwargs=ids)))
+    address, *others = map(request.build_absolute_uri, paths)
+    return {"address": address, "address_by_ids": next(iter(others), None)}
 
 
 def history_of(state: State, before: str) -> dict[str, Any]:
@@ -94,23 +97,21 @@ def _changes(state: State, versions: Sequence[StateVersion]) -> dict[int, Any]:
     return dict(zip(told, found, strict=True))
 
 
-def contents_of(state: State, actor: Actor, *, is_asked: bool) -> dict[str, Any]:
-    """Return the outputs and resources of the current version, which the trail is told.
+def contents_of(state: State, *, is_asked: bool) -> dict[str, Any]:
+    """Return the outputs and resources of the current version; of a large one only if it is asked.
 
-    Of a large one nothing, unless it is asked for.
+    The trail is not told, as not of the column that says what each version changed: what is
+    sensitive is hidden, and who comes for the lock has read no document. Each page that leads on
+    from here tells it.
     """
     if state.size_bytes is None:
         return {}
     if state.size_bytes > READ_BYTES and not is_asked:
         return {"contents_large": True}
     try:
-        gzipped = reading.read_version(
-            state_id=state.pk,
-            number=state.version_number,
-            actor=actor,
-            part="overview",
-            secrets=False,
-        )
+        stored, gzipped = reading.find_version(state_id=state.pk, number=state.version_number)
+        if stored is None:
+            raise VersionNotFound
         found = contents.overview(gzipped, size=ITEMS, hide=True)
     except APIException as error:
         return {"contents_fault": str(error.detail)}

@@ -38,7 +38,11 @@ class StateAdmin(VersionPages, ReadOnlyAdmin):
     list_display = (
         "component_name", "environment", "lock", "serial", "size", "changed", "application"
     )  # fmt: skip
-    orders: ClassVar[Any] = {"changed": ("updated_at", "id")}
+    orders: ClassVar[Any] = {
+        "changed": ("updated_at", "id"),
+        "serial": ("serial", "id"),
+        "size": ("size_bytes", "id"),
+    }
     has_csv = True
     list_select_related = ()  # nor may Django join of itself
     list_filter = (StandingFilter,)

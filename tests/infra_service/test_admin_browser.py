@@ -6,7 +6,6 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from apikeys.tokens import TOKEN_PATTERN
-from tests.accessibility import faults
 from tests.browser import log_in, page_of
 from tests.server import LiveServer
 
@@ -75,6 +74,32 @@ def test_by_keyboard_alone(page: Page, live: LiveServer) -> None:
     expect(page.get_by_role("status")).not_to_be_empty()
 
 
+def test_components_are_found_by_name_with_the_keyboard(page: Page, live: LiveServer) -> None:
+    log_in(page, live)
+    for name in ("finder-network", "finder-queue"):
+        page.goto("/admin/states/component/add/")
+        page.get_by_role("textbox", name="Name").fill(name)
+        page.get_by_role("button", name="Save", exact=True).click()
+    page.goto("/admin/apikeys/apikey/add/")
+    page.locator("#id_name").fill("bound by name")
+    page.get_by_label("state:read").check()
+
+    finder = page.get_by_label("Find and add: Only for the components")
+    finder.focus()
+    page.keyboard.type("finder-")
+    offered = page.locator("#id_component_ids_finder_names option")
+    expect(offered).to_have_count(2)
+    page.keyboard.type("network")
+    expect(offered).to_have_count(1)
+    page.keyboard.press("Enter")
+    expect(finder).to_have_value("")
+    expect(page.get_by_text("finder-network is added.")).to_be_visible()
+    expect(page.locator("#id_component_ids")).to_have_value("finder-network")
+    page.get_by_role("button", name="Issue").click()
+    page.get_by_role("link", name="Go on to the API key").click()
+    expect(page.get_by_role("link", name="finder-network")).to_be_visible()
+
+
 def test_without_a_clipboard_the_secret_is_selected(page: Page, live: LiveServer) -> None:
     log_in(page, live)
     page.goto("/admin/apikeys/apikey/add/")
@@ -103,48 +128,4 @@ def test_a_telephone_reaches_every_page(browser: Browser, live: LiveServer) -> N
     assert sorted(named) == [
         "API keys", "Access tokens", "Applications", "Audit events", "Clusters", "Components",
         "Environments", "Groups", "States", "Users", "Workloads",
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (400, "dark")])
-def test_pages_are_for_everybody(
-    width: int, scheme: str, browser: Browser, live: LiveServer
-) -> None:
-    """The overview, and of each model its list, its form for a new one and one of its objects."""
-    live.manage("seed_demo", "--states", "40", "--clusters", "3", "--workloads", "20")
-    screen = {"width": width, "height": 900}
-    wrong = {}
-    with page_of(browser, live, viewport=screen, color_scheme=scheme) as page:
-        log_in(page, live)
-        for address in addresses(page):
-            page.goto(address)
-            wrong[address] = faults(page)
-
-    assert len(wrong) > 20
-    assert {address: found for address, found in wrong.items() if found} == {}
-
-
-def addresses(page: Page) -> list[str]:
-    links = page.locator("#nav-sidebar th a, #nav-sidebar a.addlink")
-    found: list[str] = links.evaluate_all("links => links.map(link => link.pathname)")
-    for address in tuple(found):
-        page.goto(address)
-        objects = page.locator("#result_list tbody a")
-        if objects.count():
-            found.append(objects.first.get_attribute("href") or "")
-    return ["/admin/", *found]
-
-
-def test_the_check_finds_faults(page: Page) -> None:
-    page.set_content("""
-        <main><h1>One</h1><h1 id="a">Two</h1><h3 id="a">Deep</h3>
-        <input name="x"><a href="#"></a><table><thead><tr><th>T</th></tr></thead></table>
-        <svg role="img" aria-labelledby="none"></svg><div style="width: 9000px">wide</div>
-        <p style="color: #999">pale</p></main>
-    """)
-
-    assert faults(page) == [
-        "2 h1", "h3 after h1: Deep", "no label: x", 'no name: <a href="#"></a>', "no scope: T",
-        "a chart without a name", "id twice: a", "wider than the screen", "no language",
-        "2.85 P pale",
     ]  # fmt: skip

@@ -86,7 +86,7 @@ def test_a_component_takes_its_states_along(db: None) -> None:
     )
     client = person("administrator")
 
-    moved = {"name": "network", "application": str(new.pk)}
+    moved = {"name": "network", "application": new.name}
     client.post(f"{root('component')}{component.pk}/change/", moved)
     state.refresh_from_db()
     assert state.application_id == new.pk
@@ -96,13 +96,37 @@ def test_a_component_takes_its_states_along(db: None) -> None:
     )
     state.refresh_from_db()
     assert state.application_id is None
-    chosen_from = client.get(f"{root('application')}?_to_field=id&_popup=1")
-    assert f'data-popup-opener="{new.pk}"' in chosen_from.content.decode()
     odd = {"name": "network", "application": str(uuid.uuid4())}
     answer = client.post(f"{root('component')}{component.pk}/change/", odd)
     assert b"errorlist" in answer.content
     event = AuditEvent.objects.filter(action="component.update").order_by("id")[0]
     assert event.details == {"application_id": {"from": str(old.pk), "to": str(new.pk)}}
+
+
+def test_the_application_of_a_component_is_named(db: None) -> None:
+    """What it has stays when nothing is changed, also where others are called so; or an id."""
+    own, other = (Application.objects.create(name="billing") for _ in range(2))
+    component = Component.objects.create(name="network", application=own)
+    address = f"{root('component')}{component.pk}/change/"
+    client = person("administrator")
+    form = client.get(address).content.decode()
+    assert 'value="billing"' in form
+    assert 'data-names="/admin/names/application/"' in form
+
+    def change(application: str) -> Any:
+        answer = client.post(address, {"name": "renamed", "application": application})
+        component.refresh_from_db()
+        return answer
+
+    change("billing")
+    assert (component.name, component.application_id) == ("renamed", own.pk)
+    change(str(other.pk))
+    assert component.application_id == other.pk
+    change("")
+    assert component.application_id is None
+    assert "There are 2 applications called billing" in text_of(change("billing"))
+    assert "There is no application called x." in text_of(change("x"))
+    assert component.application_id is None
 
 
 @every_kind

@@ -1,7 +1,9 @@
 """What PostgreSQL reads for the lists of states and the catalogue in the admin."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from django.db import connection
@@ -118,13 +120,27 @@ def test_the_order_of_changes_is_read_in_its_index(client: Client) -> None:
     assert rows_read(client, "order=-changed") <= AT_ONCE
 
 
+@pytest.mark.parametrize("column", ["serial", "size"])
+def test_an_order_with_states_that_have_no_value(client: Client, column: str) -> None:
+    """The few of them, behind all others, are found in the same index."""
+    rows = State.objects.order_by("id")[500:510]
+    State.objects.filter(pk__in=[row.pk for row in rows]).update(
+        version_number=0, current_version=None, serial=None, md5=None, size_bytes=None
+    )
+    for order in (column, f"-{column}"):
+        assert rows_read(client, f"order={order}") <= AT_ONCE, order
+    end = urlencode({"order": column, "after": json.dumps([1])})
+    assert rows_read(client, end) <= AT_ONCE
+
+
 def test_versions_are_found_by_their_state(client: Client) -> None:
     state = State.objects.order_by("-id")[0]
     with plans_of("states_stateversion", analyze=True) as plans:
         client.get(f"/admin/states/state/{state.pk}/change/")
-    # The list, the documents that are compared, and the one that is shown.
-    assert [(found.indexes, found.rows_read) for found in plans] == [
-        (["stateversion_number"], 1)
+    # The list, which asks also where each is imported from, the documents that are compared, and
+    # the one that is shown.
+    assert [(found.indexes[-1], found.rows_read) for found in plans] == [
+        ("stateversion_number", 1)
     ] * 3
 
 

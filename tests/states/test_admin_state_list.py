@@ -10,9 +10,10 @@ import pytest
 from django.utils import timezone
 
 from states.admin.search import MOST_NAMES
+from states.admin.states import StateAdmin
 from states.models import Application, Component, State
 from tests.people import person, reads_of, statements, text_of
-from tests.states.conftest import Backend, named
+from tests.states.conftest import Backend, document, named
 
 LIST = "/admin/states/state/"
 
@@ -73,6 +74,38 @@ def test_the_list_in_the_order_of_changes(state: State) -> None:
     body = client.get(f"{LIST}?order=-changed").content.decode()
     assert 'aria-sort="descending"' in body
     assert 'href="?order=changed"' in body
+
+
+@pytest.mark.parametrize("column", ["serial", "size"])
+def test_what_was_never_pushed_is_last_however_the_list_is_sorted(
+    db: None, client_with: Any, monkeypatch: pytest.MonkeyPatch, column: str
+) -> None:
+    """Also over pages, there and back, on both databases; each state is on one page."""
+    monkeypatch.setattr(StateAdmin, "list_per_page", 2)
+    writer = client_with("state:write")
+    pushed = []
+    for serial in (7, 9, 8):
+        backend = Backend(writer)
+        assert backend.push(document(serial, padding="x" * 9 * serial)).status_code == 200
+        pushed.append((serial, backend.record))
+    unpushed = []
+    for _ in range(3):
+        backend = Backend(writer)
+        assert backend.lock(uuid.uuid4()).status_code == 200
+        unpushed.append(backend.record)
+    client = person("viewer")
+    ascending = [state for _, state in sorted(pushed, key=lambda pair: pair[0])]
+
+    for order, expected in (
+        (column, [*ascending, *unpushed]),
+        (f"-{column}", [*reversed(ascending), *reversed(unpushed)]),
+    ):
+        lists = [client.get(LIST, {"order": order}).context["cl"]]
+        while lists[-1].next_url:
+            lists.append(client.get(LIST + lists[-1].next_url).context["cl"])
+        assert [state for cl in lists for state in cl.result_list] == expected
+        back = client.get(LIST + lists[-1].previous_url).context["cl"]
+        assert list(back.result_list) == list(lists[-2].result_list)
 
 
 def test_the_list_by_standing(state: State, backend: Backend, client_with: Any) -> None:

@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 
 from apikeys.models import AuditEvent
-from states.models import State
+from states.models import Component, Environment, State
 from tests.people import person, text_of
 from tests.states.conftest import Backend, document
 from tests.states.samples import AFTER, BEFORE, ENCRYPTED, PASSWORDS
@@ -210,6 +210,19 @@ def test_what_to_copy(state: State) -> None:
     assert told.count(address) == 4
     assert f'backend "http" {{ address = "{address}" lock_address = "{address}"' in told
     assert "terraform init" in told
+    assert "by ids" not in told
+
+
+def test_what_to_copy_begins_with_names(state: State) -> None:
+    """Of what has names; its ids are the second choice."""
+    Component.objects.filter(pk=state.component_id).update(name="Network", slug="network")
+    Environment.objects.filter(pk=state.environment_id).update(name="Live", slug="live")
+    by_ids = f"http://testserver/api/v1/state/{state.component_id}/env/{state.environment_id}"
+    told = text_of(person("viewer").get(page(state)))
+    assert told.count("http://testserver/api/v1/state/at/network/live") == 4
+    assert 'lock_address = "http://testserver/api/v1/state/at/network/live"' in told
+    assert told.count(by_ids) == 1
+    assert told.index("The address by ids") < told.index(by_ids)
 
 
 def test_what_is_offered(state: State, admin: Backend, lock_id: uuid.UUID) -> None:

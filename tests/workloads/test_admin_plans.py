@@ -1,13 +1,16 @@
-"""What PostgreSQL reads for the lists of workloads in the admin: never beyond the cluster."""
+"""What PostgreSQL reads for the lists of workloads in the admin: no more than a bound."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
+from infra_service.database.pages.reading import MOST_ROWS
 from infra_service.demo.workloads import load_clusters, load_workloads
 from tests.people import person
 from tests.plans import plans_of, rows_of_a_module
@@ -45,8 +48,9 @@ def test_each_filter_is_served_by_an_index(client: Client) -> None:
         "": AT_ONCE,
         "&health=HEALTHY": AT_ONCE,
         "&health=ERROR": AT_ONCE,
-        "&kind__exact=DaemonSet": AT_ONCE,
-        f"&namespace={one.namespace}": AT_ONCE,
+        # Of each health those of the cluster are counted, and then read.
+        "&kind__exact=DaemonSet": 3 * IN_A_CLUSTER,
+        f"&namespace={one.namespace}": 3 * IN_A_CLUSTER,
         f"&namespace={one.namespace}&health=ERROR": 3 * IN_A_CLUSTER,
         # Pieces of names are looked for in the cluster.
         "&q=nobody": 3 * IN_A_CLUSTER,
@@ -67,6 +71,21 @@ def test_each_filter_is_served_by_an_index(client: Client) -> None:
         assert not [n for n in of_workloads if n["Node Type"] == "Seq Scan"], query
         read = sum(n["Actual Rows"] + n.get("Rows Removed by Filter", 0) for n in of_workloads)
         assert read <= rows, query
+
+
+def test_all_clusters_at_once(client: Client) -> None:
+    """From the first page of trouble to what is well; pieces of names in a bounded number."""
+    for query, rows in {
+        "": AT_ONCE,
+        "health=HEALTHY": AT_ONCE,
+        "health=ERROR": AT_ONCE,
+        urlencode({"after": json.dumps([3])}): AT_ONCE,
+        "q=nobody": 3 * MOST_ROWS,
+    }.items():
+        with plans_of("workloads_workload", analyze=True) as plans:
+            assert client.get(f"/admin/workloads/workload/?{query}").status_code == 200
+        assert not [plan.sql for plan in plans if plan.reads_a_table], query
+        assert sum(plan.rows_read for plan in plans) <= rows, query
 
 
 def test_a_cluster_is_added_up_within_itself(client: Client) -> None:

@@ -1,14 +1,17 @@
-"""Workloads in the admin, always of one cluster."""
+"""Workloads in the admin, of all clusters and of one."""
 
 from __future__ import annotations
 
+import datetime as dt
 import uuid
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from tests.people import person, reads_of, statements, text_of
 from tests.workloads.conftest import NewWorkload
+from workloads.admin.workloads import WorkloadAdmin
 from workloads.models import Cluster
 
 LIST = "/admin/workloads/workload/"
@@ -26,18 +29,48 @@ def test_who_may_open_what(workload: NewWorkload, group: str, status: int) -> No
         assert client.post(path, {"name": "x"}).status_code == 403
 
 
-def test_without_a_cluster_there_is_no_list(workload: NewWorkload) -> None:
-    one = workload()
+def test_all_clusters_at_once_the_most_trouble_first(
+    cluster: Cluster, workload: NewWorkload, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long_ago = timezone.now() - dt.timedelta(hours=3)
+    other = Cluster.objects.create(name="other", last_received_at=long_ago, last_report_at=long_ago)
+    cluster.last_received_at = cluster.last_report_at = timezone.now()
+    cluster.save()
+    workload(name="fine")
+    workload(name="fine", cluster=other)
+    workload(name="weak", health_status="DEGRADED", status_reason="OOMKilled: app")
+    workload(name="down", cluster=other, health_status="ERROR", status_reason="CrashLoopBackOff")
     client = person("viewer")
-    for query in ({}, {"cluster": ""}, {"cluster": "x"}, {"q": "web"}, {"health": "HEALTHY"}):
-        with statements() as found:
-            answer = client.get(LIST, query)
-        assert ("Choose a cluster" in text_of(answer)) is (query.get("cluster") != "x"), query
-        assert "No workloads" in text_of(answer), query
-        assert not [sql for sql in found if 'FROM "workloads_workload"' in sql], query
-    offered = f'<option value="{one.cluster.name}">'
-    assert offered in client.get(LIST).content.decode()
+    expected = ["down", "weak", "fine", "fine"]
+
+    answer = client.get(LIST)
+    text = text_of(answer)
+    assert [one.name for one in answer.context["cl"].result_list] == expected
+    # The reason, and how old the figures of the silent cluster are; the other's are as they are.
+    assert "down other as of 3 hours ago shop Deployment Error CrashLoopBackOff" in text
+    assert f"weak {cluster.name} shop Deployment Degraded OOMKilled: app" in text
+    assert text.count("as of") == 2
+    assert f'<option value="{other.name}">' in answer.content.decode()
     assert "There is no such cluster." in text_of(client.get(LIST, {"cluster": "x"}))
+    for query, found in (
+        ({"health": "DEGRADED"}, ["weak"]),
+        ({"q": "fin"}, ["fine", "fine"]),
+        ({"namespace": "shop", "kind__exact": "StatefulSet"}, []),
+        ({"cluster": other.name}, ["down", "fine"]),
+        ({"cluster": "x"}, []),
+    ):
+        names = [one.name for one in client.get(LIST, query).context["cl"].result_list]
+        assert names == found, query
+    # Page by page, and back.
+    monkeypatch.setattr(WorkloadAdmin, "list_per_page", 1)
+    lists = [client.get(LIST).context["cl"]]
+    while lists[-1].next_url:
+        lists.append(client.get(LIST + lists[-1].next_url).context["cl"])
+    assert [one.name for cl in lists for one in cl.result_list] == expected
+    back = lists[-1]
+    for cl in reversed(lists[:-1]):
+        back = client.get(LIST + back.previous_url).context["cl"]
+        assert list(back.result_list) == list(cl.result_list)
 
 
 def test_the_list_is_of_one_cluster_and_filtered(cluster: Cluster, workload: NewWorkload) -> None:
@@ -135,8 +168,9 @@ def test_the_list_costs_the_same(cluster: Cluster, workload: NewWorkload) -> Non
         for query in ("", "&health=HEALTHY", "&kind__exact=Deployment", "&q=web", "&namespace=n1"):
             with statements() as found:
                 assert client.get(f"{LIST}?cluster={cluster.pk}{query}").status_code == 200
-            # The page, the namespaces to choose from, and where a list that is filtered ends.
-            assert len(reads_of("workloads_workload", found)) <= 3
+            # The namespaces to choose from; of each health the page, which way to it is the best,
+            # and where a list that is filtered ends.
+            assert len(reads_of("workloads_workload", found)) <= 1 + 3 * 4
             costs.append(len(found))
     assert all(more <= few for few, more in zip(costs[:5], costs[5:], strict=True))
     first = client.get(f"{LIST}?cluster={cluster.pk}")

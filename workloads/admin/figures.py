@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from django.template.loader import render_to_string
 from django.utils.html import format_html
 
 from infra_service.templatetags.charts import shares
@@ -83,8 +82,4 @@ def _bar(
     **of: Any,
 ) -> str:
     chart = shares(chart_id, parts, title, **of)
-    return format_html(
-        '<div class="figure"><span>{}</span>{}</div>',
-        told,
-        render_to_string("admin_base/shares.html", chart),
-    )
+    return format_html('<div class="figure"><span>{}</span>{}</div>', told, chart)

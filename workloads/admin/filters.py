@@ -24,6 +24,10 @@ WORST_FIRST: Final = (
     ClusterHealth.ERROR, ClusterHealth.UNREACHABLE, ClusterHealth.DEGRADED, ClusterHealth.PENDING,
     ClusterHealth.HEALTHY,
 )  # fmt: skip
+#: Of workloads; nobody knows of one that is not told whether it works.
+MOST_TROUBLE_FIRST: Final = (
+    HealthStatus.ERROR, HealthStatus.DEGRADED, HealthStatus.UNSPECIFIED, HealthStatus.HEALTHY,
+)  # fmt: skip
 
 
 class ClusterHealthFilter(SimpleListFilter):
@@ -57,7 +61,7 @@ class ReportsFilter(SimpleListFilter):
 
 
 class ClusterFilter(InputFilter):
-    """The cluster; without one there is no list, because every index begins with it."""
+    """One cluster, by its name or its id."""
 
     title = "cluster"
     parameter_name = "cluster"
@@ -84,19 +88,18 @@ class ClusterFilter(InputFilter):
 
     def queryset(self, _request: Any, queryset: Any) -> Any:
         if self.cluster is None:
-            return queryset.none()
+            return queryset.none() if self.typed_text else queryset
         return queryset.filter(cluster_id=self.cluster.pk)
 
 
 class HealthFilter(SimpleListFilter):
-    """The health of workloads; with the cluster it leads an index."""
+    """The health of workloads, which leads an index."""
 
     title = "health"
     parameter_name = "health"
 
     def lookups(self, *_args: Any) -> list[tuple[str, str]]:
-        worst_first = reversed(HealthStatus)
-        return [(status.value, word(status)) for status in worst_first]
+        return [(status.value, word(status)) for status in MOST_TROUBLE_FIRST]
 
     def queryset(self, _request: Any, queryset: Any) -> Any:
         return queryset.filter(health_status=self.value()) if self.value() else queryset

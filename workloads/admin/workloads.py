@@ -1,4 +1,4 @@
-"""Workloads of one cluster: their health, their figures, requests against use."""
+"""Workloads of all clusters or of one: their health, their figures, requests against use."""
 
 from __future__ import annotations
 
@@ -7,31 +7,43 @@ from typing import TYPE_CHECKING, Any
 from django.contrib import admin
 from django.db.models import Q
 from django.template.defaultfilters import filesizeformat
+from django.urls import reverse
+from django.utils.html import format_html
 
 from infra_service.admin import ReadOnlyAdmin
+from infra_service.database.pages.segments import Segment
 from workloads.admin.clusters import as_of
 from workloads.admin.figures import cpu_bar, mark, memory_bar
-from workloads.admin.filters import ClusterFilter, HealthFilter, NamespaceFilter, chosen_cluster
-from workloads.models import Workload
+from workloads.admin.filters import (
+    MOST_TROUBLE_FIRST,
+    ClusterFilter,
+    HealthFilter,
+    NamespaceFilter,
+    chosen_cluster,
+)
+from workloads.models import Cluster, Workload
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from django.db.models import QuerySet
     from django.http import HttpRequest, HttpResponse
 
 
 @admin.register(Workload)
 class WorkloadAdmin(ReadOnlyAdmin):
-    """Workloads, in the order of namespace, name and kind within a cluster."""
+    """Workloads, the most trouble first; then by cluster, namespace, name and kind."""
 
     change_form_template = "admin/workloads/workload/change_form.html"
     change_list_template = "admin/workloads/workload/change_list.html"
-    page_key = ("namespace", "name", "kind")
+    page_key = ("cluster_id", "namespace", "name", "kind")
     list_display = (
-        "name", "namespace", "kind", "health", "status_reason", "replicas", "cpu", "memory",
+        "name", "cluster_name", "namespace", "kind", "health", "status_reason", "replicas", "cpu",
+        "memory",
     )  # fmt: skip
     list_filter = (ClusterFilter, HealthFilter, "kind", NamespaceFilter)
     search_fields = ("name",)
-    search_help_text = "Pieces of the name or the namespace, within the cluster."
+    search_help_text = "Pieces of the name or the namespace."
     fields = (
         "cluster", "namespace", "name", "kind", "health", "status_reason", "replicas",
         "cpu", "cpu_limits", "memory", "memory_limits", "uid", "id", "observed_at",
@@ -43,9 +55,18 @@ class WorkloadAdmin(ReadOnlyAdmin):
         told = {"chosen_cluster": cluster, "as_of": as_of(cluster) if cluster else ""}
         return super().changelist_view(request, {**told, **(extra_context or {})})
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Workload]:
-        """Return the workloads of all clusters; the filter lets none through without a cluster."""
-        return super().get_queryset(request).select_related("cluster")
+    def segments(self, key: Sequence[str], params: Mapping[str, str]) -> Sequence[Segment]:
+        """Return one part for each health, in each of which an index has the order."""
+        if HealthFilter.parameter_name in params:
+            return super().segments(key, params)
+        return [Segment(Q(health_status=health.value), key) for health in MOST_TROUBLE_FIRST]
+
+    def prepare_page(self, request: HttpRequest, rows: Sequence[Workload]) -> None:
+        """Look up the clusters of a page together, with the time at which they are judged."""
+        del request
+        clusters = Cluster.objects.timed().in_bulk({row.cluster_id for row in rows})
+        for row in rows:
+            row.cluster = clusters[row.cluster_id]
 
     def get_search_results(
         self, _request: HttpRequest, queryset: QuerySet[Workload], search_term: str
@@ -54,6 +75,14 @@ class WorkloadAdmin(ReadOnlyAdmin):
         for word in search_term.split():
             queryset = queryset.filter(Q(name__icontains=word) | Q(namespace__icontains=word))
         return queryset, False
+
+    @admin.display(description="cluster")
+    def cluster_name(self, workload: Workload) -> str:
+        """Return the cluster with its page, and how old the figures of a silent one are."""
+        url = reverse("admin:workloads_cluster_change", args=(workload.cluster_id,))
+        return format_html(
+            '<a href="{}">{}</a> {}', url, workload.cluster.name, as_of(workload.cluster)
+        )
 
     @admin.display(description="health")
     def health(self, workload: Workload) -> str:

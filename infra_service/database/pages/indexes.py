@@ -149,7 +149,7 @@ def _walk(index: PageIndex, conditions: Conditions, page_key: Sequence[str]) -> 
         f"-{name}" if descending != flip else name
         for name, descending in index.columns[: len(equal)]
     )
-    within = conditions.of(wanted[0][0], Kind.RANGE) if wanted and not one else ()
+    within = conditions.of(wanted[0][0], Kind.RANGE, Kind.NOT_NULL) if wanted and not one else ()
     return Access(index, equal, within, demanded, (*leading, *page_key))
 
 
@@ -204,9 +204,11 @@ def _set(index: PageIndex, conditions: Conditions) -> Access | None:
 
 def _equal(index: PageIndex, conditions: Conditions) -> tuple[Comparison, ...]:
     """Return the comparisons that fix the first columns."""
+    # Of a unique index many rows may have no value.
+    kinds = (Kind.EQUAL,) if index.is_unique else (Kind.EQUAL, Kind.NULL)
     found: list[Comparison] = []
     for name, _ in index.columns:
-        equal = conditions.of(name, Kind.EQUAL)
+        equal = conditions.of(name, *kinds)
         if not equal:
             break
         found.append(equal[0])

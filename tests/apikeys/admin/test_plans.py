@@ -87,7 +87,7 @@ def deep(model: Any, path: str, side: str, **query: str) -> str:
     row = model.objects.order_by("id")[ROWS // 4]
     found = "&".join(f"{name}={value}" for name, value in query.items())
     times = [str(row.occurred_at)] if model is AuditEvent else []
-    return f"{path}?{found}&{urlencode({side: json.dumps([*times, str(row.pk)])})}"
+    return f"{path}?{found}&{urlencode({side: json.dumps([0, *times, str(row.pk)])})}"
 
 
 def test_tokens(client: Client) -> None:

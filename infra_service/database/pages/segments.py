@@ -1,0 +1,101 @@
+"""A list that is read in parts, one behind the other: each has an order that an index serves.
+
+So a list has an order that no index has as a whole: what is worst first, or what has no value last.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from django.core.exceptions import ValidationError
+from django.db.models import Q
+
+from infra_service.database.keyset import columns_of, position_of, reversed_key
+from infra_service.database.pages.reading import read_page
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class Segment(NamedTuple):
+    """The rows of a condition, in the order of a key; the conditions leave each other no row."""
+
+    condition: Q
+    key: Sequence[str]
+
+
+class Stretch(NamedTuple):
+    """Rows in the order in which they were read, the position of the first, and how it goes on.
+
+    ``start`` is None where there are no rows, ``end`` where there are none behind them. A position
+    is the number of a segment, and one within it.
+    """
+
+    rows: list[Any]
+    start: Sequence[int | str] | None
+    end: Sequence[int | str] | None
+
+
+def with_nulls_last(model: Any, key: Sequence[str]) -> Sequence[Segment]:
+    """Return the order of the key, with the rows behind that have no value in its first column.
+
+    They are last whichever way the list is turned, on each database.
+    """
+    first = key[0].removeprefix("-")
+    if not model._meta.get_field(first).null:
+        return [Segment(Q(), key)]
+    return [
+        Segment(Q((f"{first}__isnull", False)), key),
+        Segment(Q((f"{first}__isnull", True)), key[1:]),
+    ]
+
+
+def read_segments(
+    queryset: Any,
+    *,
+    segments: Sequence[Segment],
+    position: Sequence[Any] | None,
+    size: int,
+    backwards: bool = False,
+) -> Stretch:
+    """Return up to ``size`` rows behind the position, or backwards before it.
+
+    Raises:
+        ValidationError: the position is none.
+    """
+    number, *within = position or (0,)
+    if not isinstance(number, int) or not 0 <= number < len(segments):
+        raise ValidationError("none of the list's segments")
+    if within and len(within) != len(segments[number].key):
+        raise ValidationError("none of the segment's positions")
+    found: list[tuple[int, Any]] = []
+    for at in range(number, -1, -1) if backwards else range(number, len(segments)):
+        condition, key = segments[at]
+        wanted = size - len(found)
+        page = read_page(
+            queryset.filter(condition),
+            key=reversed_key(key) if backwards else key,
+            position=within or None,
+            size=wanted or 1,
+        )
+        within = []
+        if not wanted:
+            # The page is full; this only tells whether there is another.
+            if page.rows or page.position is not None:
+                return _stretch(segments, found, _position_in(segments, *found[-1]))
+            continue
+        found += [(at, row) for row in page.rows]
+        if page.position is not None:
+            return _stretch(segments, found, [at, *page.position])
+    return _stretch(segments, found, None)
+
+
+def _stretch(
+    segments: Sequence[Segment], found: list[tuple[int, Any]], end: Sequence[int | str] | None
+) -> Stretch:
+    start = _position_in(segments, *found[0]) if found else None
+    return Stretch([row for _, row in found], start, end)
+
+
+def _position_in(segments: Sequence[Segment], number: int, row: Any) -> list[int | str]:
+    return [number, *position_of(row, columns_of(segments[number].key)[0])]

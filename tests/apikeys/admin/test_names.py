@@ -1,0 +1,88 @@
+"""Names that forms offer while somebody types."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Permission
+
+from apikeys.models import User
+from states.models import Application, Component, Environment
+from tests.people import log_in, person, statements
+from workloads.models import Cluster
+
+NAMES = "/admin/names/"
+
+
+def offered(client: Any, kind: str, text: str) -> list[dict[str, str]]:
+    answer = client.get(f"{NAMES}{kind}/", {"q": text})
+    assert answer.status_code == 200, answer.content
+    found: list[dict[str, str]] = answer.json()["names"]
+    return found
+
+
+def test_a_piece_of_a_name(db: None) -> None:
+    for name in ("network", "my-Network", "subnetwork", "queue"):
+        Component.objects.create(name=name)
+    Environment.objects.create(name="production")
+    Cluster.objects.create(name="prod-eu")
+    Application.objects.create(name="product")
+    client = person("viewer")
+
+    found = offered(client, "component", "net")
+    assert found[0] == {"value": "network", "label": "network"}, "what begins so is first"
+    assert {name["value"] for name in found} == {"network", "my-Network", "subnetwork"}
+    for kind, name in (
+        ("environment", "production"),
+        ("cluster", "prod-eu"),
+        ("application", "product"),
+    ):
+        assert [one["value"] for one in offered(client, kind, "PROD")] == [name]
+    assert offered(client, "component", "") == offered(client, "component", "\0") == []
+    assert offered(client, "component", "%") == []
+
+
+def test_of_one_name_the_ids_are_offered(db: None) -> None:
+    billing = Application.objects.create(name="billing")
+    of_billing = Component.objects.create(name="network", application=billing)
+    of_none = Component.objects.create(name="network")
+
+    found = offered(person("viewer"), "component", "network")
+
+    assert {name["value"]: name["label"] for name in found} == {
+        str(of_billing.pk): "network, of billing", str(of_none.pk): f"network, id {of_none.pk}",
+    }  # fmt: skip
+
+
+def test_who_sees_names(db: None) -> None:
+    """Each kind is for who may see its list."""
+    Component.objects.create(name="network")
+    someone = User.objects.create(username="someone", is_staff=True)
+    someone.user_permissions.add(Permission.objects.get(codename="view_component"))
+    client = person()
+    log_in(client, someone)
+
+    assert len(offered(client, "component", "net")) == 1
+    assert client.get(f"{NAMES}environment/", {"q": "net"}).status_code == 403
+    assert client.get(f"{NAMES}user/", {"q": "net"}).status_code == 404
+    client.logout()
+    assert client.get(f"{NAMES}component/", {"q": "net"}).status_code == 302
+
+
+def test_many_names_cost_the_same(db: None) -> None:
+    client = person("viewer")
+    counts = []
+    for count in (3, 60):
+        Component.objects.bulk_create(Component(name=f"net-{uuid.uuid4()}") for _ in range(count))
+        with statements() as found:
+            assert len(offered(client, "component", "net")) <= 20
+        counts.append(len(found))
+    assert counts[1] <= counts[0]
+
+
+@pytest.mark.parametrize("kind", ["cluster", "component", "environment"])
+def test_the_form_offers_them(db: None, kind: str) -> None:
+    page = person("administrator").get("/admin/apikeys/apikey/add/").content.decode()
+    assert f'data-names="/admin/names/{kind}/"' in page

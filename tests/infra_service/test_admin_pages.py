@@ -1,0 +1,231 @@
+"""Every page that people see: for who does not see it, has a small screen, or no mouse."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import uuid
+from collections.abc import Iterator, Sized
+from typing import Any, NamedTuple
+
+import pytest
+from django.contrib import admin
+from django.urls import URLPattern, URLResolver, reverse
+from playwright.sync_api import Browser, Page
+
+from tests.accessibility import SCREENS, WCAG, Screen, faults, unreached
+from tests.browser import log_in, page_of
+from tests.server import LiveServer
+from tests.states.conftest import lock_info
+from tests.states.samples import AFTER, BEFORE
+
+pytestmark = [pytest.mark.once, pytest.mark.long]
+
+#: What is no page: it answers with something else, or leads to a page that is looked at.
+NO_PAGES = {
+    "login": "looked at below", "logout": "a button of all pages", "jsi18n": "a script",
+    "autocomplete": "JSON", "names": "JSON",
+    "history": "leads to the trail's list", "states_state_document": "a download",
+    "issued": "leads on when there is no secret; see what is submitted below",
+}  # fmt: skip
+#: Which objects the pages of tools are for, where it is not the first of the list.
+CHOSEN = {
+    "apikeys_apikey": "?status=active", "apikeys_accesstoken": "?status=active",
+    "states_state_force_unlock": "?is=locked", "states_state_undelete": "?is=deleted",
+}  # fmt: skip
+#: What else is given in the address.
+QUERIES = {"states_state_compare": "?before=1&after=2"}
+
+
+class Story(NamedTuple):
+    """What is there to be looked at."""
+
+    cluster: str
+
+
+@pytest.fixture(scope="module")
+def story(live: LiveServer) -> Story:
+    """A service in use; a state with two versions, one that is locked and one that is deleted."""
+    live.manage_all(
+        ("setup_groups",),
+        ("seed_demo", "--states", "12", "--clusters", "2", "--workloads", "12"),
+    )
+    token = live.token("state:read", "state:write", "state:admin", "cluster:read")
+    deleted, locked, used = (f"/api/v1/state/{uuid.uuid4()}/env/{uuid.uuid4()}" for _ in range(3))
+    for path, body in ((deleted, BEFORE), (locked, BEFORE), (used, BEFORE), (used, AFTER)):
+        assert live.request("POST", f"{path}?force=true", body, token=token).status == 200
+    assert live.request("DELETE", deleted, token=token).status == 200
+    lock = json.dumps(lock_info(uuid.uuid4())).encode()
+    assert live.request("LOCK", locked, lock, token=token).status == 200
+    clusters = live.request("GET", "/api/v1/clusters", token=token).json()["clusters"]
+    return Story(next(c["name"] for c in clusters if c["workload_counts"]["total"]))
+
+
+@pytest.fixture(scope="module")
+def person(browser: Browser, live: LiveServer, story: Story) -> Iterator[Page]:
+    """A page on which somebody is logged in who may do everything."""
+    with page_of(browser, live) as page:
+        log_in(page, live)
+        yield page
+
+
+def names() -> Iterator[tuple[str, URLPattern]]:
+    """Yield what the admin has, by name."""
+
+    def walk(patterns: Any) -> Iterator[URLPattern]:
+        for pattern in patterns:
+            if isinstance(pattern, URLResolver):
+                yield from walk(pattern.url_patterns)
+            else:
+                yield pattern
+
+    for pattern in walk(admin.site.urls[0]):
+        if pattern.name and not any(pattern.name.endswith(name) for name in NO_PAGES):
+            yield pattern.name, pattern
+
+
+def address_of(page: Page, name: str, pattern: URLPattern) -> str:
+    """Return the address of the page; what it is about is found in a list."""
+    if name == "app_list":
+        return reverse("admin:app_list", args=("states",))
+    wanted = pattern.pattern.converters
+    if not wanted:
+        return reverse(f"admin:{name}") + QUERIES.get(name, "")
+    model = "apikeys_user" if name == "auth_user_password_change" else "_".join(name.split("_")[:2])
+    chosen = CHOSEN.get(name) or CHOSEN.get(model, "")
+    page.goto(reverse(f"admin:{model}_changelist") + chosen)
+    href = page.locator("#result_list tbody th a").first.get_attribute("href") or ""
+    object_id = href.partition("/change/")[0].rpartition("/")[2]
+    given = {key: 1 if key == "number" else object_id for key in wanted}
+    return reverse(f"admin:{name}", kwargs=given) + QUERIES.get(name, "")
+
+
+def test_every_page_of_the_admin(person: Page) -> None:
+    """One that is added is looked at, without being named here.
+
+    Each on one of the screens, in turn: what pages of a kind have in common is seen on both.
+    """
+    wrong: dict[str, list[str]] = {}
+    for name, pattern in names():
+        address = address_of(person, name, pattern)
+        if is_forbidden(person, name, address):
+            continue
+        person.goto(address)
+        if person.url.endswith(address):
+            wrong[name] = [*faults(person, screen_for(wrong)), *unreached(person)]
+        else:
+            wrong[name] = [f"leads on to {person.url}"]
+
+    assert len(wrong) > 40
+    assert {name: found for name, found in wrong.items() if found} == {}
+
+
+def is_forbidden(page: Page, name: str, address: str) -> bool:
+    """Whether nobody may: what is only read is not added, nor deleted."""
+    return name.endswith(("_add", "_delete")) and page.request.get(address).status == 403
+
+
+def screen_for(seen: Sized) -> list[Screen]:
+    return [SCREENS[len(seen) % len(SCREENS)]]
+
+
+def submitted(page: Page) -> None:
+    with page.expect_navigation():
+        page.locator("#content [type=submit]:not([name])").last.click()
+
+
+def test_what_is_shown_after_a_mistake(person: Page) -> None:
+    """A form that is sent as it is."""
+    page, wrong = person, {}
+    patterns = {
+        name: pattern
+        for name, pattern in names()
+        if name.endswith(("_add", "_force_unlock")) or name == "password_change"
+    }
+    for name, pattern in patterns.items():
+        address = address_of(page, name, pattern)
+        if is_forbidden(page, name, address):
+            continue
+        page.goto(address)
+        page.locator("#content form").evaluate("form => { form.noValidate = true }")
+        page.locator("#content [type=submit]").first.click()
+        page.locator(".errornote, .errorlist").first.wait_for()
+        wrong[name] = faults(page, screen_for(wrong))
+
+    assert len(wrong) > 8
+    assert {name: found for name, found in wrong.items() if found} == {}
+
+
+def test_what_a_click_leads_to(person: Page, story: Story) -> None:
+    """The secret, once; what is asked before several are revoked; shown secrets of a state."""
+    page, wrong = person, {}
+    page.goto("/admin/apikeys/apikey/add/")
+    page.get_by_role("textbox", name="Name").fill("for everybody")
+    page.get_by_label("state:read").check()
+    submitted(page)
+    page.locator("#secret").wait_for()
+    wrong["secret"] = faults(page)
+
+    page.goto("/admin/apikeys/apikey/?status=active")
+    page.locator("input.action-select").first.check()
+    page.locator("select[name=action]").select_option("revoke_selected")
+    page.locator("button[name=index]").click()
+    page.get_by_role("heading", name="Revoke 1").wait_for()
+    wrong["revoke several"] = faults(page)
+
+    page.goto(f"/admin/workloads/workload/?cluster={story.cluster}")
+    page.locator("#result_list tbody tr").first.wait_for()
+    wrong["workloads of a cluster"] = faults(page)
+
+    contents = "states_state_contents"
+    page.goto(address_of(page, contents, dict(names())[contents]))
+    page.get_by_role("button", name="Show sensitive values").click()
+    page.get_by_text("Sensitive values are shown.").wait_for()
+    wrong["shown secrets"] = faults(page)
+
+    assert {name: found for name, found in wrong.items() if found} == {}
+
+
+def test_what_is_not_there(browser: Browser, live: LiveServer, person: Page) -> None:
+    """In pages of another kind, for the console tells of such an answer as of an error."""
+    wrong = {}
+    state: Any = person.context.storage_state()
+    with contextlib.closing(browser.new_context(base_url=live.url, storage_state=state)) as pages:
+        page = pages.new_page()
+        for path in ("none/", "states/state/add/", "states/state/?q=nothing-is-called-so"):
+            page.goto(f"/admin/{path}")
+            wrong[path] = faults(page)
+
+    assert {path: found for path, found in wrong.items() if found} == {}
+
+
+def test_before_somebody_is_logged_in(page: Page) -> None:
+    wrong = {}
+    page.goto("/admin/")
+    wrong["log-in"] = faults(page)
+    for label in ("Username", "Password"):
+        page.get_by_label(label).fill("nobody")
+    page.get_by_role("button", name="Log in").click()
+    page.locator(".errornote").wait_for()
+    wrong["refused log-in"] = faults(page)
+    page.goto("/api/docs/")
+    page.locator("#operations-states-list_states .opblock-summary-control").click()
+    page.get_by_text("Needs the scope state:read").wait_for()
+    # Its own headings and landmarks are no best practice, and its tables have one width.
+    found = faults(page, rules=WCAG)
+    wrong["Swagger UI"] = [fault for fault in found if not fault.startswith("wider")]
+
+    assert {name: found for name, found in wrong.items() if found} == {}
+
+
+def test_the_check_finds_faults(page: Page) -> None:
+    page.set_content("""
+        <html><body><main><h1>One</h1><h3>Deep</h3><input name="x">
+        <div style="width: 9000px">wide</div><p style="color: #999">pale</p>
+        <a href="#" tabindex="-1">not reached</a></main></body></html>
+    """)
+
+    found = {fault.split(": ")[1] for fault in faults(page) if ": " in fault}
+    assert found >= {"color-contrast", "heading-order", "html-has-lang", "label"}
+    assert "wider than 1440 pixels" in faults(page)
+    assert [fault for fault in unreached(page) if "not reached" in fault]
