@@ -63,7 +63,7 @@ ROOMS: Final[dict[str, tuple[str, ...]]] = {
     "apikeys/grants.py": (*_CALLERS, *_KEYS),
     "apikeys/callers.py": (*_CALLERS, *_KEYS, "tests/apikeys/test_touch.py"),
     "apikeys/authentication.py": (*_CALLERS, "tests/apikeys/test_revalidation.py"),
-    "apikeys/permissions.py": (*_CALLERS, *_KEYS, "tests/infra_service/test_access.py"),
+    "apikeys/permissions.py": (*_CALLERS, *_KEYS, "tests/infra_service/test_home.py"),
     "workloads/kubernetes/health.py": (
         "tests/workloads/kubernetes/test_health.py",
         "tests/workloads/kubernetes/test_recorded.py",
