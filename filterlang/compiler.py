@@ -66,13 +66,14 @@ def _compile_term(term: Term, fields: FieldSet) -> Q:
 
 
 def _column(field: Field, operator: str, values: list[Any]) -> Q:
-    path, value = field.path, values[0]
-    if operator == "=":
-        return Q((field.equals, value is False if field.inverted else value))
+    path = field.path
     if operator == "IN":
         return Q((f"{path}__in", values))
     if operator == "BETWEEN":
         return Q((f"{path}__range", values))
+    (value,) = values
+    if operator == "=":
+        return Q((field.equals, value is False if field.inverted else value))
     if operator in _COMPARED:
         return Q((f"{path}__{_COMPARED[operator]}", value))
     return Q((f"{path}__{TextMatches.lookup_name}", Piece(value, **_PIECES[operator])))
@@ -81,10 +82,11 @@ def _column(field: Field, operator: str, values: list[Any]) -> Q:
 def _label(field: Field, key: str, operator: str, values: list[Any]) -> Q:
     if operator == "EXISTS":
         return Q((f"{field.path}__{LabelExists.lookup_name}", key))
-    if operator == "=":
-        return Q((f"{field.path}__{LabelEquals.lookup_name}", {key: values[0]}))
     if operator == "IN":
         return Q((f"{field.path}__{LabelIn.lookup_name}", {key: tuple(values)}))
+    (value,) = values
+    if operator == "=":
+        return Q((f"{field.path}__{LabelEquals.lookup_name}", {key: value}))
     return Q(
-        (f"{field.path}__{LabelMatches.lookup_name}", {key: Piece(values[0], **_PIECES[operator])})
+        (f"{field.path}__{LabelMatches.lookup_name}", {key: Piece(value, **_PIECES[operator])})
     )

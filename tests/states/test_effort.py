@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -55,12 +55,13 @@ def marked(*paths: Any) -> Callable[[Effort], None]:
     return read
 
 
-def searched(*texts: str) -> Callable[[Effort], None]:
-    """Search texts for a secret."""
+def searched(*texts: str, secrets: Sequence[str] = ("secret-secret",)) -> Callable[[Effort], None]:
+    """Search texts for secrets."""
 
     def search(effort: Effort) -> None:
         finder = Finder(effort)
-        finder.add("secret-secret")
+        for secret in secrets:
+            finder.add(secret)
         finder.telling(texts)
 
     return search
@@ -102,3 +103,12 @@ def test_each_part_takes_its_steps(
 ) -> None:
     """Those of the JSON itself, about one for 1,500 bytes, come on top."""
     assert (steps(work(300)) - steps(work(200))) / 100 == pytest.approx(each, abs=0.04)
+
+
+def test_secrets_that_are_alike_cost_each_comparison() -> None:
+    """All have one word in their middle, which the text has again and again."""
+    alike = [f"{number:04}MIDDLEMIDDLE{number:04}" for number in range(100)]
+
+    few, many = (steps(searched("-MIDDLEMIDDLE" * n, secrets=alike)) for n in (1000, 2000))
+
+    assert many - few >= 1000 * len(alike) // 2
