@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from workloads.models import ClusterQuerySet
 
 #: Clusters that are shown at once, sorted by their trouble.
-MOST_AT_ONCE: Final = 200
+MOST_AT_ONCE: Final = 150
 #: Namespaces on the page of a cluster: those with the most trouble.
 NAMESPACES: Final = 20
 _COUNTS: Final = ("healthy", "degraded", "error", "unspecified")
