@@ -22,7 +22,7 @@ from states.document.uploads import Upload
 from states.errors import InvalidDocument
 from states.keeping import verification
 from states.models import ImportedVersion, StateVersion
-from states.moving.plan import FAILED, IMPORT, IMPORTED, REFUSED, UNCHANGED, Plan, Row
+from states.moving.plan import EMPTY, FAILED, IMPORT, IMPORTED, REFUSED, UNCHANGED, Plan, Row
 from states.moving.sources import SourceError, TooLargeError
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class Import:
     def _judged(self, row: Row, state: SourceState, destination: Destination) -> Row:
         versions = self.source.versions(state, self.most)
         if not versions:
-            raise SourceError("It is empty in the source.")
+            return replace(row, result=EMPTY)
         rest = self._outstanding(state, destination, versions)
         limit = settings.STATE_MAX_BYTES
         sizes = [version.size_bytes for version in versions]
@@ -115,9 +115,9 @@ class Import:
 
     def _import(self, row: Row, state: SourceState) -> Row:
         destination, origin = self._destination(state), self._origin(state)
-        if destination is None or str(destination) != row.address:
-            raise SourceError("It has changed since it was looked at: run the command again.")
         versions = self.source.versions(state, self.most)
+        if destination is None or str(destination) != row.address or not versions:
+            raise SourceError("It has changed since it was looked at: run the command again.")
         rest = self._outstanding(state, destination, versions)
         if rest and state.locked_by is not None:
             raise SourceError(_locked(state))

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 IMPORT: Final = "import"
 IMPORTED: Final = "imported"
 UNCHANGED: Final = "unchanged"
+#: The source has nothing of it, as where Terraform has moved it away.
+EMPTY: Final = "empty"
 FAILED: Final = "failed"
 REFUSED: Final = "refused"
 

@@ -267,14 +267,13 @@ def test_one_bad_state_does_not_stop_the_others(tree: Path, settings: Any) -> No
     write(tree / "prod/large/terraform.tfstate", document(1, outputs={"a" * 400: {}}))
     write(tree / "prod/broken/terraform.tfstate", b"{")
     write(tree / "prod/latin/terraform.tfstate", b'{"version": 4, "x": "\xe4"}')
-    write(tree / "prod/empty/terraform.tfstate", b"")
     lock = {"ID": lineage(9), "Who": "ada@laptop", "Operation": "OperationTypeApply"}
     write(tree / "prod/busy/terraform.tfstate", document(1))
     write(tree / "prod/busy/.terraform.tfstate.lock.info", json.dumps(lock).encode())
 
     done = run(tree)
 
-    assert done.error == "5 states were not imported"
+    assert done.error == "4 states were not imported"
     assert done.json["imported"] == 3
     reasons = {key.split("/")[1]: reason for key, reason in done.reasons.items()}
     assert reasons["large"].endswith(
@@ -282,9 +281,20 @@ def test_one_bad_state_does_not_stop_the_others(tree: Path, settings: Any) -> No
     )
     assert reasons["broken"].startswith("The document is not a JSON object of a state")
     assert reasons["latin"] == "The document is not valid UTF-8."
-    assert reasons["empty"] == "It is empty in the source."
     assert reasons["busy"].startswith("ada@laptop holds its lock in the source")
     assert State.objects.count() == 3
+
+
+def test_what_terraform_has_moved_away_is_empty(tree: Path) -> None:
+    """It leaves an empty file where a state was, once the new backend has it."""
+    run(tree)
+    write(tree / "prod/shop/terraform.tfstate", b"")
+
+    again = run(tree)
+
+    assert again.error == ""
+    assert again.results["prod/shop/terraform.tfstate"] == "empty"
+    assert (again.json["unchanged"], again.json["empty"]) == (2, 1)
 
 
 def test_a_lock_in_the_source_does_not_matter_where_nothing_is_to_come(tree: Path) -> None:

@@ -15,7 +15,7 @@ from states.errors import StorageUnavailable
 from states.moving.backends import write_backend
 from states.moving.importing import Import, read_back
 from states.moving.mapping import Map, MapError
-from states.moving.plan import FAILED, IMPORT, IMPORTED, REFUSED, UNCHANGED, Plan, Row
+from states.moving.plan import EMPTY, FAILED, IMPORT, IMPORTED, REFUSED, UNCHANGED, Plan, Row
 from states.moving.sources import SourceError, open_source
 
 if TYPE_CHECKING:
@@ -133,9 +133,8 @@ class Command(ServiceCommand):
         Raises:
             CommandError: something is refused, or failed.
         """
-        counts = {
-            result: plan.count(result) for result in (IMPORT, IMPORTED, UNCHANGED, FAILED, REFUSED)
-        }
+        results = (IMPORT, IMPORTED, UNCHANGED, EMPTY, FAILED, REFUSED)
+        counts = {result: plan.count(result) for result in results}
         if self._as_json:
             self._print_json({"source": work.source.name, "dry_run": dry_run, **counts}, plan)
         else:
@@ -171,6 +170,8 @@ def _what(row: Row) -> str:
         return f"{row.result}: {row.reason}"
     if row.result == UNCHANGED:
         return "nothing: it is here"
+    if row.result == EMPTY:
+        return "nothing: it is empty in the source"
     if row.outstanding < row.versions:
         return f"import: {row.outstanding} of the versions are not here yet"
     return row.result
