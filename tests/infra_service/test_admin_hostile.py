@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 import pytest
 from django.contrib import admin
+from django.db.models import CharField
 from django.test import Client
 
 from apikeys.models import User
@@ -72,10 +73,11 @@ def pages(root: Client, operator: User) -> list[str]:
 
 
 def parameters_of(page: str) -> list[str]:
-    """Return what a page reads from its address: of a list also its filters."""
+    """Return what a page reads from its address: of a list also its filters, and a column."""
     for model, shown in admin.site._registry.items():
         if page == f"/admin/{model._meta.app_label}/{model._meta.model_name}/":
-            return [*OF_LISTS, *map(name_of_filter, shown.list_filter)]
+            columns = [f.name for f in model._meta.fields if isinstance(f, CharField)]
+            return [*OF_LISTS, *map(name_of_filter, shown.list_filter), *columns[:1]]
     return []
 
 

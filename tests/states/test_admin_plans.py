@@ -139,9 +139,8 @@ def test_versions_are_found_by_their_state(client: Client) -> None:
         client.get(f"/admin/states/state/{state.pk}/change/")
     # The list, which asks also where each is imported from, the documents that are compared, and
     # the one that is shown.
-    assert [(found.indexes[-1], found.rows_read) for found in plans] == [
-        ("stateversion_number", 1)
-    ] * 3
+    assert [found.rows_read for found in plans] == [1] * 3
+    assert all("stateversion_number" in found.indexes for found in plans)
 
 
 def test_the_overview_reads_what_is_locked(client: Client) -> None:

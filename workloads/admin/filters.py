@@ -9,7 +9,7 @@ from infra_service.admin.input_filters import InputFilter
 from infra_service.api.identifiers import parse_uuid
 from workloads.cluster_health import ClusterHealth, is_in_health, is_silent
 from workloads.kubernetes.health import HealthStatus
-from workloads.models import Cluster, Workload
+from workloads.models import KINDS, Cluster, Workload
 from workloads.signs import word
 
 if TYPE_CHECKING:
@@ -102,7 +102,29 @@ class HealthFilter(SimpleListFilter):
         return [(status.value, word(status)) for status in MOST_TROUBLE_FIRST]
 
     def queryset(self, _request: Any, queryset: Any) -> Any:
-        return queryset.filter(health_status=self.value()) if self.value() else queryset
+        return _of(queryset, self, "health_status")
+
+
+class KindFilter(SimpleListFilter):
+    """The kind of workloads."""
+
+    title = "kind"
+    parameter_name = "kind"
+
+    def lookups(self, *_args: Any) -> list[tuple[str, str]]:
+        return KINDS
+
+    def queryset(self, _request: Any, queryset: Any) -> Any:
+        return _of(queryset, self, "kind")
+
+
+def _of(queryset: Any, chosen: SimpleListFilter, column: str) -> Any:
+    """Return the rows with the value that was chosen; none with one that is not offered."""
+    value = chosen.value()
+    if value is None:
+        return queryset
+    is_offered = value in dict(chosen.lookup_choices)
+    return queryset.filter((column, value)) if is_offered else queryset.none()
 
 
 class NamespaceFilter(InputFilter):

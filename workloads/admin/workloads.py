@@ -18,6 +18,7 @@ from workloads.admin.filters import (
     MOST_TROUBLE_FIRST,
     ClusterFilter,
     HealthFilter,
+    KindFilter,
     NamespaceFilter,
     chosen_cluster,
 )
@@ -41,7 +42,7 @@ class WorkloadAdmin(ReadOnlyAdmin):
         "name", "cluster_name", "namespace", "kind", "health", "status_reason", "replicas", "cpu",
         "memory",
     )  # fmt: skip
-    list_filter = (ClusterFilter, HealthFilter, "kind", NamespaceFilter)
+    list_filter = (ClusterFilter, HealthFilter, KindFilter, NamespaceFilter)
     search_fields = ("name",)
     search_help_text = "Pieces of the name or the namespace."
     fields = (
