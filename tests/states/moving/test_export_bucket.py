@@ -11,7 +11,7 @@ from tests.states.test_export_states import ADDRESSES, export, promised, push_th
 from tests.states.test_import_states import Run, run
 
 __all__ = ["client", "environment", "forgetful", "port"]
-pytestmark = [pytest.mark.django_db, pytest.mark.once]
+pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture

@@ -16,8 +16,6 @@ from states.moving.sources import (
 from tests.states.moving.gitlab import TOKEN, GitLabService, Kept, serving
 from tests.states.moving.replay import Replay, Reply
 
-pytestmark = pytest.mark.once
-
 LIMIT = 1000
 NEWEST_AT = dt.datetime(2026, 11, 1, 10, tzinfo=dt.UTC)
 

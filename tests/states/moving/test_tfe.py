@@ -15,8 +15,6 @@ from states.moving.tfe import Organization
 from tests.states.moving.replay import Replay, Reply
 from tests.states.moving.tfe import TOKEN, TfeService, Workspace, serving
 
-pytestmark = pytest.mark.once
-
 LIMIT = 1000
 DOCUMENTS = [b'{"serial": %d}' % serial for serial in (1, 2, 3)]
 

@@ -14,8 +14,6 @@ from tests.certificates import self_signed
 from tests.postgres import free_port
 from tests.states.moving.replay import Asked, Replay, Reply
 
-pytestmark = pytest.mark.once
-
 TOKEN = "very-secret"
 
 

@@ -1,0 +1,40 @@
+"""Files of an export: what cannot be read or written is said in a sentence."""
+
+from pathlib import Path
+
+import pytest
+
+from states.moving.files import DirectoryFiles, DirectoryTarget, read_file
+from states.moving.sources import SourceError, TooLargeError
+
+
+def test_what_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="No such file"):
+        read_file(tmp_path / "missing", 10)
+
+    (tmp_path / "large").write_bytes(b"x" * 11)
+    with pytest.raises(TooLargeError):
+        read_file(tmp_path / "large", 10)
+
+
+def test_what_is_outside_of_an_export(tmp_path: Path) -> None:
+    (tmp_path / "export").mkdir()
+    (tmp_path / "secret").write_bytes(b"x")
+
+    with pytest.raises(SourceError, match="outside of the export"):
+        DirectoryFiles(tmp_path / "export").read_file("../secret", 10)
+
+
+def test_where_nothing_can_be_written(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(b"")
+    with pytest.raises(SourceError, match="File exists"):
+        DirectoryTarget(file)
+    with pytest.raises(SourceError, match="is not empty"):
+        DirectoryTarget(tmp_path)
+
+    target = DirectoryTarget(tmp_path / "export")
+    target.write("network/prod.tfstate", b"{}")
+    with pytest.raises(SourceError, match="File exists"):
+        target.write("network/prod.tfstate/other", b"{}")
+    target.close()
