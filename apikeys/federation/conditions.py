@@ -1,0 +1,241 @@
+"""Conditions of a trust policy on the claims of an assertion; all of them must be met.
+
+A condition is ``{"claim": name, "equals": text}``, ``{"claim": name, "in": [text, …]}`` or
+``{"claim": name, "glob": text}``.
+
+**Names of claims.** A name is the claim's own, letter by letter: ``repository_id``, and also
+``oidc.circleci.com/project-id``. One that begins with a slash is a JSON Pointer (RFC 6901) to a
+claim inside another: ``/kubernetes.io/serviceaccount/uid``.
+
+**Globs.** ``*`` stands for any characters but ``/`` and ``:``, which end a segment; all others
+stand for themselves.
+
+**Values** are compared as text: numbers and booleans as JSON writes them. Of a list, one item that
+meets the condition is enough. Null, fractions and objects meet none.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from infra_service.api.suggestions import did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+#: A condition as a row and the API hold it.
+Condition = dict[str, Any]
+#: Where a claim is: the names on the way to it.
+Path = tuple[str, ...]
+
+OPERATORS: Final = ("equals", "in", "glob")
+#: Those that name a value whole, and so can pin a claim.
+PINNING: Final = ("equals", "in")
+MAX_CONDITIONS: Final = 20
+MAX_NAME: Final = 200
+MAX_TEXT: Final = 500
+MAX_CHOICES: Final = 50
+
+_SEPARATORS: Final = re.compile("([/:])")
+_POINTER: Final = re.compile(r"(?:/(?:[^~/]|~[01])+)+")
+#: Who signed, and for whom, is compared with the issuer's row; and when it ends, with the clock.
+_NOT_FOR_CONDITIONS: Final = frozenset({"iss", "aud", "exp", "iat", "nbf", "jti"})
+_MISSING: Final = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of one condition: whether the claim had what was wanted."""
+
+    claim: str
+    #: The operator and its value, such as ``{"equals": "main"}``.
+    wanted: dict[str, Any]
+    #: The claim's value; None where it is missing.
+    had: Any
+    met: bool
+
+
+def check(conditions: Sequence[Condition], claims: Mapping[str, Any]) -> list[Verdict]:
+    """Return what becomes of each condition with these claims, in the conditions' order."""
+    return [_judge(condition, claims) for condition in conditions]
+
+
+def are_met(verdicts: Collection[Verdict]) -> bool:
+    """Whether all conditions are met; where there is none, nobody is trusted."""
+    return bool(verdicts) and all(verdict.met for verdict in verdicts)
+
+
+def path_of(claim: str) -> Path:
+    """Return where the claim of this name is."""
+    if not claim.startswith("/"):
+        return (claim,)
+    parts = claim[1:].split("/")
+    return tuple(part.replace("~1", "/").replace("~0", "~") for part in parts)
+
+
+def value_at(claims: Mapping[str, Any], claim: str) -> Any:
+    """Return the value of the claim of this name; None where it is missing."""
+    found = _find(claims, claim)
+    return None if found is _MISSING else found
+
+
+def text_of(value: Any) -> str | None:
+    """Return what a claim's single value is compared as; None where it meets no condition."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if isinstance(value, int) else None
+
+
+def matches(glob: str, text: str) -> bool:
+    """Whether the text is of the glob's form, segment by segment; in linear time."""
+    wanted, had = _SEPARATORS.split(glob), _SEPARATORS.split(text)
+    return len(wanted) == len(had) and all(
+        _segment_matches(segment, other) for segment, other in zip(wanted, had, strict=True)
+    )
+
+
+def pinned(conditions: Sequence[Condition]) -> dict[Path, frozenset[str]]:
+    """Return the values that each claim may have which ``equals`` or ``in`` names."""
+    values: dict[Path, frozenset[str]] = {}
+    for condition in conditions:
+        if (operator := _operator(condition)) in PINNING:
+            wanted = condition[operator]
+            allowed = frozenset([wanted] if operator == "equals" else wanted)
+            path = path_of(condition["claim"])
+            values[path] = values.get(path, allowed) & allowed
+    return values
+
+
+def named(conditions: Sequence[Condition]) -> set[Path]:
+    """Return the claims that the conditions speak of."""
+    return {path_of(condition["claim"]) for condition in conditions}
+
+
+def faults(conditions: object, ids: Collection[str] = ()) -> dict[str, str]:
+    """Return what is wrong with the form of conditions, by place such as ``0.glob``; "" is all.
+
+    ``ids`` are claims of the platform that identify for good, and so take no glob.
+    """
+    if not isinstance(conditions, list) or not conditions:
+        return {"": "Not a list of conditions, at least one."}
+    if len(conditions) > MAX_CONDITIONS:
+        return {"": f"More than {MAX_CONDITIONS} conditions."}
+    identifying = {path_of(claim) for claim in ids}
+    return {
+        f"{number}.{place}" if place else str(number): fault
+        for number, condition in enumerate(conditions)
+        for place, fault in _faults_of_one(condition, identifying)
+    }
+
+
+def _faults_of_one(condition: object, ids: Collection[Path]) -> Iterator[tuple[str, str]]:
+    if not isinstance(condition, dict):
+        yield "", "Not an object with 'claim' and one of 'equals', 'in' and 'glob'."
+        return
+    known = ("claim", *OPERATORS)
+    for name in condition:
+        if name not in known:
+            guess = did_you_mean(name, known) if isinstance(name, str) else ""
+            yield str(name)[:64], f"Unknown field{guess}"
+    given = [operator for operator in OPERATORS if operator in condition]
+    if len(given) != 1:
+        yield "", "Give exactly one of 'equals', 'in' and 'glob'."
+    claim = condition.get("claim")
+    if fault := _fault_of_name(claim):
+        yield "claim", fault
+        return
+    for operator in given:
+        yield from _faults_of_value(operator, condition[operator])
+    if "glob" in given and _identifies(path_of(str(claim)), ids):
+        yield "glob", "An id takes no glob; use 'equals' or 'in'."
+
+
+def _fault_of_name(claim: object) -> str:
+    if fault := _fault_of_text(claim, MAX_NAME):
+        return fault
+    name = str(claim)
+    if name.startswith("/") and _POINTER.fullmatch(name) is None:
+        return "Not a JSON Pointer, such as '/kubernetes.io/namespace'; '/' in a name is '~1'."
+    if path_of(name)[0] in _NOT_FOR_CONDITIONS:
+        return "The issuer's own settings decide on this claim, and not conditions."
+    return ""
+
+
+def _faults_of_value(operator: str, value: object) -> Iterator[tuple[str, str]]:
+    if operator != "in":
+        if fault := _fault_of_text(value, MAX_TEXT):
+            yield operator, fault
+        return
+    if not isinstance(value, list) or not 1 <= len(value) <= MAX_CHOICES:
+        yield operator, f"Not a list of 1 to {MAX_CHOICES} texts."
+        return
+    for number, item in enumerate(value):
+        if fault := _fault_of_text(item, MAX_TEXT):
+            yield f"{operator}.{number}", fault
+
+
+def _fault_of_text(value: object, most: int) -> str:
+    if not isinstance(value, str):
+        return "Not a text; write numbers and booleans in quotes, such as '17' and 'true'."
+    if not value or len(value) > most:
+        return f"Not 1 to {most} characters."
+    if not value.isprintable():
+        return "A character that cannot be seen, or that is none."
+    return ""
+
+
+def _identifies(path: Path, ids: Collection[Path]) -> bool:
+    """Whether the claim is an id: one of the platform's, or one that is called so."""
+    return path in ids or re.search(r"(?:^|[_-])u?u?ids?$", path[-1]) is not None
+
+
+def _operator(condition: Condition) -> str:
+    return next((operator for operator in OPERATORS if operator in condition), "")
+
+
+def _judge(condition: Condition, claims: Mapping[str, Any]) -> Verdict:
+    claim, operator = condition["claim"], _operator(condition)
+    found, wanted = _find(claims, claim), condition.get(operator)
+    items = found if isinstance(found, list) else [found]
+    texts = [text for text in map(text_of, items) if text is not None]
+    met = any(_meets(operator, wanted, text) for text in texts)
+    had = None if found is _MISSING else found
+    return Verdict(claim, {operator: wanted}, had, met)
+
+
+def _meets(operator: str, wanted: Any, text: str) -> bool:
+    if operator == "equals":
+        return bool(text == wanted)
+    if operator == "in":
+        return text in wanted
+    return operator == "glob" and matches(wanted, text)
+
+
+def _find(claims: Mapping[str, Any], claim: str) -> Any:
+    found: Any = claims
+    for name in path_of(claim):
+        if not isinstance(found, dict) or name not in found:
+            return _MISSING
+        found = found[name]
+    return found
+
+
+def _segment_matches(glob: str, text: str) -> bool:
+    first, *others = glob.split("*")
+    if not others:
+        return text == first
+    *middle, last = others
+    end = len(text) - len(last)
+    if not (text.startswith(first) and text.endswith(last) and len(first) <= end):
+        return False
+    position = len(first)
+    for part in middle:
+        found = text.find(part, position, end)
+        if found < 0:
+            return False
+        position = found + len(part)
+    return True

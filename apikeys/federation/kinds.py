@@ -1,0 +1,179 @@
+"""Rules that follow from the platform whose tokens are trusted.
+
+What a policy must pin, what of it is less than it seems, and what is never let in.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+from apikeys.federation.conditions import named, path_of, pinned, text_of, value_at
+from apikeys.federation.platforms import PLATFORMS, PROTECTED, Kind
+from apikeys.scopes import Scope
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from apikeys.federation.conditions import Condition
+    from apikeys.federation.platforms import Platform
+
+
+#: Scopes that only read; with any other a policy must say from where the code comes.
+_READING: Final = frozenset(
+    {
+        Scope.APIKEY_READ,
+        Scope.STATE_READ,
+        Scope.STATE_SECRETS,
+        Scope.CLUSTER_READ,
+        Scope.AUDIT_READ,
+    }
+)
+_FROM_FORKS: Final = frozenset({"merge_request_event", "external_pull_request_event"})
+
+
+def writes(scopes: Collection[str]) -> bool:
+    """Whether any of these scopes changes something."""
+    return not frozenset(scopes) <= _READING
+
+
+def policy_faults(kind: str, conditions: Sequence[Condition], *, writes: bool) -> list[str]:
+    """Return why a policy with these conditions would trust too many; the form is not checked."""
+    platform, fixed = PLATFORMS[kind], pinned(conditions)
+    faults = [
+        f"Pin {claim} by 'equals' or 'in': names and other claims can come to mean another."
+        for claim in platform.ids
+        if path_of(claim) not in fixed
+    ]
+    if kind == Kind.CUSTOM and not fixed:
+        faults.append("Pin a claim by 'equals' or 'in', best an id that nobody else can get.")
+    if writes and platform.origins and not _has_origin(platform, conditions):
+        faults.append(
+            "What may write must not be got from every branch and fork: pin "
+            + ", or ".join(map(_words_of_origin, platform.origins))
+            + "."
+        )
+    return faults
+
+
+def policy_warnings(kind: str, conditions: Sequence[Condition]) -> list[str]:
+    """Return what is allowed in a policy, and is less than it may seem to be."""
+    spoken_of = named(conditions)
+    warnings = [
+        f"{claim} is chosen by whoever starts or writes a pipeline; it does not narrow who it is."
+        for claim in sorted(PLATFORMS[kind].chosen)
+        if path_of(claim) in spoken_of
+    ]
+    if ("sub",) in spoken_of and kind != Kind.CUSTOM:
+        warnings.append("sub changes its form with the platform's settings; match single claims.")
+    if kind == Kind.BUILDKITE and ("build_branch",) in spoken_of:
+        warnings.append("A fork can call its branch as you do: build no forks in this pipeline.")
+    return warnings
+
+
+def refusals(kind: str, claims: Mapping[str, Any], *, writes: bool) -> list[str]:
+    """Return why no token is given for these claims, whatever a policy says.
+
+    Where a claim is missing by which that is decided, nothing is given either.
+    """
+    if kind == Kind.GITHUB:
+        event = text_of(claims.get("event_name"))
+        if event is None:
+            return ["event_name is missing."]
+        if event == "pull_request_target":
+            return ["event_name is pull_request_target: strangers' code with the branch's rights."]
+    if kind == Kind.GITLAB and writes:
+        return _refusals_of_gitlab(claims)
+    return []
+
+
+def described(kind: str, claims: Mapping[str, Any]) -> dict[str, str]:
+    """Return ``repository``, ``commit`` and ``run`` as the claims have them, empty where not."""
+    platform = PLATFORMS[kind]
+    sources = {"repository": platform.repository, "commit": platform.commit, "run": platform.run}
+    return {
+        name: (text_of(value_at(claims, claim)) or "") if claim else ""
+        for name, claim in sources.items()
+    }
+
+
+def issuer_faults(kind: str, url: str, *, has_keys: bool) -> list[str]:
+    """Return why this cannot be the URL of such an issuer.
+
+    One whose keys are here already (``has_keys``) is asked for nothing, and may call itself as it
+    likes: some clusters do.
+    """
+    if not url or not url.isascii() or not url.isprintable():
+        return ["Not a text of ASCII characters that can be seen."]
+    whose = _platform_at(url) or kind
+    if whose != kind:
+        return [f"The kind of an issuer there is {whose}."]
+    if kind == Kind.BUILDKITE and url != PLATFORMS[kind].url:
+        return [f"The issuer of Buildkite is {PLATFORMS[kind].url}."]
+    return [] if has_keys else address_faults(url)
+
+
+def address_faults(url: str) -> list[str]:
+    """Return why this is no address that keys can be fetched from."""
+    is_plain = url.isascii() and url.isprintable() and not set(url) & set(" \\?#@")
+    try:
+        parts = urlsplit(url)
+        is_sound = parts.scheme == "https" and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_sound = False
+    if is_plain and is_sound:
+        return []
+    return ["Not an address with https, such as 'https://gitlab.example.com'."]
+
+
+def is_known_platform(url: str) -> bool:
+    """Whether nobody else's tokens come from there."""
+    return _platform_at(url) is not None
+
+
+def _platform_at(url: str) -> str | None:
+    """Return the kind whose tokens come from this URL's host, whoever wrote it and how."""
+    try:
+        host = (urlsplit(url).hostname or "").rstrip(".")
+    except ValueError:
+        return None
+    return next((kind for kind, platform in PLATFORMS.items() if _is_of(platform, host)), None)
+
+
+def _has_origin(platform: Platform, conditions: Sequence[Condition]) -> bool:
+    fixed, spoken_of = pinned(conditions), named(conditions)
+
+    def is_pinned(claim: str, origin: Collection[str]) -> bool:
+        path = path_of(claim)
+        if claim.endswith(PROTECTED):
+            return fixed.get(path) == frozenset({"true"})
+        # A form of names is enough where only the trusted can make such a name.
+        return path in (spoken_of if claim + PROTECTED in origin else fixed)
+
+    return any(all(is_pinned(claim, origin) for claim in origin) for origin in platform.origins)
+
+
+def _words_of_origin(origin: Sequence[str]) -> str:
+    words = [f"{claim} = 'true'" if claim.endswith(PROTECTED) else claim for claim in origin]
+    return " with ".join(words)
+
+
+def _refusals_of_gitlab(claims: Mapping[str, Any]) -> list[str]:
+    source, project = (text_of(claims.get(name)) for name in ("pipeline_source", "project_id"))
+    if source is None:
+        return ["pipeline_source is missing."]
+    refused = []
+    if source in _FROM_FORKS:
+        refused.append(f"pipeline_source is {source}, which runs a fork's code: no writing.")
+    # Where the job runs. With a fork's code that is not the project of the code (GitLab 18.2).
+    if claims.get("job_project_id") is not None:
+        of_job = text_of(claims["job_project_id"])
+        if of_job != project:
+            refused.append(f"job_project_id is {of_job}, another project than project_id.")
+    return refused
+
+
+def _is_of(platform: Platform, host: str) -> bool:
+    return any(
+        host.endswith(known) if known.startswith(".") else host == known for known in platform.hosts
+    )

@@ -1,0 +1,111 @@
+"""The platforms whose tokens can be trusted: facts, and no rules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from django.db.models import TextChoices
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Kind(TextChoices):
+    """Whose tokens an issuer signs."""
+
+    GITHUB = "GITHUB", "GitHub Actions"
+    GITLAB = "GITLAB", "GitLab CI/CD"
+    KUBERNETES = "KUBERNETES", "Kubernetes service accounts"
+    BUILDKITE = "BUILDKITE", "Buildkite"
+    CIRCLECI = "CIRCLECI", "CircleCI"
+    CUSTOM = "CUSTOM", "Another issuer"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Platform:
+    """The facts of a kind."""
+
+    #: Its issuer; empty where everybody has their own.
+    url: str = ""
+    #: Hosts where nobody else's tokens come from; one that begins with a dot is a whole domain.
+    hosts: tuple[str, ...] = ()
+    algorithms: tuple[str, ...] = ("RS256",)
+    #: Claims that identify for good and are never given to another. A policy must pin each.
+    ids: tuple[str, ...] = ()
+    #: Sets of claims, of which a policy that may write must pin one, so that not every branch and
+    #: every fork gets its tokens; none where the ids say it all.
+    origins: tuple[tuple[str, ...], ...] = ()
+    #: Claims that whoever starts or writes a pipeline chooses.
+    chosen: frozenset[str] = frozenset()
+    #: Where it says which repository, commit and run it was.
+    repository: str = ""
+    commit: str = ""
+    run: str = ""
+
+
+_CIRCLECI: Final = "oidc.circleci.com"
+_SERVICE_ACCOUNT: Final = "/kubernetes.io/serviceaccount"
+
+#: How a claim ends that says whether the one of the same name is protected.
+PROTECTED: Final = "_protected"
+
+PLATFORMS: Final[Mapping[str, Platform]] = {
+    Kind.GITHUB.value: Platform(
+        url="https://token.actions.githubusercontent.com",
+        # GitHub Enterprise Cloud has its own; so has each GitHub Enterprise Server, on any host.
+        hosts=("token.actions.githubusercontent.com", ".ghe.com"),
+        ids=("repository_id", "repository_owner_id"),
+        origins=(("environment",), ("ref", "ref_protected"), ("job_workflow_ref",)),
+        chosen=frozenset(
+            {"actor", "actor_id", "triggering_actor", "workflow", "head_ref", "base_ref"}
+        ),
+        repository="repository",
+        commit="sha",
+        run="run_id",
+    ),
+    Kind.GITLAB.value: Platform(
+        url="https://gitlab.com",
+        hosts=("gitlab.com",),
+        ids=("project_id", "namespace_id"),
+        origins=(("environment", "environment_protected"), ("ref", "ref_protected")),
+        chosen=frozenset(
+            {"user_login", "user_email", "user_id", "user_identities", "environment_action"}
+        ),
+        repository="project_path",
+        commit="sha",
+        run="pipeline_id",
+    ),
+    Kind.KUBERNETES.value: Platform(
+        algorithms=("RS256", "ES256"),
+        ids=(
+            "/kubernetes.io/namespace",
+            f"{_SERVICE_ACCOUNT}/name",
+            f"{_SERVICE_ACCOUNT}/uid",
+        ),
+        chosen=frozenset({"/kubernetes.io/pod/name"}),
+        repository=f"{_SERVICE_ACCOUNT}/name",
+        run="/kubernetes.io/pod/name",
+    ),
+    Kind.BUILDKITE.value: Platform(
+        url="https://agent.buildkite.com",
+        hosts=("agent.buildkite.com",),
+        ids=("organization_id", "pipeline_id"),
+        origins=(("build_branch",),),
+        chosen=frozenset({"step_key", "build_tag", "build_source"}),
+        repository="pipeline_slug",
+        commit="build_commit",
+        run="job_id",
+    ),
+    Kind.CIRCLECI.value: Platform(
+        hosts=("oidc.circleci.com",),
+        ids=(f"{_CIRCLECI}/project-id",),
+        origins=(
+            (f"{_CIRCLECI}/context-ids",),
+            (f"{_CIRCLECI}/vcs-ref", f"{_CIRCLECI}/vcs-origin"),
+        ),
+        repository=f"{_CIRCLECI}/project-id",
+        run=f"{_CIRCLECI}/job-id",
+    ),
+    Kind.CUSTOM.value: Platform(algorithms=("RS256", "ES256")),
+}

@@ -1,0 +1,42 @@
+"""Conditions for who knows a repository and its ids, and no claims."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from apikeys.federation.platforms import PLATFORMS, Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from apikeys.federation.conditions import Condition
+
+#: By kind and the name of an origin of code, what claims are where code comes from there.
+_ORIGINS: Final[Mapping[str, Mapping[str, Mapping[str, str]]]] = {
+    Kind.GITHUB.value: {
+        "environment": {"environment": "{}"},
+        "branch": {"ref": "refs/heads/{}", "ref_protected": "true"},
+    },
+    Kind.GITLAB.value: {
+        "environment": {"environment": "{}", "environment_protected": "true"},
+        "branch": {"ref": "{}", "ref_type": "branch", "ref_protected": "true"},
+    },
+    Kind.BUILDKITE.value: {"branch": {"build_branch": "{}"}},
+}
+
+
+def preset(kind: str, ids: Mapping[str, str], **origin: str) -> list[Condition]:
+    """Return the conditions of a policy for what these ids name, and this origin of its code.
+
+    ``ids`` has the values of the kind's ids. ``origin`` is one of ``preset_origins``.
+    """
+    conditions = [{"claim": claim, "equals": ids[claim]} for claim in PLATFORMS[kind].ids]
+    for name, value in origin.items():
+        for claim, wanted in _ORIGINS[kind][name].items():
+            conditions.append({"claim": claim, "equals": wanted.format(value)})
+    return conditions
+
+
+def preset_origins(kind: str) -> list[str]:
+    """Return the names of the origins that ``preset`` takes: ``environment``, ``branch``."""
+    return list(_ORIGINS.get(kind, ()))
