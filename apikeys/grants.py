@@ -78,6 +78,17 @@ class Binding:
         """What the states are bound by."""
         return {name: getattr(self, name) for name in LISTS}
 
+    @property
+    def ids_by_kind(self) -> dict[str, list[str]]:
+        """The ids that it names of each kind, sorted; only kinds that it names."""
+        named: dict[str, Iterable[uuid.UUID]] = {
+            "cluster": [] if self.cluster_id is None else [self.cluster_id],
+            "application": self.application_ids or (),
+            "component": self.component_ids or (),
+            "environment": self.environment_ids or (),
+        }
+        return {kind: sorted(map(str, ids)) for kind, ids in named.items() if ids}
+
     def allows_state(
         self,
         component_id: uuid.UUID | None,

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from django.contrib import admin
 from django.utils.html import format_html, format_html_join
 
-from apikeys.grants import EVERYWHERE, Binding
+from apikeys.grants import EVERYWHERE
 from infra_service.admin import ReadOnlyAdmin
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from django.http import HttpRequest
 
@@ -19,24 +19,6 @@ if TYPE_CHECKING:
 
 #: Of each kind in a row of a list; the object's page has all.
 _IN_A_ROW: Final = 3
-
-
-class Bound(NamedTuple):
-    """One kind of what a credential is bound to."""
-
-    kind: str
-    ids: Sequence[str]
-
-
-def bound_of(binding: Binding) -> list[Bound]:
-    """Return what the binding names, each kind in the order of ids."""
-    ids: dict[str, Iterable[Any]] = {
-        "cluster": [] if binding.cluster_id is None else [binding.cluster_id],
-        "application": binding.application_ids or (),
-        "component": binding.component_ids or (),
-        "environment": binding.environment_ids or (),
-    }
-    return [Bound(kind, sorted(map(str, them))) for kind, them in ids.items() if them]
 
 
 class BindingColumns(ReadOnlyAdmin):
@@ -49,8 +31,8 @@ class BindingColumns(ReadOnlyAdmin):
     def _name(self, credentials: Sequence[Any], most: int | None) -> None:
         wanted: dict[str, set[str]] = {}
         for credential in credentials:
-            for bound in bound_of(credential.binding):
-                wanted.setdefault(bound.kind, set()).update(bound.ids[:most])
+            for kind, ids in credential.binding.ids_by_kind.items():
+                wanted.setdefault(kind, set()).update(ids[:most])
         names = {kind: self.admin_site.names_of(kind, ids) for kind, ids in wanted.items()}
         for credential in credentials:
             credential.bound_names = names
@@ -70,7 +52,7 @@ class BindingColumns(ReadOnlyAdmin):
         if credential.binding == EVERYWHERE:
             return "everywhere"
         lines = []
-        for kind, ids in bound_of(credential.binding):
+        for kind, ids in credential.binding.ids_by_kind.items():
             found = names.get(kind, {})
             lines += [(kind, self.admin_site.named(kind, one, found)) for one in ids[:most]]
             if len(ids) > len(ids[:most]):

@@ -106,11 +106,5 @@ def _moment(moment: dt.datetime | None) -> str:
 
 def _where(binding: Binding) -> str:
     """Return the ids, without spaces: nobody has as many as fit in a line."""
-    ids = {
-        "cluster": binding.cluster_id and [binding.cluster_id],
-        "application": binding.application_ids,
-        "component": binding.component_ids,
-        "environment": binding.environment_ids,
-    }
-    bound = (f"{name}={','.join(sorted(map(str, of)))}" for name, of in ids.items() if of)
+    bound = (f"{kind}={','.join(ids)}" for kind, ids in binding.ids_by_kind.items())
     return ";".join(bound) or "everywhere"
