@@ -80,7 +80,7 @@ def _introduce(port: int) -> None:
     """Print what a newcomer needs; the password and the token are shown on the first start only."""
     from apikeys.models import User  # noqa: PLC0415 - after set-up
     from apikeys.scopes import Scope  # noqa: PLC0415 - after set-up
-    from states.addresses import path_of  # noqa: PLC0415 - after set-up
+    from states.addresses import backend_block, path_of  # noqa: PLC0415 - after set-up
     from states.models import State  # noqa: PLC0415 - after set-up
 
     host = f"http://127.0.0.1:{port}"
@@ -94,7 +94,9 @@ def _introduce(port: int) -> None:
     if shown:
         block = _STATES.format(states="".join(shown))
     else:
-        block = _BACKEND_BLOCK.format(address=f"{host}/api/v1/state/at/network/production")
+        block = _BACKEND_BLOCK.format(
+            block=backend_block(f"{host}/api/v1/state/at/network/production")
+        )
     sys.stdout.write(_GREETING.format(port=port, secrets=secrets_, block=block))
 
 
@@ -133,14 +135,7 @@ _BACKEND_BLOCK = """\
 A backend block for any Terraform configuration. A state is named by a component and an environment;
 put yours in their places, the first use registers them.
 
-terraform {{
-  backend "http" {{
-    address        = "{address}"
-    lock_address   = "{address}"
-    unlock_address = "{address}"
-  }}
-}}
-"""
+{block}"""
 
 _SHOWN_STATES = 5
 _STATES = """\

@@ -26,6 +26,16 @@ if TYPE_CHECKING:
     from states.entries import CatalogueEntry
     from states.models import StateQuerySet
 
+#: Terraform and OpenTofu lock where they push.
+_BLOCK: Final = """\
+terraform {{
+  backend "http" {{
+    address        = "{address}"
+    lock_address   = "{address}"
+    unlock_address = "{address}"
+  }}
+}}
+"""
 #: The forms of an address, for people.
 FORMS: Final = "{component}/{environment} or {application}/{component}/{environment}"
 
@@ -206,9 +216,18 @@ def names_of(state: State) -> Names | None:
     return Names(component.slug, environment.slug, application and application.slug)
 
 
-def path_of(state: State) -> str:
-    """Return the path of a state's backend: by names, if it has them, or else by ids."""
-    names = names_of(state)
+def path_at(component_id: uuid.UUID, environment_id: uuid.UUID, names: Names | None) -> str:
+    """Return the path of a backend: by names, if there are any, or else by ids."""
     if names is not None:
         return f"/api/v1/state/at/{names.path}"
-    return f"/api/v1/state/{state.component_id}/env/{state.environment_id}"
+    return f"/api/v1/state/{component_id}/env/{environment_id}"
+
+
+def path_of(state: State) -> str:
+    """Return the path of a state's backend."""
+    return path_at(state.component_id, state.environment_id, names_of(state))
+
+
+def backend_block(address: str) -> str:
+    """Return the block for a configuration of Terraform whose state is at this address."""
+    return _BLOCK.format(address=address)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from uuid_utils.compat import uuid7
 
 from infra_service.database.compiled import Asked
+from states import addresses
 from states.actions import catalogue
 from states.actions.push import STATE, STATE_AT, find
 from states.models import Component, Environment, State
@@ -62,7 +63,7 @@ class Destination:
     @property
     def path(self) -> str:
         """The path of the state's backend."""
-        return f"/api/v1/state/{self if self.names is None else f'at/{self}'}"
+        return addresses.path_at(self.component_id, self.environment_id, self.names)
 
     def look(self) -> Asked[State]:
         """Return the question for the state."""

@@ -55,7 +55,11 @@ def backend_of(state: State, request: HttpRequest) -> dict[str, Any]:
     ids = {name: str(value) for name, value in state.key.items()}
     paths = dict.fromkeys((addresses.path_of(state), reverse("state-backend", kwargs=ids)))
     address, *others = map(request.build_absolute_uri, paths)
-    return {"address": address, "address_by_ids": next(iter(others), None)}
+    return {
+        "address": address,
+        "address_by_ids": next(iter(others), None),
+        "backend_block": addresses.backend_block(address),
+    }
 
 
 def history_of(state: State, before: str) -> dict[str, Any]:

@@ -4,23 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from states.moving.sources import SourceError
+from states.addresses import backend_block
+from states.moving.files import fault
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from states.moving.plan import Row
 
-_FILE: Final = """\
-# TF_HTTP_USERNAME is any text, and TF_HTTP_PASSWORD a token of the service.
-terraform {{
-  backend "http" {{
-    address        = "{address}"
-    lock_address   = "{address}"
-    unlock_address = "{address}"
-  }}
-}}
-"""
+_CREDENTIALS: Final = (
+    "# TF_HTTP_USERNAME is any text, and TF_HTTP_PASSWORD a token of the service.\n"
+)
 
 
 def write_backend(directory: Path, url: str, row: Row) -> None:
@@ -32,6 +26,6 @@ def write_backend(directory: Path, url: str, row: Row) -> None:
     file = directory / row.address / "backend.tf"
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(_FILE.format(address=url.rstrip("/") + row.path))
+        file.write_text(_CREDENTIALS + backend_block(url.rstrip("/") + row.path))
     except OSError as error:
-        raise SourceError(f"{error.filename}: {error.strerror}.") from error
+        raise fault(error) from error
