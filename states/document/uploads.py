@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import codecs
 import hashlib
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -17,6 +18,8 @@ from states.document import sealing
 from states.errors import ContentMd5Mismatch, InvalidDocument
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from django.http import HttpRequest
 
     from states.document.sealing import Head
@@ -57,22 +60,19 @@ def read_document(request: HttpRequest) -> Upload:
     """
     body = bytearray()
     digest = hashlib.md5(usedforsecurity=False)
-    # RFC 8259 §8.1 demands UTF-8, which msgspec does not check in what it skips.
     utf8 = codecs.getincrementaldecoder("utf-8")()
     # What is announced must fit, but is taken only as it arrives: many who announce and do not send
     # would else keep everybody out.
     announced = int(request.META.get("CONTENT_LENGTH") or 0)
     if announced <= settings.STATE_MAX_BYTES:
         memory.demand(_FACTOR * announced)
-    try:
+    with demanding_utf8():
         for block in blocks(request, settings.STATE_MAX_BYTES):  # while the next one travels
             memory.take(_FACTOR * len(block))
             body += block
             digest.update(block)
             utf8.decode(block)
         utf8.decode(b"", final=True)
-    except UnicodeDecodeError as error:
-        raise InvalidDocument("The document is not valid UTF-8.") from error
     expected = request.headers.get("Content-MD5")
     if expected is not None and _base64(expected) != digest.digest():
         raise ContentMd5Mismatch
@@ -80,6 +80,19 @@ def read_document(request: HttpRequest) -> Upload:
     upload = Upload.of(body, digest.hexdigest())
     memory.give_back(_FACTOR * (len(body) - len(upload.gzipped)))
     return upload
+
+
+@contextmanager
+def demanding_utf8() -> Iterator[None]:
+    """Refuse what does not decode: RFC 8259 §8.1 demands UTF-8, and msgspec does not check it.
+
+    Raises:
+        InvalidDocument: see there.
+    """
+    try:
+        yield
+    except UnicodeDecodeError as error:
+        raise InvalidDocument("The document is not valid UTF-8.") from error
 
 
 def _base64(text: str) -> bytes | None:

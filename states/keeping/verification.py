@@ -49,10 +49,14 @@ def verify(versions: QuerySet[StateVersion] | None = None) -> Iterator[Checked]:
             yield Checked(version, str(error.detail))
 
 
-def _problem(version: StateVersion, gzipped: bytes) -> str | None:
-    document = sealing.decompress(gzipped)
+def is_as_recorded(version: StateVersion, document: bytes) -> bool:
+    """Whether digest and size of a document are those that were recorded when it was pushed."""
     digest = hashlib.md5(document, usedforsecurity=False).hexdigest()
-    if (digest, len(document)) != (version.md5, version.size_bytes):
+    return (digest, len(document)) == (version.md5, version.size_bytes)
+
+
+def _problem(version: StateVersion, gzipped: bytes) -> str | None:
+    if not is_as_recorded(version, sealing.decompress(gzipped)):
         return "The document is not the one whose digest and size were recorded."
     state = version.state
     is_current = version.pk == state.current_version_id

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -15,6 +14,7 @@ from states.errors import DocumentDamaged, DocumentUnreadable
 from states.imported import with_imported
 from states.keeping import reading
 from states.keeping.batches import in_batches
+from states.keeping.verification import is_as_recorded
 from states.models import State
 from states.moving.manifest import (
     FORMAT,
@@ -120,6 +120,6 @@ def _document(version: StateVersion) -> bytes | None:
     if stored is None:
         return None
     document = sealing.decompress(gzipped)
-    if hashlib.md5(document, usedforsecurity=False).hexdigest() != version.md5:
+    if not is_as_recorded(version, document):
         raise DocumentDamaged
     return document

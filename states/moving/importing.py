@@ -18,8 +18,7 @@ from states.actions.importing import (
     import_version,
     outstanding,
 )
-from states.document.uploads import Upload
-from states.errors import InvalidDocument
+from states.document.uploads import Upload, demanding_utf8
 from states.keeping import verification
 from states.models import ImportedVersion, StateVersion
 from states.moving.plan import EMPTY, FAILED, IMPORT, IMPORTED, REFUSED, UNCHANGED, Plan, Row
@@ -149,7 +148,9 @@ class Import:
         document = self.source.read(state, version, settings.STATE_MAX_BYTES)
         if len(document) > settings.STATE_MAX_BYTES:
             raise TooLargeError(len(document), settings.STATE_MAX_BYTES)
-        upload = _upload(document)
+        with demanding_utf8():
+            document.decode()
+        upload = Upload.of(document)
         told = (version.md5 or upload.md5, version.size_bytes or upload.size_bytes)
         if (upload.md5, upload.size_bytes) != told:
             raise SourceError("What was read is not what the source says that it has.")
@@ -216,19 +217,6 @@ def read_back(plan: Plan) -> Iterator[Row]:
 def _grouped(rows: Iterator[Row]) -> Iterator[list[Row]]:
     while group := list(islice(rows, _READ_TOGETHER)):
         yield group
-
-
-def _upload(document: bytes) -> Upload:
-    """Return the document, checked as a pushed one is.
-
-    Raises:
-        InvalidDocument: it is none.
-    """
-    try:
-        document.decode()  # RFC 8259 demands it, and msgspec does not check it in what it skips
-    except UnicodeDecodeError as error:
-        raise InvalidDocument("The document is not valid UTF-8.") from error
-    return Upload.of(document)
 
 
 def _locked(state: SourceState) -> str:
