@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from states.errors import InvalidLockInfo
 from states.lockinfo import LockInfo
 from states.moving.files import DirectoryFiles, fault, read_file
-from states.moving.manifest import MANIFEST, UNFINISHED
+from states.moving.manifest import MANIFEST, UNFINISHED, UnfinishedError
 from states.moving.own_export import OwnExport
 from states.moving.sources import SourceError, SourceState, SourceVersion
 
@@ -61,8 +61,7 @@ class Directory:
 
     def read(self, state: SourceState, version: SourceVersion, limit: int) -> bytes:
         document = read_file(self._root / state.key, limit)
-        if hashlib.sha256(document).hexdigest() != version.id:
-            raise SourceError("It has changed while it was read: run the command again.")
+        version.check_digest(document)
         return document
 
 
@@ -76,7 +75,7 @@ def open_directory(text: str) -> Source:
     if not root.is_dir():
         raise SourceError(f"There is no directory {text}.")
     if (root / UNFINISHED).exists():
-        raise SourceError(f"The export in {text} has not ended: run export_states again.")
+        raise UnfinishedError(text)
     return OwnExport(DirectoryFiles(root)) if (root / MANIFEST).exists() else Directory(root)
 
 

@@ -6,10 +6,9 @@ import tempfile
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from states.moving.manifest import MANIFEST, UNFINISHED
+from states.moving.manifest import MANIFEST, UNFINISHED, OccupiedError, UnfinishedError
 from states.moving.own_export import OwnExport
 from states.moving.s3 import Bucket, located
-from states.moving.sources import SourceError, TooLargeError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -31,13 +30,7 @@ class Folder(Bucket):
             yield file
 
     def read_file(self, path: str, limit: int) -> bytes:
-        with self._answering():
-            answer = self._client.get_object(Bucket=self._bucket, Key=self._folder + path)
-            with answer["Body"] as body:
-                if answer["ContentLength"] > limit:
-                    raise TooLargeError(answer["ContentLength"], limit)
-                document: bytes = body.read()
-        return document
+        return self._content({"Bucket": self._bucket, "Key": self._folder + path}, limit)
 
     def first(self, prefix: str = "") -> str | None:
         """Return the first of what begins so, if there is anything."""
@@ -68,7 +61,7 @@ class BucketTarget:
         """
         self._folder = Folder(*located(text))
         if self._folder.first() is not None and self._folder.first(UNFINISHED) != UNFINISHED:
-            raise SourceError(f"{self._folder.name} is not empty: export to a new folder.")
+            raise OccupiedError(self._folder.name)
         self._folder.put(UNFINISHED, b"")
         self._manifest: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - close() closes it
 
@@ -95,5 +88,5 @@ def open_folder(text: str) -> Source:
     """
     folder = Folder(*located(text))
     if folder.first(UNFINISHED) == UNFINISHED:
-        raise SourceError(f"The export in {text} has not ended: run export_states again.")
+        raise UnfinishedError(text)
     return OwnExport(folder) if folder.first(MANIFEST) == MANIFEST else folder

@@ -6,7 +6,7 @@ import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from states.moving.manifest import MANIFEST, UNFINISHED
+from states.moving.manifest import MANIFEST, UNFINISHED, OccupiedError
 from states.moving.sources import SourceError, TooLargeError
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class DirectoryTarget:
             root.mkdir(mode=_DIRECTORY_MODE, parents=True, exist_ok=True)
             names = {path.name for path in root.iterdir()}
             if names and UNFINISHED not in names:
-                raise SourceError(f"{root} is not empty: export to a new directory.")
+                raise OccupiedError(str(root))
             self._manifest = _opened(root / UNFINISHED)
         except OSError as error:
             raise fault(error) from error

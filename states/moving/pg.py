@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import weakref
 from contextlib import contextmanager
@@ -74,8 +73,7 @@ class PgTable:
         if version.size_bytes is not None and version.size_bytes > limit:
             raise TooLargeError(version.size_bytes, limit)
         document = next((bytes(data) for (data,) in self._rows(_DATA, state.key)), b"")
-        if hashlib.sha256(document).hexdigest() != version.id:
-            raise SourceError("It has changed while it was read: run the command again.")
+        version.check_digest(document)
         return document
 
     def _rows(self, query: sql.SQL, *values: Any) -> list[tuple[Any, ...]]:

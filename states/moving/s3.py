@@ -15,7 +15,13 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from states.moving.sources import SourceError, SourceState, SourceVersion, TooLargeError
+from states.moving.sources import (
+    ChangedError,
+    SourceError,
+    SourceState,
+    SourceVersion,
+    TooLargeError,
+)
 from states.moving.web import require_https
 
 if TYPE_CHECKING:
@@ -84,14 +90,22 @@ class Bucket:
             asked |= {"VersionId": _NULL, "IfMatch": version.id.removeprefix(_NULL_WITH)}
         else:
             asked["VersionId"] = version.id
+        return self._content(asked, limit)
+
+    def _content(self, asked: dict[str, str], limit: int) -> bytes:
+        """Return what is in an object of at most so many bytes.
+
+        Raises:
+            TooLargeError, SourceError: it has more, or cannot be read.
+        """
         with self._answering():
             answer = self._client.get_object(**asked)
             with answer["Body"] as body:
                 if answer["ContentLength"] > limit:
                     raise TooLargeError(answer["ContentLength"], limit)
                 # It counts the bytes: fewer than were promised are an error.
-                document: bytes = body.read()
-        return document
+                content: bytes = body.read()
+        return content
 
     def _objects(self) -> Iterator[_Object]:
         """Yield the objects that are there now, in the order of their keys."""
@@ -176,7 +190,7 @@ class Bucket:
         if code in _MISSING:
             return "The object is gone."
         if code in _CHANGED:
-            return "It has changed while it was read: run the command again."
+            return str(ChangedError())
         return f"{self._endpoint} answers {operation} with {code}."
 
     @property

@@ -5,6 +5,7 @@ Each kind of source is a module beside this one, with a function that opens it.
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, Protocol, cast
@@ -33,6 +34,13 @@ class TooLargeError(SourceError):
         )
 
 
+class ChangedError(SourceError):
+    """A version is not any more what it was when it was listed."""
+
+    def __init__(self) -> None:
+        super().__init__("It has changed while it was read: run the command again.")
+
+
 @dataclass(frozen=True, slots=True)
 class SourceState:
     """A state of a source."""
@@ -52,6 +60,15 @@ class SourceVersion:
     size_bytes: int | None = None
     md5: str | None = None  # in lower-case hex; what is read is compared with it
     number: int | None = None  # only of our own export, which keeps numbers
+
+    def check_digest(self, document: bytes) -> None:
+        """See that a document is this version, whose id is the SHA-256 of what it was.
+
+        Raises:
+            ChangedError: it is another.
+        """
+        if hashlib.sha256(document).hexdigest() != self.id:
+            raise ChangedError
 
 
 class Source(Protocol):

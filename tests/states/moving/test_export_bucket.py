@@ -52,7 +52,7 @@ def test_into_a_new_service(caller: ApiClient, folder: str, forgetful: Store) ->
 def test_not_over_what_is_there(caller: ApiClient, folder: str, forgetful: Store) -> None:
     forgetful.put("left/other.tfstate", "{}")
 
-    with pytest.raises(CommandError, match="is not empty: export to a new folder"):
+    with pytest.raises(CommandError, match="is not empty: export to a new one"):
         export(folder)
 
 

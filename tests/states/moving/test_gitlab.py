@@ -150,13 +150,6 @@ def test_gone_meanwhile(source: GitLab, service: GitLabService) -> None:
         source.read(SourceState("prod"), SourceVersion("7/3"), LIMIT)
 
 
-def test_it_is_asked_again_when_it_is_busy(source: GitLab, replay: Replay) -> None:
-    at_once = {"Retry-After": "0"}
-    replay.first = [Reply(429, "", at_once), Reply(503, "", at_once), Reply(503, "", at_once)]
-
-    assert next(source.states()).key == "prod"
-
-
 @pytest.mark.usefixtures("replay")
 class TestSentences:
     def test_wrong_token(self, monkeypatch: pytest.MonkeyPatch) -> None:

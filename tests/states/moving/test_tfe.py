@@ -131,13 +131,6 @@ def test_too_large(source: Organization) -> None:
         source.read(SourceState("network-prod"), version, 5)
 
 
-def test_it_is_asked_again_when_it_is_busy(source: Organization, replay: Replay) -> None:
-    at_once = {"Retry-After": "0"}
-    replay.first = [Reply(429, "", at_once), Reply(503, "", at_once), Reply(503, "", at_once)]
-
-    assert next(source.states()).key == "network-prod"
-
-
 @pytest.mark.usefixtures("replay")
 class TestSentences:
     def test_wrong_token(self, monkeypatch: pytest.MonkeyPatch) -> None:
