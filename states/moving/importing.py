@@ -63,7 +63,9 @@ class Import:
             return Row(state.key, result=REFUSED, reason="No pattern matches.")
         row = Row(state.key, str(destination), destination.path)
         if (other := plan.at(row.address)) is not None:
-            return replace(row, result=REFUSED, reason=f"{other.key} has the same address.")
+            # Which of the two is meant, only people know.
+            plan.change(replace(other, result=REFUSED, reason=_same_address(row)))
+            return replace(row, result=REFUSED, reason=_same_address(other))
         try:
             row = self._judged(row, state, destination)
         except OccupiedError as error:
@@ -217,6 +219,10 @@ def read_back(plan: Plan) -> Iterator[Row]:
 def _grouped(rows: Iterator[Row]) -> Iterator[list[Row]]:
     while group := list(islice(rows, _READ_TOGETHER)):
         yield group
+
+
+def _same_address(other: Row) -> str:
+    return f"{other.key} has the same address."
 
 
 def _locked(state: SourceState) -> str:

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-#: What is going to happen to a state, or has. A plan with what is ``REFUSED`` is not begun.
+#: What is going to happen to a state, or has.
 IMPORT: Final = "import"
 IMPORTED: Final = "imported"
 UNCHANGED: Final = "unchanged"
 #: The source has nothing of it, as where Terraform has moved it away.
 EMPTY: Final = "empty"
 FAILED: Final = "failed"
+#: It has no address of its own here, which a map can change.
 REFUSED: Final = "refused"
 
 

@@ -30,7 +30,7 @@ class Command(ServiceCommand):
 
     help = (
         "Import states from another backend, each byte as it was. First the table of states is "
-        "shown; where two have one address, or one has none, nothing is written. A run that was "
+        "shown; two that have one address, and one that has none, are left out. A run that was "
         "stopped is continued by the next. The service may run meanwhile."
     )
     examples = (
@@ -70,8 +70,8 @@ class Command(ServiceCommand):
         """Import, with a line for each state that is not as it should be.
 
         Raises:
-            CommandError: the source or the map cannot be used, something is refused so that
-                nothing was written, or not every state could be imported.
+            CommandError: the source or the map cannot be used, or not every state could be
+                imported.
         """
         most = _most(options["history"])
         blocks, url = options["write_backends"], options["url"]
@@ -83,8 +83,8 @@ class Command(ServiceCommand):
             actor = Actor.of_command("import_states")
             with Plan() as plan:
                 work = Import(source, chosen, most, actor)
-                refused = self._look(work, plan)
-                if not options["dry_run"] and not refused:
+                self._look(work, plan)
+                if not options["dry_run"]:
                     self._import(work, plan)
                     for row in plan.rows(IMPORTED, UNCHANGED) if blocks else ():
                         write_backend(blocks, url, row)
@@ -94,14 +94,13 @@ class Command(ServiceCommand):
         except StorageUnavailable as error:
             raise CommandError(f"stopped: {error.detail}") from error
 
-    def _look(self, work: Import, plan: Plan) -> int:
-        """Fill the plan and show it; return how many states are refused."""
+    def _look(self, work: Import, plan: Plan) -> None:
+        """Fill the plan and show it."""
         with self.progress("states found") as bar:
             for _ in work.look(plan):
                 bar.advance()
         if not self._as_json:
             self._show_table(plan)
-        return plan.count(REFUSED)
 
     def _import(self, work: Import, plan: Plan) -> None:
         wanted = (IMPORT, UNCHANGED)
@@ -131,7 +130,7 @@ class Command(ServiceCommand):
         """Print what came of it.
 
         Raises:
-            CommandError: something is refused, or failed.
+            CommandError: not every state was, or would be, imported.
         """
         results = (IMPORT, IMPORTED, UNCHANGED, EMPTY, FAILED, REFUSED)
         counts = {result: plan.count(result) for result in results}
@@ -140,13 +139,11 @@ class Command(ServiceCommand):
         else:
             told = ", ".join(f"{count} {result}" for result, count in counts.items() if count)
             self.stdout.write(f"{told or 'no states found'}{' (dry run)' if dry_run else ''}")
-        if counts[REFUSED]:
-            raise CommandError(
-                f"{counts[REFUSED]} states are refused, so nothing is imported: write a map"
-            )
-        if counts[FAILED]:
-            what = "cannot be" if dry_run else "were not"
-            raise CommandError(f"{counts[FAILED]} states {what} imported")
+        if missing := counts[FAILED] + counts[REFUSED]:
+            when = "would not be" if dry_run else "not"
+            told = f"{when} imported: {missing} of {sum(counts.values())} states"
+            advice = "; a map gives an address to what is refused" if counts[REFUSED] else ""
+            raise CommandError(told + advice)
 
     def _print_json(self, head: dict[str, Any], plan: Plan) -> None:
         """Print piece by piece, since there may be many states."""
