@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
+from django.conf import settings
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, JsonResponse
 from django.template.response import TemplateResponse
@@ -18,6 +20,7 @@ from infra_service import bound_names, event_names
 from infra_service.admin.site import TrailedSite
 from infra_service.api.throttling import count_login
 from infra_service.overview import overview
+from infra_service.sign_on.configuration import OIDC, PASSWORD
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
@@ -52,7 +55,26 @@ class ServiceAdminSite(TrailedSite):
         """
         names = path("names/<str:kind>/", self.admin_view(self.names_view), name="names")
         found = [u for u in super().get_urls() if getattr(u, "name", "") != "view_on_site"]
-        return [names, *found]
+        return [*self._sign_on_urls(), names, *found]
+
+    def _sign_on_urls(self) -> list[Any]:
+        """Return the ways to the provider and back, if people sign on."""
+        if settings.ADMIN_LOGIN == PASSWORD:
+            return []
+        # Of an extra, and so are the models behind it.
+        from infra_service.sign_on import forms, views  # noqa: PLC0415
+
+        self.login_form = forms.PasswordForm
+        return [
+            path("sign-on/", views.sign_on, name="sign_on"),
+            path("sign-on/callback/", views.sign_on_callback, name="sign_on_callback"),
+        ]
+
+    def register(self, model_or_iterable: Any, admin_class: Any = None, **options: Any) -> None:
+        """Register pages, but none of django-allauth: what they change is not for changing."""
+        models = [model_or_iterable] if isinstance(model_or_iterable, type) else model_or_iterable
+        ours = [model for model in models if not model.__module__.startswith("allauth.")]
+        super().register(ours, admin_class, **options)
 
     def names_view(self, request: HttpRequest, kind: str) -> JsonResponse:
         """Return names of this kind that have what is typed."""
@@ -73,7 +95,13 @@ class ServiceAdminSite(TrailedSite):
         """Let a person in; who tries too often is refused before the password is looked at."""
         if request.method == "POST" and count_login(request):
             return self._refusal(request, 429, "Too many tries from here. Wait a minute.")
-        return super().login(request, extra_context)
+        return super().login(request, {**self._sign_on_context(), **(extra_context or {})})
+
+    def _sign_on_context(self) -> dict[str, Any]:
+        if settings.ADMIN_LOGIN == PASSWORD:
+            return {}
+        host, only = urlsplit(settings.OIDC_ISSUER).netloc, settings.ADMIN_LOGIN == OIDC
+        return {"sign_on": {"host": host, "only": only}}
 
     def admin_view(self, view: Any, cacheable: bool = False) -> Any:  # noqa: FBT001, FBT002 - Django's signature
         """Answer a person, not a program, when something is not theirs or not there."""

@@ -43,8 +43,25 @@ def record_failure(
     name = str(credentials.get("username", ""))
     user = None if "\0" in name else User.objects.filter(username=name).first()
     told = {} if user is None else {"name": user.username}
-    if limiter().hit(_RECORDED_FAILURES) is not None:
-        log.warning("login_failed", **told)
+    if _beyond_the_trail("login_failed", **told):
         return
     actor = Actor(name="") if request is None else Actor.of_person(request)
     audit.record(actor, "user.login_failed", "" if user is None else user.pk, **told)
+
+
+def record_refusal(
+    request: HttpRequest, reason: str, user: User | None = None, **details: Any
+) -> None:
+    """Record that somebody proved who they are, or tried to, and was not let in."""
+    told = {"reason": reason, **details, **({} if user is None else {"name": user.username})}
+    if not _beyond_the_trail("login_refused", **told):
+        pk = "" if user is None else user.pk
+        audit.record(Actor.of_person(request), "user.login_refused", pk, **told)
+
+
+def _beyond_the_trail(event: str, **told: Any) -> bool:
+    """Whether the log alone has it, because the trail has enough of this minute."""
+    if limiter().hit(_RECORDED_FAILURES) is None:
+        return False
+    log.warning(event, **told)
+    return True

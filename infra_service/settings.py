@@ -13,6 +13,7 @@ from infra_service.database.connecting import with_defaults
 from infra_service.openapi.settings import SPECTACULAR_SETTINGS  # noqa: F401 - a setting
 from infra_service.operations.environment import Environment
 from infra_service.operations.object_storage import s3_storage
+from infra_service.sign_on import configuration as sign_on
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -248,6 +249,28 @@ SECURE_HSTS_PRELOAD = env.bool("SECURE_HSTS_PRELOAD", default=False)
 SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
 SECURE_CONTENT_TYPE_NOSNIFF = True
 X_FRAME_OPTIONS = "DENY"
+
+# --- Operators sign on ----------------------------------------------------------------------------
+
+# The provider of OpenID Connect; empty: none, and nothing of the extra is loaded.
+OIDC_ISSUER = env.str("OIDC_ISSUER", default="")
+OIDC_CLIENT_ID = env.str("OIDC_CLIENT_ID", default="")
+OIDC_CLIENT_SECRET = env.str("OIDC_CLIENT_SECRET", default="")
+# The claim with somebody's groups at the provider, and which of ours each of them is.
+OIDC_GROUPS_CLAIM = env.str("OIDC_GROUPS_CLAIM", default="groups")
+OIDC_GROUP_MAP = env.pairs("OIDC_GROUP_MAP", default="")
+# How people log in to the admin: password, oidc, or both.
+ADMIN_LOGIN = env.str("ADMIN_LOGIN", default=sign_on.PASSWORD)
+if _sign_on_apps := sign_on.sign_on_apps(
+    issuer=OIDC_ISSUER,
+    client_id=OIDC_CLIENT_ID,
+    client_secret=OIDC_CLIENT_SECRET,
+    group_map=OIDC_GROUP_MAP,
+    admin_login=ADMIN_LOGIN,
+):
+    INSTALLED_APPS += _sign_on_apps
+    MIDDLEWARE.append(sign_on.MIDDLEWARE)
+    SOCIALACCOUNT_ADAPTER = "infra_service.sign_on.provider.NoSignUp"
 
 # --- Metrics --------------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 
 import environ
+from django.core.exceptions import ImproperlyConfigured
 from environ.fileaware_mapping import FileAwareMapping
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -48,3 +49,17 @@ class Environment(environ.Env):  # type: ignore[misc,unused-ignore]
             ValueError: one of them is none.
         """
         return [ipaddress.ip_network(part) for part in self.parts(name, default)]
+
+    def pairs(self, name: str, default: str) -> dict[str, str]:
+        """Return the pairs of a comma-separated value, ``theirs=ours``; theirs may have an ``=``.
+
+        Raises:
+            ImproperlyConfigured: a part is no pair, or one comes twice.
+        """
+        found: dict[str, str] = {}
+        for part in self.parts(name, default):
+            theirs, _, ours = part.rpartition("=")
+            if not theirs.strip() or not ours.strip() or theirs.strip() in found:
+                raise ImproperlyConfigured(f"{name} is not theirs=ours,… with each of theirs once")
+            found[theirs.strip()] = ours.strip()
+        return found

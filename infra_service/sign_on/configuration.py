@@ -1,0 +1,69 @@
+"""What the settings of sign-on must be, and which apps it takes; nothing is loaded here."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+from django.core.exceptions import ImproperlyConfigured
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+#: The values of ``ADMIN_LOGIN``.
+PASSWORD, OIDC, BOTH = "password", "oidc", "both"
+
+MIDDLEWARE: Final = "allauth.account.middleware.AccountMiddleware"
+_APPS: Final = ("allauth", "allauth.account", "allauth.socialaccount")
+_LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+# The longest that the column for it takes.
+_LONGEST_ISSUER: Final = 200
+
+
+def sign_on_apps(
+    *,
+    issuer: str,
+    client_id: str,
+    client_secret: str,
+    group_map: Mapping[str, str],
+    admin_login: str,
+) -> list[str]:
+    """Return the apps that signing on takes: none without an issuer.
+
+    Raises:
+        ImproperlyConfigured: something is missing or wrong, or the extra is not installed. No value
+            is in the message.
+    """
+    if admin_login not in {PASSWORD, OIDC, BOTH}:
+        raise ImproperlyConfigured("ADMIN_LOGIN is none of: password, oidc, both")
+    if not issuer:
+        if admin_login != PASSWORD:
+            raise ImproperlyConfigured(f"ADMIN_LOGIN={admin_login} needs OIDC_ISSUER")
+        return []
+    if not is_protected(issuer) or urlsplit(issuer).query or len(issuer) > _LONGEST_ISSUER:
+        raise ImproperlyConfigured(
+            "OIDC_ISSUER must be an https:// address, as the provider writes it, "
+            f"of at most {_LONGEST_ISSUER} characters"
+        )
+    given = {
+        "OIDC_CLIENT_ID": client_id,
+        "OIDC_CLIENT_SECRET": client_secret,
+        "OIDC_GROUP_MAP": group_map,
+    }
+    if missing := [name for name, value in given.items() if not value]:
+        raise ImproperlyConfigured(f"OIDC_ISSUER needs {', '.join(missing)}")
+    if importlib.util.find_spec("allauth") is None:
+        raise ImproperlyConfigured(
+            "OIDC_ISSUER needs the extra: pip install 'infra-service[sso]', or "
+            "pip install --require-hashes -r requirements-sso.txt"
+        )
+    return list(_APPS)
+
+
+def is_protected(url: str) -> bool:
+    """Whether what is sent to this address cannot be read on its way: TLS, or this machine."""
+    parts = urlsplit(url)
+    if parts.scheme == "https":
+        return bool(parts.hostname)
+    return parts.scheme == "http" and parts.hostname in _LOOPBACK

@@ -1,0 +1,21 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from apikeys.models import User
+
+
+class SignOnRefusedError(Exception):
+    """Nobody is let in; ``reason`` is a word for the log and the trail.
+
+    ``user`` and ``subject`` are of who the provider says it was, where that is proved.
+    """
+
+    def __init__(self, reason: str, user: User | None = None, subject: str = "") -> None:
+        super().__init__(reason)
+        self.reason, self.user, self.subject = reason, user, subject
+
+
+class ProviderUnavailableError(Exception):
+    """The provider does not answer, or not as one does; the message says how."""

@@ -1,0 +1,91 @@
+"""The ID token, in which a provider says who somebody is (OpenID Connect Core, 3.1.3.7)."""
+
+from __future__ import annotations
+
+import hmac
+from typing import Any, Final
+
+import jwt
+
+_LEEWAY_SECONDS: Final = 30
+_REQUIRED: Final = ("iss", "sub", "aud", "exp", "iat", "nonce")
+# By the kind of key, so that none is used in a way that it was not made for: no HMAC, never none.
+_ALGORITHMS: Final = {
+    "RSA": ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
+    "EC": ("ES256", "ES384", "ES512"),
+    "OKP": ("EdDSA",),
+}
+# The longest that the column for it takes.
+_LONGEST_SUBJECT: Final = 191
+
+
+class IdTokenRefusedError(Exception):
+    """The token does not prove who somebody is; the message says why, for the log."""
+
+
+def verified_claims(
+    id_token: object, *, key_set: Any, issuer: str, client_id: str, nonce: str
+) -> dict[str, Any]:
+    """Return the claims of a token that the issuer has signed for this client and this log-in.
+
+    Raises:
+        IdTokenRefusedError: it is not.
+    """
+    if not isinstance(id_token, str):
+        raise IdTokenRefusedError("there is no ID token")
+    try:
+        header = jwt.get_unverified_header(id_token)
+        found = _key(key_set, header)
+        algorithm = header["alg"]
+        key = jwt.PyJWK(found, algorithm=algorithm)
+        claims: dict[str, Any] = jwt.decode(
+            id_token,
+            key,
+            algorithms=[algorithm],
+            issuer=issuer,
+            audience=client_id,
+            leeway=_LEEWAY_SECONDS,
+            options={"require": list(_REQUIRED)},
+        )
+    except (jwt.PyJWTError, ValueError, TypeError, KeyError) as error:
+        raise IdTokenRefusedError(f"{type(error).__name__}: {error}") from error
+    _check_party(claims, client_id)
+    if not hmac.compare_digest(str(claims["nonce"]).encode(), nonce.encode()):
+        raise IdTokenRefusedError("the nonce is of another log-in")
+    subject = claims["sub"]
+    if not 0 < len(subject) <= _LONGEST_SUBJECT or not (
+        subject.isascii() and subject.isprintable()
+    ):
+        raise IdTokenRefusedError(
+            f"sub is not 1 to {_LONGEST_SUBJECT} printable characters of ASCII"
+        )
+    return claims
+
+
+def _key(key_set: Any, header: dict[str, Any]) -> dict[str, Any]:
+    """Return the one key that the token's header may mean; what else it names is not looked at."""
+    keys = key_set.get("keys") if isinstance(key_set, dict) else None
+    found = [key for key in keys or () if isinstance(key, dict) and _may_be(key, header)]
+    if len(found) != 1:
+        raise IdTokenRefusedError(f"{len(found)} keys of the provider may have signed it")
+    return found[0]
+
+
+def _may_be(key: dict[str, Any], header: dict[str, Any]) -> bool:
+    algorithm = header.get("alg")
+    return (
+        ("kid" not in header or key.get("kid") == header["kid"])
+        and key.get("use", "sig") == "sig"
+        and key.get("alg", algorithm) == algorithm
+        and algorithm in _ALGORITHMS.get(str(key.get("kty")), ())
+    )
+
+
+def _check_party(claims: dict[str, Any], client_id: str) -> None:
+    """Refuse a token that is for others too, unless it says that it was made for this client."""
+    audience = claims["aud"]
+    others = (
+        [] if isinstance(audience, str) else [party for party in audience if party != client_id]
+    )
+    if claims.get("azp", None if others else client_id) != client_id:
+        raise IdTokenRefusedError("it was made for another client")

@@ -1,0 +1,164 @@
+"""Who signs on, and what they may: exactly what the provider says, at each time."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+import structlog
+from allauth.socialaccount.models import SocialAccount
+from django.conf import settings
+from django.contrib.auth.models import Group
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
+from django.db import IntegrityError, transaction
+
+from apikeys import audit
+from apikeys.audit import Actor
+from apikeys.models import User
+from infra_service.sign_on.errors import SignOnRefusedError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from django.http import HttpRequest
+
+log = structlog.get_logger("infra_service.sign_on")
+
+_NOT_IN_NAMES: Final = re.compile(r"[^\w.@+-]")
+# Of 150 characters, so that there is room for what tells namesakes apart.
+_LONGEST_NAME: Final = 120
+_LONGEST_DISPLAY_NAME: Final = 200
+
+
+def let_in(request: HttpRequest, claims: Mapping[str, Any]) -> User:
+    """Return the user whom the claims are of, with the rights that they give.
+
+    Who it is follows from the issuer and ``sub`` alone: an e-mail address or a name can be given to
+    another. Whoever may nothing any more loses what they had, in other sessions too.
+
+    Raises:
+        SignOnRefusedError: none of their groups is one of ours, or they were made inactive here.
+    """
+    subject = claims["sub"]
+    groups = _groups(claims)
+    user = _known(subject)
+    if user is None:
+        if not groups:
+            raise SignOnRefusedError("no_group", subject=subject)
+        user = _registered(request, claims)
+    if not user.is_active:
+        raise SignOnRefusedError("inactive", user, subject)
+    _set_rights(request, user, claims, groups)
+    if not groups:
+        raise SignOnRefusedError("no_group", user, subject)
+    return user
+
+
+def signs_on(user: User) -> bool:
+    """Whether the provider says who this user is."""
+    found: bool = SocialAccount.objects.filter(user_id=user.pk).exists()
+    return found
+
+
+def _groups(claims: Mapping[str, Any]) -> list[Group]:
+    theirs = claims.get(settings.OIDC_GROUPS_CLAIM)
+    theirs = [theirs] if isinstance(theirs, str) else theirs
+    if not isinstance(theirs, list):
+        return []
+    ours: dict[str, str] = settings.OIDC_GROUP_MAP
+    names = {ours[name] for name in theirs if isinstance(name, str) and name in ours}
+    found = list(Group.objects.filter(name__in=names))
+    if missing := sorted(names - {group.name for group in found}):
+        log.error("sign_on_group_missing", groups=missing)  # setup_groups makes ours
+    return found
+
+
+def _known(subject: str) -> User | None:
+    account = (
+        SocialAccount.objects.select_related("user")
+        .filter(provider=settings.OIDC_ISSUER, uid=subject)
+        .first()
+    )
+    found: User | None = None if account is None else account.user
+    return found
+
+
+def _registered(request: HttpRequest, claims: Mapping[str, Any]) -> User:
+    """Return the new user of somebody who is here for the first time."""
+    issuer, subject = settings.OIDC_ISSUER, claims["sub"]
+    user = User(username=_free_name(claims), **_profile(claims))
+    user.set_unusable_password()
+    try:
+        with transaction.atomic():
+            user.save()
+            SocialAccount.objects.create(user=user, provider=issuer, uid=subject)
+            audit.record(
+                Actor.of_person(request, user),
+                "user.create",
+                user.pk,
+                name=user.username,
+                issuer=issuer,
+                subject=subject,
+            )
+    except IntegrityError:
+        if (other := _known(subject)) is None:  # their namesake came at the same moment
+            raise SignOnRefusedError("again", subject=subject) from None
+        return other  # they themselves did, in another window
+    return user
+
+
+def _free_name(claims: Mapping[str, Any]) -> str:
+    """Return what the provider calls them; who is called as somebody here gets a suffix."""
+    called = next(
+        name for key in ("preferred_username", "email", "sub") if (name := _text(claims, key))
+    )
+    name = User.normalize_username(_NOT_IN_NAMES.sub("-", called))[:_LONGEST_NAME]
+    if not User.objects.filter(username__iexact=name).exists():
+        return name
+    who = f"{settings.OIDC_ISSUER}\n{claims['sub']}"
+    return f"{name}-{hashlib.sha256(who.encode()).hexdigest()[:8]}"
+
+
+def _profile(claims: Mapping[str, Any]) -> dict[str, str]:
+    """Return what is shown of them; nobody is found by it."""
+    email = _text(claims, "email")
+    try:
+        validate_email(email)
+    except ValidationError:
+        email = ""
+    return {"display_name": _text(claims, "name")[:_LONGEST_DISPLAY_NAME], "email": email}
+
+
+def _text(claims: Mapping[str, Any], key: str) -> str:
+    value = claims.get(key)
+    return value.replace("\0", "").strip() if isinstance(value, str) else ""
+
+
+@transaction.atomic
+def _set_rights(
+    request: HttpRequest, user: User, claims: Mapping[str, Any], groups: list[Group]
+) -> None:
+    """Give what the groups give, and nothing else: no right of their own, and never all rights."""
+    given = {**_profile(claims), "is_staff": bool(groups), "is_superuser": False}
+    changes = [name for name, value in given.items() if getattr(user, name) != value]
+    if {group.pk for group in groups} != set(user.groups.values_list("pk", flat=True)):
+        user.groups.set(groups)
+        changes.append("groups")
+    if user.user_permissions.exists():
+        user.user_permissions.clear()
+        changes.append("user_permissions")
+    if not changes:
+        return
+    for name, value in given.items():
+        setattr(user, name, value)
+    user.save(update_fields=[*given])
+    audit.record(
+        Actor.of_person(request, user),
+        "user.change",
+        user.pk,
+        name=user.username,
+        changes=changes,
+        groups=sorted(group.name for group in groups),
+    )

@@ -1,0 +1,177 @@
+"""The provider of OpenID Connect: where it sends people, and what it says of who comes back.
+
+django-allauth keeps ``state`` and the PKCE verifier in the session and asks for the tokens. It does
+not send a nonce, takes the issuer that the provider names, and verifies no signature of what it
+asked for itself; so the ID token is verified here (``id_tokens``).
+"""
+
+from __future__ import annotations
+
+import secrets
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from allauth.socialaccount.adapter import DefaultSocialAccountAdapter, get_adapter
+from allauth.socialaccount.models import SocialApp
+from allauth.socialaccount.providers.base.constants import AuthProcess
+from allauth.socialaccount.providers.oauth2.client import OAuth2Error
+from allauth.socialaccount.providers.openid_connect.provider import OpenIDConnectProvider
+from allauth.socialaccount.providers.openid_connect.views import OpenIDConnectOAuth2Adapter
+from django.conf import settings
+from django.core.exceptions import PermissionDenied
+from django.urls import reverse
+from requests import RequestException
+
+from infra_service.sign_on.configuration import is_protected
+from infra_service.sign_on.errors import ProviderUnavailableError, SignOnRefusedError
+from infra_service.sign_on.id_tokens import IdTokenRefusedError, verified_claims
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest, HttpResponse
+
+_ENDPOINTS = ("authorization_endpoint", "token_endpoint", "jwks_uri")
+
+
+class NoSignUp(DefaultSocialAccountAdapter):  # type: ignore[misc]
+    """``SOCIALACCOUNT_ADAPTER``: nobody registers, and the client's secret follows no redirect."""
+
+    def is_open_for_signup(self, _request: HttpRequest, _sociallogin: Any) -> bool:
+        return False
+
+    def get_requests_session(self) -> Any:
+        session = super().get_requests_session()
+        session.max_redirects = 0
+        return session
+
+
+class _Endpoints(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]
+    """The provider's addresses, as its discovery document says."""
+
+    def __init__(self, request: HttpRequest, provider: OpenIDConnectProvider) -> None:
+        super().__init__(request, provider.app.provider_id)
+        self._provider = provider
+
+    def get_provider(self) -> OpenIDConnectProvider:
+        return self._provider
+
+    def get_callback_url(self, request: HttpRequest, _app: SocialApp) -> str:
+        return request.build_absolute_uri(reverse("admin:sign_on_callback"))
+
+    @property
+    def openid_config(self) -> Any:
+        """Return the discovery document.
+
+        Raises:
+            ProviderUnavailableError: there is none, or it is another issuer's, or names an address
+                that is not protected.
+        """
+        if not hasattr(self, "_config"):
+            self._config = fetch(self._provider.server_url)
+            if self._config.get("issuer") != settings.OIDC_ISSUER:
+                raise ProviderUnavailableError("its discovery document is of another issuer")
+            if not all(is_protected(str(self._config.get(name))) for name in _ENDPOINTS):
+                raise ProviderUnavailableError(
+                    "its discovery document names an unprotected address"
+                )
+        return self._config
+
+
+class _Provider(OpenIDConnectProvider):  # type: ignore[misc]
+    @cached_property
+    def endpoints(self) -> _Endpoints:
+        return _Endpoints(self.request, self)
+
+    def get_oauth2_adapter(self, _request: HttpRequest) -> _Endpoints:
+        return self.endpoints
+
+    def get_scope(self) -> list[str]:
+        """Ask for groups too where that is a scope of its own; elsewhere it would be refused."""
+        offered = self.endpoints.openid_config.get("scopes_supported") or ()
+        return [*self.get_default_scope(), *(["groups"] if "groups" in offered else [])]
+
+
+def fetch(url: str) -> dict[str, Any]:
+    """Return the object of JSON at an address of the provider.
+
+    Raises:
+        ProviderUnavailableError: there is none.
+    """
+    try:
+        with get_adapter().get_requests_session() as session:
+            answer = session.get(url)
+            answer.raise_for_status()
+            found = answer.json()
+    except (RequestException, ValueError) as error:
+        raise ProviderUnavailableError(str(error)) from error
+    if not isinstance(found, dict):
+        raise ProviderUnavailableError("its answer is no object")
+    return found
+
+
+def redirect_to_provider(request: HttpRequest, next_url: str) -> HttpResponse:
+    """Return the redirect to the provider; state, nonce and PKCE verifier are in the session.
+
+    Raises:
+        ProviderUnavailableError: it does not say where to go.
+    """
+    nonce = secrets.token_urlsafe(32)
+    answer: HttpResponse = _provider(request).redirect(
+        request, AuthProcess.LOGIN, next_url, auth_params={"nonce": nonce}, nonce=nonce
+    )
+    return answer
+
+
+def claims_of_return(request: HttpRequest) -> tuple[dict[str, Any], str]:
+    """Return what the provider says of who comes back, and the address that they asked for.
+
+    Raises:
+        SignOnRefusedError: nobody is proved to come back from there.
+        ProviderUnavailableError: it does not answer.
+    """
+    provider = _provider(request)
+    try:
+        state = provider.unstash_redirect_state(request, request.GET.get("state", ""))
+    except PermissionDenied as error:
+        raise SignOnRefusedError("state") from error
+    if "code" not in request.GET:
+        raise SignOnRefusedError("provider")
+    endpoints = provider.endpoints
+    try:
+        tokens = endpoints.get_access_token_data(
+            request,
+            provider.app,
+            endpoints.get_client(request, provider.app),
+            pkce_code_verifier=state["pkce_code_verifier"],
+        )
+    except (OAuth2Error, KeyError) as error:  # it asks for a header that must be there
+        raise SignOnRefusedError("code") from error
+    except RequestException as error:
+        raise ProviderUnavailableError(str(error)) from error
+    try:
+        claims = verified_claims(
+            tokens.get("id_token"),
+            key_set=fetch(endpoints.openid_config["jwks_uri"]),
+            issuer=settings.OIDC_ISSUER,
+            client_id=settings.OIDC_CLIENT_ID,
+            nonce=state["nonce"],
+        )
+    except IdTokenRefusedError as error:
+        raise SignOnRefusedError("id_token") from error
+    return claims, state.get("next", "")
+
+
+def _provider(request: HttpRequest) -> _Provider:
+    """Return the one of the settings; rows of allauth's table of providers are never read."""
+    issuer = settings.OIDC_ISSUER
+    app = SocialApp(
+        provider=OpenIDConnectProvider.id,
+        # With ``sub`` it is who somebody is: another issuer's people are others.
+        provider_id=issuer,
+        client_id=settings.OIDC_CLIENT_ID,
+        secret=settings.OIDC_CLIENT_SECRET,
+        settings={
+            "server_url": f"{issuer.rstrip('/')}/.well-known/openid-configuration",
+            "oauth_pkce_enabled": True,
+        },
+    )
+    return _Provider(request, app=app)

@@ -1,0 +1,121 @@
+"""A service whose operators sign on, and the provider that says who they are."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+import requests
+
+from apikeys.models import AuditEvent, User
+from tests import commands
+from tests.openid_provider import Provider, openid_provider
+from tests.server import LiveServer
+from tests.waiting import PATIENCE
+
+T = TypeVar("T")
+GROUPS = "platform-ops=operator,cn=admins=administrator,lost=no such group"
+
+
+class Service(LiveServer):
+    """The service, with what its database says of who signed on."""
+
+    unblock: Callable[[], Any]
+
+    def ask(self, work: Callable[[], T]) -> T:
+        with self.unblock():
+            return commands.on_database_of(self, work)
+
+    def user(self, **found_by: Any) -> User:
+        return self.ask(lambda: User.objects.get(**found_by))
+
+    def groups(self, user: User) -> list[str]:
+        return self.ask(lambda: sorted(user.groups.values_list("name", flat=True)))
+
+    def events(self, *actions: str) -> list[AuditEvent]:
+        """Return the newest first."""
+        return self.ask(lambda: list(AuditEvent.objects.filter(action__in=actions).order_by("-id")))
+
+
+@contextlib.contextmanager
+def service_with(
+    provider: Provider, unblock: Callable[[], Any], **settings: str
+) -> Iterator[Service]:
+    """Run a service for the provider's people for as long as the block."""
+    with tempfile.TemporaryDirectory(prefix="infra-sign-on-") as directory:
+        secret = Path(directory, "client_secret")
+        secret.write_text(f"{provider.client_secret}\n")
+        service = Service(
+            Path(directory),
+            OIDC_ISSUER=provider.url,
+            OIDC_CLIENT_ID=provider.client_id,
+            OIDC_CLIENT_SECRET_FILE=str(secret),
+            OIDC_GROUP_MAP=GROUPS,
+            RATE_LIMIT_LOGINS="0",
+            **{"ADMIN_LOGIN": "oidc", **settings},
+        )
+        service.unblock = unblock
+        with contextlib.closing(service):
+            service.prepare()
+            service.manage_all(("migrate", "--verbosity", "0"), ("setup_groups",))
+            service.start()
+            provider.redirect_uris.add(f"{service.url}/admin/sign-on/callback/")
+            yield service
+
+
+@pytest.fixture(scope="session")
+def running_provider() -> Iterator[Provider]:
+    with openid_provider() as provider:
+        yield provider
+
+
+@pytest.fixture
+def provider(running_provider: Provider) -> Iterator[Provider]:
+    """The provider, where nobody has changed anything, and a person whom no other test knows."""
+    running_provider.reset()
+    yield running_provider
+    running_provider.reset()
+
+
+@pytest.fixture(scope="session")
+def service(running_provider: Provider, django_db_blocker: Any) -> Iterator[Service]:
+    with service_with(running_provider, django_db_blocker.unblock) as service:
+        yield service
+
+
+class Visitor(requests.Session):
+    """Keeps cookies and follows redirects, as a browser does."""
+
+    def __init__(self, service: Service) -> None:
+        super().__init__()
+        self.service = service
+
+    def request(self, method: Any, url: Any, *args: Any, **options: Any) -> requests.Response:
+        where = url if "://" in str(url) else f"{self.service.url}{url}"
+        return super().request(method, where, *args, timeout=PATIENCE, **options)
+
+    def sign_on(self, query: str = "") -> requests.Response:
+        return self.get(f"/admin/sign-on/{query}")
+
+    def log_in(self, username: str, password: str) -> requests.Response:
+        page = self.get("/admin/login/")
+        token = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', page.text)
+        assert token is not None
+        form = {"username": username, "password": password, "csrfmiddlewaretoken": token[1]}
+        return self.post("/admin/login/?next=/admin/", form, headers={"Referer": page.url})
+
+    @property
+    def is_in(self) -> bool:
+        """Whether the admin knows them."""
+        return self.get("/admin/", allow_redirects=False).status_code == 200
+
+
+@pytest.fixture
+def visitor(service: Service) -> Iterator[Visitor]:
+    with Visitor(service) as visitor:
+        yield visitor

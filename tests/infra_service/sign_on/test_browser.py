@@ -1,0 +1,75 @@
+"""Signing on in a real browser: the way there and back, and the page that begins it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.accessibility import faults, unreached
+from tests.browser import page_of
+from tests.infra_service.sign_on.conftest import Service
+from tests.openid_provider import Provider
+
+pytestmark = pytest.mark.once
+
+
+@pytest.fixture
+def page(browser: Browser, service: Service) -> Iterator[Page]:
+    with page_of(browser, service) as page:
+        yield page
+
+
+def test_signing_on(page: Page, service: Service, provider: Provider) -> None:
+    provider.person = {
+        "sub": "browser", "preferred_username": "grace", "groups": ["platform-ops"],
+    }  # fmt: skip
+    page.goto("/admin/states/state/")
+    expect(page.get_by_label("Username")).not_to_be_visible()
+    assert faults(page) == []
+    assert unreached(page) == []
+
+    page.get_by_role("link", name="Sign on at 127.0.0.1").click()
+
+    expect(page.get_by_role("heading", level=1)).to_have_text("States")
+    expect(page.get_by_text("grace")).to_be_visible()
+    page.get_by_role("button", name="Log out").click()
+    page.goto("/admin/")
+    expect(page.get_by_role("link", name="Sign on at 127.0.0.1")).to_be_visible()
+
+
+def test_a_password_when_the_provider_is_away(page: Page, service: Service) -> None:
+    page.goto("/admin/")
+    page.get_by_text("Log in with a password").click()
+    page.get_by_label("Username").fill("operator")
+    page.get_by_label("Password").fill("wrong")
+    page.get_by_role("button", name="Log in").click()
+    expect(page.get_by_text("Please enter the correct username and password")).to_be_visible()
+    expect(page.get_by_label("Username")).to_be_visible()
+    assert faults(page) == []
+
+    page.get_by_label("Password").fill(service.environment["DJANGO_SUPERUSER_PASSWORD"])
+    page.get_by_role("button", name="Log in").click()
+    expect(page.get_by_role("button", name="Log out")).to_be_visible()
+
+
+def test_a_refusal(browser: Browser, service: Service, provider: Provider) -> None:
+    provider.person = {"sub": "stranger", "groups": []}
+    # What page_of would complain of is meant: Chromium calls every 403 an error.
+    with contextlib.closing(browser.new_context(base_url=service.url)) as pages:
+        page = pages.new_page()
+        page.goto("/admin/")
+        page.get_by_role("link", name="Sign on at 127.0.0.1").click()
+        look_at_the_refusal(page)
+
+
+def look_at_the_refusal(page: Page) -> None:
+
+    expect(page.get_by_role("heading", level=1)).to_have_text(
+        "None of your groups at the provider may come in here."
+    )
+    assert faults(page) == []
+    page.get_by_role("link", name="Back to the log-in").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Log in")

@@ -1,0 +1,105 @@
+"""What is missing or wrong in the settings of sign-on is told before the service starts."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+from django.test import Client
+
+from infra_service.operations.environment import Environment, MountedSecrets
+from infra_service.sign_on.configuration import sign_on_apps
+from tests.server import ROOT
+
+COMPLETE = {
+    "issuer": "https://idp.example/realms/ops",
+    "client_id": "infra",
+    "client_secret": "hunter2",
+    "group_map": {"ops": "operator"},
+    "admin_login": "both",
+}
+
+
+def test_without_a_provider_nothing_is_there(db: None) -> None:
+    assert [app.name for app in apps.get_app_configs() if app.name.startswith("allauth")] == []
+    assert not any("allauth" in name for name in settings.MIDDLEWARE)
+    assert (
+        Client().get("/admin/sign-on/").status_code == 302
+    )  # as every unknown page: to the log-in
+    assert b"Sign on" not in Client().get("/admin/login/").content
+
+
+def test_without_a_provider_nothing_of_the_extra_is_loaded() -> None:
+    script = (
+        "import django, sys; django.setup(); import infra_service.wsgi;"
+        "print([m for m in ('allauth', 'fido2', 'jwt') if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings"},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "[]\n"
+
+
+def test_complete() -> None:
+    assert "allauth.socialaccount" in sign_on_apps(**COMPLETE)  # type: ignore[arg-type]
+    assert sign_on_apps(**{**COMPLETE, "issuer": "", "admin_login": "password"}) == []  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"admin_login": "ldap"}, "none of: password, oidc, both"),
+        ({"issuer": ""}, "ADMIN_LOGIN=both needs OIDC_ISSUER"),
+        ({"issuer": "http://idp.example"}, "must be an https:// address"),
+        ({"issuer": "idp.example"}, "must be an https:// address"),
+        ({"issuer": "https:///realms"}, "must be an https:// address"),
+        ({"issuer": f"https://idp.example/{'x' * 200}"}, "at most 200 characters"),
+        ({"client_id": ""}, "OIDC_ISSUER needs OIDC_CLIENT_ID$"),
+        ({"client_secret": "", "group_map": {}}, "needs OIDC_CLIENT_SECRET, OIDC_GROUP_MAP$"),
+    ],
+)
+def test_what_is_wrong_is_told(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ImproperlyConfigured, match=message) as caught:
+        sign_on_apps(**{**COMPLETE, **change})
+
+    assert "hunter2" not in str(caught.value)
+
+
+def test_the_extra_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
+
+    with pytest.raises(ImproperlyConfigured, match=r"pip install 'infra-service\[sso\]'"):
+        sign_on_apps(**COMPLETE)  # type: ignore[arg-type]
+
+
+class Env(Environment):
+    ENVIRON = MountedSecrets(cache=False)
+
+
+def test_the_map_of_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MAP", " ops = operator ,cn=admins=administrator,two words=viewer")
+
+    assert Env().pairs("MAP", default="") == {
+        "ops": "operator",
+        "cn=admins": "administrator",
+        "two words": "viewer",
+    }
+
+
+@pytest.mark.parametrize("value", ["ops", "ops=", "=operator", "ops=operator,ops=viewer"])
+def test_a_map_that_is_none(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MAP", value)
+
+    with pytest.raises(ImproperlyConfigured, match="MAP is not theirs=ours"):
+        Env().pairs("MAP", default="")

@@ -1,0 +1,357 @@
+"""Operators sign on at a provider: who is let in as whom, with which rights, and who is not."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from apikeys.models import User
+from tests.infra_service.sign_on.conftest import Service, Visitor
+from tests.openid_provider import Claims, Provider
+
+
+def somebody(*groups: str, **claims: Any) -> Claims:
+    """Return the claims of a person whom no other test knows."""
+    name = f"p{secrets.token_hex(6)}"
+    return {
+        "sub": f"subject of {name}",
+        "preferred_username": name,
+        "name": f"Person {name}",
+        "email": f"{name}@example.com",
+        "groups": ["everybody", *groups],
+        **claims,
+    }
+
+
+def user_of(service: Service, person: Claims) -> User:
+    return service.user(username=person["preferred_username"])
+
+
+def refusals(service: Service, subject: str) -> list[dict[str, Any]]:
+    events = service.events("user.login_refused")
+    return [e.details for e in events if e.details.get("subject") == subject]
+
+
+def test_who_signs_on_has_what_their_groups_give(
+    service: Service, provider: Provider, visitor: Visitor
+) -> None:
+    provider.person = person = somebody("platform-ops")
+
+    answer = visitor.sign_on("?next=/admin/states/state/")
+
+    assert (answer.status_code, urlsplit(answer.url).path) == (200, "/admin/states/state/")
+    user = user_of(service, person)
+    assert (user.is_staff, user.is_superuser, user.has_usable_password()) == (True, False, False)
+    assert (user.display_name, user.email) == (person["name"], person["email"])
+    assert service.groups(user) == ["operator"]
+    assert visitor.get("/admin/apikeys/user/add/").status_code == 403
+    told = [e for e in service.events("user.create", "user.change", "user.login")
+            if e.resource_id == str(user.pk)]  # fmt: skip
+    name = user.username
+    assert [(e.action, e.actor_name, e.details) for e in reversed(told)] == [
+        ("user.create", name, {"name": name, "issuer": provider.url, "subject": person["sub"]}),
+        ("user.change", name,
+         {"name": name, "changes": ["is_staff", "groups"], "groups": ["operator"]}),
+        ("user.login", name, {}),
+    ]  # fmt: skip
+
+
+def test_groups_follow_the_provider(service: Service, provider: Provider, visitor: Visitor) -> None:
+    provider.person = person = somebody("platform-ops")
+    visitor.sign_on()
+    user = user_of(service, person)
+    service.ask(lambda: User.objects.filter(pk=user.pk).update(is_superuser=True))
+
+    for theirs, ours in ((["cn=admins"], ["administrator"]),
+                         (["platform-ops", "cn=admins"], ["administrator", "operator"]),
+                         ("platform-ops", ["operator"])):  # fmt: skip
+        provider.person = {**person, "groups": theirs}
+        with Visitor(service) as other:
+            assert other.sign_on().status_code == 200
+        assert service.groups(user) == ours
+        assert not user_of(service, person).is_superuser
+
+    events = len(service.events("user.change"))
+    with Visitor(service) as other:
+        assert other.sign_on().status_code == 200
+    assert len(service.events("user.change")) == events  # nothing did
+
+
+@pytest.mark.parametrize("groups", [[], ["lost"], {"platform-ops": True}, None, [["platform-ops"]]])
+def test_without_a_group_nobody_is_let_in_nor_registered(
+    service: Service, provider: Provider, visitor: Visitor, groups: Any
+) -> None:
+    provider.person = person = {**somebody(), "groups": groups}
+
+    answer = visitor.sign_on()
+
+    assert answer.status_code == 403
+    assert "None of your groups at the provider may come in here." in answer.text
+    assert not visitor.is_in
+    name = person["preferred_username"]
+    assert not service.ask(lambda: User.objects.filter(username=name).exists())
+    assert refusals(service, person["sub"]) == [{"reason": "no_group", "subject": person["sub"]}]
+
+
+def test_who_has_lost_their_groups_loses_what_they_had(
+    service: Service, provider: Provider, visitor: Visitor
+) -> None:
+    provider.person = person = somebody("platform-ops")
+    visitor.sign_on()
+    assert visitor.is_in
+
+    provider.person = {**person, "groups": []}
+    with Visitor(service) as other:
+        assert other.sign_on().status_code == 403
+        assert not other.is_in
+
+    user = user_of(service, person)
+    assert (user.is_staff, service.groups(user)) == (False, [])
+    assert not visitor.is_in  # nor where they had come in before
+    name = user.username
+    assert refusals(service, person["sub"]) == [
+        {"reason": "no_group", "subject": person["sub"], "name": name}
+    ]
+
+
+def test_the_same_email_and_name_with_another_subject_is_somebody_else(
+    service: Service, provider: Provider, visitor: Visitor
+) -> None:
+    provider.person = person = somebody("cn=admins", email_verified=True)
+    visitor.sign_on()
+    provider.person = {**person, "sub": f"other {person['sub']}", "groups": ["platform-ops"]}
+    with Visitor(service) as other:
+        assert other.sign_on().status_code == 200
+
+    name = person["preferred_username"]
+    users = service.ask(lambda: list(User.objects.filter(username__startswith=name).order_by("pk")))
+    assert [service.groups(user) for user in users] == [["administrator"], ["operator"]]
+    assert users[0].username == name
+    assert users[1].username.startswith(f"{name}-")
+
+
+def test_nobody_becomes_who_has_a_password_here(
+    service: Service, provider: Provider, visitor: Visitor
+) -> None:
+    provider.person = somebody(
+        "platform-ops", preferred_username="Operator", email="operator@example.com"
+    )
+
+    assert visitor.sign_on().status_code == 200
+
+    (own,) = service.ask(lambda: list(User.objects.filter(is_superuser=True)))
+    assert own.username == "operator"
+    assert own.has_usable_password()
+    assert service.ask(lambda: User.objects.filter(username__startswith="Operator-").exists())
+
+
+def test_two_windows_at_once_are_one_person(service: Service, provider: Provider) -> None:
+    provider.person = person = somebody("platform-ops")
+
+    with ThreadPoolExecutor(4) as threads:
+        answers = list(threads.map(lambda _: Visitor(service).sign_on().status_code, range(4)))
+
+    assert answers == [200] * 4
+    name = person["preferred_username"]
+    users = service.ask(lambda: list(User.objects.filter(username__startswith=name)))
+    assert [user.username for user in users] == [name]
+
+
+def signed_by_another(claims: Claims) -> str:
+    other = ec.generate_private_key(ec.SECP256R1())
+    return jwt.encode(claims, other, "ES256", headers={"kid": "one"})
+
+
+def unsigned(claims: Claims) -> str:
+    return jwt.encode(claims, None, "none", headers={"kid": "one"})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"aud": "another client"},
+        {"aud": ["infra-service", "another client"]},
+        {"azp": "another client"},
+        {"iss": "https://another.example"},
+        {"nonce": "of another log-in"},
+        {"nonce": None},
+        {"exp": 1_000_000_000},
+        {"sub": ""},
+        {"sub": "x" * 192},
+        {"sub": "a\0b"},
+    ],
+    ids=str,
+)
+def test_a_token_that_is_not_for_this_log_in(
+    service: Service, provider: Provider, visitor: Visitor, change: Claims
+) -> None:
+    provider.person = somebody("platform-ops")
+    provider.change = lambda claims: {**claims, **change}
+
+    assert_refused(service, visitor)
+
+
+@pytest.mark.parametrize("sign", [signed_by_another, unsigned, lambda _claims: "no token"])
+def test_a_token_that_the_provider_has_not_signed(
+    service: Service, provider: Provider, visitor: Visitor, sign: Callable[[Claims], str]
+) -> None:
+    provider.person = somebody("platform-ops")
+    provider.sign = sign
+
+    assert_refused(service, visitor)
+
+
+def assert_refused(service: Service, visitor: Visitor) -> None:
+    answer = visitor.sign_on()
+
+    assert answer.status_code == 403
+    assert "The provider did not say who you are." in answer.text
+    assert not visitor.is_in
+    assert service.events("user.login_refused")[0].details == {"reason": "id_token"}
+
+
+def test_who_comes_back_must_have_gone(
+    service: Service, provider: Provider, visitor: Visitor
+) -> None:
+    """An address that was begun in another browser, was used before, or was made up."""
+    provider.person = somebody("platform-ops")
+    begun = visitor.get("/admin/sign-on/", allow_redirects=False)
+    asked = parse_qs(urlsplit(begun.headers["Location"]).query)
+    assert set(asked) == {
+        "client_id", "redirect_uri", "scope", "response_type", "state", "nonce",
+        "code_challenge", "code_challenge_method",
+    }  # fmt: skip
+    assert set(asked["scope"][0].split()) == {"openid", "profile", "email", "groups"}
+    back = visitor.get(begun.headers["Location"], allow_redirects=False).headers["Location"]
+
+    with Visitor(service) as other:
+        assert other.get(back).status_code == 403
+        assert other.get("/admin/sign-on/callback/?code=x&state=y").status_code == 403
+        assert not other.is_in
+    assert visitor.get(back).status_code == 200
+    assert visitor.is_in
+    assert visitor.get(back).status_code == 403
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["https://evil.example/", "//evil.example", "/\\evil.example", "javascript:alert(1)", ""],
+)
+def test_nobody_is_sent_elsewhere(provider: Provider, visitor: Visitor, address: str) -> None:
+    provider.person = somebody("platform-ops")
+
+    answer = visitor.get("/admin/sign-on/", params={"next": address})
+
+    assert urlsplit(answer.url).path == "/admin/"
+    assert urlsplit(answer.url).netloc == urlsplit(visitor.service.url).netloc
+
+
+def test_nobody_adds_to_what_the_provider_is_asked(visitor: Visitor, provider: Provider) -> None:
+    query = "?auth_params=prompt%3Dnone%26nonce%3Dmine&scope=admin&process=connect"
+
+    begun = visitor.get(f"/admin/sign-on/{query}", allow_redirects=False)
+
+    asked = parse_qs(urlsplit(begun.headers["Location"]).query)
+    assert "prompt" not in asked
+    assert asked["nonce"] != ["mine"]
+    assert "admin" not in asked["scope"][0]
+
+
+def test_the_session_ends_when_the_user_is_deactivated_and_after_a_day_of_work(
+    service: Service, provider: Provider, visitor: Visitor
+) -> None:
+    provider.person = person = somebody("platform-ops")
+    visitor.sign_on()
+    assert visitor.is_in
+    (cookie,) = (c for c in visitor.cookies if c.name == "sessionid")
+    assert cookie.expires is not None
+    assert 0 < cookie.expires - time.time() <= 12 * 60 * 60
+
+    def deactivate() -> None:
+        user = User.objects.get(username=person["preferred_username"])
+        user.is_active = False
+        user.save()
+
+    service.ask(deactivate)
+    assert not visitor.is_in
+    assert visitor.sign_on().status_code == 403
+    assert not visitor.is_in
+    assert refusals(service, person["sub"])[0]["reason"] == "inactive"
+
+
+def test_the_provider_is_away_and_a_superuser_comes_in(
+    service: Service, provider: Provider, visitor: Visitor
+) -> None:
+    provider.is_away = True
+
+    answer = visitor.sign_on()
+
+    assert answer.status_code == 503
+    assert "The provider cannot be asked now." in answer.text
+    password = service.environment["DJANGO_SUPERUSER_PASSWORD"]
+    assert visitor.log_in("operator", password).status_code == 200
+    assert visitor.is_in
+
+
+@pytest.mark.parametrize(
+    "discovery",
+    [
+        {"issuer": "https://another.example"},
+        {"token_endpoint": "http://idp.example/token"},
+        {"jwks_uri": None},
+    ],
+    ids=str,
+)
+def test_a_provider_that_is_not_the_one_that_was_set(
+    provider: Provider, visitor: Visitor, discovery: Claims
+) -> None:
+    provider.discovery = discovery
+
+    assert visitor.sign_on().status_code == 503
+
+
+def test_a_password_is_for_superusers_who_do_not_sign_on(
+    service: Service, provider: Provider, visitor: Visitor
+) -> None:
+    provider.person = person = somebody("platform-ops")
+    visitor.sign_on()
+    password = secrets.token_urlsafe(12)
+    name = f"staff-{secrets.token_hex(4)}"
+
+    def set_passwords() -> None:
+        for user in (
+            User.objects.get(username=person["preferred_username"]),
+            User(username=name, is_staff=True),
+        ):
+            user.set_password(password)
+            user.is_superuser = user.username != name
+            user.save()
+
+    service.ask(set_passwords)
+    for username in (person["preferred_username"], name):
+        with Visitor(service) as other:
+            answer = other.log_in(username, password)
+            assert "Please enter the correct username and password" in answer.text
+            assert not other.is_in
+        assert service.events("user.login_refused")[0].details == {
+            "reason": "password", "name": username,
+        }  # fmt: skip
+
+
+def test_nothing_of_allauth_is_shown(service: Service, visitor: Visitor) -> None:
+    visitor.log_in("operator", service.environment["DJANGO_SUPERUSER_PASSWORD"])
+
+    assert "socialaccount" not in visitor.get("/admin/").text
+    for path in (
+        "/admin/socialaccount/socialapp/", "/admin/account/emailaddress/", "/accounts/login/",
+        "/accounts/signup/", "/signup/", "/login/",
+    ):  # fmt: skip
+        assert visitor.get(path).status_code == 404
