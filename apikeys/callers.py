@@ -39,6 +39,17 @@ _OF_TOKEN = (
     "api_key__bound_cluster_id", "api_key__bound_component_ids", "api_key__bound_environment_ids",
     "api_key__bound_application_ids",
     "api_key__revision", "api_key__rotated_at",
+    "trust_policy_id", "trust_policy__scopes", "trust_policy__expires_at",
+    "trust_policy__disabled_at", "trust_policy__issuer__disabled_at",
+    "trust_policy__bound_cluster_id", "trust_policy__bound_component_ids",
+    "trust_policy__bound_environment_ids", "trust_policy__bound_application_ids",
+    "trust_policy__revision",
+)  # fmt: skip
+
+#: What has a moment in any of these is no secret any more.
+_ENDS = (
+    "revoked_at", "api_key__revoked_at",
+    "trust_policy__disabled_at", "trust_policy__issuer__disabled_at",
 )  # fmt: skip
 
 
@@ -79,7 +90,7 @@ def _identify(
     row = _find_row(kind, digest, now, along)
     if row is None:
         raise refused(Authentication.UNKNOWN)
-    if row["revoked_at"] or row.get("api_key__revoked_at"):  # a minted one dies with its key
+    if any(row.get(column) for column in _ENDS):  # a minted one dies with its origin
         raise refused(Authentication.REVOKED, row["id"])
     if not row["created_by__is_active"]:
         raise refused(Authentication.INACTIVE, row["id"])
@@ -96,6 +107,8 @@ def _identify(
         grant = grant.intersection(_grant(row, "api_key__"))
         rotated_at = row["api_key__rotated_at"]
         is_retired = rotated_at is not None and row["created_at"] <= rotated_at
+    elif row["trust_policy_id"]:
+        grant = grant.intersection(_grant(row, "trust_policy__"))
     if grant.expires_at is not None and grant.expires_at <= now:
         metrics.count(Authentication.EXPIRED)
         raise TokenExpired(row["id"])
@@ -112,6 +125,8 @@ def _identify(
         is_retired=is_retired,
         revision=row["revision"],
         api_key_revision=row.get("api_key__revision"),
+        trust_policy_id=row.get("trust_policy_id"),
+        trust_policy_revision=row.get("trust_policy__revision"),
     )
     return caller, row["last_used_at"]
 

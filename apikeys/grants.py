@@ -250,6 +250,8 @@ class Caller:
     token_id: str
     # The key itself, or the key that the token was minted from; None when an operator issued it.
     api_key_id: str | None
+    # The policy by which a pipeline got the token; None for all others.
+    trust_policy_id: str | None
     user_id: uuid.UUID
     username: str
     scopes: frozenset[str]
@@ -259,9 +261,10 @@ class Caller:
     digest: bytes = field(repr=False)
     # Whether it is the secret before the key's last rotation, or a token from before that.
     is_retired: bool
-    # As they were read, to find out whether somebody has changed the token, or its key, since.
+    # As they were read, to find out whether somebody has changed the token, or its origin, since.
     revision: int
     api_key_revision: int | None
+    trust_policy_revision: int | None
     is_authenticated: bool = True
 
     @property

@@ -1,4 +1,4 @@
-"""The identifiers of keys and tokens, which a person can tell apart."""
+"""The identifiers of keys, tokens, issuers and policies, which a person can tell apart."""
 
 from __future__ import annotations
 
@@ -23,6 +23,16 @@ def api_key_id(moment: dt.datetime | None = None) -> str:
 def access_token_id(moment: dt.datetime | None = None) -> str:
     """Return a new access token id, ``^tok-[0-9a-z]+$``; later ids sort after earlier ones."""
     return f"tok-{_base36_uuid7(moment)}"
+
+
+def issuer_id() -> str:
+    """Return a new issuer id, ``^iss-[0-9a-z]+$``; a service token has an underscore there."""
+    return f"iss-{_base36_uuid7(None)}"
+
+
+def trust_policy_id() -> str:
+    """Return a new trust policy id, ``^fed-[0-9a-z]+$``."""
+    return f"fed-{_base36_uuid7(None)}"
 
 
 def _base36_uuid7(moment: dt.datetime | None) -> str:

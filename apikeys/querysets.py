@@ -78,11 +78,34 @@ class IsSubset(Func):
         return sql, (*column_params, *column_params, *others_params)
 
 
-class CredentialQuerySet(QuerySet[C]):
+class GrantHolderQuerySet(QuerySet[C]):
+    """What API keys, access tokens and trust policies have in common."""
+
+    def inside(self, binding: Binding) -> Self:
+        """Return those whose binding is within this one."""
+        inside = self
+        if binding.cluster_id is not None:
+            inside = inside.filter(bound_cluster_id=binding.cluster_id)
+        for name, ids in binding.lists.items():
+            if ids is not None:
+                others = Value(sorted(map(str, ids)), JSONField())
+                inside = inside.filter(IsSubset(F(f"bound_{name}"), others), bound_cluster_id=None)
+        return inside
+
+    def as_seen(self, holder: Any) -> Self:
+        """Return the row if nobody has changed it since it was read."""
+        return self.filter(pk=holder.pk, revision=holder.revision)
+
+    def change(self, **values: Any) -> int:
+        """Update, so that whoever has read it before notices; return how many were changed."""
+        return self.update(**values, revision=F("revision") + 1)
+
+
+class CredentialQuerySet(GrantHolderQuerySet[C]):
     """What API keys and access tokens have in common."""
 
     statuses: ClassVar[type[TextChoices]]
-    # Columns that end a credential: its own, and those of the key that it was minted from.
+    # Columns that end a credential: its own, and those of what it was minted from.
     revocations: ClassVar[tuple[str, ...]] = ("revoked_at",)
     expiries: ClassVar[tuple[str, ...]] = ("expires_at",)
 
@@ -139,25 +162,6 @@ class CredentialQuerySet(QuerySet[C]):
         """Return the caller's own, and of them only what is inside the caller's binding."""
         return self.filter(created_by=caller.user_id).inside(caller.binding)
 
-    def inside(self, binding: Binding) -> Self:
-        """Return those whose binding is within this one."""
-        inside = self
-        if binding.cluster_id is not None:
-            inside = inside.filter(bound_cluster_id=binding.cluster_id)
-        for name, ids in binding.lists.items():
-            if ids is not None:
-                others = Value(sorted(map(str, ids)), JSONField())
-                inside = inside.filter(IsSubset(F(f"bound_{name}"), others), bound_cluster_id=None)
-        return inside
-
-    def as_seen(self, credential: Any) -> Self:
-        """Return the credential if nobody has changed it since it was read."""
-        return self.filter(pk=credential.pk, revision=credential.revision)
-
-    def change(self, **values: Any) -> int:
-        """Update, so that whoever has read it before notices; return how many were changed."""
-        return self.update(**values, revision=F("revision") + 1)
-
     def revoke(self, *credential_ids: str) -> int:
         """Revoke those that are not; return how many were changed. Final, and idempotent."""
         return self.filter(pk__in=credential_ids, revoked_at=None).change(revoked_at=Now())
@@ -203,19 +207,47 @@ class ApiKeyQuerySet(CredentialQuerySet[Any]):
 
 
 class AccessTokenQuerySet(CredentialQuerySet[Any]):
-    """Rules over many access tokens; a minted one ends with its key."""
+    """Rules over many access tokens; a minted one ends with its key, or its trust policy."""
 
     statuses = AccessTokenStatus
-    revocations = ("revoked_at", "api_key__revoked_at")
-    expiries = ("expires_at", "api_key__expires_at")
+    revocations = (
+        "revoked_at",
+        "api_key__revoked_at",
+        "trust_policy__disabled_at",
+        "trust_policy__issuer__disabled_at",
+    )
+    expiries = ("expires_at", "api_key__expires_at", "trust_policy__expires_at")
 
     def issued(self) -> Self:
         """Return those that an operator issued; the others were minted and end within hours."""
-        return self.filter(api_key=None)
+        return self.filter(api_key=None, trust_policy=None)
 
-    def ended_with_key(self) -> Self:
-        """Return those that would work if their key still did."""
-        now = timezone.now()
-        key = Q(api_key__revoked_at__isnull=False) | Q(api_key__expires_at__lte=now)
+    def ended_with_origin(self) -> Self:
+        """Return those that would work if their key, or their trust policy, still did."""
+        now, ended = timezone.now(), Q()
+        for column in self.revocations[1:]:
+            ended |= Q((f"{column}__isnull", False))
+        for column in self.expiries[1:]:
+            ended |= Q((f"{column}__lte", now))
         own = Q(expires_at=None) | Q(expires_at__gt=now)
-        return self.filter(key, own, revoked_at=None)
+        return self.filter(ended, own, revoked_at=None)
+
+
+class IssuerQuerySet(QuerySet[Any]):
+    """Rules over many issuers."""
+
+    def change(self, **values: Any) -> int:
+        """Update, so that whoever has read it before notices; return how many were changed."""
+        return self.update(**values, updated_at=Now(), revision=F("revision") + 1)
+
+
+class TrustPolicyQuerySet(GrantHolderQuerySet[Any]):
+    """Rules over many trust policies."""
+
+    def change(self, **values: Any) -> int:
+        """Update, so that whoever has read it before notices; return how many were changed."""
+        return super().change(**values, updated_at=Now())
+
+    def disable(self, *policy_ids: str) -> int:
+        """Disable those that are not; return how many were changed."""
+        return self.filter(pk__in=policy_ids, disabled_at=None).change(disabled_at=Now())

@@ -2,8 +2,9 @@
 
 A token is looked at when a request begins, and the request's body may come much later. So each
 deed has a condition in a statement that it sends anyway: nobody has changed the token, its key or
-its owner since. Where somebody has, the caller is read again: what has ended is refused, what has
-lost rights comes again and is judged by those that it has now, and the rest may go on.
+trust policy, or its owner since. Where somebody has, the caller is read again: what has ended is
+refused, what has lost rights comes again and is judged by those that it has now, and the rest may
+go on.
 """
 
 from __future__ import annotations
@@ -105,7 +106,9 @@ def _refuse_ended(caller: Caller) -> None:
 def _form(caller: Caller) -> str:
     if caller.kind is TokenKind.API_KEY:
         return "key"
-    return "issued" if caller.api_key_id is None else "minted"
+    if caller.api_key_id is not None:
+        return "minted"
+    return "issued" if caller.trust_policy_id is None else "exchanged"
 
 
 def _seen(caller: Caller) -> dict[str, Any]:
@@ -113,6 +116,7 @@ def _seen(caller: Caller) -> dict[str, Any]:
         "token_id": caller.token_id,
         "revision": caller.revision,
         "api_key_revision": caller.api_key_revision,
+        "trust_policy_revision": caller.trust_policy_revision,
     }
 
 
@@ -144,13 +148,24 @@ def _minted(given: dict[str, Any]) -> QuerySet[Any, Any]:
     )
 
 
-_CREDENTIALS: Final = {"key": _key, "issued": _issued, "minted": _minted}
+def _exchanged(given: dict[str, Any]) -> QuerySet[Any, Any]:
+    return _issued(given).filter(
+        trust_policy__revision=given["trust_policy_revision"],
+        trust_policy__disabled_at=None,
+        trust_policy__issuer__disabled_at=None,
+    )
+
+
+_CREDENTIALS: Final = {
+    "key": _key, "issued": _issued, "minted": _minted, "exchanged": _exchanged,
+}  # fmt: skip
 #: What callers there are, by what a look at them reads.
 FORMS: Final = tuple(_CREDENTIALS)
 _PARAMETERS: Final = {
     "token_id": Parameter("token_id", CharField()),
     "revision": Parameter("revision", PositiveIntegerField()),
     "api_key_revision": Parameter("api_key_revision", PositiveIntegerField()),
+    "trust_policy_revision": Parameter("trust_policy_revision", PositiveIntegerField()),
 }
 
 

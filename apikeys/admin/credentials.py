@@ -64,7 +64,7 @@ class CredentialAdmin(BindingColumns, RevokeSelected, IssuePages):
         term = search_term.strip()
         if not term:
             return queryset, False
-        if term.startswith(("key-", "tok-")):
+        if term.startswith(("key-", "tok-", "fed-")):
             return self.with_id(queryset, term), False
         owner = User.objects.filter(username=term).first()
         return (queryset.none() if owner is None else queryset.filter(created_by=owner)), False
@@ -167,26 +167,30 @@ class ApiKeyAdmin(CredentialAdmin):
 class AccessTokenAdmin(CredentialAdmin):
     """Access tokens, issued and minted."""
 
-    more_statuses = (("ended", "Ended with its key"),)
+    more_statuses = (("ended", "Ended with its key or policy"),)
     form_class = AccessTokenForm
     list_display = (
         "name", "shown_status", "owner", "kind", "shown_scopes", "bound_to", "expires",
         "last_used",
     )  # fmt: skip
     search_help_text = (
-        "An id, the id of the key that it was minted from, or the user name of the owner. "
-        "Never paste a secret here."
+        "An id, the id of the key or policy that it was minted from, or the user name of the "
+        "owner. Never paste a secret here."
     )
     fields = (*_COMMON, "kind", "minted_from")
 
     def with_id(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
-        """Return the token of this id, or those that were minted from this key."""
-        is_key = term.startswith("key-")
-        return queryset.filter(api_key=term) if is_key else queryset.filter(pk=term)
+        """Return the token of this id, or those that were minted from this key or policy."""
+        if term.startswith("key-"):
+            return queryset.filter(api_key=term)
+        is_policy = term.startswith("fed-")
+        return queryset.filter(trust_policy=term) if is_policy else queryset.filter(pk=term)
 
     @admin.display(description="minted from")
     def minted_from(self, token: AccessToken) -> str:
-        """Return the key, by its id alone: nothing else of it need be read."""
+        """Return the key or the trust policy, by its id alone: nothing else of it need be read."""
+        if token.trust_policy_id is not None:
+            return format_html('<span class="identifier">{}</span>', token.trust_policy_id)
         if token.api_key_id is None:
             return "no key: an operator issued it"
         url = reverse("admin:apikeys_apikey_change", args=(token.api_key_id,))

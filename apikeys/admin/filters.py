@@ -47,7 +47,7 @@ class StatusFilter(admin.SimpleListFilter):
             case "revoked":
                 found = credentials.revoked()
             case "ended" if self.value() in dict(self.lookup_choices):
-                found = queryset.ended_with_key()
+                found = queryset.ended_with_origin()
             case _:
                 found = credentials
         return found

@@ -24,6 +24,7 @@ class AccessTokenFilters(FilterSet):  # type: ignore[misc]  # django-filter has 
     kind = EnumFilter(choices=AccessToken.Kind.choices)
     # By the key's own column: a foreign key knows no text lookups.
     api_key_id = CharFilter(field_name="api_key__id")
+    trust_policy_id = CharFilter(field_name="trust_policy__id")
     created_at = IsoDateTimeFilter()
     expires_at = IsoDateTimeFilter()
 

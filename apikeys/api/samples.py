@@ -48,6 +48,8 @@ ACCESS_TOKEN: Final[dict[str, Any]] = {
     "kind": "PERSONAL",
     "status": "ACCESS_TOKEN_STATUS_ACTIVE",
     "api_key_id": API_KEY["id"],
+    "trust_policy_id": None,
+    "run": None,
 }
 NEW_ACCESS_TOKEN: Final = {
     "name": "job 17",
@@ -64,6 +66,7 @@ CALLER: Final = {
     "token_id": ACCESS_TOKEN["id"],
     "token_kind": "PERSONAL",
     "api_key_id": API_KEY["id"],
+    "trust_policy_id": None,
     "scopes": ["state:read", "state:write"],
     "binding": None,
     "expires_at": "2026-11-21T09:42:02.104211Z",

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from django.conf import settings
 from django.utils.module_loading import import_string
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.exceptions import ErrorDetail, ValidationError
 
@@ -23,11 +24,14 @@ from infra_service.api.fields import (
     WordField,
     WordsField,
 )
+from infra_service.api.openapi_words import object_of
 
 if TYPE_CHECKING:
     import uuid
     from collections.abc import Callable, Collection, Mapping, Sequence
 
+#: What is kept of what a pipeline's platform said.
+_RUN: Final = ("jti", "sub", "repository", "commit", "run")
 #: Two slugs, and the slash between them.
 _LONGEST_NAME: Final = 127
 
@@ -167,6 +171,11 @@ class ApiKeySerializer(CredentialSerializer):
     )
 
 
+@extend_schema_field(object_of(**{name: {"type": ["string", "null"]} for name in _RUN}))
+class RunField(serializers.JSONField):
+    """What a pipeline's platform said of its run."""
+
+
 class AccessTokenSerializer(CredentialSerializer):
     """An access token. Its secret is shown once, beside it, when it is minted."""
 
@@ -178,6 +187,16 @@ class AccessTokenSerializer(CredentialSerializer):
     )
     status = serializers.ChoiceField(AccessTokenStatus.choices, read_only=True)
     api_key_id = serializers.CharField(read_only=True, allow_null=True)
+    trust_policy_id = serializers.CharField(
+        read_only=True,
+        allow_null=True,
+        help_text="The trust policy by which a pipeline got it; null for all others.",
+    )
+    run = RunField(
+        read_only=True,
+        allow_null=True,
+        help_text="What the pipeline's platform said: jti, sub, repository, commit, run.",
+    )
     ttl = SecondsField(
         minimum=dt.timedelta(seconds=1),
         maximum=actions.MAX_MINTED_LIFETIME,
@@ -211,6 +230,7 @@ class CallerSerializer(serializers.Serializer[Any]):
     token_id = serializers.CharField()
     token_kind = serializers.CharField(source="kind.name")
     api_key_id = serializers.CharField(allow_null=True)
+    trust_policy_id = serializers.CharField(allow_null=True)
     scopes = serializers.ListField(child=serializers.CharField())
     binding = BindingSerializer(allow_null=True)
     expires_at = TimestampField(allow_null=True)

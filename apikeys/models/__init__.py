@@ -4,13 +4,9 @@ What the trail itself stands on imports the modules and not this package, which 
 one is recorded.
 """
 
-from apikeys.models.credentials import (
-    MAX_BOUND_IDS,
-    AccessToken,
-    ApiKey,
-    Credential,
-    JsonArrayLength,
-)
+from apikeys.models.credentials import AccessToken, ApiKey, Credential
+from apikeys.models.federation import Issuer, TrustPolicy, UsedAssertion
+from apikeys.models.grant_holder import MAX_BOUND_IDS, GrantHolder, JsonArrayLength
 from apikeys.models.trail import AuditArchive, AuditEvent
 from apikeys.models.users import User
 
@@ -21,6 +17,10 @@ __all__ = [
     "AuditArchive",
     "AuditEvent",
     "Credential",
+    "GrantHolder",
+    "Issuer",
     "JsonArrayLength",
+    "TrustPolicy",
+    "UsedAssertion",
     "User",
 ]

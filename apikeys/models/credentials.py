@@ -1,88 +1,33 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
 from django.db import models
-from django.db.models import F, Func, Q
+from django.db.models import F, Q
 from django.db.models.functions import Length
-from django.db.models.lookups import Exact, GreaterThanOrEqual, LessThanOrEqual
-from django.utils import timezone
+from django.db.models.lookups import Exact
 
-from apikeys.grants import Binding, Grant
 from apikeys.identifiers import access_token_id, api_key_id
+from apikeys.models.grant_holder import GrantHolder
 from apikeys.querysets import AccessTokenQuerySet, ApiKeyQuerySet
 
 if TYPE_CHECKING:
     import datetime as dt
 
-#: How many components, environments and applications a key or token can be bound to.
-MAX_BOUND_IDS: Final = 1000
 
-
-class JsonArrayLength(Func):
-    """How many items a column's JSON list has."""
-
-    function = "JSONB_ARRAY_LENGTH"
-    output_field = models.IntegerField()
-
-    def as_sqlite(self, compiler: Any, connection: Any, **extra: Any) -> tuple[str, Any]:
-        """Return the same for SQLite, which calls it otherwise."""
-        return self.as_sql(compiler, connection, function="JSON_ARRAY_LENGTH", **extra)
-
-
-def _so_many(column: str) -> Q:
-    length = JsonArrayLength(column)
-    return Q((f"{column}__isnull", True)) | (
-        Q(GreaterThanOrEqual(length, 1)) & Q(LessThanOrEqual(length, MAX_BOUND_IDS))
-    )
-
-
-class Credential(models.Model):
+class Credential(GrantHolder):
     """What API keys and access tokens have in common. The secret itself is never stored."""
 
-    name = models.CharField(max_length=200)
-    scopes = models.JSONField(default=list)
     digest = models.BinaryField(max_length=32, unique=True)
-    created_at = models.DateTimeField(default=timezone.now, editable=False)
-    expires_at = models.DateTimeField(null=True, blank=True)
-    last_used_at = models.DateTimeField(null=True, blank=True, editable=False)
     revoked_at = models.DateTimeField(null=True, blank=True, editable=False)
-    # Raised by each change, so that two changes at once cannot both build on what they read.
-    revision = models.PositiveIntegerField(default=0, editable=False)
-    # Where the credential works; null is everywhere. Outside it, everything is 404.
-    bound_cluster_id = models.UUIDField(null=True, blank=True)
-    bound_component_ids = models.JSONField(null=True, blank=True)
-    bound_environment_ids = models.JSONField(null=True, blank=True)
-    bound_application_ids = models.JSONField(null=True, blank=True)
 
-    class Meta:
+    class Meta(GrantHolder.Meta):
         abstract = True
         constraints = [
-            models.CheckConstraint(name="%(class)s_name_present", condition=~Q(name="")),
-            models.CheckConstraint(name="%(class)s_scopes_present", condition=~Q(scopes=[])),
+            *GrantHolder.Meta.constraints,
             models.CheckConstraint(
                 name="%(class)s_digest_is_sha256",
                 condition=Exact(Length(F("digest")), 32),
-            ),
-            models.CheckConstraint(
-                name="%(class)s_expires_after_creation",
-                condition=Q(expires_at=None) | Q(expires_at__gt=F("created_at")),
-            ),
-            models.CheckConstraint(
-                name="%(class)s_bound_one_way",
-                condition=Q(bound_cluster_id=None)
-                | Q(bound_component_ids__isnull=True, bound_environment_ids__isnull=True),
-            ),
-            # Each request looks through them.
-            models.CheckConstraint(
-                name="%(class)s_bound_to_so_many",
-                condition=_so_many("bound_component_ids") & _so_many("bound_environment_ids"),
-            ),
-            # A release that knows no applications looks at the components, and must find some.
-            models.CheckConstraint(
-                name="%(class)s_bound_to_applications",
-                condition=_so_many("bound_application_ids")
-                & (Q(bound_application_ids__isnull=True) | Q(bound_component_ids__isnull=False)),
             ),
         ]
         indexes = [
@@ -97,24 +42,6 @@ class Credential(models.Model):
                 fields=["-id"], name="%(class)s_revoked", condition=Q(revoked_at__isnull=False)
             ),
         ]
-
-    def __str__(self) -> str:
-        return f"{self.name} ({self.pk})"
-
-    @property
-    def binding(self) -> Binding:
-        """Where the credential works."""
-        return Binding.of_columns(
-            self.bound_cluster_id,
-            self.bound_component_ids,
-            self.bound_environment_ids,
-            self.bound_application_ids,
-        )
-
-    @property
-    def grant(self) -> Grant:
-        """What the credential itself holds; a minted token has no more of it than its key."""
-        return Grant(frozenset(self.scopes), self.binding, self.expires_at)
 
     @property
     def ends_at(self) -> dt.datetime | None:
@@ -207,6 +134,17 @@ class AccessToken(Credential):
     api_key = models.ForeignKey(
         ApiKey, on_delete=models.PROTECT, related_name="access_tokens", null=True, blank=True
     )
+    # The policy by which a pipeline got it for its platform's token; null for all others.
+    trust_policy = models.ForeignKey(
+        "apikeys.TrustPolicy",
+        on_delete=models.PROTECT,
+        related_name="access_tokens",
+        null=True,
+        blank=True,
+        db_index=False,
+    )
+    # What that platform's token said: its jti and sub, repository, commit and run.
+    run = models.JSONField(null=True, editable=False)
 
     objects = AccessTokenQuerySet.as_manager()
 
@@ -222,19 +160,37 @@ class AccessToken(Credential):
                 name="accesstoken_minted_expires",
                 condition=Q(api_key=None) | Q(expires_at__isnull=False),
             ),
+            models.CheckConstraint(
+                name="accesstoken_exchanged_expires",
+                condition=Q(trust_policy=None)
+                | Q(api_key=None, kind="SERVICE", expires_at__isnull=False),
+            ),
         ]
         indexes = [
             *Credential.Meta.indexes,
-            # The few that operators issued, among the minted ones that a pipeline makes each hour.
+            # The few that operators issued, among those that pipelines get each hour.
             models.Index(
                 fields=["expires_at"],
-                name="accesstoken_issued",
-                condition=Q(revoked_at=None, api_key=None),
+                name="accesstoken_by_operators",
+                condition=Q(revoked_at=None, api_key=None, trust_policy=None),
+            ),
+            models.Index(
+                fields=["trust_policy", "-id"],
+                name="accesstoken_of_policy",
+                condition=Q(trust_policy__isnull=False),
             ),
         ]
 
     @property
+    def lifetime_seconds(self) -> int | None:
+        """For how many whole seconds it works from its making on; None is for ever."""
+        if self.expires_at is None:
+            return None
+        return int((self.expires_at - self.created_at).total_seconds())
+
+    @property
     def ends_at(self) -> dt.datetime | None:
-        """When it ends by itself, or with the key that it was minted from; None is never."""
-        key_ends_at = None if self.api_key is None else self.api_key.expires_at
-        return min(filter(None, (self.expires_at, key_ends_at)), default=None)
+        """When it ends by itself, or with what it was minted from; None is never."""
+        origin = self.api_key or self.trust_policy
+        ends = (self.expires_at, None if origin is None else origin.expires_at)
+        return min(filter(None, ends), default=None)

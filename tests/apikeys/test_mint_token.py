@@ -30,6 +30,8 @@ def test_a_token_is_minted(owner: KeyOwner) -> None:
             "status": "ACCESS_TOKEN_STATUS_ACTIVE",
             "binding": None,
             "api_key_id": owner.key_id,
+            "trust_policy_id": None,
+            "run": None,
             "expires_at": wire(token.created_at + dt.timedelta(hours=1)),
             "last_used_at": None,
             "revoked_at": None,

@@ -49,6 +49,7 @@ BROKEN: dict[str, tuple[Any, dict[str, Any]]] = {
     "accesstoken_id_form": (AccessToken, {"id": "key-1"}),
     "accesstoken_kind_known": (AccessToken, {"kind": "OTHER"}),
     "accesstoken_minted_expires": (AccessToken, {"api_key_id": "key-1"}),
+    "accesstoken_exchanged_expires": (AccessToken, {"trust_policy_id": "fed-1"}),
 }  # fmt: skip
 
 

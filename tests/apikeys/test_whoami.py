@@ -20,6 +20,7 @@ def test_an_api_key(owner: KeyOwner) -> None:
             "token_id": owner.key_id,
             "token_kind": "API_KEY",
             "api_key_id": owner.key_id,
+            "trust_policy_id": None,
             "scopes": ["apikey:read", "apikey:write", "state:read"],
             "binding": None,
             "expires_at": None,

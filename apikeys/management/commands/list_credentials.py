@@ -73,7 +73,7 @@ def _found(user: str | None, *, all_: bool) -> Iterator[Any]:
     owned = {} if user is None else {"created_by__username": user}
     for credentials, related, secrets in (
         (ApiKey.objects.all(), "created_by", ("digest", "previous_digest")),
-        (AccessToken.objects.select_related("api_key"), "created_by", ("digest",)),
+        (AccessToken.objects.select_related("api_key", "trust_policy"), "created_by", ("digest",)),
     ):
         shown = credentials if all_ else credentials.active()
         yield (

@@ -1,0 +1,182 @@
+"""Who is trusted to say who a pipeline is, and what a pipeline gets for it.
+
+A pipeline shows the signed token that its platform gave it, an assertion, and gets one of our
+access tokens. No secret of ours is stored with it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+from apikeys.identifiers import issuer_id, trust_policy_id
+from apikeys.models.credentials import ApiKey
+from apikeys.models.grant_holder import GrantHolder
+from apikeys.querysets import IssuerQuerySet, TrustPolicyQuerySet
+
+#: No token of a policy lives for longer, as no token that is minted from a key does.
+MAX_TOKEN_SECONDS: Final = 12 * 60 * 60
+MAX_ASSERTION_SECONDS: Final = 24 * 60 * 60
+
+
+def usual_algorithms() -> list[str]:
+    """Return what issuers sign with, unless one says otherwise."""
+    return ["RS256", "ES256"]
+
+
+class Issuer(models.Model):
+    """A platform whose signature is believed. It has one ``iss``, and keys of its own.
+
+    Two may have one ``url``, as Kubernetes clusters do that call themselves by one name; their keys
+    tell them apart.
+    """
+
+    class Kind(models.TextChoices):
+        """The platform, which says what claims there are, and which of them a policy must pin."""
+
+        GITHUB = "GITHUB", "GitHub Actions"
+        GITLAB = "GITLAB", "GitLab"
+        KUBERNETES = "KUBERNETES", "Kubernetes"
+        BUILDKITE = "BUILDKITE", "Buildkite"
+        CIRCLECI = "CIRCLECI", "CircleCI"
+        CUSTOM = "CUSTOM", "Custom"
+
+    id = models.CharField(primary_key=True, max_length=40, default=issuer_id, editable=False)
+    kind = models.CharField(max_length=10, choices=Kind.choices)
+    name = models.CharField(max_length=200, blank=True)
+    # Compared with ``iss`` byte for byte.
+    url = models.CharField(max_length=500)
+    audience = models.CharField(max_length=500)
+    # Where its keys are: here, or at an address, or where the discovery document at ``url`` says.
+    inline_keys = models.JSONField(null=True, blank=True)
+    jwks_url = models.CharField(max_length=500, blank=True)
+    # Certificates (PEM) that its addresses are verified with, instead of those of the system.
+    ca = models.TextField(blank=True)
+    algorithms = models.JSONField(default=usual_algorithms)
+    # An assertion that is good for longer than this, from ``iat`` to ``exp``, is refused.
+    max_assertion_seconds = models.PositiveIntegerField(default=60 * 60)
+    # The keys as they were fetched last, and when. Keys of an issuer that is away go on for a day.
+    key_set = models.JSONField(null=True, editable=False)
+    key_set_fetched_at = models.DateTimeField(null=True, editable=False)
+    # When somebody last began to fetch them, when that was over, and how often in a row it has
+    # failed.
+    key_set_asked_at = models.DateTimeField(null=True, editable=False)
+    key_set_settled_at = models.DateTimeField(null=True, editable=False)
+    failures = models.PositiveIntegerField(default=0, editable=False)
+    revision = models.PositiveIntegerField(default=0, editable=False)
+    disabled_at = models.DateTimeField(null=True, blank=True, editable=False)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    updated_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    objects = IssuerQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(name="issuer_id_form", condition=Q(id__startswith="iss-")),
+            models.CheckConstraint(
+                name="issuer_kind_known",
+                condition=Q(
+                    kind__in=["GITHUB", "GITLAB", "KUBERNETES", "BUILDKITE", "CIRCLECI", "CUSTOM"]
+                ),
+            ),
+            models.CheckConstraint(
+                name="issuer_url_is_https",
+                # Some clusters call themselves otherwise; nothing is asked of an address then.
+                condition=Q(url__startswith="https://")
+                | (Q(inline_keys__isnull=False) & ~Q(url="")),
+            ),
+            models.CheckConstraint(
+                name="issuer_jwks_url_is_https",
+                condition=Q(jwks_url="") | Q(jwks_url__startswith="https://"),
+            ),
+            # Who verifies no audience believes what was meant for others.
+            models.CheckConstraint(name="issuer_audience_present", condition=~Q(audience="")),
+            models.CheckConstraint(
+                name="issuer_keys_from_one_place",
+                condition=Q(inline_keys__isnull=True) | Q(jwks_url=""),
+            ),
+            models.CheckConstraint(
+                name="issuer_assertions_end",
+                condition=Q(
+                    max_assertion_seconds__gte=1, max_assertion_seconds__lte=MAX_ASSERTION_SECONDS
+                ),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name or self.url} ({self.pk})"
+
+
+class TrustPolicy(GrantHolder):
+    """Whom of an issuer's pipelines is believed, and what their tokens may do."""
+
+    id = models.CharField(primary_key=True, max_length=40, default=trust_policy_id, editable=False)
+    issuer = models.ForeignKey(Issuer, on_delete=models.PROTECT, related_name="policies")
+    # The machine user whose tokens they are.
+    owner = models.ForeignKey(
+        "apikeys.User", on_delete=models.PROTECT, related_name="trust_policies", db_index=False
+    )
+    # All of them must hold: {"claim": …, "equals" | "in" | "glob": …}.
+    conditions = models.JSONField(default=list)
+    max_token_seconds = models.PositiveIntegerField(default=60 * 60)
+    disabled_at = models.DateTimeField(null=True, blank=True, editable=False)
+    # What the last token was for: the assertion's jti and sub, repository, commit and run.
+    last_run = models.JSONField(null=True, editable=False)
+    # Null when a command wrote it.
+    created_by = models.ForeignKey(
+        "apikeys.User", on_delete=models.PROTECT, related_name="+", null=True, db_index=False
+    )
+    # The key, and the token by value, that wrote it: the policy gives no more than they hold, and
+    # ends with them. Empty when an operator wrote it.
+    maker = models.ForeignKey(
+        ApiKey, on_delete=models.PROTECT, related_name="trust_policies", null=True, db_index=False
+    )
+    maker_token_id = models.CharField(max_length=40, blank=True, default="")
+    updated_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    objects = TrustPolicyQuerySet.as_manager()
+
+    class Meta(GrantHolder.Meta):
+        verbose_name_plural = "trust policies"
+        constraints = [
+            *GrantHolder.Meta.constraints,
+            models.CheckConstraint(name="trustpolicy_id_form", condition=Q(id__startswith="fed-")),
+            models.CheckConstraint(
+                name="trustpolicy_conditions_present", condition=~Q(conditions=[])
+            ),
+            models.CheckConstraint(
+                name="trustpolicy_tokens_end",
+                condition=Q(max_token_seconds__gte=1, max_token_seconds__lte=MAX_TOKEN_SECONDS),
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["owner", "id"], name="trustpolicy_of_owner"),
+            # For a revocation, which takes what a key or token has made along.
+            models.Index(
+                fields=["maker"],
+                name="trustpolicy_by_maker",
+                condition=Q(disabled_at=None, maker__isnull=False),
+            ),
+            models.Index(
+                fields=["maker_token_id"],
+                name="trustpolicy_by_maker_token",
+                condition=Q(disabled_at=None) & ~Q(maker_token_id=""),
+            ),
+        ]
+
+
+class UsedAssertion(models.Model):
+    """An assertion for which a token was given, until it has expired: it is good for one token."""
+
+    # SHA-256 of ``iss`` and ``jti``; of ``iss`` and what was signed where there is no ``jti``.
+    digest = models.BinaryField(max_length=32, primary_key=True)
+    expires_at = models.DateTimeField()
+
+    class Meta:
+        indexes = [models.Index(fields=["expires_at"], name="usedassertion_by_expiry")]
+
+    def __str__(self) -> str:
+        return f"an assertion until {self.expires_at}"

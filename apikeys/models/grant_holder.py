@@ -1,0 +1,95 @@
+"""The columns of whatever holds a grant: API keys, access tokens and trust policies."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from django.db import models
+from django.db.models import F, Func, Q
+from django.db.models.lookups import GreaterThanOrEqual, LessThanOrEqual
+from django.utils import timezone
+
+from apikeys.grants import Binding, Grant
+
+#: How many components, environments and applications a key or token can be bound to.
+MAX_BOUND_IDS: Final = 1000
+
+
+class JsonArrayLength(Func):
+    """How many items a column's JSON list has."""
+
+    function = "JSONB_ARRAY_LENGTH"
+    output_field = models.IntegerField()
+
+    def as_sqlite(self, compiler: Any, connection: Any, **extra: Any) -> tuple[str, Any]:
+        """Return the same for SQLite, which calls it otherwise."""
+        return self.as_sql(compiler, connection, function="JSON_ARRAY_LENGTH", **extra)
+
+
+def _so_many(column: str) -> Q:
+    length = JsonArrayLength(column)
+    return Q((f"{column}__isnull", True)) | (
+        Q(GreaterThanOrEqual(length, 1)) & Q(LessThanOrEqual(length, MAX_BOUND_IDS))
+    )
+
+
+class GrantHolder(models.Model):
+    """What may do something, somewhere, until some time."""
+
+    name = models.CharField(max_length=200)
+    scopes = models.JSONField(default=list)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    last_used_at = models.DateTimeField(null=True, blank=True, editable=False)
+    # Raised by each change, so that two changes at once cannot both build on what they read.
+    revision = models.PositiveIntegerField(default=0, editable=False)
+    # Where it works; null is everywhere. Outside it, everything is 404.
+    bound_cluster_id = models.UUIDField(null=True, blank=True)
+    bound_component_ids = models.JSONField(null=True, blank=True)
+    bound_environment_ids = models.JSONField(null=True, blank=True)
+    bound_application_ids = models.JSONField(null=True, blank=True)
+
+    class Meta:
+        abstract = True
+        constraints = [
+            models.CheckConstraint(name="%(class)s_name_present", condition=~Q(name="")),
+            models.CheckConstraint(name="%(class)s_scopes_present", condition=~Q(scopes=[])),
+            models.CheckConstraint(
+                name="%(class)s_expires_after_creation",
+                condition=Q(expires_at=None) | Q(expires_at__gt=F("created_at")),
+            ),
+            models.CheckConstraint(
+                name="%(class)s_bound_one_way",
+                condition=Q(bound_cluster_id=None)
+                | Q(bound_component_ids__isnull=True, bound_environment_ids__isnull=True),
+            ),
+            # Each request looks through them.
+            models.CheckConstraint(
+                name="%(class)s_bound_to_so_many",
+                condition=_so_many("bound_component_ids") & _so_many("bound_environment_ids"),
+            ),
+            # A release that knows no applications looks at the components, and must find some.
+            models.CheckConstraint(
+                name="%(class)s_bound_to_applications",
+                condition=_so_many("bound_application_ids")
+                & (Q(bound_application_ids__isnull=True) | Q(bound_component_ids__isnull=False)),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.pk})"
+
+    @property
+    def binding(self) -> Binding:
+        """Where it works."""
+        return Binding.of_columns(
+            self.bound_cluster_id,
+            self.bound_component_ids,
+            self.bound_environment_ids,
+            self.bound_application_ids,
+        )
+
+    @property
+    def grant(self) -> Grant:
+        """What it holds itself; a minted token has no more of it than what it was minted from."""
+        return Grant(frozenset(self.scopes), self.binding, self.expires_at)
