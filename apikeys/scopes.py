@@ -25,6 +25,10 @@ class Scope(TextChoices):
     CLUSTER_WRITE = "cluster:write", "Register, change and delete clusters; report workloads"
     CLUSTER_REPORT = "cluster:report", "Report workloads, for agents, and nothing else"
     AUDIT_READ = "audit:read", "Read the audit trail"
+    FEDERATION_WRITE = (
+        "federation:write",
+        "Decide which pipelines get tokens for those of their platform: issuers and trust policies",
+    )
 
 
 #: Scopes that another one includes.

@@ -1,11 +1,14 @@
 from django.urls import include, path, re_path
 
+from apikeys.api.federation_views import IssuerViewSet, TrustPolicyViewSet
 from apikeys.api.views import AccessTokenViewSet, ApiKeyViewSet, AuditEventListView, WhoAmIView
 from infra_service.api.viewsets import ResourceRouter
 
 router = ResourceRouter()
 router.register("api-keys", ApiKeyViewSet, basename="api-key")
 router.register("access-tokens", AccessTokenViewSet, basename="access-token")
+router.register("issuers", IssuerViewSet, basename="issuer")
+router.register("trust-policies", TrustPolicyViewSet, basename="trust-policy")
 
 urlpatterns = [
     path("v1/", include(router.urls)),

@@ -16,17 +16,31 @@ from apikeys.actions.api_keys import (
     revoke_api_key,
     rotate_api_key,
 )
+from apikeys.actions.issuers import change_issuer, create_issuer, disable_issuer
 from apikeys.actions.people import revoke_credentials
+from apikeys.actions.trust_policies import (
+    change_trust_policy,
+    create_trust_policy,
+    disable_trust_policy,
+    try_trust_policy,
+)
 
 __all__ = [
     "MAX_GRACE_PERIOD",
     "MAX_MINTED_LIFETIME",
     "change_api_key",
+    "change_issuer",
+    "change_trust_policy",
     "create_api_key",
+    "create_issuer",
+    "create_trust_policy",
+    "disable_issuer",
+    "disable_trust_policy",
     "issue_access_token",
     "mint_access_token",
     "revoke_access_token",
     "revoke_api_key",
     "revoke_credentials",
     "rotate_api_key",
+    "try_trust_policy",
 ]

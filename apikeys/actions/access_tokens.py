@@ -15,7 +15,7 @@ from apikeys.actions.rules import refuse_ended, refuse_retired
 from apikeys.actions.trail import change_and_record, described
 from apikeys.errors import LifetimeExceeded
 from apikeys.identifiers import access_token_id
-from apikeys.models import AccessToken, ApiKey
+from apikeys.models import AccessToken, ApiKey, TrustPolicy
 from apikeys.tokens import TokenKind
 from infra_service.database.retries import retrying
 
@@ -118,7 +118,7 @@ def _hand_out(
 @retrying
 @transaction.atomic
 def revoke_access_token(*, token: AccessToken, actor: Actor) -> int:
-    """Revoke the token, and all keys that it has made, and so on.
+    """Revoke the token, and all keys that it has made, and so on; policies are disabled.
 
     Return how many tokens and keys were revoked: none when it was already.
 
@@ -133,4 +133,6 @@ def revoke_access_token(*, token: AccessToken, actor: Actor) -> int:
         partial(audit.record, actor, "access_token.revoke", token.pk),
     ):
         return 0
+    policies = TrustPolicy.objects.filter(maker_token_id=token.pk)
+    descent.disable_policies(policies, token.pk, actor)
     return 1 + descent.revoke(ApiKey.objects.made_by_token(token.pk), token.pk, actor)

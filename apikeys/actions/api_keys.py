@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from apikeys import audit, tokens
 from apikeys.actions import descent
-from apikeys.actions.rules import refuse_ended, refuse_retired
+from apikeys.actions.rules import maker_columns, refuse_ended, refuse_retired
 from apikeys.actions.trail import change_and_record, described, differences
 from apikeys.errors import (
     ApiKeyExpired,
@@ -26,7 +26,7 @@ from apikeys.errors import (
 )
 from apikeys.grants import Grant
 from apikeys.identifiers import api_key_id
-from apikeys.models import ApiKey
+from apikeys.models import ApiKey, TrustPolicy
 from apikeys.tokens import TokenKind
 from infra_service.database.retries import retrying
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from apikeys.audit import Actor
-    from apikeys.grants import Binding, Caller
+    from apikeys.grants import Binding
     from apikeys.querysets import ApiKeyQuerySet
 
 #: How long a secret works after the rotation that has replaced it.
@@ -66,24 +66,18 @@ def create_api_key(
     refuse_retired(actor)
     grant = actor.grant.handed_on(scopes, binding, expires_at)
     secret = tokens.generate(TokenKind.API_KEY)
-    maker = {} if actor.caller is None else _maker(actor.caller)
     key = ApiKey(
         **actor.dated("created_at", api_key_id),
         created_by_id=user_id,
         name=name,
         digest=tokens.digest(secret),
         **grant.columns(),
-        **maker,
+        **maker_columns(actor),
     )
     refuse_ended(key)
     audit.record_working_key(actor, "api_key.create", key.pk, **described(key))
     key.save(force_insert=True)
     return key, secret
-
-
-def _maker(caller: Caller) -> dict[str, str | None]:
-    token_id = "" if caller.token_id == caller.api_key_id else caller.token_id
-    return {"maker_id": caller.api_key_id, "maker_token_id": token_id}
 
 
 @retrying
@@ -206,6 +200,8 @@ def rotate_api_key(
 def revoke_api_key(*, key: ApiKey, actor: Actor) -> int:
     """Revoke the key, and all that was minted from it, made by it, and so on.
 
+    Policies that they have made are disabled.
+
     Return how many keys were revoked: none when it was already.
 
     Raises:
@@ -219,6 +215,7 @@ def revoke_api_key(*, key: ApiKey, actor: Actor) -> int:
         partial(audit.record, actor, "api_key.revoke", key.pk),
     ):
         return 0
+    descent.disable_policies(TrustPolicy.objects.filter(maker=key.pk), key.pk, actor)
     return 1 + descent.revoke(ApiKey.objects.made_by_keys([key.pk]), key.pk, actor)
 
 

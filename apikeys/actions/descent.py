@@ -1,8 +1,8 @@
-"""What follows from a change of a key for the keys that it has made, and they, and so on.
+"""What follows from a change of a key for the keys and policies that it has made, and so on.
 
-A key never has more than the key that made it, in scopes, binding and end. It is so when it is
-made, and each change that takes something from a key takes it from what descends from it, at once.
-So a request looks at one key and not at all before it.
+None of them ever has more than the key that made it, in scopes, binding and end. It is so when it
+is made, and each change that takes something from a key takes it from what descends from it, at
+once. So a request looks at one key and not at all before it.
 
 Each generation is locked before the next is read. Who makes a key holds the lock on its maker, so
 that a key that is made meanwhile is either there to be found, or not made.
@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING, Any
 from apikeys import audit
 from apikeys.actions.trail import described, differences
 from apikeys.errors import ApiKeyRevoked
-from apikeys.models import AccessToken, ApiKey
+from apikeys.models import AccessToken, ApiKey, TrustPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from apikeys.audit import Actor
     from apikeys.grants import Grant
-    from apikeys.querysets import ApiKeyQuerySet
+    from apikeys.querysets import ApiKeyQuerySet, TrustPolicyQuerySet
 
 
-def check_maker(key: ApiKey, held: Grant, wanted: Grant) -> None:
-    """Refuse to give a key, which holds this, more than its maker has.
+def check_maker(key: ApiKey | TrustPolicy, held: Grant, wanted: Grant) -> None:
+    """Refuse to give a key or policy, which holds this, more than its maker has.
 
     The maker is locked until the transaction ends.
 
@@ -50,12 +50,13 @@ def check_maker(key: ApiKey, held: Grant, wanted: Grant) -> None:
 
 
 def revoke(made: ApiKeyQuerySet, ancestor_id: str, actor: Actor) -> int:
-    """Revoke these keys and all that descends from them; return how many."""
+    """Revoke these keys and all that descends from them; return how many keys."""
     revoked = 0
     while generation := _lock(made):
         ApiKey.objects.revoke(*generation)
         because = {"ancestor": ancestor_id}
         audit.record_consequences(actor, "api_key.revoke", dict.fromkeys(generation, because))
+        disable_policies(TrustPolicy.objects.filter(maker__in=generation), ancestor_id, actor)
         revoked += len(generation)
         made = ApiKey.objects.made_by_keys(generation)
     return revoked
@@ -81,7 +82,55 @@ def narrow(ancestor_id: str, grant: Grant, actor: Actor) -> None:
             changes[key.pk] = _narrow(key, left) | {"ancestor": ancestor_id}
             narrowed[key.pk] = left
         audit.record_consequences(actor, "api_key.update", changes)
+        _narrow_policies(makers, ancestor_id, actor)
         makers = narrowed
+
+
+def disable_policies(policies: TrustPolicyQuerySet, ancestor_id: str, actor: Actor) -> None:
+    """Disable these policies, whose maker is revoked, and with them all tokens got by them."""
+    if ids := _lock_policies(policies):
+        TrustPolicy.objects.disable(*ids)
+        because = {"ancestor": ancestor_id}
+        audit.record_consequences(actor, "trust_policy.disable", dict.fromkeys(ids, because))
+
+
+def lock_makers(made: TrustPolicy) -> None:
+    """Lock what made a policy until the transaction ends."""
+    _lock_credentials(made.maker_id, made.maker_token_id)
+
+
+def lock_caller(actor: Actor) -> None:
+    """Lock the caller until the transaction ends: who revokes it waits, and finds what it makes."""
+    if actor.caller is not None:
+        _lock_credentials(actor.caller.api_key_id, actor.caller.token_id)
+
+
+def _lock_credentials(key_id: str | None, token_id: str) -> None:
+    for locked, credential_id in (
+        (ApiKey.objects.select_for_update(no_key=True), key_id),
+        (AccessToken.objects.select_for_update(no_key=True), token_id),
+    ):
+        list(locked.filter(pk=credential_id).values_list("pk"))
+
+
+def _narrow_policies(makers: Mapping[str, Grant], ancestor_id: str, actor: Actor) -> None:
+    changes: dict[str, Mapping[str, Any]] = {}
+    for policy in _lock_policies(TrustPolicy.objects.filter(maker__in=makers)).values():
+        maker = makers[policy.maker_id or ""]
+        if policy.grant.is_within(maker):
+            continue
+        left = policy.grant.intersection(maker)
+        if not left.scopes or left.binding.is_empty:
+            only = TrustPolicy.objects.filter(pk=policy.pk)
+            disable_policies(only, ancestor_id, actor)
+            continue
+        changes[policy.pk] = _narrow(policy, left) | {"ancestor": ancestor_id}
+    audit.record_consequences(actor, "trust_policy.update", changes)
+
+
+def _lock_policies(policies: TrustPolicyQuerySet) -> dict[str, TrustPolicy]:
+    locked = policies.filter(disabled_at=None).select_for_update(no_key=True)
+    return {policy.pk: policy for policy in locked.order_by("pk")}
 
 
 def _lock(keys: ApiKeyQuerySet) -> dict[str, ApiKey]:
@@ -89,10 +138,10 @@ def _lock(keys: ApiKeyQuerySet) -> dict[str, ApiKey]:
     return {key.pk: key for key in locked.order_by("pk")}
 
 
-def _narrow(key: ApiKey, grant: Grant) -> dict[str, Any]:
-    """Give the key this grant and return what the trail keeps of it."""
+def _narrow(key: ApiKey | TrustPolicy, grant: Grant) -> dict[str, Any]:
+    """Give the key or policy this grant and return what the trail keeps of it."""
     before = described(key)
-    ApiKey.objects.filter(pk=key.pk).change(**grant.columns())
+    type(key).objects.filter(pk=key.pk).change(**grant.columns())
     for column, value in grant.columns().items():
         setattr(key, column, value)
     return differences(before, described(key))

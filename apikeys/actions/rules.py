@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from apikeys.errors import ExpiryPast, SecretRetired
 
 if TYPE_CHECKING:
     from apikeys.audit import Actor
-    from apikeys.models import AccessToken, ApiKey
+    from apikeys.models import AccessToken, ApiKey, TrustPolicy
 
 
 def refuse_retired(actor: Actor) -> None:
@@ -21,11 +21,20 @@ def refuse_retired(actor: Actor) -> None:
         raise SecretRetired
 
 
-def refuse_ended(credential: ApiKey | AccessToken) -> None:
-    """Refuse a key or token that would have ended when it is made, however close it was.
+def refuse_ended(credential: ApiKey | AccessToken | TrustPolicy) -> None:
+    """Refuse a key, token or policy that would have ended when it is made, however close it was.
 
     Raises:
         ExpiryPast: it would have.
     """
     if credential.expires_at is not None and credential.expires_at <= credential.created_at:
         raise ExpiryPast
+
+
+def maker_columns(actor: Actor) -> dict[str, Any]:
+    """Return what a row keeps of the key, and the token of it, that makes it; nothing of others."""
+    caller = actor.caller
+    if caller is None:
+        return {}
+    token_id = "" if caller.token_id == caller.api_key_id else caller.token_id
+    return {"maker_id": caller.api_key_id, "maker_token_id": token_id}

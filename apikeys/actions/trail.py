@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
 
-from apikeys.models import AccessToken
+from apikeys.models import AccessToken, TrustPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,8 +34,8 @@ def change_and_record(
     return True
 
 
-def described(credential: ApiKey | AccessToken) -> dict[str, Any]:
-    """Return what the trail keeps of a key or token: all that it may do, and for how long."""
+def described(credential: ApiKey | AccessToken | TrustPolicy) -> dict[str, Any]:
+    """Return what the trail keeps of a key, token or policy: what it may do, and for how long."""
     expires_at = credential.expires_at
     described: dict[str, Any] = {
         "name": credential.name,
@@ -45,6 +45,10 @@ def described(credential: ApiKey | AccessToken) -> dict[str, Any]:
     }
     if isinstance(credential, AccessToken):
         described |= {"kind": credential.kind, "api_key_id": credential.api_key_id}
+    if isinstance(credential, TrustPolicy):
+        names = ("issuer_id", "conditions", "max_token_seconds")
+        described |= {name: getattr(credential, name) for name in names}
+        described["owner_id"] = str(credential.owner_id)
     return described
 
 

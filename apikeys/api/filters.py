@@ -2,7 +2,7 @@
 
 from django_filters import CharFilter, FilterSet, IsoDateTimeFilter, UUIDFilter
 
-from apikeys.models import AccessToken
+from apikeys.models import AccessToken, Issuer
 from apikeys.querysets import AccessTokenStatus, ApiKeyStatus
 from filterlang.filters import EnumFilter
 
@@ -39,3 +39,23 @@ class AuditEventFilters(FilterSet):  # type: ignore[misc]  # django-filter has n
     resource_id = CharFilter()
     request_id = CharFilter()
     occurred_at = IsoDateTimeFilter()
+
+
+class IssuerFilters(FilterSet):  # type: ignore[misc]  # django-filter has no types
+    """The filterable fields of issuers."""
+
+    kind = EnumFilter(choices=Issuer.Kind.choices)
+    name = CharFilter()
+    url = CharFilter()
+    created_at = IsoDateTimeFilter()
+
+
+class TrustPolicyFilters(FilterSet):  # type: ignore[misc]  # django-filter has no types
+    """The filterable fields of trust policies."""
+
+    # By the issuer's own column: a foreign key knows no text lookups.
+    issuer_id = CharFilter(field_name="issuer__id")
+    name = CharFilter()
+    created_at = IsoDateTimeFilter()
+    expires_at = IsoDateTimeFilter()
+    last_used_at = IsoDateTimeFilter()

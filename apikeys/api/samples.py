@@ -89,3 +89,79 @@ AUDIT_EVENT: Final[dict[str, Any]] = {
         "size_bytes": 18934,
     },
 }
+ISSUER: Final[dict[str, Any]] = {
+    "id": "iss-03h9ydm0a5r1x2b8w7q4kcn6e",
+    "kind": "GITHUB",
+    "name": "GitHub",
+    "url": "https://token.actions.githubusercontent.com",
+    "audience": "https://infra.example.com",
+    "jwks_url": "",
+    "inline_keys": None,
+    "ca": "",
+    "algorithms": ["RS256"],
+    "max_assertion_seconds": 3600,
+    "keys_fetched_at": "2026-11-21T09:09:11.102030Z",
+    "failures": 0,
+    "disabled_at": None,
+    "created_at": "2026-11-21T08:42:03.511820Z",
+    "updated_at": "2026-11-21T08:42:03.511820Z",
+}
+DISABLED_ISSUER: Final = {**ISSUER, "disabled_at": "2026-11-21T10:00:00.000000Z"}
+NEW_ISSUER: Final = {**{name: ISSUER[name] for name in ("kind", "audience")}, "name": "example"}
+TRUST_POLICY: Final[dict[str, Any]] = {
+    "id": "fed-03h9ydm9q4s0v6t2x8y1z3a5c",
+    "name": "deploy of acme/infra",
+    "issuer_id": ISSUER["id"],
+    "conditions": [
+        {"claim": "repository_id", "equals": "651234"},
+        {"claim": "repository_owner_id", "equals": "9919"},
+        {"claim": "environment", "equals": "production"},
+    ],
+    "scopes": ["state:read", "state:write"],
+    "binding": None,
+    "max_token_seconds": 900,
+    "expires_at": None,
+    "owner": OWNER,
+    "made_by": API_KEY["id"],
+    "last_used_at": "2026-11-21T09:09:11.183640Z",
+    "last_run": {
+        "jti": "6f0a2c1e",
+        "sub": "repo:acme/infra:environment:production",
+        "repository": "acme/infra",
+        "commit": "9f3182061f1e2cca4702c368cbc039b7dc9d4485",
+        "run": "11902837465",
+    },
+    "disabled_at": None,
+    "created_at": "2026-11-21T08:42:04.020406Z",
+    "updated_at": "2026-11-21T08:42:04.020406Z",
+    "warnings": [],
+}
+DISABLED_TRUST_POLICY: Final = {**TRUST_POLICY, "disabled_at": "2026-11-21T10:00:00.000000Z"}
+NEW_TRUST_POLICY: Final = {
+    "name": "example",
+    **{
+        name: TRUST_POLICY[name]
+        for name in ("issuer_id", "conditions", "scopes", "max_token_seconds")
+    },
+}
+TRIAL: Final = {
+    "claims": {
+        "repository_id": "651234",
+        "repository_owner_id": "9919",
+        "environment": "staging",
+        "event_name": "push",
+    }
+}
+VERDICTS: Final = {
+    "would_be_given": False,
+    "conditions": [
+        {
+            "claim": condition["claim"],
+            "wanted": {"equals": condition["equals"]},
+            "had": TRIAL["claims"][condition["claim"]],
+            "met": TRIAL["claims"][condition["claim"]] == condition["equals"],
+        }
+        for condition in TRUST_POLICY["conditions"]
+    ],
+    "refusals": [],
+}

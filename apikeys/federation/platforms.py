@@ -5,21 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from django.db.models import TextChoices
+from apikeys.models.federation import Issuer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-class Kind(TextChoices):
-    """Whose tokens an issuer signs."""
-
-    GITHUB = "GITHUB", "GitHub Actions"
-    GITLAB = "GITLAB", "GitLab CI/CD"
-    KUBERNETES = "KUBERNETES", "Kubernetes service accounts"
-    BUILDKITE = "BUILDKITE", "Buildkite"
-    CIRCLECI = "CIRCLECI", "CircleCI"
-    CUSTOM = "CUSTOM", "Another issuer"
+Kind = Issuer.Kind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +39,10 @@ class Platform:
 _CIRCLECI: Final = "oidc.circleci.com"
 _SERVICE_ACCOUNT: Final = "/kubernetes.io/serviceaccount"
 
+#: The algorithms that an issuer may sign with: a public key verifies each of them.
+ALGORITHMS: Final = (
+    "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA",
+)  # fmt: skip
 #: How a claim ends that says whether the one of the same name is protected.
 PROTECTED: Final = "_protected"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
+from django.contrib.auth.hashers import make_password
 from django.core.management.base import CommandError
 from rest_framework.exceptions import APIException
 
@@ -17,6 +18,8 @@ from infra_service.api.identifiers import parse_uuid
 if TYPE_CHECKING:
     from argparse import ArgumentParser
     from collections.abc import Iterator
+
+    from rest_framework.serializers import Serializer
 
 _BOUND: Final = {
     "application": ", with all components that it has and gets",
@@ -66,10 +69,20 @@ def check_credential(given: dict[str, Any]) -> dict[str, Any]:
     Raises:
         CommandError: says what is wrong with which field.
     """
-    serializer = CredentialSerializer(data=given)
+    return {"expires_at": None, "binding": EVERYWHERE, **checked(CredentialSerializer, given)}
+
+
+def checked(serializer_class: type[Serializer[Any]], given: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields, checked as the API checks them.
+
+    Raises:
+        CommandError: says what is wrong with which field.
+    """
+    serializer = serializer_class(data=given)
     if not serializer.is_valid():
         raise CommandError("; ".join(_faults(serializer.errors, "")))
-    return {"expires_at": None, "binding": EVERYWHERE, **serializer.validated_data}
+    validated: dict[str, Any] = serializer.validated_data
+    return validated
 
 
 @contextmanager
@@ -83,6 +96,17 @@ def errors_for_people() -> Iterator[None]:
         yield
     except APIException as error:
         raise CommandError(str(error.detail)) from error
+
+
+def find_or_create_user(username: str, *, create: bool) -> User:
+    """Return the active user, and make one who cannot log in where there is none.
+
+    Raises:
+        CommandError: there is none, and none is to be made.
+    """
+    if create:
+        User.objects.get_or_create(username=username, defaults={"password": make_password(None)})
+    return find_user(username)
 
 
 def find_user(username: str) -> User:

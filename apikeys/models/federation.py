@@ -167,6 +167,11 @@ class TrustPolicy(GrantHolder):
             ),
         ]
 
+    @property
+    def made_by(self) -> str | None:
+        """The id of the key or token that wrote it; None when an operator did."""
+        return self.maker_token_id or self.maker_id
+
 
 class UsedAssertion(models.Model):
     """An assertion for which a token was given, until it has expired: it is good for one token."""

@@ -178,13 +178,14 @@ def resource_schema(
 
 
 def list_schema(
-    resource: str, description: str, sample: Any, **options: Any
+    resource: str, description: str, sample: Any, *, plural: str = "", **options: Any
 ) -> Callable[[Any], Any]:
     """Return the decorator of a list, of which ``sample`` is an item."""
-    page = {f"{resource}s": [sample], "next_page_token": ""}
+    plural = plural or f"{resource}s"
+    page = {plural: [sample], "next_page_token": ""}
     return extend_schema(
         **{
-            "operation_id": f"list_{resource}s",
+            "operation_id": f"list_{plural}",
             "description": description,
             "examples": [answered(page)],
             **options,

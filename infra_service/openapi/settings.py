@@ -39,6 +39,8 @@ SPECTACULAR_SETTINGS = {
         for name, text in {
             "api-keys": "The caller's own API keys.",
             "access-tokens": "Tokens minted from a key, or issued.",
+            "issuers": "Platforms whose signatures are believed.",
+            "trust-policies": "Which pipelines get tokens for those of their platform.",
             "state-backend": "The HTTP state backend of Terraform and OpenTofu.",
             "states": "States and their history, for people and tools.",
             "applications": "Groups of components.",
@@ -54,6 +56,8 @@ SPECTACULAR_SETTINGS = {
         "ApiKeyStatus": "apikeys.querysets.ApiKeyStatus.choices",
         "AccessTokenStatus": "apikeys.querysets.AccessTokenStatus.choices",
         "AccessTokenKind": "apikeys.models.AccessToken.Kind",
+        "IssuerKind": "apikeys.models.Issuer.Kind",
+        "SigningAlgorithm": "apikeys.federation.platforms.ALGORITHMS",
         "WorkloadKind": "workloads.models.KINDS",
         "WorkloadHealthStatus": "workloads.models.HEALTH_STATUSES",
         "ClusterHealthStatus": "workloads.cluster_health.HEALTH_STATUSES",

@@ -21,7 +21,8 @@ ROWS: dict[str, str] = {
 
 
 def test_actions() -> None:
-    recorded = set(re.findall(r'"((?:api_key|access_token|state|cluster|audit)\.[a-z_]+)"', code()))
+    resources = "api_key|access_token|issuer|trust_policy|state|cluster|audit"
+    recorded = set(re.findall(rf'"((?:{resources})\.[a-z_]+)"', code()))
     for entry in CatalogueEntry.__subclasses__():
         recorded |= {f"{entry._meta.model_name}.{verb}" for verb in ("create", "update")}
     # Of the admin: tests/apikeys/admin/test_people.py.

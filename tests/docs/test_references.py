@@ -78,6 +78,7 @@ def test_reasons_of_fields() -> None:
     ours |= set(re.findall(r'reason: str = "([A-Z_]+)"', code()))
     ours |= {"UNKNOWN_FIELD", "UNKNOWN_PATH", "UNKNOWN_SCOPE", "UNKNOWN_VALUE", "BOTH"}
     ours |= {"UNKNOWN_APPLICATION", "UNKNOWN_COMPONENT", "UNKNOWN_ENVIRONMENT"}
+    ours |= {"FIXED", "UNKNOWN_ISSUER"}
 
     assert set(first_column(reference("errors"), "[A-Z_]+")) == ours | OF_FIELDS
 
@@ -150,7 +151,9 @@ LISTS = {
         "list_applications", "list_components", "list_environments", "list_clusters",
     ],
     "workloads": ["list_workloads"],
-    "API keys, access tokens": ["list_api_keys", "list_access_tokens"],
+    "API keys, access tokens, issuers, trust policies": [
+        "list_api_keys", "list_access_tokens", "list_issuers", "list_trust_policies",
+    ],
     "audit events": ["list_audit_events"],
 }  # fmt: skip
 

@@ -8,7 +8,6 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from django.contrib.auth.hashers import make_password
 from django.core.management.base import CommandError
 from django.db import transaction
 
@@ -20,7 +19,7 @@ from apikeys.management.options import (
     add_credential_options,
     check_credential,
     errors_for_people,
-    find_user,
+    find_or_create_user,
     read_credential_options,
 )
 from apikeys.models import ApiKey, User
@@ -110,10 +109,10 @@ def _from_file(path: Path) -> list[dict[str, Any]]:
 
 
 def _seed(*, user: str, fields: dict[str, Any], create_user: bool) -> dict[str, Any]:
-    if create_user:
-        User.objects.get_or_create(username=user, defaults={"password": make_password(None)})
     # Locked, so that two runs at once do not both find that a key is missing.
-    owner = User.objects.select_for_update().get(pk=find_user(user).pk)
+    owner = User.objects.select_for_update().get(
+        pk=find_or_create_user(user, create=create_user).pk
+    )
     key = ApiKey.objects.filter(created_by=owner, name=fields["name"], revoked_at=None).first()
     secret = None
     if key is None:

@@ -1,0 +1,212 @@
+"""What is done with issuers, whose signatures are believed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import ssl
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from django.db import transaction
+from django.utils import timezone
+
+from apikeys import audit
+from apikeys.actions.rules import refuse_retired
+from apikeys.actions.trail import change_and_record, differences
+from apikeys.errors import BindingInsufficient
+from apikeys.federation.errors import (
+    FieldFixed,
+    InvalidIssuer,
+    IssuerDisabled,
+    IssuerNotFound,
+    IssuerShared,
+)
+from apikeys.federation.kinds import address_faults, is_known_platform, issuer_faults
+from apikeys.federation.platforms import PLATFORMS
+from apikeys.grants import EVERYWHERE
+from apikeys.models import Issuer
+from infra_service.database.retries import retrying
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from apikeys.audit import Actor
+
+#: What decides where the keys come from: with a change of these, those that are known are not its.
+_OF_KEYS: Final = frozenset({"url", "jwks_url", "inline_keys", "ca"})
+_NO_KEYS: Final = {
+    "key_set": None, "key_set_fetched_at": None, "key_set_asked_at": None,
+    "key_set_settled_at": None, "failures": 0,
+}  # fmt: skip
+MAX_KEYS: Final = 20
+#: Types of keys that have a public half.
+_PUBLIC: Final = ("RSA", "EC", "OKP")
+#: The trail keeps the digest of these, which are long.
+_LONG: Final = ("inline_keys", "ca")
+_SHORT: Final = (
+    "kind", "name", "url", "audience", "jwks_url", "algorithms", "max_assertion_seconds",
+)  # fmt: skip
+
+
+@retrying
+@transaction.atomic
+def create_issuer(*, fields: Mapping[str, Any], actor: Actor) -> Issuer:
+    """Register an issuer. The URL and the algorithms are the platform's unless they are given.
+
+    Raises:
+        InvalidIssuer: it cannot be an issuer of its kind.
+        BindingInsufficient: the actor is bound, and an issuer is for all.
+        SecretRetired: the actor's secret was replaced.
+    """
+    _check_actor(actor)
+    issuer = Issuer(**_completed(fields))
+    _refuse_unsound(issuer, actor)
+    audit.record(actor, "issuer.create", issuer.pk, **_described(issuer))
+    issuer.save(force_insert=True)
+    return issuer
+
+
+@retrying
+@transaction.atomic
+def change_issuer(*, issuer_id: str, changes: Mapping[str, Any], actor: Actor) -> None:
+    """Change an issuer; its kind stays.
+
+    Raises:
+        IssuerNotFound: there is none.
+        IssuerDisabled: it is disabled, which is final.
+        IssuerShared: its policies give what the actor could not, or are somebody else's.
+        InvalidIssuer, FieldFixed: it cannot be so.
+        BindingInsufficient, SecretRetired: as for a new one.
+    """
+    _check_actor(actor)
+    issuer = _locked(issuer_id)
+    if issuer.disabled_at is not None:
+        raise IssuerDisabled
+    if changes.get("kind", issuer.kind) != issuer.kind:
+        raise FieldFixed("kind")
+    _check_policies(issuer, actor)
+    before = _described(issuer)
+    for name, value in changes.items():
+        setattr(issuer, name, value)
+    changed = differences(before, _described(issuer))
+    if not changed:
+        return
+    _refuse_unsound(issuer, actor)
+    forgotten = {} if _OF_KEYS.isdisjoint(changed) else _NO_KEYS
+    audit.record(actor, "issuer.update", issuer.pk, **changed)
+    values = {name: getattr(issuer, name) for name in changed}
+    Issuer.objects.filter(pk=issuer.pk).change(**values, **forgotten)
+
+
+@retrying
+@transaction.atomic
+def disable_issuer(*, issuer_id: str, actor: Actor) -> None:
+    """Disable an issuer: all tokens that its pipelines have got end at once. Final, idempotent.
+
+    Raises:
+        IssuerNotFound, IssuerShared, BindingInsufficient, SecretRetired: as for a change.
+    """
+    _check_actor(actor)
+    issuer = _locked(issuer_id)
+    _check_policies(issuer, actor)
+    working = Issuer.objects.filter(pk=issuer.pk, disabled_at=None)
+    change_and_record(
+        issuer.pk,
+        actor,
+        partial(working.change, disabled_at=timezone.now()),
+        partial(audit.record, actor, "issuer.disable", issuer.pk),
+    )
+
+
+def _check_actor(actor: Actor) -> None:
+    refuse_retired(actor)
+    if actor.grant.binding != EVERYWHERE:
+        raise BindingInsufficient
+
+
+def _locked(issuer_id: str) -> Issuer:
+    issuer: Issuer | None = (
+        Issuer.objects.select_for_update(no_key=True).filter(pk=issuer_id).first()
+    )
+    if issuer is None:
+        raise IssuerNotFound
+    return issuer
+
+
+def _check_policies(issuer: Issuer, actor: Actor) -> None:
+    """Refuse whoever does not hold what the issuer's policies give.
+
+    Who says whose signature is believed could else sign for himself what others may do. Which
+    policies there are is not told.
+    """
+    if actor.caller is None:
+        return
+    for policy in issuer.policies.filter(disabled_at=None):
+        if policy.owner_id != actor.user_id or not policy.grant.is_within(actor.grant):
+            raise IssuerShared
+
+
+def _completed(fields: Mapping[str, Any]) -> dict[str, Any]:
+    platform = PLATFORMS[fields["kind"]]
+    return {
+        "url": platform.url,
+        "algorithms": list(platform.algorithms),
+        **{name: value for name, value in fields.items() if value is not None},
+    }
+
+
+def _refuse_unsound(issuer: Issuer, actor: Actor) -> None:
+    for field, fault in _faults(issuer):
+        raise InvalidIssuer(field, fault)
+    if actor.caller is None or not is_known_platform(issuer.url):
+        return
+    for name in ("inline_keys", "jwks_url", "ca"):
+        # Others would take it for the platform itself.
+        if getattr(issuer, name):
+            raise InvalidIssuer(name, f"The keys of {issuer.url} are its own to tell.")
+
+
+def _faults(issuer: Issuer) -> Iterator[tuple[str, str]]:
+    has_keys = issuer.inline_keys is not None
+    for fault in issuer_faults(issuer.kind, issuer.url, has_keys=has_keys):
+        yield "url", fault
+    if has_keys and not _is_key_set(issuer.inline_keys):
+        yield "inline_keys", f"Not a JWK Set of 1 to {MAX_KEYS} public keys with a kid."
+    if issuer.jwks_url:
+        yield from (("jwks_url", fault) for fault in address_faults(issuer.jwks_url))
+        if has_keys:
+            yield "jwks_url", "Beside inline_keys."
+    if issuer.ca and not _is_certificates(issuer.ca):
+        yield "ca", "Not certificates in PEM."
+
+
+def _is_key_set(found: Any) -> bool:
+    keys = found.get("keys") if isinstance(found, dict) else None
+    return (
+        isinstance(keys, list)
+        and 1 <= len(keys) <= MAX_KEYS
+        and all(
+            isinstance(key, dict) and key.get("kty") in _PUBLIC and isinstance(key.get("kid"), str)
+            for key in keys
+        )
+    )
+
+
+def _is_certificates(text: str) -> bool:
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=text)
+    except (ssl.SSLError, ValueError, TypeError):
+        return False
+    return True
+
+
+def _described(issuer: Issuer) -> dict[str, Any]:
+    """Return what the trail keeps of an issuer."""
+    digests = {
+        name: hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+        if (value := getattr(issuer, name))
+        else None
+        for name in _LONG
+    }
+    return {**{name: getattr(issuer, name) for name in _SHORT}, **digests}

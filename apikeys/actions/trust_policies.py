@@ -1,0 +1,208 @@
+"""What is done with trust policies: whom an issuer's pipelines must be, and what they may do.
+
+Whoever decides whom a policy trusts hands on all that it gives, as with a key.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from apikeys import audit
+from apikeys.actions import descent
+from apikeys.actions.rules import maker_columns, refuse_ended, refuse_retired
+from apikeys.actions.trail import change_and_record, described, differences
+from apikeys.federation import kinds
+from apikeys.federation.conditions import are_met, check
+from apikeys.federation.errors import (
+    FieldFixed,
+    IssuerUnusable,
+    TrustPolicyDisabled,
+    TrustPolicyNotFound,
+    TrustPolicyTooWide,
+)
+from apikeys.grants import Grant
+from apikeys.models import Issuer, TrustPolicy
+from infra_service.database.retries import retrying
+
+if TYPE_CHECKING:
+    import datetime as dt
+    import uuid
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from apikeys.audit import Actor
+    from apikeys.federation.conditions import Condition, Verdict
+    from apikeys.grants import Binding
+    from apikeys.querysets import TrustPolicyQuerySet
+
+
+@retrying
+@transaction.atomic
+def create_trust_policy(
+    *,
+    owner_id: uuid.UUID,
+    issuer_id: str,
+    name: str,
+    conditions: Sequence[Condition],
+    scopes: Iterable[str],
+    expires_at: dt.datetime | None,
+    actor: Actor,
+    binding: Binding | None = None,
+    max_token_seconds: int | None = None,
+) -> TrustPolicy:
+    """Create a policy, whose tokens are its owner's. Unless said, it is bound as the actor.
+
+    Raises:
+        GrantExceeded: it would give more than the actor holds, or for longer.
+        TrustPolicyTooWide: its conditions would trust too many.
+        IssuerUnusable: there is no such issuer, or it is disabled.
+        SecretRetired: the actor's secret was replaced.
+        ExpiryPast: it would have ended already.
+    """
+    refuse_retired(actor)
+    grant = actor.grant.handed_on(scopes, binding, expires_at)
+    descent.lock_caller(actor)
+    issuer = _lock_issuer(issuer_id)
+    lifetime = {} if max_token_seconds is None else {"max_token_seconds": max_token_seconds}
+    policy = TrustPolicy(
+        owner_id=owner_id,
+        issuer=issuer,
+        name=name,
+        conditions=list(conditions),
+        created_by_id=actor.user_id,
+        **grant.columns(),
+        **lifetime,
+        **maker_columns(actor),
+    )
+    refuse_ended(policy)
+    _refuse_too_wide(policy)
+    audit.record(actor, "trust_policy.create", policy.pk, **described(policy))
+    policy.save(force_insert=True)
+    return policy
+
+
+@retrying
+@transaction.atomic
+def change_trust_policy(
+    *, policies: TrustPolicyQuerySet, policy_id: str, changes: Mapping[str, Any], actor: Actor
+) -> None:
+    """Change one of these policies; its issuer stays.
+
+    Raises:
+        TrustPolicyNotFound: it is none of these.
+        TrustPolicyDisabled: it is disabled, which is final.
+        GrantExceeded: it would give more than the actor or its maker holds, or to others.
+        TrustPolicyTooWide: its conditions would trust too many.
+        FieldFixed: its issuer was to change.
+        SecretRetired: the actor's secret was replaced.
+        ExpiryPast: it would have ended before it began.
+    """
+    refuse_retired(actor)
+    policy = policies.filter(pk=policy_id).first()
+    if policy is None:
+        raise TrustPolicyNotFound
+    # In the order in which a revocation locks them: what made it, then the policy.
+    descent.lock_makers(policy)
+    _lock_issuer(policy.issuer_id)
+    policy = policies.select_for_update(no_key=True, of=("self",)).get(pk=policy_id)
+    if policy.disabled_at is not None:
+        raise TrustPolicyDisabled
+    if changes.get("issuer_id", policy.issuer_id) != policy.issuer_id:
+        raise FieldFixed("issuer_id")
+    held, before = policy.grant, described(policy)
+    wanted = _wanted(policy, changes, actor)
+    values = {**_plain(policy, changes), **wanted.columns()}
+    for column, value in values.items():
+        setattr(policy, column, value)
+    changed = differences(before, described(policy))
+    if not changed:
+        return
+    if not wanted.is_within(held) or changed.keys() & {"conditions", "max_token_seconds"}:
+        actor.grant.check(wanted)
+        descent.check_maker(policy, held, wanted)
+    refuse_ended(policy)
+    _refuse_too_wide(policy)
+    audit.record(actor, "trust_policy.update", policy.pk, **changed)
+    TrustPolicy.objects.filter(pk=policy.pk).change(**values)
+
+
+@retrying
+@transaction.atomic
+def disable_trust_policy(*, policy: TrustPolicy, actor: Actor) -> None:
+    """Disable a policy: all tokens that were got by it end at once. Final, and idempotent.
+
+    Raises:
+        SecretRetired: the actor's secret was replaced.
+    """
+    refuse_retired(actor)
+    change_and_record(
+        policy.pk,
+        actor,
+        partial(TrustPolicy.objects.disable, policy.pk),
+        partial(audit.record, actor, "trust_policy.disable", policy.pk),
+    )
+
+
+def _lock_issuer(issuer_id: str) -> Issuer:
+    """Return the issuer; nobody changes whose signature it believes until the transaction ends."""
+    issuers = Issuer.objects.select_for_update(no_key=True)
+    issuer: Issuer | None = issuers.filter(pk=issuer_id, disabled_at=None).first()
+    if issuer is None:
+        raise IssuerUnusable
+    return issuer
+
+
+def _wanted(policy: TrustPolicy, changes: Mapping[str, Any], actor: Actor) -> Grant:
+    binding = policy.binding
+    if "binding" in changes:
+        binding = changes["binding"].within_applications_of(actor.grant.binding)
+    return Grant(
+        frozenset(changes.get("scopes", policy.scopes)),
+        binding,
+        changes.get("expires_at", policy.expires_at),
+    )
+
+
+def _plain(policy: TrustPolicy, changes: Mapping[str, Any]) -> dict[str, Any]:
+    names = ("name", "conditions", "max_token_seconds")
+    return {name: changes.get(name, getattr(policy, name)) for name in names}
+
+
+def _refuse_too_wide(policy: TrustPolicy) -> None:
+    faults = kinds.policy_faults(
+        policy.issuer.kind, policy.conditions, writes=kinds.writes(policy.scopes)
+    )
+    if faults:
+        raise TrustPolicyTooWide(faults)
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What would become of an assertion."""
+
+    would_be_given: bool
+    conditions: list[Verdict]
+    #: Why no token would be given, whatever the conditions say.
+    refusals: list[str]
+
+
+def try_trust_policy(*, policy: TrustPolicy, claims: Mapping[str, Any]) -> Trial:
+    """Return what would become of these claims. Nothing is minted."""
+    verdicts = check(policy.conditions, claims)
+    refusals = _endings(policy)
+    refusals += kinds.refusals(policy.issuer.kind, claims, writes=kinds.writes(policy.scopes))
+    return Trial(are_met(verdicts) and not refusals, verdicts, refusals)
+
+
+def _endings(policy: TrustPolicy) -> list[str]:
+    now = timezone.now()
+    ended = {
+        "The policy is disabled.": policy.disabled_at is not None,
+        "The policy has expired.": policy.expires_at is not None and policy.expires_at <= now,
+        "The issuer is disabled.": policy.issuer.disabled_at is not None,
+    }
+    return [text for text, has_ended in ended.items() if has_ended]

@@ -1,0 +1,128 @@
+"""How issuers and trust policies are described in OpenAPI."""
+
+from __future__ import annotations
+
+from drf_spectacular.utils import extend_schema, extend_schema_view, inline_serializer
+from rest_framework import serializers
+
+from apikeys.api import samples
+from apikeys.api.federation_serializers import (
+    IssuerSerializer,
+    TrialSerializer,
+    TrustPolicySerializer,
+    VerdictSerializer,
+)
+from apikeys.errors import BindingInsufficient, GrantExceeded, SecretRetired
+from apikeys.federation.errors import (
+    IssuerDisabled,
+    IssuerShared,
+    TrustPolicyDisabled,
+    TrustPolicyTooWide,
+)
+from infra_service.api.openapi_words import (
+    answered,
+    asked,
+    list_schema,
+    refusals,
+    update_mask,
+    wrapped,
+)
+
+_ISSUER = wrapped("IssuerAnswer", "issuer", IssuerSerializer)
+_ISSUER_MASK, _ISSUER_MASK_PARAMETER = update_mask(IssuerSerializer)
+_ISSUER_CHANGE = wrapped(
+    "UpdateIssuer", "issuer", IssuerSerializer, partial=True, update_mask=_ISSUER_MASK
+)
+_SHOWN_ISSUER = answered({"issuer": samples.ISSUER})
+
+_POLICY = wrapped("TrustPolicyAnswer", "trust_policy", TrustPolicySerializer)
+_POLICY_MASK, _POLICY_MASK_PARAMETER = update_mask(TrustPolicySerializer)
+_POLICY_CHANGE = wrapped(
+    "UpdateTrustPolicy",
+    "trust_policy",
+    TrustPolicySerializer,
+    partial=True,
+    update_mask=_POLICY_MASK,
+)
+_SHOWN_POLICY = answered({"trust_policy": samples.TRUST_POLICY})
+_TRIAL = inline_serializer(
+    "TrialAnswer",
+    {
+        "would_be_given": serializers.BooleanField(help_text="Whether it would get a token."),
+        "conditions": VerdictSerializer(many=True),
+        "refusals": serializers.ListField(
+            child=serializers.CharField(),
+            help_text="Why it would not, whatever the conditions say.",
+        ),
+    },
+)
+
+issuers_schema = extend_schema_view(
+    list=list_schema("issuer", "All issuers.", samples.ISSUER),
+    retrieve=extend_schema(operation_id="get_issuer", responses=_ISSUER, examples=[_SHOWN_ISSUER]),
+    create=extend_schema(
+        operation_id="create_issuer",
+        request=wrapped("CreateIssuer", "issuer", IssuerSerializer),
+        responses={201: _ISSUER, **refusals(BindingInsufficient, SecretRetired)},
+        examples=[asked({"issuer": samples.NEW_ISSUER}), _SHOWN_ISSUER],
+    ),
+    partial_update=extend_schema(
+        operation_id="update_issuer",
+        parameters=[_ISSUER_MASK_PARAMETER],
+        request=_ISSUER_CHANGE,
+        responses={
+            200: _ISSUER,
+            **refusals(IssuerDisabled, IssuerShared, BindingInsufficient, SecretRetired),
+        },
+        examples=[asked({"issuer": {"name": "example"}, "update_mask": "name"}), _SHOWN_ISSUER],
+    ),
+    disable=extend_schema(
+        operation_id="disable_issuer",
+        request=None,
+        responses={200: _ISSUER, **refusals(IssuerShared, BindingInsufficient, SecretRetired)},
+        examples=[answered({"issuer": samples.DISABLED_ISSUER})],
+    ),
+)
+
+trust_policies_schema = extend_schema_view(
+    list=list_schema(
+        "trust_policy",
+        "The caller's own trust policies, as far as they are inside what the caller is bound to.",
+        samples.TRUST_POLICY,
+        plural="trust_policies",
+    ),
+    retrieve=extend_schema(
+        operation_id="get_trust_policy", responses=_POLICY, examples=[_SHOWN_POLICY]
+    ),
+    create=extend_schema(
+        operation_id="create_trust_policy",
+        request=wrapped("CreateTrustPolicy", "trust_policy", TrustPolicySerializer),
+        responses={201: _POLICY, **refusals(TrustPolicyTooWide, GrantExceeded, SecretRetired)},
+        examples=[asked({"trust_policy": samples.NEW_TRUST_POLICY}), _SHOWN_POLICY],
+    ),
+    partial_update=extend_schema(
+        operation_id="update_trust_policy",
+        parameters=[_POLICY_MASK_PARAMETER],
+        request=_POLICY_CHANGE,
+        responses={
+            200: _POLICY,
+            **refusals(TrustPolicyDisabled, TrustPolicyTooWide, GrantExceeded, SecretRetired),
+        },
+        examples=[
+            asked({"trust_policy": {"name": "example"}, "update_mask": "name"}),
+            _SHOWN_POLICY,
+        ],
+    ),
+    disable=extend_schema(
+        operation_id="disable_trust_policy",
+        request=None,
+        responses={200: _POLICY, **refusals(SecretRetired)},
+        examples=[answered({"trust_policy": samples.DISABLED_TRUST_POLICY})],
+    ),
+    test=extend_schema(
+        operation_id="test_trust_policy",
+        request=TrialSerializer,
+        responses=_TRIAL,
+        examples=[asked(samples.TRIAL), answered(samples.VERDICTS)],
+    ),
+)

@@ -1,0 +1,190 @@
+"""Issuers and trust policies in requests and answers."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+from rest_framework.exceptions import ErrorDetail, ValidationError
+
+from apikeys.api.serializers import BindingSerializer, OwnerSerializer
+from apikeys.federation import conditions, kinds
+from apikeys.federation.platforms import ALGORITHMS
+from apikeys.grants import EVERYWHERE
+from apikeys.models import Issuer, TrustPolicy
+from apikeys.models.federation import MAX_ASSERTION_SECONDS, MAX_TOKEN_SECONDS
+from apikeys.scopes import Scope
+from infra_service.api.fields import (
+    StrictSerializer,
+    TextField,
+    TimestampField,
+    WholeField,
+    WordField,
+    WordsField,
+)
+from infra_service.api.openapi_words import Named, list_of
+
+_TEXT: Final = {"type": "string", "minLength": 1, "maxLength": conditions.MAX_TEXT}
+_CLAIM: Final = {"type": "string", "minLength": 1, "maxLength": conditions.MAX_NAME}
+_CHOICES: Final = {**list_of(_TEXT), "minItems": 1, "maxItems": conditions.MAX_CHOICES}
+_CONDITION: Final = Named(
+    "Condition",
+    {
+        "type": "object",
+        "description": "A claim, and one of the three.",
+        "required": ["claim"],
+        "minProperties": 2,
+        "maxProperties": 2,
+        "additionalProperties": False,
+        "properties": {"claim": _CLAIM, "equals": _TEXT, "in": _CHOICES, "glob": _TEXT},
+    },
+)
+_ANY_OBJECT: Final = {"type": "object", "additionalProperties": True}
+
+
+@extend_schema_field({**list_of(_CONDITION), "minItems": 1, "maxItems": conditions.MAX_CONDITIONS})
+class ConditionsField(serializers.JSONField):
+    """Conditions on claims; only their form is looked at."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        found = conditions.faults(data)
+        if "" in found:
+            raise ValidationError([ErrorDetail(found[""], "invalid")])
+        if found:
+            raise ValidationError(
+                {place: [ErrorDetail(found[place], "invalid")] for place in found}
+            )
+        return data
+
+
+@extend_schema_field(_ANY_OBJECT)
+class ObjectField(serializers.JSONField):
+    """A JSON object."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        if not isinstance(data, dict):
+            raise ValidationError("Not a JSON object.", code="invalid")
+        return data
+
+
+class IssuerSerializer(StrictSerializer):
+    """An issuer: whose signature is believed, and where its keys are."""
+
+    id = serializers.RegexField(r"^iss-[0-9a-z]+$", read_only=True)
+    kind = WordField(Issuer.Kind.choices, help_text="Cannot be changed.")
+    name = TextField(max_length=200)
+    url = TextField(
+        max_length=500,
+        required=False,
+        help_text="The claim iss, byte for byte. Unless said, that of the platform, if it has one.",
+    )
+    audience = TextField(max_length=500, help_text="The claim aud: ask for it, and for no other.")
+    jwks_url = TextField(
+        max_length=500,
+        required=False,
+        allow_blank=True,
+        help_text="Where its keys are; empty is where the discovery document at the URL says.",
+    )
+    inline_keys = ObjectField(
+        required=False, allow_null=True, help_text="Its keys, a JWK Set: nothing is asked for them."
+    )
+    ca = TextField(
+        max_length=20_000,
+        required=False,
+        allow_blank=True,
+        help_text="Certificates (PEM) to trust instead of the system's when its keys are fetched.",
+    )
+    algorithms = WordsField(
+        [(name, name) for name in ALGORITHMS],
+        code="unknown_value",
+        allow_empty=False,
+        required=False,
+        help_text="What it signs with; unless said, what the platform does.",
+    )
+    max_assertion_seconds = WholeField(
+        min_value=1,
+        max_value=MAX_ASSERTION_SECONDS,
+        required=False,
+        help_text="An assertion that is good for longer is refused; 3600 unless said.",
+    )
+    keys_fetched_at = TimestampField(source="key_set_fetched_at", read_only=True, allow_null=True)
+    failures = serializers.IntegerField(
+        read_only=True, help_text="How often in a row its keys could not be fetched."
+    )
+    disabled_at = TimestampField(read_only=True, allow_null=True)
+    created_at = TimestampField(read_only=True)
+    updated_at = TimestampField(read_only=True)
+
+
+class TrustPolicySerializer(StrictSerializer):
+    """A trust policy: whom of an issuer's pipelines is believed, and what their tokens may do."""
+
+    id = serializers.RegexField(r"^fed-[0-9a-z]+$", read_only=True)
+    name = TextField(max_length=200)
+    issuer_id = TextField(max_length=40, help_text="Cannot be changed.")
+    conditions = ConditionsField(help_text="On claims; all of them must be met.")
+    scopes = WordsField(Scope.choices, code="unknown_scope", allow_empty=False)
+    binding = BindingSerializer(
+        required=False,
+        allow_null=True,
+        help_text="Where its tokens work; null is everywhere. Unless said, where the creator does.",
+    )
+    max_token_seconds = WholeField(
+        min_value=1,
+        max_value=MAX_TOKEN_SECONDS,
+        required=False,
+        help_text="How long a token of it lives at most; 3600 unless said.",
+    )
+    expires_at = TimestampField(
+        in_future=True,
+        required=False,
+        allow_null=True,
+        help_text="Null is never; nothing ends later than what made it.",
+    )
+    owner = OwnerSerializer(read_only=True)
+    made_by = serializers.CharField(
+        read_only=True,
+        allow_null=True,
+        help_text="The key or token that made it, with which it ends; null when an operator did.",
+    )
+    last_used_at = TimestampField(read_only=True, allow_null=True)
+    last_run = extend_schema_field(_ANY_OBJECT)(serializers.JSONField)(
+        read_only=True,
+        allow_null=True,
+        help_text="Of the last token: jti, sub, repository, commit and run.",
+    )
+    disabled_at = TimestampField(read_only=True, allow_null=True)
+    created_at = TimestampField(read_only=True)
+    updated_at = TimestampField(read_only=True)
+    warnings = serializers.SerializerMethodField(
+        help_text="What is allowed in conditions, and is less than it may seem to be."
+    )
+
+    def get_warnings(self, policy: TrustPolicy) -> list[str]:
+        """Return what its writer should know of the conditions."""
+        return kinds.policy_warnings(policy.issuer.kind, policy.conditions)
+
+    def to_internal_value(self, data: Any) -> Any:
+        """Return the validated fields; a binding that is null works everywhere."""
+        validated = super().to_internal_value(data)
+        if "binding" in validated and validated["binding"] is None:
+            validated["binding"] = EVERYWHERE
+        return validated
+
+
+class TrialSerializer(StrictSerializer):
+    """What a policy is tried with."""
+
+    claims = ObjectField(help_text="The claims of an assertion.")
+
+
+class VerdictSerializer(serializers.Serializer[Any]):
+    """What became of a condition."""
+
+    claim = serializers.CharField()
+    wanted = ObjectField(help_text="The operator and its value.")
+    had = extend_schema_field({})(serializers.JSONField)(
+        allow_null=True, help_text="The claim's value; null where it is missing."
+    )
+    met = serializers.BooleanField()

@@ -1,0 +1,208 @@
+"""Make issuers and trust policies what a file says."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from django.core.management.base import CommandError
+from django.db import transaction
+
+from apikeys import actions
+from apikeys.api.federation_serializers import IssuerSerializer, TrustPolicySerializer
+from apikeys.audit import Actor
+from apikeys.federation import kinds
+from apikeys.federation.platforms import PLATFORMS
+from apikeys.grants import EVERYWHERE
+from apikeys.management.options import checked, errors_for_people, find_or_create_user
+from apikeys.models import Issuer, TrustPolicy, User
+from infra_service.commandline.base import ServiceCommand
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+    from collections.abc import Iterator
+
+_ACTOR: Final = Actor.of_command("trust")
+#: What a table that leaves something out means.
+_OF_ISSUER: Final = {
+    "jwks_url": "", "inline_keys": None, "ca": "", "max_assertion_seconds": 3600,
+}  # fmt: skip
+_OF_POLICY: Final = {"expires_at": None, "binding": EVERYWHERE, "max_token_seconds": 3600}
+
+
+class Command(ServiceCommand):
+    """Create and change the issuers and policies that a file names, all or none.
+
+    An issuer is known by its name, a policy by its owner and name. What the file does not name, and
+    what is disabled, is left alone.
+    """
+
+    help = (
+        "Create the issuers and trust policies that a TOML file names, and make those that are "
+        "there what it says; all or none. An issuer is known by its name, a policy by its owner "
+        "and name. What the file does not name is left alone."
+    )
+    examples = (
+        "trust --file trust.toml --dry-run",
+        "trust --file trust.toml --create-users --json",
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "--file",
+            type=Path,
+            required=True,
+            help="a TOML file with [[issuers]] and [[trust_policies]] tables",
+        )
+        parser.add_argument(
+            "--create-users", action="store_true", help="create owners that are not there yet"
+        )
+        parser.add_argument(
+            "--dry-run", action="store_true", help="only show what would become of it"
+        )
+
+    def handle(self, *_args: Any, **options: Any) -> None:
+        """Do what the file says.
+
+        Raises:
+            CommandError: no or a bad file, an unknown user or issuer, or what an action refuses.
+        """
+        path: Path = options["file"]
+        tables = _tables(path)
+        with transaction.atomic():
+            issuers = [
+                _applied(path, "issuers", number, _issuer, table)
+                for number, table in enumerate(tables["issuers"], 1)
+            ]
+            ids = {issuer["name"]: issuer["id"] for issuer in issuers}
+            policies = [
+                _applied(path, "trust_policies", number, _policy, table, ids, options)
+                for number, table in enumerate(tables["trust_policies"], 1)
+            ]
+            transaction.set_rollback(options["dry_run"])
+        if options["dry_run"]:
+            for each in (*issuers, *policies):
+                each["id"] = None if each["result"] == "created" else each["id"]
+        outcome = {"dry_run": options["dry_run"], "issuers": issuers, "trust_policies": policies}
+        self.report(outcome, *_lines(issuers, policies))
+
+
+def _lines(issuers: list[dict[str, Any]], policies: list[dict[str, Any]]) -> Iterator[str]:
+    for issuer in issuers:
+        yield f"issuer {issuer['name']} {_of(issuer)}"
+    for policy in policies:
+        yield f"policy {policy['owner']} {policy['name']} {_of(policy)}"
+        yield from (f"  warning: {warning}" for warning in policy["warnings"])
+
+
+def _of(outcome: dict[str, Any]) -> str:
+    return f"{outcome['id'] or '(new)'} {outcome['result']}"
+
+
+def _tables(path: Path) -> dict[str, list[dict[str, Any]]]:
+    try:
+        read = tomllib.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise CommandError(f"{path}: {error}") from error
+    found: dict[str, Any] = {"issuers": [], "trust_policies": [], **read}
+    for name, tables in found.items():
+        if name not in ("issuers", "trust_policies"):
+            raise CommandError(f"{path}: there is {name}, which is unknown")
+        if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+            raise CommandError(f"{path}: {name} are no [[{name}]] tables")
+    if not any(found.values()):
+        raise CommandError(f"{path}: there are no [[issuers]] and no [[trust_policies]] tables")
+    return found
+
+
+def _applied(path: Path, kind: str, number: int, apply: Any, table: Any, *more: Any) -> Any:
+    fields = {
+        name: value.isoformat() if isinstance(value, dt.datetime) else value
+        for name, value in table.items()
+    }
+    try:
+        _read_files(fields, path.parent)
+        with errors_for_people():
+            return apply(fields, *more)
+    except CommandError as error:
+        raise CommandError(f"{path}: {kind} {number}: {error}") from error
+
+
+def _read_files(fields: dict[str, Any], folder: Path) -> None:
+    """Put what ``ca_file`` and ``inline_keys_file`` name, beside the TOML file, in their place."""
+    try:
+        if "ca_file" in fields:
+            fields["ca"] = (folder / fields.pop("ca_file")).read_text()
+        if "inline_keys_file" in fields:
+            fields["inline_keys"] = json.loads(
+                (folder / fields.pop("inline_keys_file")).read_text()
+            )
+    except (OSError, ValueError, TypeError) as error:
+        raise CommandError(str(error)) from error
+
+
+def _issuer(given: dict[str, Any]) -> dict[str, Any]:
+    fields = checked(IssuerSerializer, given)
+    platform = PLATFORMS[fields["kind"]]
+    usual = {"url": platform.url, "algorithms": list(platform.algorithms)}
+    fields = {**_OF_ISSUER, **usual, **fields}
+    found = _only(Issuer.objects.filter(name=fields["name"], disabled_at=None))
+    if found is None:
+        issuer = actions.create_issuer(fields=fields, actor=_ACTOR)
+    else:
+        actions.change_issuer(issuer_id=found.pk, changes=fields, actor=_ACTOR)
+        issuer = Issuer.objects.get(pk=found.pk)
+    return {"name": issuer.name, "id": issuer.pk, "result": _result(found, issuer)}
+
+
+def _policy(given: dict[str, Any], ids: dict[str, str], options: dict[str, Any]) -> dict[str, Any]:
+    names = {}
+    for name in ("issuer", "owner"):
+        if not isinstance(given.get(name), str):
+            raise CommandError(f"{name} is missing")
+        names[name] = given.pop(name)
+    # A name alone could be that of an issuer which somebody else has registered.
+    issuer = Issuer.objects.filter(pk=ids.get(names["issuer"], names["issuer"])).first()
+    if issuer is None:
+        raise CommandError(f"there is no issuer {names['issuer']!r} in the file, or with this id")
+    user = find_or_create_user(names["owner"], create=options["create_users"])
+    # Locked, so that two runs at once do not both find that a policy is missing.
+    owner = User.objects.select_for_update().get(pk=user.pk)
+    fields = {**_OF_POLICY, **checked(TrustPolicySerializer, {**given, "issuer_id": issuer.pk})}
+    policies = TrustPolicy.objects.filter(owner=owner)
+    found = _only(policies.filter(name=fields["name"], disabled_at=None))
+    if found is None:
+        policy = actions.create_trust_policy(owner_id=owner.pk, actor=_ACTOR, **fields)
+    else:
+        actions.change_trust_policy(
+            policies=policies, policy_id=found.pk, changes=fields, actor=_ACTOR
+        )
+        policy = policies.get(pk=found.pk)
+    return {
+        "name": policy.name,
+        "owner": owner.username,
+        "id": policy.pk,
+        "result": _result(found, policy),
+        "warnings": kinds.policy_warnings(issuer.kind, policy.conditions),
+    }
+
+
+def _only(rows: Any) -> Any:
+    """Return the one row; None where there is none.
+
+    Raises:
+        CommandError: there are several, and the name does not tell which is meant.
+    """
+    found = list(rows.order_by("pk")[:2])
+    if len(found) > 1:
+        raise CommandError(f"there are several of this name: {found[0].pk} and {found[1].pk}")
+    return found[0] if found else None
+
+
+def _result(before: Any, after: Any) -> str:
+    if before is None:
+        return "created"
+    return "unchanged" if before.revision == after.revision else "changed"

@@ -1,0 +1,201 @@
+"""manage.py trust."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError
+
+from apikeys.grants import Binding
+from apikeys.models import AuditEvent, Issuer, TrustPolicy, User
+from states.models import Environment
+from tests.apikeys.test_commands import run
+
+ISSUER = """
+[[issuers]]
+name = "github"
+kind = "GITHUB"
+audience = "https://infra.example.com"
+"""
+POLICY = """
+[[trust_policies]]
+name = "deploy"
+issuer = "github"
+owner = "operator"
+scopes = ["state:read", "state:write"]
+max_token_seconds = 900
+conditions = [
+  { claim = "repository_id", equals = "651234" },
+  { claim = "repository_owner_id", equals = "9919" },
+  { claim = "environment", equals = "production" },
+]
+"""
+
+
+@pytest.fixture
+def trust(tmp_path: Path, operator: User) -> Any:
+    """``trust(text)``: the outcome of the command with a file of this text."""
+
+    def apply(text: str, *options: str) -> Any:
+        path = tmp_path / "trust.toml"
+        path.write_text(text)
+        return json.loads(run("trust", "--file", str(path), "--json", *options))
+
+    return apply
+
+
+def test_a_file_is_applied_once(trust: Any) -> None:
+    first, second = trust(ISSUER + POLICY), trust(ISSUER + POLICY)
+
+    issuer, policy = Issuer.objects.get(), TrustPolicy.objects.get()
+    assert first == {
+        "dry_run": False,
+        "issuers": [{"name": "github", "id": issuer.pk, "result": "created"}],
+        "trust_policies": [
+            {
+                "name": "deploy",
+                "owner": "operator",
+                "id": policy.pk,
+                "result": "created",
+                "warnings": [],
+            }
+        ],
+    }
+    assert issuer.url == "https://token.actions.githubusercontent.com"
+    assert (policy.issuer_id, policy.max_token_seconds) == (issuer.pk, 900)
+    assert (policy.maker_id, policy.created_by_id) == (None, None)
+    assert [one["result"] for one in second["issuers"] + second["trust_policies"]] == [
+        "unchanged",
+        "unchanged",
+    ]
+    assert set(AuditEvent.objects.values_list("action", "actor_name")) == {
+        ("issuer.create", "command trust"),
+        ("trust_policy.create", "command trust"),
+    }
+
+
+def test_what_differs_becomes_what_the_file_says(trust: Any) -> None:
+    trust(ISSUER + POLICY)
+    Issuer.objects.update(jwks_url="https://elsewhere.example/keys")
+    binding = Binding(environment_ids=frozenset({Environment.objects.create(slug="prod").pk}))
+    TrustPolicy.objects.update(**binding.columns())
+
+    outcome = trust(ISSUER + POLICY.replace("900", "600"))
+
+    assert [one["result"] for one in outcome["issuers"] + outcome["trust_policies"]] == [
+        "changed",
+        "changed",
+    ]
+    policy = TrustPolicy.objects.get()
+    assert (policy.max_token_seconds, policy.binding) == (600, Binding())
+    assert Issuer.objects.get().jwks_url == ""
+
+
+def test_a_policy_is_bound_by_names(trust: Any) -> None:
+    environment = Environment.objects.create(slug="prod")
+
+    trust(ISSUER + POLICY + '[trust_policies.binding]\nenvironments = ["prod"]\n')
+
+    assert TrustPolicy.objects.get().binding == Binding(environment_ids=frozenset({environment.pk}))
+
+
+def test_a_dry_run_changes_nothing(trust: Any) -> None:
+    outcome = trust(ISSUER + POLICY, "--dry-run")
+
+    assert outcome["dry_run"] is True
+    assert outcome["issuers"] == [{"name": "github", "id": None, "result": "created"}]
+    assert not Issuer.objects.exists()
+    assert not TrustPolicy.objects.exists()
+    assert not AuditEvent.objects.exists()
+
+
+def test_owners_are_made_where_that_is_wanted(trust: Any) -> None:
+    text = ISSUER + POLICY.replace('"operator"', '"pipelines"')
+    with pytest.raises(CommandError, match="trust_policies 1: there is no active user 'pipelines'"):
+        trust(text)
+    assert not Issuer.objects.exists()
+
+    trust(text, "--create-users")
+
+    owner = TrustPolicy.objects.get().owner
+    assert (owner.username, owner.has_usable_password()) == ("pipelines", False)
+
+
+def test_an_issuer_of_a_cluster_with_its_files(trust: Any, tmp_path: Path) -> None:
+    keys = {"keys": [{"kty": "RSA", "kid": "a", "n": "AQ", "e": "AQAB"}]}
+    (tmp_path / "keys.json").write_text(json.dumps(keys))
+    trust(
+        '[[issuers]]\nname = "cluster"\nkind = "KUBERNETES"\naudience = "a"\n'
+        'url = "https://kubernetes.default.svc"\ninline_keys_file = "keys.json"\n'
+    )
+
+    assert Issuer.objects.get().inline_keys == keys
+
+
+def test_what_is_disabled_is_left_and_another_is_made(trust: Any) -> None:
+    (old,) = trust(ISSUER)["issuers"]
+    Issuer.objects.update(disabled_at=Issuer.objects.get().created_at)
+
+    (new,) = trust(ISSUER)["issuers"]
+
+    assert (new["result"], new["id"] != old["id"]) == ("created", True)
+
+
+def test_in_words(tmp_path: Path, operator: User) -> None:
+    path = tmp_path / "trust.toml"
+    warned = POLICY.replace("]\n\n", "]\n").replace(
+        "conditions = [", 'conditions = [\n  { claim = "actor", equals = "ada" },'
+    )
+    path.write_text(ISSUER + warned)
+
+    dry = run("trust", "--file", str(path), "--dry-run").splitlines()
+    lines = run("trust", "--file", str(path)).splitlines()
+
+    assert dry[0] == "issuer github (new) created"
+    assert lines[0] == f"issuer github {Issuer.objects.get().pk} created"
+    assert lines[1] == f"policy operator deploy {TrustPolicy.objects.get().pk} created"
+    assert lines[2].startswith("  warning: actor ")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "there are no"),
+        ("[[issuers]", "at line 1"),
+        ("[[policies]]\n", "there is policies, which is unknown"),
+        ('issuers = "x"', "issuers are no"),
+        ('[[issuers]]\nname = "x"\n', "issuers 1: kind: "),
+        (ISSUER + 'colour = "red"\n', "issuers 1: colour: Unknown field"),
+        (ISSUER + 'ca_file = "gone.pem"\n', "issuers 1: .*gone.pem"),
+        (ISSUER + "ca_file = 7\n", "issuers 1: "),
+        (ISSUER.replace("GITHUB", "CUSTOM"), "issuers 1: url: "),
+        (POLICY, "there is no issuer 'github' in the file"),
+        (ISSUER + POLICY.replace('owner = "operator"\n', ""), "owner is missing"),
+        (ISSUER + POLICY.replace("environment", "ref"), "trust_policies 1: What may write"),
+        (ISSUER + POLICY.replace("state:write", "state:wite"), "did you mean 'state:write'"),
+        (ISSUER + POLICY.replace('equals = "production"', "regex = '.*'"), "conditions"),
+    ],
+)
+def test_a_bad_file_does_nothing(trust: Any, text: str, told: str) -> None:
+    with pytest.raises(CommandError, match=told):
+        trust(text)
+    assert not Issuer.objects.exists()
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match=r"gone\.toml"):
+        run("trust", "--file", str(tmp_path / "gone.toml"))
+
+
+def test_of_two_of_one_name_none_is_taken(trust: Any) -> None:
+    trust(ISSUER)
+    issuer = Issuer.objects.get()
+    Issuer.objects.create(kind="GITHUB", name="github", url="https://evil.example", audience="a")
+
+    with pytest.raises(CommandError, match=f"several of this name: {issuer.pk}"):
+        trust(ISSUER + POLICY)
+    by_id = POLICY.replace('"github"', f'"{issuer.pk}"')
+    assert trust(by_id)["trust_policies"][0]["result"] == "created"

@@ -1,0 +1,92 @@
+"""POST /v1/trust-policies/{id}:test."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from apikeys import actions
+from apikeys.audit import Actor
+from apikeys.models import AccessToken, TrustPolicy, UsedAssertion
+from tests.apikeys.conftest import KeyOwner, violations
+from tests.apikeys.federation.conftest import PolicyOf
+
+CLAIMS = {
+    "repository_id": "651234",
+    "repository_owner_id": "9919",
+    "environment": "production",
+    "event_name": "push",
+}
+
+
+def attempt(client: KeyOwner, policy: TrustPolicy, **body: Any) -> Any:
+    return client.send("POST", f"/v1/trust-policies/{policy.pk}:test", body)
+
+
+def test_claims_that_would_be_given_a_token(writer: KeyOwner, policy_of: PolicyOf) -> None:
+    policy = policy_of(writer)
+
+    response = attempt(writer, policy, claims=CLAIMS)
+
+    assert response.status_code == 200
+    assert response.json() == {
+        "would_be_given": True,
+        "conditions": [
+            {"claim": name, "wanted": {"equals": CLAIMS[name]}, "had": CLAIMS[name], "met": True}
+            for name in ("repository_id", "repository_owner_id", "environment")
+        ],
+        "refusals": [],
+    }
+    assert not AccessToken.objects.exists()
+    assert not UsedAssertion.objects.exists()
+    policy.refresh_from_db()
+    assert policy.last_used_at is None
+
+
+@pytest.mark.parametrize(
+    ("claims", "met", "refusals"),
+    [
+        ({"environment": "staging"}, [True, True, False], 0),
+        ({"repository_id": None}, [False, True, True], 0),
+        ({"event_name": "pull_request_target"}, [True, True, True], 1),
+    ],
+)
+def test_claims_that_would_not(
+    writer: KeyOwner, policy_of: PolicyOf, claims: Any, met: list[bool], refusals: int
+) -> None:
+    answer = attempt(writer, policy_of(writer), claims={**CLAIMS, **claims}).json()
+
+    assert answer["would_be_given"] is False
+    assert [verdict["met"] for verdict in answer["conditions"]] == met
+    assert len(answer["refusals"]) == refusals
+
+
+def test_a_policy_that_has_ended(writer: KeyOwner, policy_of: PolicyOf) -> None:
+    policy = policy_of(writer)
+    actions.disable_trust_policy(policy=policy, actor=Actor(name="test"))
+    actions.disable_issuer(issuer_id=policy.issuer_id, actor=Actor(name="test"))
+
+    answer = attempt(writer, policy, claims=CLAIMS).json()
+
+    assert answer["would_be_given"] is False
+    assert answer["refusals"] == ["The policy is disabled.", "The issuer is disabled."]
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, "claims"),
+        ({"claims": CLAIMS, "token": "x"}, "token"),
+        ({"claims": []}, "claims"),
+        ({"claims": None}, "claims"),
+        ({"claim": {}}, "claim"),
+    ],
+)
+def test_a_body_of_another_form(
+    writer: KeyOwner, policy_of: PolicyOf, body: Any, field: str
+) -> None:
+    response = attempt(writer, policy_of(writer), **body)
+
+    assert response.status_code == 400
+    assert field in [name for name, _reason in violations(response)]

@@ -1,0 +1,74 @@
+"""docs/reference/trust-policies.md."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.urls import get_resolver
+
+from apikeys.api import filters
+from apikeys.api.federation_serializers import IssuerSerializer, TrustPolicySerializer
+from apikeys.federation.platforms import PLATFORMS
+from filterlang.fields import field_set
+from tests.docs.conftest import manage_py, readers
+from tests.docs.test_references import reference
+from tests.docs.walk import ROOT, Walk
+from tests.server import LiveServer
+
+PAGE = reference("trust-policies")
+
+
+def test_paths() -> None:
+    documented = set(re.findall(r"^\| `\w+ (/\S+)` \|", PAGE, re.MULTILINE))
+
+    assert len(documented) == 7
+    for path in documented:
+        assert get_resolver().resolve(path.replace("{id}", "x")).func
+
+
+@pytest.mark.parametrize(
+    ("title", "serializer"),
+    [("Issuers", IssuerSerializer), ("Trust policies", TrustPolicySerializer)],
+)
+def test_fields(title: str, serializer: Any) -> None:
+    (section,) = re.findall(rf"^## {title}\n(.*?)^## ", PAGE, re.MULTILINE | re.DOTALL)
+    rows = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \|", section, re.MULTILINE)
+
+    assert {name for row in rows for name in re.findall(r"`(\w+)`", row)} == set(
+        serializer().fields
+    )
+
+
+def test_filterable_fields() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| ((?:`\w+`(?:, )?)+) \|$", PAGE, re.MULTILINE)
+
+    assert {name: re.findall(r"`(\w+)`", fields) for name, fields in rows} == {
+        "issuers": list(field_set(filters.IssuerFilters)),
+        "trust_policies": list(field_set(filters.TrustPolicyFilters)),
+    }
+
+
+def test_what_a_policy_must_pin() -> None:
+    rows = re.findall(r"^\| `([A-Z]+)` \| (.*?) \| (.*?) ?\|$", PAGE, re.MULTILINE)
+
+    assert {kind for kind, _ids, _origins in rows} == set(PLATFORMS)
+    for kind, ids, origins in rows:
+        platform = PLATFORMS[kind]
+        assert tuple(re.findall(r"`(.+?)`", ids)) == platform.ids
+        documented = [
+            tuple(claim for claim in re.findall(r"`(.+?)`", origin) if claim != "true")
+            for origin in origins.split("; ")
+            if origin
+        ]
+        assert tuple(documented) == platform.origins
+
+
+def test_the_reference_is_walked(place: Path, service: LiveServer) -> None:
+    words = {"http://127.0.0.1:8000": service.url, **manage_py()}
+
+    assert Walk(place, readers(place, service.environment), words).through(
+        ROOT / "docs" / "reference" / "trust-policies.md"
+    )
