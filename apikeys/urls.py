@@ -1,5 +1,6 @@
 from django.urls import include, path, re_path
 
+from apikeys.api.exchange import TokenExchangeView
 from apikeys.api.federation_views import IssuerViewSet, TrustPolicyViewSet
 from apikeys.api.views import AccessTokenViewSet, ApiKeyViewSet, AuditEventListView, WhoAmIView
 from infra_service.api.viewsets import ResourceRouter
@@ -12,6 +13,7 @@ router.register("trust-policies", TrustPolicyViewSet, basename="trust-policy")
 
 urlpatterns = [
     path("v1/", include(router.urls)),
+    re_path(r"^v1/oauth/token/?$", TokenExchangeView.as_view(), name="token-exchange"),
     re_path(r"^v1/whoami/?$", WhoAmIView.as_view(), name="whoami"),
     re_path(r"^api/v1/audit-events/?$", AuditEventListView.as_view(), name="audit-events"),
 ]

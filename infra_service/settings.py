@@ -198,6 +198,9 @@ RATE_LIMIT_OWNER = env.int("RATE_LIMIT_OWNER", default=120_000)
 RATE_LIMIT_FAILURES = env.int("RATE_LIMIT_FAILURES", default=600)
 # Tries a minute of one address to log in to the admin; few, because a password can be guessed.
 RATE_LIMIT_LOGINS = env.int("RATE_LIMIT_LOGINS", default=20)
+# Networks with private addresses, such as 10.0.0.0/8, in which issuers of pipelines' tokens may be
+# asked for their keys; else only public addresses are.
+ISSUER_NETWORKS = env.networks("ISSUER_NETWORKS", default="")
 # Where they are counted: redis://…, for all worker processes together; else in the memory of each.
 CACHE_URL = env.str("CACHE_URL", default="")
 

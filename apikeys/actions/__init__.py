@@ -16,6 +16,7 @@ from apikeys.actions.api_keys import (
     revoke_api_key,
     rotate_api_key,
 )
+from apikeys.actions.exchange import exchange_assertion, prove, recording_refusals
 from apikeys.actions.issuers import change_issuer, create_issuer, disable_issuer
 from apikeys.actions.people import revoke_credentials
 from apikeys.actions.trust_policies import (
@@ -36,8 +37,11 @@ __all__ = [
     "create_trust_policy",
     "disable_issuer",
     "disable_trust_policy",
+    "exchange_assertion",
     "issue_access_token",
     "mint_access_token",
+    "prove",
+    "recording_refusals",
     "revoke_access_token",
     "revoke_api_key",
     "revoke_credentials",

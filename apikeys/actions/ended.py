@@ -13,7 +13,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from apikeys import audit
-from apikeys.models import AccessToken
+from apikeys.models import AccessToken, UsedAssertion
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,6 +36,13 @@ def remove_ended_tokens(*, actor: Actor) -> Iterator[int]:
     # the index for a while, and must not be walked past again and again.
     yield from _remove(tokens.filter(revoked_at=None, expires_at__lt=before), "expires_at", actor)
     yield from _remove(tokens.filter(revoked_at__lt=before), "id", actor)
+
+
+def remove_expired_assertions() -> Iterator[int]:
+    """Forget assertions that have expired, and could not be used again, and yield how many."""
+    expired = UsedAssertion.objects.filter(expires_at__lt=timezone.now())
+    while digests := list(expired.order_by("expires_at").values_list("pk", flat=True)[:BATCH]):
+        yield UsedAssertion.objects.filter(pk__in=digests).delete()[0]
 
 
 def _remove(ended: Any, column: str, actor: Actor) -> Iterator[int]:

@@ -28,7 +28,7 @@ _PAUSE: Final = 5
 class Limit(NamedTuple):
     """What is counted together, and how many a minute there may be; 0 is no limit."""
 
-    kind: str  # whose requests they are: "token", "key", "owner", "address", "login"
+    kind: str  # whose requests they are: "token", "key", "owner", "address", …
     name: str
     most: int
 

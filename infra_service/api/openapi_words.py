@@ -48,18 +48,24 @@ class Page(Named):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The errors behind one status, and the schema of the fields that stand beside ``error``."""
+    """The errors behind one status, and the schema of the fields that stand beside ``error``.
+
+    Some answers of that status may have another form ``instead``.
+    """
 
     errors: tuple[type[APIException], ...]
     beside: Named | None = None
+    instead: Named | None = None
 
 
-def refusals(*errors: type[APIException], beside: Named | None = None) -> dict[int, Refusal]:
+def refusals(
+    *errors: type[APIException], beside: Named | None = None, instead: Named | None = None
+) -> dict[int, Refusal]:
     """Return these errors by status, to stand among the ``responses``."""
     by_status: dict[int, list[type[APIException]]] = {}
     for error in errors:
         by_status.setdefault(int(error.status_code), []).append(error)
-    return {status: Refusal(tuple(of), beside) for status, of in by_status.items()}
+    return {status: Refusal(tuple(of), beside, instead) for status, of in by_status.items()}
 
 
 def asked(value: Any) -> OpenApiExample:

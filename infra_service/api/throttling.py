@@ -12,6 +12,8 @@ from rest_framework.permissions import BasePermission
 from infra_service.api.limits import Limit, limiter
 
 if TYPE_CHECKING:
+    import uuid
+
     from django.http import HttpRequest
     from rest_framework.request import Request
     from rest_framework.views import APIView
@@ -52,13 +54,18 @@ class WithinLimits(BasePermission):
         caller: Any = request.auth
         if caller is None:
             return True
-        limits = [_of_token(caller.token_id)]
-        if caller.api_key_id is not None:
-            limits.append(Limit("key", caller.api_key_id, settings.RATE_LIMIT_KEY))
-        limits.append(Limit("owner", str(caller.user_id), settings.RATE_LIMIT_OWNER))
-        if exceeded := limiter().hit(*limits):
-            raise RateLimited(exceeded)
+        origin_id = caller.api_key_id or caller.trust_policy_id
+        _count(_of_token(caller.token_id), *_of_owner(origin_id, caller.user_id))
         return True
+
+
+def count_exchange(trust_policy_id: str, owner_id: uuid.UUID) -> None:
+    """Count a request that has no token yet, and has proved that it may have one.
+
+    Raises:
+        RateLimited: says which limit is exceeded.
+    """
+    _count(*_of_owner(trust_policy_id, owner_id))
 
 
 def count_failure(request: HttpRequest, token_id: str | None = None) -> Exceeded | None:
@@ -80,6 +87,17 @@ def count_login(request: HttpRequest) -> Exceeded | None:
     All are counted, and refused before the password is looked at: a password can be guessed.
     """
     return limiter().hit(Limit("login", _network(request), settings.RATE_LIMIT_LOGINS))
+
+
+def _count(*limits: Limit) -> None:
+    if exceeded := limiter().hit(*limits):
+        raise RateLimited(exceeded)
+
+
+def _of_owner(origin_id: str | None, owner_id: uuid.UUID) -> list[Limit]:
+    """Return the limits of an owner, and of the key or trust policy that the token hangs on."""
+    owner = Limit("owner", str(owner_id), settings.RATE_LIMIT_OWNER)
+    return [Limit("key", origin_id, settings.RATE_LIMIT_KEY), owner] if origin_id else [owner]
 
 
 def _of_token(token_id: str) -> Limit:

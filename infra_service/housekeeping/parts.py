@@ -10,7 +10,7 @@ from django.conf import settings
 from django.contrib.sessions.models import Session
 from django.utils import timezone
 
-from apikeys.actions.ended import remove_ended_tokens
+from apikeys.actions.ended import remove_ended_tokens, remove_expired_assertions
 from apikeys.archiving import archive_next
 from apikeys.audit import Actor
 from states.keeping import pruning, storage, sweeping
@@ -41,7 +41,9 @@ def _objects() -> Iterator[int]:
 
 
 def _tokens() -> Iterator[int]:
-    return remove_ended_tokens(actor=_actor())
+    """Access tokens, and what keeps pipelines from getting two of them for one assertion."""
+    yield from remove_ended_tokens(actor=_actor())
+    yield from remove_expired_assertions()
 
 
 def _events() -> Iterator[int]:

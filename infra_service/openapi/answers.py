@@ -130,14 +130,13 @@ class Answers:
         own = [error_doc(error) for refusal in declared for error in refusal.errors]
         for status, reason, meaning in (*own, *common):
             reasons.setdefault(status, {}).setdefault(reason, meaning)
-        beside = {int(r.errors[0].status_code): r.beside for r in declared if r.beside}
+        schemas = {int(r.errors[0].status_code): _schema_of(r) for r in declared}
         return {
-            str(status): self._refusal(status, reasons[status], beside.get(status))
+            str(status): self._refusal(status, reasons[status], schemas.get(status, ERROR))
             for status in sorted(reasons)
         }
 
-    def _refusal(self, status: int, reasons: dict[str, str], beside: Named | None) -> Any:
-        schema = ERROR if beside is None else _with(beside)
+    def _refusal(self, status: int, reasons: dict[str, str], schema: Named) -> Any:
         content: dict[str, Any] = {"schema": lift(schema, self._registry)}
         answer = {
             "description": "\n".join(f"- `{name}`: {text}" for name, text in reasons.items()),
@@ -169,6 +168,10 @@ class Answers:
 _SAMPLE_ID: Final = "01a1fd5de40e71008d5de2f5d6b32654"
 
 
-def _with(beside: Named) -> Named:
-    """Return the error form with the fields that stand beside it."""
-    return Named(f"{beside.name}Error", {"allOf": [ERROR, beside]})
+def _schema_of(refusal: Refusal) -> Named:
+    """Return the error form, with the fields that stand beside it, or a form that replaces it."""
+    if (beside := refusal.beside) is not None:
+        return Named(f"{beside.name}Error", {"allOf": [ERROR, beside]})
+    if (instead := refusal.instead) is not None:
+        return Named(f"{instead.name}OrError", {"anyOf": [instead, ERROR]})
+    return ERROR

@@ -14,6 +14,11 @@ from apikeys import actions
 from apikeys.audit import Actor
 from apikeys.grants import Binding
 from apikeys.models import ApiKey, User
+from tests.apikeys.exchanging import (  # noqa: F401 - fixtures
+    issuer_on_loopback,
+    pipeline,
+    pipeline_of,
+)
 
 NOW = timezone.now
 

@@ -93,7 +93,7 @@ def test_words(name: str) -> None:
 
 
 def test_no_operation_is_there_twice() -> None:
-    assert len(OPERATIONS) == len(list(operations())) == 77
+    assert len(OPERATIONS) == len(list(operations())) == 78
 
 
 def assert_shown(content: dict[str, Any]) -> None:
@@ -148,6 +148,8 @@ def test_errors(name: str) -> None:
         assert ("Token-Expires-At" in answer["headers"]) == expires
         if code >= "400":
             form = "LockInfoError" if code == "423" else "Error"
+            if (name, code) == ("exchange_token", "400"):
+                form = "OAuthErrorOrError"
             schema = answer["content"]["application/json"]["schema"]
             assert schema == {"$ref": f"#/components/schemas/{form}"}
 
@@ -184,6 +186,7 @@ WAYS = ("", "_at", "_in_application")
 SECRETIVE = {
     *(f"read_state_document{way}" for way in WAYS),
     "create_api_key", "rotate_api_key", "mint_access_token",
+    "exchange_token",
     "get_state_version_document", "diff_state_versions", "list_state_outputs",
     "list_state_resources",
 }  # fmt: skip

@@ -1,0 +1,198 @@
+"""The exchange of an assertion, a platform's signed token, for one of our access tokens."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import structlog
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from apikeys import audit, tokens
+from apikeys.actions.access_tokens import MINTED_LIFETIME
+from apikeys.actions.trail import described
+from apikeys.federation import conditions, kinds
+from apikeys.federation.assertions import verify
+from apikeys.federation.refusals import AssertionRefused, ExchangeRefused, NarrowingRefused
+from apikeys.models import AccessToken, TrustPolicy, UsedAssertion
+from apikeys.scopes import with_included
+from apikeys.tokens import TokenKind
+from infra_service.api.limits import Limit, limiter
+from infra_service.database.compiled import insert
+from infra_service.database.retries import retrying
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from apikeys.audit import Actor
+    from apikeys.federation.assertions import Assertion
+
+log = structlog.get_logger("apikeys.federation")
+
+#: Refusals of one policy that the trail keeps in a minute. Whoever knows its id can be refused by
+#: it, without any proof, and the trail keeps what it has; the log has all of them.
+RECORDED_A_MINUTE: Final = 60
+#: Of a claim in the trail: they are an issuer's, and may be of any length.
+_MOST_TEXT: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What was proved: that the assertion is one of those that the policy trusts."""
+
+    policy: TrustPolicy
+    assertion: Assertion
+
+
+@contextmanager
+def recording_refusals(policy_id: str, actor: Actor) -> Iterator[None]:
+    """Tell the log, and the trail where there is such a policy, why the block refused."""
+    try:
+        yield
+    except ExchangeRefused as refused:
+        details = {"reason": refused.reason, "because": refused.because, **refused.details}
+        details = _storable(details)
+        log.info("assertion_refused", trust_policy_id=policy_id, **details)
+        if refused.reason != "policy_unknown" and not limiter().hit(
+            Limit("refusal", policy_id, RECORDED_A_MINUTE)
+        ):
+            audit.record(actor, "assertion.refuse", policy_id, **details)
+        raise
+
+
+def prove(*, policy_id: str, token: str) -> Proof:
+    """Return the proof that a platform's token is trusted by a policy, or refuse it.
+
+    The issuer may be asked for its keys: no transaction is open.
+
+    Raises:
+        AssertionRefused: it is not.
+        IssuerBusy: too many wait for the issuer's keys.
+    """
+    policy = _working_policy(policy_id)
+    assertion = verify(token, policy.issuer)
+    claims, kind = assertion.claims, policy.issuer.kind
+    told = _run(kind, claims)
+    verdicts = conditions.check(policy.conditions, claims)
+    if not conditions.are_met(verdicts):
+        unmet = [
+            {"claim": verdict.claim, "wanted": verdict.wanted, "had": verdict.had}
+            for verdict in verdicts
+            if not verdict.met
+        ]
+        because = "The claims do not meet the conditions"
+        raise AssertionRefused("conditions_unmet", because, unmet=unmet, run=told)
+    for refusal in kinds.refusals(kind, claims, writes=kinds.writes(policy.scopes)):
+        raise AssertionRefused("event_untrusted", refusal, run=told)
+    return Proof(policy, assertion)
+
+
+@retrying
+def exchange_assertion(
+    *, proof: Proof, scopes: Collection[str] | None, ttl: dt.timedelta | None, actor: Actor
+) -> tuple[AccessToken, str]:
+    """Mint a token for what was proved; return it with its secret, kept nowhere.
+
+    It has all that the policy gives unless ``scopes`` are fewer, and lives for an hour, or less
+    where the policy or ``ttl`` say so.
+
+    Raises:
+        AssertionRefused: the assertion was used before, or the policy was changed meanwhile.
+        NarrowingRefused: more was asked for than the policy gives.
+    """
+    policy, now = proof.policy, timezone.now()
+    wanted = frozenset(policy.scopes if scopes is None else scopes)
+    if not wanted <= with_included(policy.scopes):
+        raise NarrowingRefused("invalid_scope", "The policy does not give these scopes.")
+    expires_at = now + _lifetime(policy, ttl)
+    if policy.expires_at is not None:
+        expires_at = min(expires_at, policy.expires_at)
+    if expires_at <= now:
+        raise AssertionRefused("policy_expired", "The policy has expired")
+    secret = tokens.generate(TokenKind.SERVICE)
+    token = AccessToken(
+        kind=TokenKind.SERVICE.name,
+        name=policy.name,
+        digest=tokens.digest(secret),
+        created_by_id=policy.owner_id,
+        trust_policy=policy,
+        run=_run(policy.issuer.kind, proof.assertion.claims),
+        created_at=now,
+        **policy.grant.handed_on(wanted, None, expires_at).columns(),
+    )
+    owner = policy.owner
+    by = dataclasses.replace(actor, name=owner.get_username(), user_id=owner.pk, token_id=token.pk)
+    with transaction.atomic():
+        _use(proof.assertion)
+        insert(token)
+        origin = {"trust_policy_id": policy.pk, "run": token.run}
+        audit.record(by, "access_token.exchange", token.pk, **described(token), **origin)
+        unchanged = TrustPolicy.objects.as_seen(policy).filter(
+            disabled_at=None, issuer__revision=policy.issuer.revision, issuer__disabled_at=None
+        )
+        if not unchanged.update(last_used_at=now, last_run=token.run):
+            raise AssertionRefused("policy_changed", "The policy or its issuer was changed")
+    return token, secret
+
+
+def _working_policy(policy_id: str) -> TrustPolicy:
+    policy: TrustPolicy | None = (
+        TrustPolicy.objects.select_related("issuer", "owner").filter(pk=policy_id).first()
+    )
+    if policy is None:
+        raise AssertionRefused("policy_unknown", "There is no such policy")
+    if policy.disabled_at is not None:
+        raise AssertionRefused("policy_disabled", "The policy is disabled")
+    if policy.expires_at is not None and policy.expires_at <= timezone.now():
+        raise AssertionRefused("policy_expired", "The policy has expired")
+    if policy.issuer.disabled_at is not None:
+        raise AssertionRefused("issuer_disabled", "The policy's issuer is disabled")
+    if not policy.owner.is_active:
+        raise AssertionRefused("owner_inactive", "The policy's owner is not active")
+    return policy
+
+
+def _lifetime(policy: TrustPolicy, ttl: dt.timedelta | None) -> dt.timedelta:
+    longest = dt.timedelta(seconds=policy.max_token_seconds)
+    if ttl is None:
+        return min(MINTED_LIFETIME, longest)
+    if ttl > longest:
+        raise NarrowingRefused(
+            "invalid_request", f"ttl: the policy gives {policy.max_token_seconds} seconds."
+        )
+    return ttl
+
+
+def _use(assertion: Assertion) -> None:
+    """Use the assertion, which nobody can twice: in the transaction that mints.
+
+    Raises:
+        AssertionRefused: somebody has.
+    """
+    try:
+        insert(UsedAssertion(digest=assertion.digest, expires_at=assertion.expires_at))
+    except IntegrityError as error:
+        raise AssertionRefused("assertion_used", "A token was given for it before") from error
+
+
+def _run(kind: str, claims: dict[str, Any]) -> dict[str, Any]:
+    """Return what is kept of the claims with the token."""
+    names = {name: claims.get(name) for name in ("jti", "sub")}
+    run: dict[str, Any] = _storable({**names, **kinds.described(kind, claims)})
+    return run
+
+
+def _storable(value: Any, depth: int = 5) -> Any:
+    """Return the value as every database takes it, and no longer or deeper than it may be."""
+    if value is None or isinstance(value, (bool, int)):
+        return value
+    if isinstance(value, (dict, list)) and depth:
+        if isinstance(value, list):
+            return [_storable(item, depth - 1) for item in value]
+        return {_storable(name): _storable(item, depth - 1) for name, item in value.items()}
+    text = value if isinstance(value, str) else str(value)
+    return text.encode("utf-8", "replace").decode().replace("\0", "\ufffd")[:_MOST_TEXT]

@@ -1,0 +1,78 @@
+"""``POST /v1/oauth/token``: the token of a platform for one of ours (RFC 8693)."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final
+
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from apikeys import actions
+from apikeys.api.exchange_openapi import exchange_schema
+from apikeys.api.exchange_parameters import ACCESS_TOKEN_TYPE, RequestRefused, read_parameters
+from apikeys.audit import Actor
+from apikeys.federation.refusals import AssertionRefused, ExchangeRefused
+from apikeys.grants import Grant
+from infra_service.api.throttling import RateLimited, count_exchange, count_failure
+
+if TYPE_CHECKING:
+    from rest_framework.request import Request
+
+_NO_STORE: Final = {"Cache-Control": "no-store"}
+
+
+@exchange_schema
+class TokenExchangeView(APIView):
+    """The exchange of a platform's token for an access token."""
+
+    http_method_names = ["post"]
+    public = True
+    # Who sends it is proved by what is in the body, and by nothing else.
+    authentication_classes = ()
+
+    def post(self, request: Request) -> Response:
+        """Exchange the signed token of a pipeline's platform for a service access token.
+
+        `client_id` names the trust policy. Each token of a platform is good for one exchange.
+        """
+        if "HTTP_AUTHORIZATION" in request.META:
+            raise RequestRefused("invalid_request", "Authorization: not taken here.")
+        asked = read_parameters(request)
+        actor = _stranger(request)
+        with actions.recording_refusals(asked.policy_id, actor):
+            proof = actions.prove(policy_id=asked.policy_id, token=asked.token)
+            count_exchange(proof.policy.pk, proof.policy.owner_id)
+            token, secret = actions.exchange_assertion(
+                proof=proof, scopes=asked.scopes, ttl=asked.ttl, actor=actor
+            )
+        answer = {
+            "access_token": secret,
+            "issued_token_type": ACCESS_TOKEN_TYPE,
+            "token_type": "Bearer",
+            "expires_in": token.lifetime_seconds,
+            "scope": " ".join(token.scopes),
+        }
+        return Response(answer, headers=_NO_STORE)
+
+    def handle_exception(self, exc: Exception) -> Response:
+        """Answer a refusal in OAuth's form (RFC 6749 §5.2), which says nothing of its reason."""
+        if not isinstance(exc, ExchangeRefused):
+            return super().handle_exception(exc)
+        http: Any = self.request._request
+        if isinstance(exc, AssertionRefused) and (exceeded := count_failure(http)):
+            return super().handle_exception(RateLimited(exceeded))
+        http.error_reason = exc.error.upper()
+        answer = {"error": exc.error, "error_description": str(exc.detail)}
+        return Response(answer, status=HTTPStatus.BAD_REQUEST, headers=_NO_STORE)
+
+
+def _stranger(request: Request) -> Actor:
+    """Return the actor of a request whose sender has proved nothing yet."""
+    return Actor(
+        name="",
+        grant=Grant(frozenset()),
+        address=request.META.get("REMOTE_ADDR") or None,
+        request_id=getattr(request, "request_id", ""),
+        client_request_id=getattr(request, "client_request_id", ""),
+    )

@@ -1,0 +1,129 @@
+"""How the exchange of a platform's token is described in OpenAPI."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from drf_spectacular.utils import extend_schema, extend_schema_view
+from rest_framework import exceptions
+
+from apikeys.api.exchange_parameters import (
+    ACCESS_TOKEN_TYPE,
+    GRANT_TYPE,
+    SUBJECT_TOKEN_TYPES,
+)
+from apikeys.federation.refusals import ExchangeRefused, IssuerBusy
+from infra_service.api.bodies import RequestTimeout
+from infra_service.api.openapi_words import (
+    NO_STORE,
+    Named,
+    answered,
+    asked,
+    object_of,
+    refusals,
+)
+from infra_service.database.failures import FAILURES
+
+_TEXT: Final = {"type": "string"}
+_ERROR_CODE: Final = Named(
+    "OAuthErrorCode",
+    {
+        "type": "string",
+        "enum": [
+            "invalid_request",
+            "invalid_grant",
+            "invalid_scope",
+            "invalid_target",
+            "unsupported_grant_type",
+        ],
+    },
+)
+_TOKEN_TYPE: Final = Named(
+    "SubjectTokenType", {"type": "string", "enum": list(SUBJECT_TOKEN_TYPES)}
+)
+_OAUTH_ERROR: Final = Named(
+    "OAuthError",
+    {
+        "description": "The form of OAuth's errors (RFC 6749 §5.2). `error` is for programs.",
+        **object_of(error=_ERROR_CODE, error_description=_TEXT),
+    },
+)
+_REQUEST: Final = Named(
+    "TokenExchange",
+    {
+        "type": "object",
+        "required": ["grant_type", "client_id", "subject_token", "subject_token_type"],
+        "properties": {
+            "grant_type": {"type": "string", "const": GRANT_TYPE},
+            "client_id": {
+                "type": "string",
+                "pattern": "^fed-[0-9a-z]{1,36}$",
+                "description": "The id of the trust policy.",
+            },
+            "subject_token": {
+                "type": "string",
+                "description": "The platform's signed token, made for the issuer's audience.",
+            },
+            "subject_token_type": _TOKEN_TYPE,
+            "requested_token_type": {"type": "string", "const": ACCESS_TOKEN_TYPE},
+            "scope": {
+                "type": "string",
+                "description": "Scopes with spaces between them; all that the policy gives unless "
+                "some of them are named.",
+            },
+            "ttl": {
+                "description": "How long the token lives, in seconds: an hour, or what the policy "
+                "gives, unless it is less.",
+                "anyOf": [
+                    {"type": "string", "pattern": "^[1-9][0-9]{0,4}s?$"},
+                    {"type": "integer", "minimum": 1, "maximum": 43200},
+                ],
+            },
+        },
+    },
+)
+_ANSWER: Final = Named(
+    "ExchangedToken",
+    object_of(
+        access_token={"type": "string", "description": "The secret, shown only now."},
+        issued_token_type={"type": "string", "const": ACCESS_TOKEN_TYPE},
+        token_type={"type": "string", "const": "Bearer"},
+        expires_in={"type": "integer", "minimum": 0, "description": "Seconds."},
+        scope={"type": "string", "description": "Scopes with spaces between them."},
+    ),
+)
+_ASKED: Final[dict[str, Any]] = {
+    "grant_type": GRANT_TYPE,
+    "client_id": "fed-03h9ydk2x8wq4c1m6tz0b5n7r",
+    "subject_token": "eyJhbGciOiJSUzI1NiIsImtpZCI6Ii4uLiJ9...",
+    "subject_token_type": SUBJECT_TOKEN_TYPES[0],
+    "scope": "state:read state:write",
+    "ttl": "900s",
+}
+_ANSWERED: Final[dict[str, Any]] = {
+    "access_token": "iss_…",
+    "issued_token_type": ACCESS_TOKEN_TYPE,
+    "token_type": "Bearer",
+    "expires_in": 900,
+    "scope": "state:read state:write",
+}
+
+exchange_schema = extend_schema_view(
+    post=extend_schema(
+        operation_id="exchange_token",
+        parameters=[NO_STORE],
+        request={"application/x-www-form-urlencoded": _REQUEST, "application/json": _REQUEST},
+        responses={
+            200: _ANSWER,
+            **refusals(ExchangeRefused, instead=_OAUTH_ERROR),
+            **refusals(
+                RequestTimeout,
+                exceptions.UnsupportedMediaType,
+                exceptions.Throttled,
+                IssuerBusy,
+                *FAILURES,
+            ),
+        },
+        examples=[asked(_ASKED), answered(_ANSWERED)],
+    )
+)

@@ -1,0 +1,140 @@
+"""The parameters of a token exchange (RFC 8693): a form or JSON, each of them once."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import parse_qsl
+
+from django.http import UnreadablePostError
+from rest_framework.exceptions import UnsupportedMediaType
+
+from apikeys.federation.refusals import NarrowingRefused
+from infra_service.api.bodies import BodyIncomplete, BodyTooLarge
+
+if TYPE_CHECKING:
+    from rest_framework.request import Request
+
+MAX_BYTES: Final = 16 * 1024
+GRANT_TYPE: Final = "urn:ietf:params:oauth:grant-type:token-exchange"
+ACCESS_TOKEN_TYPE: Final = "urn:ietf:params:oauth:token-type:access_token"  # noqa: S105 - a name
+SUBJECT_TOKEN_TYPES: Final = (
+    "urn:ietf:params:oauth:token-type:jwt",
+    "urn:ietf:params:oauth:token-type:id_token",
+)
+_MAX_PARAMETERS: Final = 50
+_MAX_TTL: Final = 12 * 60 * 60
+_TTL: Final = re.compile(r"([1-9][0-9]{0,5})s?", re.ASCII)
+_POLICY_ID: Final = re.compile(r"fed-[0-9a-z]{1,36}", re.ASCII)
+_FORM: Final = "application/x-www-form-urlencoded"
+_JSON: Final = "application/json"
+
+
+class RequestRefused(NarrowingRefused):
+    """A parameter is missing or wrong, which is told before anything else is looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeParameters:
+    """What is asked for."""
+
+    policy_id: str
+    token: str
+    scopes: frozenset[str] | None
+    ttl: dt.timedelta | None
+
+
+def read_parameters(request: Request) -> ExchangeParameters:
+    """Return the parameters of a request; those that are not known are ignored (RFC 6749 §3.2).
+
+    Raises:
+        RequestRefused: which of them is wrong.
+        BodyTooLarge, BodyIncomplete, UnsupportedMediaType: the body is.
+    """
+    given = _once(_pairs(request))
+    if given.get("grant_type") != GRANT_TYPE:
+        is_other = "grant_type" in given
+        error = "unsupported_grant_type" if is_other else "invalid_request"
+        raise RequestRefused(error, f"grant_type: {GRANT_TYPE}.")
+    if given.get("subject_token_type") not in SUBJECT_TOKEN_TYPES:
+        raise _wrong("subject_token_type", " or ".join(SUBJECT_TOKEN_TYPES))
+    if given.get("requested_token_type", ACCESS_TOKEN_TYPE) != ACCESS_TOKEN_TYPE:
+        raise _wrong("requested_token_type", f"{ACCESS_TOKEN_TYPE}, or left out")
+    if given.keys() & {"resource", "audience"}:
+        raise RequestRefused("invalid_target", "The tokens of a policy are for this service.")
+    for name in ("actor_token", "client_secret", "client_assertion"):
+        if name in given:
+            raise _wrong(name, "not taken here")
+    for name in ("client_id", "subject_token"):
+        if name not in given:
+            raise _wrong(name, "it is missing")
+    if _POLICY_ID.fullmatch(given["client_id"]) is None:
+        raise _wrong("client_id", "the id of a trust policy, fed-...")
+    return ExchangeParameters(
+        policy_id=given["client_id"],
+        token=given["subject_token"],
+        scopes=frozenset(given["scope"].split()) if "scope" in given else None,
+        ttl=_ttl(given["ttl"]) if "ttl" in given else None,
+    )
+
+
+def _pairs(request: Request) -> list[tuple[Any, Any]]:
+    """Return the names and values in the body, also those that are there twice."""
+    http: Any = request._request
+    if int(http.META.get("CONTENT_LENGTH") or 0) > MAX_BYTES:
+        raise BodyTooLarge(MAX_BYTES)
+    media_type = http.content_type
+    if media_type not in (_FORM, _JSON):
+        raise UnsupportedMediaType(media_type)
+    try:
+        text = http.body.decode()
+        if media_type == _FORM:
+            return list(
+                parse_qsl(
+                    text,
+                    keep_blank_values=True,
+                    errors="strict",
+                    max_num_fields=_MAX_PARAMETERS,
+                )
+            )
+        found = json.loads(text, object_pairs_hook=_Pairs)
+    except UnreadablePostError as error:
+        raise BodyIncomplete from error
+    except (ValueError, RecursionError) as error:
+        raise _wrong("body", f"not a form, or JSON, in UTF-8: {error}") from error
+    if not isinstance(found, _Pairs):
+        raise _wrong("body", "a JSON object, or a form")
+    return list(found)
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """A JSON object as it was written."""
+
+
+def _once(pairs: list[tuple[Any, Any]]) -> dict[str, str]:
+    """Return the parameters; one that has no value is as good as none (RFC 6749 §3.2)."""
+    given: dict[str, str] = {}
+    for name, value in pairs:
+        if name == "ttl" and isinstance(value, int) and not isinstance(value, bool):
+            value = str(value)  # noqa: PLW2901 - as a form would have it
+        if not isinstance(value, str):
+            raise _wrong(name, "not a text")
+        if name in given:
+            raise _wrong(name, "it is there twice")
+        given[name] = value
+    return {name: value for name, value in given.items() if value}
+
+
+def _ttl(text: str) -> dt.timedelta:
+    match = _TTL.fullmatch(text)
+    if match is None or int(match[1]) > _MAX_TTL:
+        raise _wrong("ttl", f"seconds, 1 to {_MAX_TTL}, such as 900 or 900s")
+    return dt.timedelta(seconds=int(match[1]))
+
+
+def _wrong(name: str, what: str) -> RequestRefused:
+    shown = "".join(c for c in name[:64] if c.isascii() and c.isprintable() and c not in '"\\')
+    return RequestRefused("invalid_request", f"{shown}: {what}.")

@@ -1,0 +1,106 @@
+"""Whether a signed token (JWT, RFC 7519) is an issuer's, for us, now, and what it claims."""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import jwt
+
+from apikeys.federation.key_sets import key_set_with
+from apikeys.federation.keys import KEYS_OF_ALGORITHMS, key_for
+from apikeys.federation.refusals import AssertionRefused
+
+if TYPE_CHECKING:
+    from apikeys.models import Issuer
+
+#: How far the clocks of an issuer and of this service may be apart.
+LEEWAY: Final = dt.timedelta(seconds=30)
+_REQUIRED: Final = ("iss", "aud", "exp", "iat")
+_MAX_KID: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Assertion:
+    """A token that was verified, with its claims."""
+
+    claims: dict[str, Any]
+    #: What it is remembered by once it was used, and until when.
+    digest: bytes
+    expires_at: dt.datetime
+
+
+def verify(token: str, issuer: Issuer) -> Assertion:
+    """Return what the token claims, once it is proved that the issuer says so.
+
+    Raises:
+        AssertionRefused: it is not.
+        IssuerBusy: too many wait for the issuer's keys.
+    """
+    algorithm, kid = _header(token, issuer)
+    key_set = key_set_with(issuer, kid)
+    try:
+        key = key_for(key_set, kid, algorithm)
+        if key is None:
+            raise AssertionRefused("key_unknown", "the key of this name is for something else")
+        claims = jwt.decode(
+            token,
+            key,
+            algorithms=[algorithm],
+            audience=issuer.audience,
+            issuer=issuer.url,
+            leeway=LEEWAY,
+            options={"require": list(_REQUIRED), "enforce_minimum_key_length": True},
+        )
+    except jwt.PyJWTError as error:
+        raise AssertionRefused("assertion_invalid", str(error)) from error
+    # Kubernetes lists its audiences. One that is for others as well could be used by them, here.
+    if claims["aud"] not in (issuer.audience, [issuer.audience]):
+        raise AssertionRefused("assertion_invalid", "It is for other audiences as well")
+    return Assertion(claims, _digest(token, claims), _end(claims, issuer))
+
+
+def _header(token: str, issuer: Issuer) -> tuple[str, str]:
+    """Return the algorithm and the key's name; of what else the header has nothing is believed."""
+    if not token.isascii():
+        raise AssertionRefused("assertion_invalid", "This is no signed token")
+    try:
+        header = jwt.get_unverified_header(token)
+    except jwt.PyJWTError as error:
+        raise AssertionRefused("assertion_invalid", str(error)) from error
+    algorithm, kid = header.get("alg"), header.get("kid")
+    if algorithm not in issuer.algorithms or algorithm not in KEYS_OF_ALGORITHMS:
+        raise AssertionRefused("algorithm_unexpected", "The issuer signs with other algorithms")
+    if "crit" in header:
+        raise AssertionRefused("assertion_invalid", "It demands what is not understood here: crit")
+    if not isinstance(kid, str) or not 1 <= len(kid) <= _MAX_KID:
+        raise AssertionRefused("key_unknown", "It does not name its key")
+    return algorithm, kid
+
+
+def _end(claims: dict[str, Any], issuer: Issuer) -> dt.datetime:
+    """Return until when it must be remembered."""
+    begins, ends = claims["iat"], claims["exp"]
+    if isinstance(begins, str) or isinstance(ends, str):
+        raise AssertionRefused("assertion_invalid", "Its times are no numbers")
+    if not 0 < ends - begins <= issuer.max_assertion_seconds:
+        raise AssertionRefused(
+            "assertion_too_long",
+            f"It is good for {ends - begins} seconds, and may be for "
+            f"{issuer.max_assertion_seconds}",
+        )
+    return dt.datetime.fromtimestamp(ends, dt.UTC) + LEEWAY * 2
+
+
+def _digest(token: str, claims: dict[str, Any]) -> bytes:
+    """Return what tells it from every other of its issuer.
+
+    Where it has no ``jti`` that is what was signed, without the signature: of some algorithms a
+    valid signature can be written in two ways.
+    """
+    jti = claims.get("jti")
+    what = f"jti\0{jti}" if jti else f"signed\0{token.rpartition('.')[0]}"
+    whose = claims["iss"]
+    return hashlib.sha256(f"{whose}\0{what}".encode("utf-8", "surrogatepass")).digest()

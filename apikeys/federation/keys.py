@@ -1,0 +1,71 @@
+"""The public keys of a key set (RFC 7517), of which only what verifies signatures is kept."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import jwt
+
+#: The algorithms that an issuer may sign with, and the type and curve of the keys for each. All
+#: verify with a public key: never ``none``, and never one whose key is a secret that both know.
+KEYS_OF_ALGORITHMS: Final = {
+    "RS256": ("RSA", None), "RS384": ("RSA", None), "RS512": ("RSA", None),
+    "PS256": ("RSA", None), "PS384": ("RSA", None), "PS512": ("RSA", None),
+    "ES256": ("EC", "P-256"), "ES384": ("EC", "P-384"), "ES512": ("EC", "P-521"),
+    "EdDSA": ("OKP", "Ed25519"),
+}  # fmt: skip
+MAX_KEYS: Final = 20
+#: What is kept of a key. What only its owner knows is not among it.
+_MEMBERS: Final = ("kty", "kid", "alg", "crv", "n", "e", "x", "y")
+_TYPES: Final = ("RSA", "EC", "OKP")
+
+KeySet = dict[str, list[dict[str, str]]]
+
+
+class KeySetError(ValueError):
+    """A sentence that says why something is no key set."""
+
+
+def usable_keys(found: Any) -> KeySet:
+    """Return the keys of a key set that signatures can be verified with.
+
+    Raises:
+        KeySetError: there are none, or too many, or it is no key set.
+    """
+    keys = found.get("keys") if isinstance(found, dict) else None
+    if not isinstance(keys, list):
+        raise KeySetError("there is no list of keys")
+    if len(keys) > MAX_KEYS:
+        raise KeySetError(f"there are more than {MAX_KEYS} keys")
+    usable = [_public(key) for key in keys if _is_usable(key)]
+    if not usable:
+        raise KeySetError("there is no key that has a kid and is for signatures")
+    return {"keys": usable}
+
+
+def key_for(key_set: KeySet, kid: str, algorithm: str) -> jwt.PyJWK | None:
+    """Return the key of this name, if it is one for this algorithm."""
+    wanted = KEYS_OF_ALGORITHMS[algorithm]
+    for key in key_set["keys"]:
+        of_key = (key["kty"], key.get("crv"))
+        if key["kid"] == kid and of_key == wanted and key.get("alg", algorithm) == algorithm:
+            return jwt.PyJWK(key, algorithm)
+    return None
+
+
+def has_key(key_set: KeySet, kid: str) -> bool:
+    """Whether there is a key of this name."""
+    return any(key["kid"] == kid for key in key_set["keys"])
+
+
+def _public(key: dict[str, Any]) -> dict[str, Any]:
+    return {name: key[name] for name in _MEMBERS if name in key}
+
+
+def _is_usable(key: Any) -> bool:
+    if not isinstance(key, dict) or key.get("kty") not in _TYPES or not key.get("kid"):
+        return False
+    kept = _public(key)
+    return key.get("use", "sig") == "sig" and all(
+        isinstance(value, str) and value.isprintable() for value in kept.values()
+    )

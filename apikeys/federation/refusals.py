@@ -1,0 +1,41 @@
+"""Why no token is given. The trail and the log are told everything, and the caller nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework.exceptions import APIException, ErrorDetail
+
+
+class ExchangeRefused(APIException):
+    """``error`` and ``default_detail`` are for the caller, all else for the trail."""
+
+    meaning = "The platform's token is not trusted; the audit trail says why. In OAuth's form."
+    status_code = 400
+    default_code = "INVALID_GRANT"
+    default_detail = "The token was refused. The audit trail says why, to those who may read it."
+    error = "invalid_grant"
+
+    def __init__(self, reason: str, because: str, **details: Any) -> None:
+        super().__init__()
+        self.reason, self.because, self.details = reason, because, details
+
+
+class AssertionRefused(ExchangeRefused):
+    """What was sent does not prove that its sender is trusted."""
+
+
+class NarrowingRefused(ExchangeRefused):
+    """Who is trusted asks for more than the policy gives, and may know that."""
+
+    def __init__(self, error: str, because: str) -> None:
+        super().__init__(error, because)
+        self.error, self.detail = error, ErrorDetail(because, error)
+
+
+class IssuerBusy(APIException):
+    meaning = "Many requests wait for the keys of one issuer, which is slow to answer."
+    status_code = 503
+    default_code = "ISSUER_BUSY"
+    default_detail = "The issuer's keys are being fetched; send the request again."
+    wait = 1

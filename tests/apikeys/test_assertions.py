@@ -1,0 +1,248 @@
+"""What is believed of a signed token: each way in which others were deceived is tried."""
+
+from __future__ import annotations
+
+import base64
+import datetime as dt
+import json
+from typing import Any
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from apikeys.models import AccessToken, Issuer
+from tests.apikeys.exchanging import (
+    REFUSED,
+    Pipeline,
+    PipelineOf,
+    why,
+)
+from tests.issuer import AUDIENCE, DISCOVERY, KEYS, Key, claims_of, sign
+
+NOW = int(dt.datetime.now(dt.UTC).timestamp())
+HOUR = 3600
+
+
+def parts(value: Any) -> str:
+    return base64.urlsafe_b64encode(json.dumps(value).encode()).rstrip(b"=").decode()
+
+
+def test_a_good_one(pipeline: Pipeline) -> None:
+    assert pipeline.exchange().status_code == 200
+
+
+CLAIMS: dict[str, tuple[dict[str, Any], str]] = {
+    "for another audience": ({"aud": "https://elsewhere.example"}, "assertion_invalid"),
+    "for others as well": ({"aud": [AUDIENCE, "https://elsewhere.example"]}, "assertion_invalid"),
+    "for nobody": ({"aud": None}, "assertion_invalid"),
+    "for an empty list": ({"aud": []}, "assertion_invalid"),
+    "an audience that begins so": ({"aud": f"{AUDIENCE}.evil.example"}, "assertion_invalid"),
+    "of another issuer": ({"iss": "https://elsewhere.example"}, "assertion_invalid"),
+    "of no issuer": ({"iss": None}, "assertion_invalid"),
+    "expired": ({"iat": NOW - 600, "nbf": NOW - 600, "exp": NOW - 60}, "assertion_invalid"),
+    "of tomorrow": ({"iat": NOW + 9000, "nbf": None, "exp": NOW + 9060}, "assertion_invalid"),
+    "not yet": ({"nbf": NOW + 9000}, "assertion_invalid"),
+    "without an end": ({"exp": None}, "assertion_invalid"),
+    "without a beginning": ({"iat": None}, "assertion_invalid"),
+    "with an endless end": ({"exp": float("inf")}, "assertion_invalid"),
+    "with no number": ({"exp": float("nan")}, "assertion_invalid"),
+    "with texts for times": ({"iat": str(NOW), "exp": str(NOW + 60)}, "assertion_invalid"),
+    "good for too long": ({"exp": NOW + 2 * HOUR}, "assertion_too_long"),
+    "with an id that is no text": ({"jti": 7}, "assertion_invalid"),
+}
+
+
+@pytest.mark.parametrize("what", CLAIMS)
+def test_claims_that_are_refused(pipeline: Pipeline, what: str) -> None:
+    claims, reason = CLAIMS[what]
+    # What is left out cannot be told from what is null, so it is taken out here.
+    more = {name: value for name, value in claims.items() if value is not None}
+    said = claims_of("GITHUB", pipeline.server.url, **more)
+    for name in claims.keys() - more.keys():
+        del said[name]
+    token = parts({"alg": "ES256", "kid": "one"}) + "." + parts(said)
+    signature = jwt.algorithms.ECAlgorithm(jwt.algorithms.ECAlgorithm.SHA256).sign(
+        token.encode(), pipeline.server.keys[0].private
+    )
+
+    signed = base64.urlsafe_b64encode(signature).rstrip(b"=").decode()
+    assert pipeline.exchange(f"{token}.{signed}").json() == REFUSED
+
+    assert why() == reason
+    assert not AccessToken.objects.exists()
+
+
+def test_one_that_is_good_for_no_time(pipeline: Pipeline) -> None:
+    now = int(dt.datetime.now(dt.UTC).timestamp())
+
+    assert pipeline.exchange(pipeline.token(iat=now + 20, nbf=now, exp=now + 10)).json() == REFUSED
+    assert why() == "assertion_too_long"
+
+
+@pytest.mark.parametrize("change", ["HTTPS://{}", "https://{}/", "https://{} ", "https://{}#"])
+def test_the_issuer_is_compared_byte_for_byte(pipeline: Pipeline, change: str) -> None:
+    name = change.format(pipeline.server.url.removeprefix("https://"))
+
+    assert pipeline.exchange(pipeline.token(iss=name)).json() == REFUSED
+    assert why() == "assertion_invalid"
+
+
+def test_a_list_of_one_audience(pipeline: Pipeline) -> None:
+    """Kubernetes writes it so."""
+    assert pipeline.exchange(pipeline.token(aud=[AUDIENCE])).status_code == 200
+
+
+def test_the_clocks_may_be_apart_a_little(pipeline: Pipeline) -> None:
+    now = int(dt.datetime.now(dt.UTC).timestamp())
+    late = pipeline.token(iat=now - 300, nbf=now - 300, exp=now - 5)
+
+    assert pipeline.exchange(late).status_code == 200
+
+
+def test_no_signature(pipeline: Pipeline) -> None:
+    said = claims_of("GITHUB", pipeline.server.url)
+    for algorithm in ("none", "None", "NONE", ""):
+        token = f"{parts({'alg': algorithm, 'kid': 'one'})}.{parts(said)}."
+        assert pipeline.exchange(token).json() == REFUSED
+        assert why() == "algorithm_unexpected"
+
+
+def test_a_public_key_is_no_shared_secret(pipeline: Pipeline) -> None:
+    """An HMAC with what everybody knows, of the algorithm that the header names."""
+    Issuer.objects.update(algorithms=["ES256", "HS256"])
+    key = pipeline.server.keys[0]
+    public = key.private.public_key().public_bytes(
+        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
+    for secret in (public, json.dumps(key.public).encode()):
+        algorithm = jwt.algorithms.HMACAlgorithm(jwt.algorithms.HMACAlgorithm.SHA256)
+        signed = f"{parts({'alg': 'HS256', 'kid': 'one'})}."
+        signed += parts(claims_of("GITHUB", pipeline.server.url))
+        signature = base64.urlsafe_b64encode(algorithm.sign(signed.encode(), secret))
+        assert pipeline.exchange(f"{signed}.{signature.rstrip(b'=').decode()}").json() == REFUSED
+        assert why() == "algorithm_unexpected"
+
+
+def test_a_shared_secret_among_the_keys(pipeline: Pipeline, monkeypatch: Any) -> None:
+    shared = {"kty": "oct", "kid": "two", "k": parts("x" * 40), "use": "sig"}
+    monkeypatch.setattr(Key, "public", shared)
+
+    assert pipeline.exchange().json() == REFUSED
+    assert why() == "keys_unavailable"
+
+
+def test_an_algorithm_that_the_issuer_does_not_use(pipeline: Pipeline) -> None:
+    Issuer.objects.update(algorithms=["RS256"])
+
+    assert pipeline.exchange().json() == REFUSED
+    assert why() == "algorithm_unexpected"
+
+
+def test_a_key_for_another_algorithm(pipeline: Pipeline) -> None:
+    """The header chooses neither how a key is used, nor another key."""
+    Issuer.objects.update(algorithms=["ES256", "RS256"])
+    private = rsa.generate_private_key(65537, 2048)
+    token = jwt.encode(claims_of("GITHUB", pipeline.server.url), private, "RS256", {"kid": "one"})
+
+    assert pipeline.exchange(token).json() == REFUSED
+    assert why() == "key_unknown"
+
+
+def test_a_short_key(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
+    Issuer.objects.update(algorithms=["RS256"])
+    private = rsa.generate_private_key(65537, 1024)
+    public = jwt.algorithms.RSAAlgorithm.to_jwk(private.public_key(), as_dict=True)
+    monkeypatch.setattr(Key, "public", {**public, "kid": "one"})
+    signed = f"{parts({'alg': 'RS256', 'kid': 'one'})}."
+    signed += parts(claims_of("GITHUB", pipeline.server.url))
+    algorithm = jwt.algorithms.RSAAlgorithm(jwt.algorithms.RSAAlgorithm.SHA256)
+    signature = base64.urlsafe_b64encode(algorithm.sign(signed.encode(), private))
+
+    assert pipeline.exchange(f"{signed}.{signature.rstrip(b'=').decode()}").json() == REFUSED
+    assert why() == "assertion_invalid"
+
+
+def test_another_ones_key(pipeline: Pipeline) -> None:
+    stranger = Key("one")
+
+    token = sign(claims_of("GITHUB", pipeline.server.url), stranger)
+
+    assert pipeline.exchange(token).json() == REFUSED
+    assert why() == "assertion_invalid"
+
+
+def test_headers_that_bring_keys(pipeline: Pipeline) -> None:
+    """Nothing that the token brings along is a key, and no address of it is asked."""
+    stranger = Key("one")
+    said = claims_of("GITHUB", pipeline.server.url)
+    url = f"{pipeline.server.url}/evil"
+    for header in (
+        {"jwk": stranger.public},
+        {"jku": url},
+        {"x5u": url},
+        {"x5c": ["MIIB"]},
+        {"jku": url, "kid": "two"},
+    ):
+        assert pipeline.exchange(sign(said, stranger, **header)).json() == REFUSED
+    assert set(pipeline.server.asked) == {DISCOVERY, KEYS}
+    # The issuer's own token has one at times, and it is passed over.
+    good = sign(said, pipeline.server.keys[0], jku=url, x5t="x")
+    assert pipeline.exchange(good).status_code == 200
+
+
+def test_what_must_be_understood_is_not(pipeline: Pipeline) -> None:
+    token = sign(claims_of("GITHUB", pipeline.server.url), pipeline.server.keys[0], crit=["x"], x=1)
+
+    assert pipeline.exchange(token).json() == REFUSED
+    assert why() == "assertion_invalid"
+
+
+NO_TOKENS = {
+    "one part": "x",
+    "two parts": "e30.e30",
+    "no base64": "!.!.!",
+    "deep JSON": base64.urlsafe_b64encode(b"[" * 9000).decode() + ".e30.e30",
+    "no object": f"{parts([])}.e30.e30",
+    "no text": "é.é.é",
+    "a NUL": "\0.\0.\0",
+    "numbers for names": f"{parts({'alg': 5, 'kid': 6})}.e30.e30",
+    "a list for an algorithm": f"{parts({'alg': ['ES256'], 'kid': 'one'})}.e30.e30",
+    "no key": f"{parts({'alg': 'ES256'})}.e30.e30",
+    "no name of a key": f"{parts({'alg': 'ES256', 'kid': ''})}.e30.e30",
+    "a long name of a key": f"{parts({'alg': 'ES256', 'kid': 'x' * 201})}.e30.e30",
+}
+
+
+@pytest.mark.parametrize("what", NO_TOKENS)
+def test_no_token_at_all(pipeline: Pipeline, what: str) -> None:
+    assert pipeline.exchange(NO_TOKENS[what]).json() == REFUSED
+    assert not pipeline.server.asked
+
+
+def test_each_changed_part_is_noticed(pipeline: Pipeline) -> None:
+    header, claims, signature = pipeline.token().split(".")
+    other = parts(claims_of("GITHUB", pipeline.server.url, repository_id="74", ref="x"))
+    more = parts({"alg": "ES256", "kid": "one", "typ": "x"})
+
+    for token in (
+        f"{header}.{other}.{signature}",
+        f"{more}.{claims}.{signature}",
+        f"{header}.{claims}.{signature[:-4]}AAAA",
+        f"{header}.{claims}.",
+    ):
+        assert pipeline.exchange(token).json() == REFUSED
+        assert why() == "assertion_invalid"
+
+
+def test_one_issuer_does_not_speak_for_another(pipeline_of: PipelineOf) -> None:
+    """The same claims, signed by an issuer of the same name with other keys."""
+    other = Key("one")
+    cluster = {"inline_keys": {"keys": [other.public]}}
+    one, two = pipeline_of("KUBERNETES"), pipeline_of("KUBERNETES", of_issuer=cluster)
+    said = claims_of("KUBERNETES", one.server.url)
+
+    assert one.exchange(sign(said, other)).json() == REFUSED
+    assert two.exchange(sign(said, one.server.keys[0])).json() == REFUSED
+    assert two.exchange(sign(said, other)).status_code == 200
