@@ -20,7 +20,7 @@ from infra_service import bound_names, event_names
 from infra_service.admin.site import TrailedSite
 from infra_service.api.throttling import count_login
 from infra_service.overview import overview
-from infra_service.sign_on.configuration import OIDC, PASSWORD
+from infra_service.sign_on.configuration import OIDC, PASSWORD, REQUIRED
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
@@ -58,17 +58,15 @@ class ServiceAdminSite(TrailedSite):
         return [*self._sign_on_urls(), names, *found]
 
     def _sign_on_urls(self) -> list[Any]:
-        """Return the ways to the provider and back, if people sign on."""
-        if settings.ADMIN_LOGIN == PASSWORD:
+        """Return the ways to the provider and back, and to second factors, if there is one."""
+        if not settings.OIDC_ISSUER:
             return []
         # Of an extra, and so are the models behind it.
-        from infra_service.sign_on import forms, views  # noqa: PLC0415
+        from infra_service.sign_on import forms, urls  # noqa: PLC0415
 
-        self.login_form = forms.PasswordForm
-        return [
-            path("sign-on/", views.sign_on, name="sign_on"),
-            path("sign-on/callback/", views.sign_on_callback, name="sign_on_callback"),
-        ]
+        if settings.ADMIN_LOGIN != PASSWORD:
+            self.login_form = forms.PasswordForm
+        return urls.patterns(self)
 
     def register(self, model_or_iterable: Any, admin_class: Any = None, **options: Any) -> None:
         """Register pages, but none of django-allauth: what they change is not for changing."""
@@ -95,7 +93,23 @@ class ServiceAdminSite(TrailedSite):
         """Let a person in; who tries too often is refused before the password is looked at."""
         if request.method == "POST" and count_login(request):
             return self._refusal(request, 429, "Too many tries from here. Wait a minute.")
-        return super().login(request, {**self._sign_on_context(), **(extra_context or {})})
+        context = {**self._sign_on_context(), **(extra_context or {})}
+        if request.method == "POST" and settings.ADMIN_SECOND_FACTOR == REQUIRED:
+            return self._password_step(request, context)
+        return super().login(request, context)
+
+    def _password_step(self, request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
+        """Take the password, and go on to the second factor."""
+        from infra_service.sign_on.second_factor_views import PasswordStep  # noqa: PLC0415 - an extra
+
+        shown = {"title": "Log in", "app_path": request.get_full_path(), **context}
+        view: Any = PasswordStep.as_view(extra_context={**self.each_context(request), **shown})
+        answer: HttpResponse = view(request)
+        return answer
+
+    def each_context(self, request: HttpRequest) -> dict[str, Any]:
+        """Add whether people have second factors here."""
+        return {**super().each_context(request), "has_second_factors": bool(settings.OIDC_ISSUER)}
 
     def _sign_on_context(self) -> dict[str, Any]:
         if settings.ADMIN_LOGIN == PASSWORD:

@@ -264,16 +264,21 @@ OIDC_GROUPS_CLAIM = env.str("OIDC_GROUPS_CLAIM", default="groups")
 OIDC_GROUP_MAP = env.pairs("OIDC_GROUP_MAP", default="")
 # How people log in to the admin: password, oidc, or both.
 ADMIN_LOGIN = env.str("ADMIN_LOGIN", default=sign_on.PASSWORD)
+# Whether a password lets in alone: off, or required, by a code or a passkey beside it.
+ADMIN_SECOND_FACTOR = env.str("ADMIN_SECOND_FACTOR", default=sign_on.OFF)
 if _sign_on_apps := sign_on.sign_on_apps(
     issuer=OIDC_ISSUER,
     client_id=OIDC_CLIENT_ID,
     client_secret=OIDC_CLIENT_SECRET,
     group_map=OIDC_GROUP_MAP,
     admin_login=ADMIN_LOGIN,
+    second_factor=ADMIN_SECOND_FACTOR,
 ):
     INSTALLED_APPS += _sign_on_apps
     MIDDLEWARE.append(sign_on.MIDDLEWARE)
     SOCIALACCOUNT_ADAPTER = "infra_service.sign_on.provider.NoSignUp"
+    MFA_ADAPTER = "infra_service.sign_on.second_factor.EncryptedSecrets"
+    MFA_SUPPORTED_TYPES = ["totp", "webauthn"]
 
 # --- Metrics --------------------------------------------------------------------------------------
 

@@ -13,9 +13,11 @@ if TYPE_CHECKING:
 
 #: The values of ``ADMIN_LOGIN``.
 PASSWORD, OIDC, BOTH = "password", "oidc", "both"
+#: The values of ``ADMIN_SECOND_FACTOR``.
+OFF, REQUIRED = "off", "required"
 
 MIDDLEWARE: Final = "allauth.account.middleware.AccountMiddleware"
-_APPS: Final = ("allauth", "allauth.account", "allauth.socialaccount")
+_APPS: Final = ("allauth", "allauth.account", "allauth.socialaccount", "allauth.mfa")
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 # The longest that the column for it takes.
 _LONGEST_ISSUER: Final = 200
@@ -28,6 +30,7 @@ def sign_on_apps(
     client_secret: str,
     group_map: Mapping[str, str],
     admin_login: str,
+    second_factor: str,
 ) -> list[str]:
     """Return the apps that signing on takes: none without an issuer.
 
@@ -37,9 +40,13 @@ def sign_on_apps(
     """
     if admin_login not in {PASSWORD, OIDC, BOTH}:
         raise ImproperlyConfigured("ADMIN_LOGIN is none of: password, oidc, both")
+    if second_factor not in {OFF, REQUIRED}:
+        raise ImproperlyConfigured("ADMIN_SECOND_FACTOR is none of: off, required")
     if not issuer:
         if admin_login != PASSWORD:
             raise ImproperlyConfigured(f"ADMIN_LOGIN={admin_login} needs OIDC_ISSUER")
+        if second_factor != OFF:
+            raise ImproperlyConfigured("ADMIN_SECOND_FACTOR=required needs OIDC_ISSUER")
         return []
     if not is_protected(issuer) or urlsplit(issuer).query or len(issuer) > _LONGEST_ISSUER:
         raise ImproperlyConfigured(

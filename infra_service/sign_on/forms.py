@@ -6,7 +6,7 @@ from django.conf import settings
 from django.contrib.admin.forms import AdminAuthenticationForm
 
 from infra_service import logins
-from infra_service.sign_on.configuration import OIDC
+from infra_service.sign_on.configuration import OIDC, PASSWORD
 from infra_service.sign_on.people import signs_on
 
 
@@ -20,6 +20,8 @@ class PasswordForm(AdminAuthenticationForm):
     def confirm_login_allowed(self, user: Any) -> None:
         """Refuse the others as if the password were wrong."""
         super().confirm_login_allowed(user)
+        if settings.ADMIN_LOGIN == PASSWORD:
+            return
         if signs_on(user) or (settings.ADMIN_LOGIN == OIDC and not user.is_superuser):
             request: Any = self.request  # the log-in always gives it
             logins.record_refusal(request, "password", user)

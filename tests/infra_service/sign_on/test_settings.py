@@ -23,6 +23,7 @@ COMPLETE = {
     "client_secret": "hunter2",
     "group_map": {"ops": "operator"},
     "admin_login": "both",
+    "second_factor": "off",
 }
 
 
@@ -61,6 +62,11 @@ def test_complete() -> None:
     [
         ({"admin_login": "ldap"}, "none of: password, oidc, both"),
         ({"issuer": ""}, "ADMIN_LOGIN=both needs OIDC_ISSUER"),
+        ({"second_factor": "on"}, "none of: off, required"),
+        (
+            {"issuer": "", "admin_login": "password", "second_factor": "required"},
+            "ADMIN_SECOND_FACTOR=required needs OIDC_ISSUER",
+        ),
         ({"issuer": "http://idp.example"}, "must be an https:// address"),
         ({"issuer": "idp.example"}, "must be an https:// address"),
         ({"issuer": "https:///realms"}, "must be an https:// address"),

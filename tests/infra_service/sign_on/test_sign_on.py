@@ -351,7 +351,8 @@ def test_nothing_of_allauth_is_shown(service: Service, visitor: Visitor) -> None
 
     assert "socialaccount" not in visitor.get("/admin/").text
     for path in (
-        "/admin/socialaccount/socialapp/", "/admin/account/emailaddress/", "/accounts/login/",
+        "/admin/socialaccount/socialapp/",
+        "/admin/mfa/authenticator/", "/admin/account/emailaddress/", "/accounts/login/",
         "/accounts/signup/", "/signup/", "/login/",
     ):  # fmt: skip
         assert visitor.get(path).status_code == 404

@@ -1,0 +1,48 @@
+"""Who has given the right password, and not yet the second factor."""
+
+from __future__ import annotations
+
+import hmac
+import time
+from typing import TYPE_CHECKING, Final
+
+from django.contrib.auth import get_backends
+from django.contrib.auth.backends import ModelBackend
+
+from apikeys.models import User
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest
+
+_PENDING: Final = "second_factor_of"
+_SECONDS: Final = 300
+
+
+def begin(request: HttpRequest, user: User, address: str) -> None:
+    """Keep in the session who it is, and where they want to go; they are not logged in."""
+    request.session.cycle_key()
+    kept = [str(user.pk), user.get_session_auth_hash(), address, time.time()]
+    request.session[_PENDING] = kept
+
+
+def user_of(request: HttpRequest) -> User | None:
+    """Return the user, as long as they might still log in with the password that they gave."""
+    kept = request.session.get(_PENDING)
+    if kept is None or time.time() - kept[3] > _SECONDS:
+        return None
+    (backend,) = (b for b in get_backends() if isinstance(b, ModelBackend))
+    user = backend.get_user(kept[0])  # none that is inactive
+    if not isinstance(user, User) or not user.is_staff:
+        return None
+    return user if hmac.compare_digest(user.get_session_auth_hash(), kept[1]) else None
+
+
+def address_of(request: HttpRequest) -> str:
+    """Return where they want to go."""
+    address: str = request.session[_PENDING][2]
+    return address
+
+
+def end(request: HttpRequest) -> None:
+    """Forget who it is."""
+    request.session.pop(_PENDING, None)

@@ -1,0 +1,168 @@
+"""Second factors of who logs in by password: codes that change with time, and passkeys.
+
+django-allauth has the table and the ceremony of passkeys. A code is used once in all processes,
+which allauth keeps in the memory of each; and secrets of codes are encrypted in the table.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import re
+import time
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote, urlencode
+
+import structlog
+from allauth.mfa.adapter import DefaultMFAAdapter, get_adapter
+from allauth.mfa.models import Authenticator
+from allauth.mfa.totp.internal.auth import format_hotp_value, generate_totp_secret, hotp_value
+from allauth.mfa.webauthn.internal import auth as webauthn
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.utils import timezone
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest
+
+    from apikeys.models import User
+
+log = structlog.get_logger("infra_service.sign_on")
+
+_CODE: Final = re.compile(r"[0-9]{6}")
+_PERIOD: Final = 30
+_OFFERED: Final = "second_factor_offered"
+CODES, PASSKEY = Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN
+
+
+class EncryptedSecrets(DefaultMFAAdapter):  # type: ignore[misc]
+    """``MFA_ADAPTER``: whoever reads the database cannot make codes of what they read."""
+
+    def encrypt(self, text: str) -> str:
+        return _cipher().encrypt(text.encode()).decode()
+
+    def decrypt(self, encrypted_text: str) -> str:
+        return _cipher().decrypt(encrypted_text.encode()).decode()
+
+
+def factors_of(user: User) -> list[Any]:
+    """Return the rows of the user's second factors, the oldest first."""
+    found = Authenticator.objects.filter(user_id=user.pk, type__in=(CODES, PASSKEY))
+    return list(found.order_by("pk"))
+
+
+def code_is_right(user: User, code: str) -> bool:
+    """Whether the code is that of this half minute or of its neighbours, and was not used yet."""
+    with transaction.atomic():
+        rows = Authenticator.objects.select_for_update()
+        row = rows.filter(user_id=user.pk, type=CODES).first()
+        if row is None:
+            return False
+        try:
+            secret = get_adapter().decrypt(row.data["secret"])
+        except InvalidToken:
+            log.warning("second_factor_of_another_key", user=user.get_username())
+            return False
+        counter = _counter_of(secret, code)
+        if counter is None or counter <= row.data.get("used", 0):
+            return False
+        row.data["used"] = counter
+        row.last_used_at = timezone.now()
+        row.save(update_fields=["data", "last_used_at"])
+    return True
+
+
+def passkey_question(user: User) -> dict[str, Any]:
+    """Return what the browser is to ask a passkey of the user; the session keeps the answer's."""
+    asked: dict[str, Any] = webauthn.begin_authentication(user)
+    return asked
+
+
+def passkey_is_right(user: User, answer: str) -> bool:
+    """Whether a passkey of the user has answered the question that the session keeps."""
+    try:
+        credential = json.loads(answer)
+        webauthn.parse_authentication_response(credential)
+        row = webauthn.complete_authentication(user, credential)
+    except (ValidationError, ValueError, TypeError, KeyError):
+        return False
+    finally:
+        webauthn.clear_state()  # it is answered once
+    row.record_usage()
+    return True
+
+
+def offered_secret(request: HttpRequest) -> str:
+    """Return a new secret of codes; the session keeps it until a code of it is typed."""
+    kept = request.session.get(_OFFERED)
+    secret: str = generate_totp_secret() if kept is None else get_adapter().decrypt(kept)
+    if kept is None:
+        request.session[_OFFERED] = get_adapter().encrypt(secret)
+    return secret
+
+
+def address_of_secret(user: User, secret: str, issuer: str) -> str:
+    """Return the address that programs for codes read, as text or as a picture."""
+    query = urlencode({"secret": secret, "issuer": issuer}, quote_via=quote)
+    return f"otpauth://totp/{quote(f'{issuer}:{user.get_username()}')}?{query}"
+
+
+def picture_of(address: str) -> str:
+    """Return an image of the address, as an address of its own."""
+    svg = get_adapter().build_totp_svg(address)
+    return f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"
+
+
+def add_codes(request: HttpRequest, user: User, code: str) -> bool:
+    """Whether the code is of the offered secret, which is the user's from now on."""
+    secret = offered_secret(request)
+    counter = _counter_of(secret, code)
+    if counter is None:
+        return False
+    data = {"secret": get_adapter().encrypt(secret), "used": counter}
+    with transaction.atomic():
+        Authenticator.objects.filter(user_id=user.pk, type=CODES).delete()
+        Authenticator.objects.create(user_id=user.pk, type=CODES, data=data)
+    del request.session[_OFFERED]
+    return True
+
+
+def new_passkey_question(user: User) -> dict[str, Any]:
+    """Return what the browser is to ask a new passkey; the session keeps the answer's."""
+    asked: dict[str, Any] = webauthn.begin_registration(user, False)  # noqa: FBT003 - allauth's
+    return asked
+
+
+def add_passkey(user: User, name: str, answer: str) -> bool:
+    """Whether a new passkey has answered the question; it is the user's from now on."""
+    try:
+        credential = json.loads(answer)
+        webauthn.parse_registration_response(credential)
+        webauthn.complete_registration(credential)
+    except (ValidationError, ValueError, TypeError, KeyError):
+        return False
+    finally:
+        webauthn.clear_state()
+    data = {"name": name, "credential": credential}
+    Authenticator.objects.create(user_id=user.pk, type=PASSKEY, data=data)
+    return True
+
+
+def _counter_of(secret: str, code: str) -> int | None:
+    if not _CODE.fullmatch(code):
+        return None
+    now = int(time.time()) // _PERIOD
+    for counter in (now, now - 1, now + 1):
+        if hmac.compare_digest(format_hotp_value(hotp_value(secret, counter)), code):
+            return counter
+    return None
+
+
+def _cipher() -> MultiFernet:
+    keys = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
+    digests = (hashlib.sha256(f"second factor\n{key}".encode()).digest() for key in keys)
+    return MultiFernet([Fernet(base64.urlsafe_b64encode(digest)) for digest in digests])

@@ -1,0 +1,278 @@
+"""A password does not let in alone: a code beside it, or a passkey."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import hashlib
+import hmac
+import json
+import re
+import struct
+import time
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import pytest
+import requests
+from django.db import connection
+from playwright.sync_api import Browser, Page, expect
+
+from apikeys.models import User
+from tests.accessibility import faults
+from tests.infra_service.sign_on.conftest import Service, Visitor, service_with
+from tests.openid_provider import Provider
+
+LOGIN = "/admin/login/?next=/admin/states/state/"
+PASSWORD = "correct horse battery staple"
+PEOPLE = 13
+
+
+class Guarded(NamedTuple):
+    """A superuser of a service that demands a second factor; their codes have this secret."""
+
+    service: Service
+    username: str
+    secret: str
+
+    def code(self, away: int = 0) -> str:
+        """Return the code of now, or of so many half minutes from now (RFC 4226, RFC 6238)."""
+        counter = struct.pack(">Q", int(time.time()) // 30 + away)
+        digest = hmac.digest(base64.b32decode(self.secret), counter, hashlib.sha1)
+        number = struct.unpack(">I", digest[(at := digest[-1] & 15) : at + 4])[0] & 0x7FFFFFFF
+        return f"{number % 1_000_000:06}"
+
+
+@pytest.fixture(scope="module")
+def registered(running_provider: Provider, django_db_blocker: Any) -> Iterator[Iterator[Guarded]]:
+    """People who have added codes while a password still let in alone; one for each test."""
+    with service_with(running_provider, django_db_blocker.unblock) as service:
+        names = [f"root-{number}" for number in range(PEOPLE)]
+        service.ask(lambda: [create(name) for name in names])
+        people = [register(service, name) for name in names]
+        service.ask(forget)
+        service.stop()
+        service.environment["ADMIN_SECOND_FACTOR"] = "required"
+        service.start()
+        yield iter(people)
+
+
+@pytest.fixture
+def guarded(registered: Iterator[Guarded]) -> Guarded:
+    """Somebody whom no other test knows: tries are counted."""
+    return next(registered)
+
+
+def create(name: str) -> None:
+    user = User(username=name, is_staff=True, is_superuser=True)
+    user.set_password(PASSWORD)
+    user.save()
+
+
+def register(service: Service, name: str) -> Guarded:
+    with Visitor(service) as visitor:
+        visitor.log_in(name, PASSWORD)
+        page = visitor.get("/admin/second-factors/").text
+        found = re.search(r'<code id="secret">(\w+)</code>', page)
+        assert found is not None
+        assert "None yet." in page
+        guarded = Guarded(service, name, found[1])
+        given = {"code": guarded.code(), "password": PASSWORD}
+        assert "TOTP" in send(visitor, "/admin/second-factors/", given).text
+        return guarded
+
+
+def forget() -> None:
+    """Have the codes with which they registered be unused."""
+    value = "%s::jsonb" if connection.vendor == "postgresql" else "%s"
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT id, data FROM mfa_authenticator")
+        for pk, data in cursor.fetchall():
+            kept = {**(json.loads(data) if isinstance(data, str) else data), "used": 0}
+            change = f"UPDATE mfa_authenticator SET data = {value} WHERE id = %s"
+            cursor.execute(change, [json.dumps(kept), pk])
+
+
+@pytest.fixture
+def visitor(guarded: Guarded) -> Iterator[Visitor]:
+    with Visitor(guarded.service) as visitor:
+        yield visitor
+
+
+def send(visitor: Visitor, path: str, form: dict[str, str]) -> requests.Response:
+    token = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', visitor.get(path).text)
+    assert token is not None
+    given = {**form, "csrfmiddlewaretoken": token[1]}
+    return visitor.post(path, given, headers={"Referer": visitor.service.url + path})
+
+
+def give_code(visitor: Visitor, code: str) -> requests.Response:
+    return send(visitor, "/admin/second-factor/", {"code": code})
+
+
+def test_the_password_alone_lets_nobody_in(guarded: Guarded, visitor: Visitor) -> None:
+    answer = visitor.log_in(guarded.username, PASSWORD)
+
+    assert answer.url.endswith("/admin/second-factor/")
+    assert "Code" in answer.text
+    assert not visitor.is_in
+    logins = len(guarded.service.events("user.login"))
+    assert give_code(visitor, guarded.code()).status_code == 200
+    assert visitor.is_in
+    assert len(guarded.service.events("user.login")) == logins + 1
+
+
+def test_a_code_is_used_once(guarded: Guarded, visitor: Visitor) -> None:
+    code = guarded.code()
+    visitor.log_in(guarded.username, PASSWORD)
+    give_code(visitor, code)
+    with Visitor(guarded.service) as other:
+        other.log_in(guarded.username, PASSWORD)
+        assert "That is not right, or was used already." in give_code(other, code).text
+        assert not other.is_in
+
+
+@pytest.mark.parametrize("away", [-10, 10])
+def test_codes_of_other_times(guarded: Guarded, visitor: Visitor, away: int) -> None:
+    visitor.log_in(guarded.username, PASSWORD)
+
+    assert "That is not right" in give_code(visitor, guarded.code(away)).text
+    assert not visitor.is_in
+    assert guarded.service.events("user.login_refused")[0].details == {
+        "reason": "second_factor", "name": guarded.username,
+    }  # fmt: skip
+
+
+def test_what_is_no_code(guarded: Guarded, visitor: Visitor) -> None:
+    visitor.log_in(guarded.username, PASSWORD)
+
+    for given in ({"code": "١٢٣٤٥٦"}, {"credential": "{}"}, {"credential": "no JSON"}, {}):
+        assert "That is not right" in send(visitor, "/admin/second-factor/", given).text
+    assert not visitor.is_in
+
+
+def test_without_the_password_there_is_no_second_step(visitor: Visitor) -> None:
+    answer = visitor.get("/admin/second-factor/")
+
+    assert answer.url.endswith("/admin/login/")
+
+
+def test_who_has_none_is_not_let_in(guarded: Guarded, visitor: Visitor) -> None:
+    """Nor may they add one: whoever has stolen the password would."""
+
+    guarded.service.ask(lambda: create("bare"))
+    answer = visitor.log_in("bare", PASSWORD)
+
+    assert "This account has no second factor" in answer.text
+    assert not visitor.is_in
+    assert "Log in" in visitor.get("/admin/second-factors/").text
+
+
+def test_who_signs_on_has_the_second_factor_of_the_provider(
+    visitor: Visitor, provider: Provider
+) -> None:
+    provider.person = {"sub": "second", "name": "Second", "groups": ["platform-ops"]}
+
+    assert visitor.sign_on().status_code == 200
+    assert visitor.is_in
+    assert "Second factors" not in visitor.get("/admin/").text
+
+
+def test_tries_of_one_user_are_few(guarded: Guarded, visitor: Visitor) -> None:
+    """Each of two processes counts for itself, and a minute may end meanwhile."""
+    visitor.log_in(guarded.username, PASSWORD)
+    page = visitor.get("/admin/second-factor/")
+    token = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', page.text)
+    assert token is not None
+    form = {"code": "000000", "csrfmiddlewaretoken": token[1]}
+    headers = {"Referer": page.url}
+
+    answers = [visitor.post(page.url, form, headers=headers).status_code for _ in range(24)]
+
+    assert 429 in answers
+
+
+def test_the_secret_is_not_in_the_database(guarded: Guarded) -> None:
+    def stored() -> str:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT data FROM mfa_authenticator")
+            return str(cursor.fetchall())
+
+    assert guarded.secret not in guarded.service.ask(stored)
+    told = [event.details for event in guarded.service.events("user.second_factor")]
+    assert {"name": guarded.username, "added": "totp"} in told
+
+
+def test_second_factors_are_changed_with_the_password_alone(
+    guarded: Guarded, visitor: Visitor
+) -> None:
+    """Somebody else may have found the session."""
+    visitor.log_in(guarded.username, PASSWORD)
+    give_code(visitor, guarded.code())
+    page = visitor.get("/admin/second-factors/").text
+    found = re.search(r'name="remove" value="(\d+)"', page)
+    assert found is not None
+
+    answer = send(visitor, "/admin/second-factors/", {"remove": found[1], "password": "wrong"})
+
+    assert "The password is wrong." in answer.text
+    assert "None yet." not in answer.text
+    right = {"remove": found[1], "password": PASSWORD}
+    assert "None yet." in send(visitor, "/admin/second-factors/", right).text
+    with Visitor(guarded.service) as other:
+        assert "no second factor" in other.log_in(guarded.username, PASSWORD).text
+
+
+@pytest.mark.once
+def test_a_passkey(guarded: Guarded, provider: Provider, chromium_page: Page) -> None:
+    """The provider is away, and a superuser has a passkey."""
+    page = chromium_page
+    provider.is_away = True
+    give_password(page, guarded)
+    assert faults(page) == []
+    page.get_by_label("Code").fill(guarded.code())
+    page.get_by_role("button", name="Log in").click()
+    page.get_by_role("link", name="Second factors").click()
+    expect(page.get_by_text("TOTP Authenticator, since")).to_be_visible()
+    assert faults(page) == []
+    form = page.locator("form[data-passkey=create]")
+    form.get_by_label("Its name").fill("a key of the test")
+    form.get_by_label("Your password").fill(PASSWORD)
+    form.get_by_role("button", name="Add a passkey").click()
+    expect(page.get_by_role("button", name="Remove a key of the test")).to_be_visible()
+
+    page.get_by_role("button", name="Log out").click()
+    give_password(page, guarded)
+    page.get_by_role("button", name="Use a passkey").click()
+
+    expect(page.get_by_role("heading", level=1)).to_have_text("States")
+    page.get_by_role("link", name="Second factors").click()
+    row = page.locator("form.factor", has_text="a key of the test")
+    row.get_by_label("Your password").fill(PASSWORD)
+    row.get_by_role("button", name="Remove a key of the test").click()
+    expect(page.get_by_text("a key of the test")).to_have_count(0)
+
+
+def give_password(page: Page, guarded: Guarded) -> None:
+    page.goto(LOGIN)
+    page.get_by_text("Log in with a password").click()
+    page.get_by_label("Username").fill(guarded.username)
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Log in").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Second factor")
+
+
+@pytest.fixture
+def chromium_page(browser: Browser, guarded: Guarded) -> Iterator[Page]:
+    """A page with an authenticator; a passkey is of a name, and not of an address."""
+    url = guarded.service.url.replace("127.0.0.1", "localhost")
+    with contextlib.closing(browser.new_context(base_url=url)) as context:
+        page = context.new_page()
+        session = context.new_cdp_session(page)
+        session.send("WebAuthn.enable")
+        session.send("WebAuthn.addVirtualAuthenticator", {"options": {
+            "protocol": "ctap2", "transport": "internal", "hasResidentKey": True,
+            "hasUserVerification": True, "isUserVerified": True,
+            "automaticPresenceSimulation": True,
+        }})  # fmt: skip
+        yield page
