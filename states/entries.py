@@ -18,11 +18,15 @@ from states import slugs
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from django.db.models import QuerySet
+
     from apikeys.grants import Binding
 
 #: The parent of what has none.
 NO_PARENT: Final = uuid.UUID(int=0)
 _HAS_SLUG: Final = Q(slug__isnull=False)
+#: So many ids are written into a condition; a slug may be that of more components.
+_MOST_IDS: Final = 1_000
 
 
 class CatalogueQuerySet(models.QuerySet[Any]):
@@ -246,6 +250,16 @@ class Environment(CatalogueEntry):
         if binding.environment_ids is not None:
             return Q(pk__in=binding.environment_ids)
         return Q(NamedBy(_states_inside(binding), "environment_id"))
+
+
+def ids_or_query(entries: QuerySet[Any, Any]) -> list[uuid.UUID] | QuerySet[Any, Any]:
+    """Return the ids of the entries, by which an index finds what belongs to them.
+
+    One query; where they are too many to be written into a condition, they stay one.
+    """
+    ids = entries.values_list("pk", flat=True)
+    found = list(ids[: _MOST_IDS + 1])
+    return found if len(found) <= _MOST_IDS else ids
 
 
 #: The models of the catalogue, by how addresses, filters and searches call them.

@@ -14,6 +14,7 @@ from infra_service.database.pages.selecting import ColumnOf
 from states.entries import Application, Component, Environment, FormerSlug
 from states.fields import CreatedAtField, IdAt
 from states.imported import ImportedVersion
+from states.resource_entry import ResourceDigest, ResourceEntry
 
 if TYPE_CHECKING:
     import uuid
@@ -23,12 +24,17 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MAX_SERIAL", "STALE_AFTER", "Application", "Component", "Environment", "FormerSlug",
-    "ImportedVersion", "State", "StateKey", "StateVersion",
+    "ImportedVersion", "ResourceDigest", "ResourceEntry", "State", "StateKey", "StateVersion",
 ]  # fmt: skip
 
 MAX_SERIAL = 2**63 - 1
 #: A lock that is held for longer was probably left behind.
 STALE_AFTER: Final = dt.timedelta(hours=1)
+
+
+#: Of which states the index of resources is behind. Without a parameter, for PostgreSQL compares it
+#: with the condition of the index on it.
+_DUE: Final = Q(deleted_at=None, indexed_number__lt=F("version_number"))
 
 
 class StateKey(TypedDict):
@@ -57,6 +63,10 @@ class StateQuerySet(models.QuerySet["State"]):
         if binding.application_ids is not None:
             inside = inside.filter(application_id__in=binding.application_ids)
         return inside
+
+    def due(self) -> StateQuerySet:
+        """Those whose current version is to be indexed."""
+        return self.filter(_DUE)
 
     def with_names(self) -> StateQuerySet:
         """Return them with the names and slugs of what they belong to.
@@ -130,6 +140,13 @@ class State(models.Model):
     created_at = CreatedAtField(default=timezone.now, editable=False)
     updated_at = models.DateTimeField(default=timezone.now)
     deleted_at = models.DateTimeField(null=True)
+    # The version whose resources are in the index, as far as they could be read; written beside the
+    # pushes, so without a new revision. 0 is none.
+    indexed_number = models.PositiveIntegerField(default=0, db_default=0)
+    # Why that version's resources are not there: the reason of an error.
+    index_problem = models.CharField(max_length=40, blank=True, default="", db_default="")
+    # Which of the STATE_ENCRYPTION_KEYS its digests are made with.
+    index_key = models.CharField(max_length=16, blank=True, default="", db_default="")
     #: Of the environment, where the queryset is ``with_demand()``.
     requires_lock: bool
 
@@ -206,6 +223,7 @@ class State(models.Model):
                 fields=["id"],
                 condition=Q(deleted_at=None, lock_id__isnull=False),
             ),
+            models.Index(name="state_index_due", fields=["id"], condition=_DUE),
             # The list of what can be brought back.
             models.Index(
                 name="state_deleted", fields=["id"], condition=Q(deleted_at__isnull=False)

@@ -10,6 +10,7 @@ from states.api.named import (
     StateLockAtView,
     StateLockInApplicationView,
 )
+from states.api.resources import FindResourcesViewSet, ResourcesViewSet
 from states.api.states import StateViewSet
 from states.api.versions import ContentsViewSet, VersionViewSet
 
@@ -39,6 +40,12 @@ urlpatterns = [
     re_path(_KEY + r"/?$", StateBackendView.as_view(), name="state-backend"),
     re_path(_KEY + r"/lock/?$", StateLockView.as_view(), name="state-lock"),
     path("", include(router.urls)),
+    re_path(r"^resources/?$", ResourcesViewSet.as_view({"get": "list"}), name="resource-list"),
+    re_path(
+        r"^resources:find/?$",
+        FindResourcesViewSet.as_view({"post": "find"}),
+        name="resource-find",
+    ),
     re_path(
         _OF_STATE + r"/versions/?$", VersionViewSet.as_view({"get": "list"}), name="version-list"
     ),

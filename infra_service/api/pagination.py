@@ -70,7 +70,7 @@ class PageAsked:
         parameters = request.query_params
         refuse_unknown(parameters, {*_known(view), *others})
         size = _page_size(parameters)
-        scope = _scope(request.path, parameters)
+        scope = _scope(request.path, parameters, getattr(view, "page_scope", ""))
         token = parameters.get(_TOKEN)
         return cls(size, _position(token, scope, length) if token else None, scope)
 
@@ -151,10 +151,14 @@ def _page_size(parameters: QueryDict) -> int:
     return int(text) or DEFAULT_PAGE_SIZE
 
 
-def _scope(path: str, parameters: QueryDict) -> str:
-    """Return what a token is good for: the list, its parent and its filter, but not the size."""
+def _scope(path: str, parameters: QueryDict, more: str) -> str:
+    """Return what a token is good for: the list, its parent and its filter, but not the size.
+
+    ``more`` is what the view says of a list that the path and the parameters do not tell.
+    """
     kept = sorted((name, text) for name, text in parameters.items() if name not in (_SIZE, _TOKEN))
-    text = repr((path.rstrip("/"), [pair for pair in kept if str(pair[1]).strip()]))
+    told = [pair for pair in kept if str(pair[1]).strip()]
+    text = repr((path.rstrip("/"), told, *filter(None, [more])))
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 

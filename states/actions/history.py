@@ -15,7 +15,7 @@ from states.document import format4, restamp, sealing
 from states.document.uploads import Upload
 from states.errors import StateNotFound, VersionNotFound, WriteConflict
 from states.keeping import reading
-from states.models import State
+from states.models import ResourceEntry, State
 
 if TYPE_CHECKING:
     import uuid
@@ -95,7 +95,8 @@ def delete(
         state = _find(component_id, environment_id, look)
         rules.check_lock(state, None)
         with transaction.atomic():
-            if State.objects.as_seen(state).change(deleted_at=actor.now()):
+            if State.objects.as_seen(state).change(deleted_at=actor.now(), indexed_number=0):
+                ResourceEntry.objects.forget(state.pk)
                 audit.record(
                     actor, "state.delete", state.pk, version=state.version_number, **details
                 )

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from django.db.models import Q
 from django_filters import BooleanFilter, CharFilter, FilterSet, IsoDateTimeFilter, UUIDFilter
 
-from filterlang.filters import IdentifierFilter, IntegerFilter
-from states.entries import KINDS
-
-#: So many ids are written into a condition; a slug may be that of more components.
-_MOST_IDS: Final = 1_000
+from filterlang.filters import EnumFilter, IdentifierFilter, IntegerFilter
+from states.entries import KINDS, ids_or_query
 
 
 class StateFilters(FilterSet):  # type: ignore[misc]  # django-filter has no types
@@ -32,6 +29,25 @@ class StateFilters(FilterSet):  # type: ignore[misc]  # django-filter has no typ
     created_at = IsoDateTimeFilter()
     updated_at = IsoDateTimeFilter()
     locked = BooleanFilter(field_name="lock_id", lookup_expr="isnull", exclude=True)
+
+
+class ResourceFilters(FilterSet):  # type: ignore[misc]  # django-filter has no types
+    """The filterable fields of the resources of all states."""
+
+    type = CharFilter()
+    name = CharFilter()
+    address = CharFilter()
+    module = CharFilter()
+    provider = CharFilter()
+    mode = EnumFilter(choices=[("managed", "managed"), ("data", "data")])
+    state_id = UUIDFilter()
+    component_id = UUIDFilter()
+    environment_id = UUIDFilter()
+    # What follows is looked up before (``with_ids``).
+    application_id = UUIDFilter(field_name="component__application_id")
+    component = IdentifierFilter(field_name="component__slug")
+    environment = IdentifierFilter(field_name="environment__slug")
+    application = IdentifierFilter(field_name="component__application__slug")
 
 
 class CatalogueFilters(FilterSet):  # type: ignore[misc]  # django-filter has no types
@@ -55,9 +71,9 @@ class EnvironmentFilters(CatalogueFilters):
 
 
 def with_ids(condition: Q) -> Q:
-    """Return a condition on states with ids in place of slugs, by which an index finds the states.
+    """Return a condition with ids in place of what is said of the catalogue's entries.
 
-    One query for each comparison with slugs.
+    By these an index finds the rows. One query for each comparison with such a thing.
     """
     parts: list[Any] = condition.children
     children = [with_ids(part) if isinstance(part, Q) else _with_ids(*part) for part in parts]
@@ -66,10 +82,9 @@ def with_ids(condition: Q) -> Q:
 
 def _with_ids(path: str, value: Any) -> tuple[str, Any]:
     kind, _, lookup = path.partition("__")
-    if not lookup.startswith("slug"):
+    if kind not in KINDS:
         return path, value
-    ids = KINDS[kind].objects.filter((lookup, value)).values_list("pk", flat=True)
-    found = list(ids[: _MOST_IDS + 1])
-    if len(found) == 1:
+    found = ids_or_query(KINDS[kind].objects.filter((lookup, value)))
+    if isinstance(found, list) and len(found) == 1:
         return f"{kind}_id", found[0]
-    return f"{kind}_id__in", found if len(found) <= _MOST_IDS else ids
+    return f"{kind}_id__in", found

@@ -146,3 +146,20 @@ DIFFERENCE: Final = {
     },
     "next_page_token": "",
 }
+RESOURCE_ENTRY: Final[dict[str, Any]] = {
+    "id": "019a0f29-7c00-7d82-b082-532b629f6fbe",
+    "state_id": STATE["id"],
+    "component_id": COMPONENT["id"],
+    "component_slug": COMPONENT["slug"],
+    "environment_id": ENVIRONMENT["id"],
+    "environment_slug": ENVIRONMENT["slug"],
+    "version_number": 2,
+    "address": 'module.storage.aws_s3_bucket.logs["eu"]',
+    "deposed": "",
+    "module": "module.storage",
+    "mode": "managed",
+    "type": "aws_s3_bucket",
+    "name": "logs",
+    "index_key": "eu",
+    "provider": "registry.terraform.io/hashicorp/aws",
+}

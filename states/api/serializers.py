@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from typing import Any, Final
 
 from rest_framework import serializers
@@ -16,6 +17,8 @@ from infra_service.api.fields import (
 from states import slugs
 from states.models import Application
 
+#: Characters of what is looked for.
+_MOST_OF_VALUE: Final = 10_000
 _NAMED: Final = "As it is called now; empty until somebody names it."
 _SLUG: Final = "What addresses name it by; null until somebody names it."
 
@@ -174,4 +177,63 @@ class ForceUnlockSerializer(StrictSerializer):
         required=False,
         allow_null=True,
         help_text="The lock that is meant; when another one holds the state, it is not broken.",
+    )
+
+
+class ResourceEntrySerializer(serializers.Serializer[Any]):
+    """A resource instance in the current version of a state, without any of its values."""
+
+    id = serializers.UUIDField(read_only=True)
+    state_id = serializers.UUIDField(read_only=True)
+    component_id = serializers.UUIDField(read_only=True)
+    component_slug = serializers.CharField(read_only=True, allow_null=True, help_text=_SLUG)
+    environment_id = serializers.UUIDField(read_only=True)
+    environment_slug = serializers.CharField(read_only=True, allow_null=True, help_text=_SLUG)
+    version_number = serializers.IntegerField(
+        read_only=True, help_text="The version of the state that the index has it from."
+    )
+    address = serializers.CharField(read_only=True)
+    deposed = serializers.CharField(
+        read_only=True, help_text="The key of a deposed object; empty for the current one."
+    )
+    module = serializers.CharField(read_only=True, help_text="Empty in the root module.")
+    mode = serializers.CharField(read_only=True)
+    type = serializers.CharField(read_only=True)
+    name = serializers.CharField(read_only=True)
+    index_key = serializers.JSONField(
+        read_only=True, allow_null=True, help_text="A number with count, a text with for_each."
+    )
+    provider = serializers.CharField(read_only=True)
+
+
+class IdentifyingField(serializers.JSONField):
+    """A text, or an identity: an object of texts, numbers, booleans and lists of these."""
+
+    default_error_messages = {
+        "form": "Neither a text nor an object of texts, numbers, booleans and lists of these.",
+        "length": f"Over {_MOST_OF_VALUE} characters.",
+    }
+
+    def to_internal_value(self, data: Any) -> Any:
+        if not data or not (isinstance(data, str) or _is_identity(data)):
+            self.fail("form")
+        if len(json.dumps(data)) > _MOST_OF_VALUE:
+            self.fail("length")
+        return data
+
+
+def _is_identity(data: Any) -> bool:
+    return isinstance(data, dict) and all(
+        item is None or isinstance(item, str | int | float)
+        for member in data.values()
+        for item in (member if isinstance(member, list) else [member])
+    )
+
+
+class FindSerializer(StrictSerializer):
+    """What is looked for."""
+
+    value = IdentifyingField(
+        help_text="An id, ARN, self link or name; `namespace/name` or the uid of a Kubernetes "
+        "object; or the object that Terraform calls an identity."
     )

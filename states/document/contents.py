@@ -82,6 +82,17 @@ def _turn_of(size: int) -> Iterator[None]:
         _seats.release()
 
 
+@contextlib.contextmanager
+def opened(gzipped: bytes) -> Iterator[tuple[Document, Effort]]:
+    """Return a document for the block, and what may be spent on looking into it.
+
+    Raises:
+        StateEncrypted, StateFormatUnsupported, StateTooComplex: see there.
+    """
+    with _reading(gzipped) as effort:
+        yield _parse(gzipped, effort), effort
+
+
 def _parse(gzipped: bytes, effort: Effort) -> Document:
     return format4.parse(sealing.decompress(gzipped), effort)
 

@@ -43,7 +43,8 @@ class Instance(msgspec.Struct, frozen=True, gc=False):
     """One object of a resource: the current one of a key, or a deposed one.
 
     ``index_key`` is a number with ``count``, a text with ``for_each``. ``attributes_flat`` is what
-    a state that began before Terraform 0.12 may still have instead of ``attributes``.
+    a state that began before Terraform 0.12 may still have instead of ``attributes``. ``identity``
+    is what the provider knows the object by, from Terraform 1.12 on.
     """
 
     index_key: int | Name | None = None
@@ -55,6 +56,7 @@ class Instance(msgspec.Struct, frozen=True, gc=False):
     sensitive_attributes: Raw = NO_PATHS
     dependencies: Raw = NO_PATHS
     create_before_destroy: bool = False
+    identity: Raw = _NULL
 
     @property
     def values(self) -> Raw:

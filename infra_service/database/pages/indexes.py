@@ -68,6 +68,9 @@ def _indexes(meta: Any) -> Iterator[PageIndex]:
     for field in meta.concrete_fields:
         if field.unique or field.db_index:
             yield PageIndex(((field.attname, False),), is_unique=field.unique)
+    if isinstance(meta.pk, models.CompositePrimaryKey):
+        fields = [(name, "") for name in meta.pk.field_names]
+        yield from _index(fields, None, meta, is_unique=True)
     for constraint in meta.constraints:
         if isinstance(constraint, models.UniqueConstraint) and constraint.fields:
             fields = [(name, "") for name in constraint.fields]

@@ -1,0 +1,72 @@
+"""The resources of all states: listed by where and what they are, found by what identifies them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.db.models import Q
+
+from apikeys.authentication import caller_of
+from apikeys.permissions import ACCESS_TOKENS
+from apikeys.scopes import Scope
+from infra_service.api.viewsets import ResourceViewSet
+from infra_service.database.pages import NamedBy
+from states.api.filters import ResourceFilters, with_ids
+from states.api.resources_openapi import find_schema, resources_schema
+from states.api.serializers import FindSerializer, ResourceEntrySerializer
+from states.models import ResourceDigest, ResourceEntry
+from states.resources.digests import digests
+
+if TYPE_CHECKING:
+    from rest_framework.request import Request
+    from rest_framework.response import Response
+
+    from states.resource_entry import ResourceEntryQuerySet
+
+
+class OfAllStatesViewSet(ResourceViewSet[ResourceEntry]):
+    """Resources of the current versions of all states inside what the caller is bound to."""
+
+    queryset = ResourceEntry.objects.with_names()
+    serializer_class = ResourceEntrySerializer
+    resource, resource_plural = "resource", "resources"
+    token_kinds = ACCESS_TOKENS
+
+    def get_queryset(self) -> ResourceEntryQuerySet:
+        """Return what the caller sees."""
+        resources: Any = super().get_queryset()
+        inside: ResourceEntryQuerySet = resources.inside(caller_of(self.request).binding)
+        return inside
+
+
+@resources_schema
+class ResourcesViewSet(OfAllStatesViewSet):
+    """The list."""
+
+    filterset_class = ResourceFilters
+    searched_fields = ("mode",)
+    required_scopes = {"list": Scope.STATE_READ}
+
+    def prepared(self, condition: Q) -> Q:
+        """Return the condition of a filter as the database is asked."""
+        return with_ids(condition)
+
+
+@find_schema
+class FindResourcesViewSet(OfAllStatesViewSet):
+    """The search, a POST: what is looked for stands in no log."""
+
+    filter_backends = ()
+    required_scopes = {"find": Scope.STATE_READ}
+    #: What the tokens of the pages are bound to beside the address.
+    page_scope = ""
+
+    def find(self, request: Request, **_path: str) -> Response:
+        """Return the resources that the value identifies."""
+        wanted = digests(self.read_options(FindSerializer)["value"])
+        self.page_scope = wanted[0].hex
+        having = ResourceDigest.objects.filter(digest__in=wanted)
+        found = self.get_queryset().filter(Q(NamedBy(having, "entry_id")))
+        paginator: Any = self.paginator
+        answer: Response = paginator.answer(found, request, self)
+        return answer

@@ -1,0 +1,37 @@
+"""How the resources of all states are described in OpenAPI."""
+
+from __future__ import annotations
+
+from drf_spectacular.utils import extend_schema_view
+
+from infra_service.api.openapi_words import answered, asked, list_schema
+from states.api import samples
+from states.api.serializers import FindSerializer, ResourceEntrySerializer
+
+_PAGE = {"resources": [samples.RESOURCE_ENTRY], "next_page_token": ""}
+
+resources_schema = extend_schema_view(
+    list=list_schema(
+        "resource",
+        "Resources of the current versions of all states inside what the caller is bound to, from "
+        "an index that follows them within seconds.",
+        samples.RESOURCE_ENTRY,
+    ),
+)
+
+find_schema = extend_schema_view(
+    find=list_schema(
+        "resource",
+        "Which states have a resource that this identifies, and at which address: by an id, an "
+        "ARN, a self link, a name, or the identity that Terraform keeps of it. A POST, so that what "
+        "is looked for stands in no log of addresses.",
+        samples.RESOURCE_ENTRY,
+        operation_id="find_resources",
+        request=FindSerializer,
+        responses={200: ResourceEntrySerializer(many=True)},
+        examples=[
+            asked({"value": "arn:aws:s3:::example"}),
+            answered(_PAGE),
+        ],
+    ),
+)

@@ -1,0 +1,113 @@
+"""Index the resources of states."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from typing import TYPE_CHECKING, Any, Final
+
+from django.core.management.base import CommandError
+from django.db import Error as DatabaseFailure
+from django.db import connection
+
+from infra_service.commandline.base import ServiceCommand
+from infra_service.commandline.stopping import stopped_by_signals
+from states.errors import StorageUnavailable
+from states.models import State
+from states.resources import indexing
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+    from collections.abc import Iterator
+
+    from infra_service.commandline.progress import Progress
+    from states.resources.indexing import Indexed
+
+#: Seconds to wait for a database or an object store that does not answer.
+_PATIENCE: Final = 10
+
+
+class Command(ServiceCommand):
+    """Bring the index of resources up to the current versions of all states."""
+
+    help = (
+        "Index the resources of each state whose current version is not in the index, by which "
+        "GET /api/v1/resources and POST /api/v1/resources:find answer. The service may run "
+        "meanwhile, and several of these at once; a run that was stopped is continued by the next. "
+        "A document that cannot be read is said so, and not read again before the state changes."
+    )
+    examples = ("index_states", "index_states --watch", "index_states --all --json")
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--watch", action="store_true", help="go on until SIGTERM")
+        parser.add_argument(
+            "--interval", type=float, default=1.0, metavar="S",
+            help="with --watch: seconds between two looks for changed states",
+        )  # fmt: skip
+        parser.add_argument(
+            "--all",
+            action="store_true",
+            help="index all states anew; what is in the index can be found meanwhile",
+        )
+
+    def handle(self, *_args: Any, **options: Any) -> None:
+        """Index.
+
+        Raises:
+            CommandError: the object store does not answer.
+        """
+        if options["interval"] <= 0:
+            raise CommandError("--interval is more than 0 seconds")
+        stop = threading.Event()
+        with stopped_by_signals(stop.set):
+            indexing.begin_anew(everything=options["all"])
+            if options["watch"]:
+                self._watch(stop, options["interval"])
+            else:
+                self._once(stop)
+
+    def _once(self, stop: threading.Event) -> None:
+        indexed, resources = 0, 0
+        problems: list[dict[str, Any]] = []
+        try:
+            with self.progress("states", State.objects.due().count) as bar:
+                for done in self._pass(bar, stop):
+                    indexed += 1
+                    resources += done.resources
+                    problems += [_described(done)] if done.problem else []
+        except StorageUnavailable as error:
+            raise CommandError(f"stopped after {indexed} states: {error.detail}") from error
+        self.report(
+            {"indexed": indexed, "resources": resources, "problems": problems},
+            f"{indexed} states indexed, with {resources} resources; {len(problems)} cannot be read",
+        )
+
+    def _watch(self, stop: threading.Event, interval: float) -> None:
+        with self.progress("states") as bar:
+            while not stop.is_set():
+                pause = interval
+                try:
+                    deque(self._pass(bar, stop), maxlen=0)
+                except (StorageUnavailable, DatabaseFailure) as error:
+                    self.problem(f"waiting: {error}")
+                    connection.close()  # a broken one is not mended
+                    pause = max(interval, _PATIENCE)
+                stop.wait(pause)
+
+    def _pass(self, bar: Progress, stop: threading.Event) -> Iterator[Indexed]:
+        """Index what is due, and say of which states the document cannot be read."""
+        for done in indexing.index_due():
+            if done.problem:
+                self.problem(" ".join(map(str, _described(done).values())))
+            bar.advance()
+            yield done
+            if stop.is_set():
+                return
+
+
+def _described(done: Indexed) -> dict[str, Any]:
+    return {
+        "state": str(done.state_id),
+        "version": done.version_number,
+        "problem": done.problem,
+    }

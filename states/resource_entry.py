@@ -1,0 +1,125 @@
+"""The index of resources: which resource instances the current versions of all states hold.
+
+It is filled beside the pushes (``states.resources.indexing``), and made of nothing but documents,
+so that it can be made anew at any time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from django.apps import apps
+from django.db import models
+from uuid_utils.compat import uuid7
+
+from infra_service.database.pages.selecting import ColumnOf
+from states.entries import Component, Environment, ids_or_query
+
+if TYPE_CHECKING:
+    import uuid
+
+    from apikeys.grants import Binding
+
+#: Bytes of an address or a provider. PostgreSQL refuses what takes over 2,704 in an index.
+MOST_BYTES: Final = 2_000
+MOST_BYTES_OF_MODE: Final = 20
+
+
+class ResourceEntryQuerySet(models.QuerySet["ResourceEntry"]):
+    """Rules over many resources."""
+
+    def inside(self, binding: Binding) -> ResourceEntryQuerySet:
+        """Those of states that a token with this binding sees.
+
+        One query when it is bound to applications: their components are looked up, because a
+        component may be moved, and its states' resources are many.
+        """
+        if binding.cluster_id is not None:
+            return self.none()
+        inside = self.all()
+        if binding.component_ids is not None:
+            inside = inside.filter(component_id__in=binding.component_ids)
+        if binding.environment_ids is not None:
+            inside = inside.filter(environment_id__in=binding.environment_ids)
+        if binding.application_ids is not None:
+            own = Component.objects.filter(application_id__in=binding.application_ids)
+            inside = inside.filter(component_id__in=ids_or_query(own))
+        return inside
+
+    def with_names(self) -> ResourceEntryQuerySet:
+        """Return them with the slugs of what they belong to, and the version they stand in."""
+        state = apps.get_model("states", "State")
+        return self.annotate(
+            component_slug=ColumnOf(Component, "component_id", "slug"),
+            environment_slug=ColumnOf(Environment, "environment_id", "slug"),
+            version_number=ColumnOf(state, "state_id", "indexed_number"),
+        )
+
+    def forget(self, state_id: uuid.UUID) -> None:
+        """Remove all of a state."""
+        own = self.filter(state_id=state_id)
+        ResourceDigest.objects.filter(entry_id__in=own.values("pk")).delete()
+        own.delete()
+
+
+class ResourceEntry(models.Model):
+    """A resource instance in the current version of a state: where it is, and no value of it."""
+
+    #: Columns in the order of bytes, in which what begins with a text is a range.
+    byte_ordered = frozenset({"address", "module", "type", "name", "provider"})
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    state = models.ForeignKey(
+        "states.State", on_delete=models.CASCADE, related_name="+", db_index=False
+    )
+    # Copied from the state, whose own never change, because a filter through the join cannot be
+    # served by an index. The state's rows hold the constraints.
+    component = models.ForeignKey(
+        Component,
+        on_delete=models.DO_NOTHING,
+        related_name="+",
+        db_index=False,
+        db_constraint=False,
+    )
+    environment = models.ForeignKey(
+        Environment,
+        on_delete=models.DO_NOTHING,
+        related_name="+",
+        db_index=False,
+        db_constraint=False,
+    )
+    address = models.CharField(max_length=MOST_BYTES)
+    deposed = models.CharField(max_length=MOST_BYTES, blank=True)
+    module = models.CharField(max_length=MOST_BYTES, blank=True)
+    mode = models.CharField(max_length=MOST_BYTES_OF_MODE)
+    type = models.CharField(max_length=MOST_BYTES)
+    name = models.CharField(max_length=MOST_BYTES)
+    # A number with count, a text with for_each.
+    index_key = models.JSONField(null=True)
+    provider = models.CharField(max_length=MOST_BYTES, blank=True)
+
+    objects = ResourceEntryQuerySet.as_manager()
+
+    class Meta:
+        indexes = [
+            # Each ends with the order of the list, so that a page is read and never sorted.
+            models.Index(name=f"resource_by_{name}", fields=[name, "id"])
+            for name in (
+                "state", "component", "environment", "address", "module", "type", "name", "provider",
+            )
+        ]  # fmt: skip
+
+    def __str__(self) -> str:
+        return self.address
+
+
+class ResourceDigest(models.Model):
+    """A keyed digest of a value that identifies a resource, by which it is found."""
+
+    pk = models.CompositePrimaryKey("digest", "entry_id")
+    # 128 bits, for which both databases have a type of fixed length under this name.
+    digest = models.UUIDField()
+    entry = models.ForeignKey(ResourceEntry, on_delete=models.CASCADE, related_name="digests")
+
+    def __str__(self) -> str:
+        return str(self.digest)

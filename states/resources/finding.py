@@ -1,0 +1,148 @@
+"""What is indexed of a document: its resource instances, and what identifies each.
+
+A value that identifies is kept as a digest only. None is of what the state marks sensitive, or of a
+type whose ids are secrets or made of secrets.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from states.document import contents, format4, masking, sensitive_paths
+from states.document.numbers import number_text
+from states.errors import StateTooComplex
+from states.resource_entry import MOST_BYTES, MOST_BYTES_OF_MODE
+from states.resources.digests import digest
+
+if TYPE_CHECKING:
+    import uuid
+    from collections.abc import Iterator
+
+    from states.document.effort import Effort
+    from states.document.format4 import Document, Instance, Resource
+    from states.document.secret_values import Secrets
+
+#: Of one state; more would take the memory of several documents.
+MOST_RESOURCES: Final = 100_000
+#: Attributes whose value identifies a resource, whatever its type.
+_IDENTIFYING: Final = ("id", "arn", "self_link", "name")
+#: Providers whose ids are secrets, or contain or consist of what may be one: a random text, a token
+#: in an address, the digest of a file. What the state marks is not said of older providers.
+_SECRET_PROVIDERS: Final = frozenset({
+    "random", "tls", "vault", "external", "http", "local", "template", "sops", "pkcs12", "jwt",
+    "htpasswd", "bcrypt", "onepassword", "bitwarden", "doppler", "infisical",
+})  # fmt: skip
+_PROVIDER: Final = ('provider["', '"]')
+
+
+class NamesTooLongError(Exception):
+    """A name that no index of a database holds, or that is no text to PostgreSQL."""
+
+
+class Found(NamedTuple):
+    """A resource instance as it is indexed."""
+
+    address: str
+    deposed: str
+    module: str
+    mode: str
+    type: str
+    name: str
+    index_key: int | str | None
+    provider: str
+    digests: frozenset[uuid.UUID]
+
+
+#: The columns that are kept of it.
+COLUMNS: Final = Found._fields[:-1]
+
+
+def find_resources(gzipped: bytes) -> list[Found]:
+    """Return the resource instances of a gzip'd document.
+
+    Raises:
+        StateEncrypted, StateFormatUnsupported, StateTooComplex: see there.
+        NamesTooLongError: see there.
+    """
+    with contents.opened(gzipped) as (document, effort):
+        if sum(len(resource.instances) for resource in document.resources or ()) > MOST_RESOURCES:
+            raise StateTooComplex
+        secrets = masking.secrets_of(effort, document) if _marks_anything(document) else None
+        return [_found(*one, secrets, effort) for one in document.instances()]
+
+
+def _marks_anything(document: Document) -> bool:
+    return any(output.sensitive for output in (document.outputs or {}).values()) or any(
+        instance.sensitive_attributes != format4.NO_PATHS for _, instance in document.instances()
+    )
+
+
+def _found(
+    resource: Resource, instance: Instance, secrets: Secrets | None, effort: Effort
+) -> Found:
+    effort.spend(1)
+    provider = resource.provider
+    opening, closing = _PROVIDER
+    if opening in provider:
+        provider = provider.partition(opening)[2].partition(closing)[0]
+    found = Found(
+        address=resource.address(instance),
+        deposed=instance.deposed or "",
+        module=resource.module,
+        mode=resource.mode,
+        type=resource.type,
+        name=resource.name,
+        index_key=instance.index_key,
+        provider=provider,
+        digests=frozenset(map(digest, _identifying(resource, instance, secrets, effort))),
+    )
+    # An address has the module, the type, the name and the key in it.
+    texts = {found.address: MOST_BYTES, found.deposed: MOST_BYTES, found.provider: MOST_BYTES,
+             found.mode: MOST_BYTES_OF_MODE}  # fmt: skip
+    if any(len(text.encode()) > most or "\0" in text for text, most in texts.items()):
+        raise NamesTooLongError
+    return found
+
+
+def _identifying(
+    resource: Resource, instance: Instance, secrets: Secrets | None, effort: Effort
+) -> Iterator[Any]:
+    """Yield the values that identify an instance: texts, and the object of its identity."""
+    if resource.type.partition("_")[0] in _SECRET_PROVIDERS:
+        return
+    attributes = format4.decode(instance.values, effort)
+    identity = format4.decode(instance.identity, effort)
+    shown: Any = {"attributes": attributes, "identity": identity}
+    if secrets is not None:
+        marks = sensitive_paths.marks_of(instance, attributes, effort)
+        (shown,) = masking.masked(secrets, (shown, {"attributes": marks}))
+    if not isinstance(shown, dict):
+        return
+    if isinstance(shown["attributes"], dict):
+        yield from _texts(shown["attributes"])
+    # What is hidden in it, or all of it, is another object.
+    if identity and isinstance(identity, dict) and shown["identity"] is identity:
+        yield identity
+
+
+def _texts(attributes: dict[str, Any]) -> Iterator[str]:
+    for name in _IDENTIFYING:
+        yield from _text(attributes.get(name))
+    metadata = attributes.get("metadata")
+    if not isinstance(metadata, list) or not metadata or not isinstance(metadata[0], dict):
+        return
+    # Of a Kubernetes object.
+    yield from _text(metadata[0].get("uid"))
+    namespaces = list(_text(metadata[0].get("namespace")))
+    for name in _text(metadata[0].get("name")):
+        yield "/".join([*namespaces, name])
+
+
+def _text(value: Any) -> Iterator[str]:
+    """Yield a text or a number that can identify something; nothing of what is hidden."""
+    if isinstance(value, str):
+        if value:
+            yield value
+    elif isinstance(value, int | Decimal) and not isinstance(value, bool):
+        yield number_text(value)

@@ -1,0 +1,196 @@
+"""The index of resources follows the states: beside the pushes, one state at a time.
+
+Which states are due, their rows say. Each is indexed whole or not at all, by a conditional write
+that holds only if the state still is as it was read. So a process can be killed at any moment, and
+several can work: what one is at, the others pass over, where the database has row locks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import defaultdict
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import structlog
+from django.db import connection, transaction
+from rest_framework.exceptions import APIException
+
+from infra_service.database.retries import retrying
+from states.errors import DocumentUnreadable
+from states.keeping import reading
+from states.keeping.batches import in_batches
+from states.models import ResourceDigest, ResourceEntry, State, StateVersion
+from states.resources.digests import key_name
+from states.resources.finding import COLUMNS, Found, NamesTooLongError, find_resources
+
+if TYPE_CHECKING:
+    import uuid
+    from collections.abc import Iterator, Sequence
+
+log = structlog.get_logger("states.resources")
+
+#: Rows in one statement.
+_ROWS: Final = 500
+_STATES: Final = 1_000
+#: What is said of a document beside the reasons of errors: a name in it is longer than an index
+#: holds; our own code fails on it.
+NAMES_TOO_LONG: Final = "NAMES_TOO_LONG"
+UNEXPECTED: Final = "UNEXPECTED"
+
+
+class Indexed(NamedTuple):
+    """A state that was indexed; ``problem`` is the reason when its document cannot be read."""
+
+    state_id: uuid.UUID
+    version_number: int
+    resources: int
+    problem: str
+
+
+def index_due() -> Iterator[Indexed]:
+    """Index the states that are due, in the order of their ids, and yield each that is done.
+
+    Raises:
+        StorageUnavailable: the object store does not answer; those before are done.
+    """
+    for state in in_batches(State.objects.due().only("pk", "current_version_id")):
+        indexed = _index(state.pk, state.current_version_id)
+        if indexed is not None:
+            yield indexed
+
+
+def begin_anew(*, everything: bool = False) -> None:
+    """Let states be indexed again whose digests another key has made, or all.
+
+    What is in the index stays until then. And what a release without an index has deleted leaves
+    the index.
+    """
+    for state in in_batches(State.objects.filter(deleted_at__isnull=False, indexed_number__gt=0)):
+        with transaction.atomic():
+            State.objects.filter(pk=state.pk).update(indexed_number=0)
+            ResourceEntry.objects.forget(state.pk)
+    indexed = State.objects.visible().filter(indexed_number__gt=0).order_by("pk")
+    if not everything:
+        indexed = indexed.exclude(index_key=key_name())
+    ids = list(indexed.values_list("pk", flat=True)[:_STATES])
+    while ids:
+        State.objects.filter(pk__in=ids).update(indexed_number=0)
+        ids = list(indexed.filter(pk__gt=ids[-1]).values_list("pk", flat=True)[:_STATES])
+
+
+@retrying
+def _index(state_id: uuid.UUID, version_id: uuid.UUID | None) -> Indexed | None:
+    """Index a state; None when somebody else is at it, or has changed it meanwhile."""
+    with _claimed(version_id) as is_ours:
+        due = State.objects.due().filter(pk=state_id, current_version_id=version_id)
+        state = due.first() if is_ours else None
+        if state is None:
+            return None
+        found, problem = _read(state)
+        if not _replace(state, found, problem):
+            return None
+        return Indexed(state.pk, state.version_number, len(found), problem)
+
+
+@contextlib.contextmanager
+def _claimed(version_id: uuid.UUID | None) -> Iterator[bool]:
+    """Hold the version's row against other indexers: pushes and locks never wait for that one."""
+    if not connection.features.has_select_for_update_skip_locked:
+        yield True
+        return
+    with transaction.atomic():
+        version = StateVersion.objects.select_for_update(skip_locked=True, no_key=True)
+        yield version.filter(pk=version_id).values_list("pk", flat=True).first() is not None
+
+
+def _read(state: State) -> tuple[list[Found], str]:
+    """Return the resources of the current version, and why it cannot be read.
+
+    Raises:
+        StorageUnavailable: the object store does not answer.
+    """
+    version_id: Any = state.current_version_id
+    try:
+        _stored, gzipped = reading.load(version_id)
+    except DocumentUnreadable as error:
+        return [], error.default_code
+    try:
+        return find_resources(gzipped), ""
+    except APIException as error:
+        return [], error.default_code
+    except NamesTooLongError:
+        return [], NAMES_TOO_LONG
+    except Exception:
+        # It would stop the index of all others again and again.
+        log.exception("document_not_indexed", state_id=str(state.pk))
+        return [], UNEXPECTED
+
+
+def _replace(state: State, found: Sequence[Found], problem: str) -> bool:
+    """Let the index have these resources of the state; return whether the state is as it was."""
+    with transaction.atomic():
+        _write(state, found)
+        as_read = State.objects.due().filter(
+            pk=state.pk,
+            current_version_id=state.current_version_id,
+            indexed_number=state.indexed_number,
+        )
+        # Last, because a push waits for the row from here to the end.
+        swapped = as_read.update(
+            indexed_number=state.version_number, index_problem=problem, index_key=key_name()
+        )
+        if not swapped:
+            transaction.set_rollback(True)
+    return bool(swapped)
+
+
+def _write(state: State, found: Sequence[Found]) -> None:
+    """Add and remove entries, and leave those alone that are as they were."""
+    present = _present(state)
+    new = []
+    for one in found:
+        if same := present.get(one):
+            same.pop()
+        else:
+            new.append(one)
+    gone = list(chain.from_iterable(present.values()))
+    for start in range(0, len(gone), _ROWS):
+        ids = gone[start : start + _ROWS]
+        ResourceDigest.objects.filter(entry_id__in=ids).delete()
+        ResourceEntry.objects.filter(pk__in=ids).delete()
+    for start in range(0, len(new), _ROWS):
+        _add(state, new[start : start + _ROWS])
+
+
+def _present(state: State) -> dict[Found, list[uuid.UUID]]:
+    """Return the ids of what is in the index of the state; a document may repeat itself."""
+    digests: dict[uuid.UUID, set[uuid.UUID]] = defaultdict(set)
+    of_state = ResourceDigest.objects.filter(entry__state_id=state.pk)
+    for entry_id, digest in of_state.values_list("entry_id", "digest"):
+        digests[entry_id].add(digest)
+    present: dict[Found, list[uuid.UUID]] = defaultdict(list)
+    for pk, *columns in ResourceEntry.objects.filter(state=state).values_list("pk", *COLUMNS):
+        present[Found(*columns, digests=frozenset(digests[pk]))].append(pk)
+    return present
+
+
+def _add(state: State, found: Sequence[Found]) -> None:
+    entries = [
+        ResourceEntry(
+            state=state,
+            component_id=state.component_id,
+            environment_id=state.environment_id,
+            **{name: getattr(one, name) for name in COLUMNS},
+        )
+        for one in found
+    ]
+    ResourceEntry.objects.bulk_create(entries)
+    ResourceDigest.objects.bulk_create(
+        [
+            ResourceDigest(entry=entry, digest=digest)
+            for entry, one in zip(entries, found, strict=True)
+            for digest in sorted(one.digests)
+        ],
+        batch_size=_ROWS,
+    )
