@@ -21,6 +21,7 @@ class Scope(TextChoices):
         "Force-unlock, delete and force-push states; rename and move what they belong to",
     )
     STATE_SECRETS = "state:secrets", "See the values that a state marks sensitive"
+    STATE_OUTPUTS = "state:outputs", "Read the outputs of states that are not sensitive"
     CLUSTER_READ = "cluster:read", "List clusters and their workloads"
     CLUSTER_WRITE = "cluster:write", "Register, change and delete clusters; report workloads"
     CLUSTER_REPORT = "cluster:report", "Report workloads, for agents, and nothing else"

@@ -1,10 +1,12 @@
 from django.urls import include, path, re_path
 
 from infra_service.api.viewsets import ResourceRouter
-from states.api.backend import StateBackendView, StateLockView
+from states.api.backend import OutputsBackendView, StateBackendView, StateLockView
 from states.api.catalogue import ApplicationViewSet, ComponentViewSet, EnvironmentViewSet
 from states.api.named import (
     NoAddressView,
+    OutputsAtView,
+    OutputsInApplicationView,
     StateAtView,
     StateInApplicationView,
     StateLockAtView,
@@ -12,7 +14,7 @@ from states.api.named import (
 )
 from states.api.resources import FindResourcesViewSet, ResourcesViewSet
 from states.api.states import StateViewSet
-from states.api.versions import ContentsViewSet, VersionViewSet
+from states.api.versions import ContentsViewSet, OutputsDocumentViewSet, VersionViewSet
 
 _KEY = r"^state/(?P<component_id>[^/]+)/env/(?P<environment_id>[^/]+)"
 _AT = r"^state/at/(?P<component>[^/]+)/(?P<environment>[^/]+)"
@@ -28,6 +30,17 @@ router.register("components", ComponentViewSet, basename="component")
 router.register("environments", EnvironmentViewSet, basename="environment")
 
 urlpatterns = [
+    # Before those of which they would be the environment. No slug has a dot.
+    path(
+        "state/at/<component>/<environment>/outputs.tfstate",
+        OutputsAtView.as_view(),
+        name="state-outputs-at",
+    ),
+    path(
+        "state/at/<application>/<component>/<environment>/outputs.tfstate",
+        OutputsInApplicationView.as_view(),
+        name="state-outputs-in-application",
+    ),
     # With and without a final slash: a redirect would lose the state. No environment has the slug
     # "lock".
     re_path(_AT + r"/?$", StateAtView.as_view(), name="state-at"),
@@ -39,6 +52,11 @@ urlpatterns = [
     re_path(r"^state/at(?P<path>(?s:/.*)?)$", NoAddressView.as_view(), name="state-no-address"),
     re_path(_KEY + r"/?$", StateBackendView.as_view(), name="state-backend"),
     re_path(_KEY + r"/lock/?$", StateLockView.as_view(), name="state-lock"),
+    path(
+        "state/<component_id>/env/<environment_id>/outputs.tfstate",
+        OutputsBackendView.as_view(),
+        name="state-outputs-backend",
+    ),
     path("", include(router.urls)),
     re_path(r"^resources/?$", ResourcesViewSet.as_view({"get": "list"}), name="resource-list"),
     re_path(
@@ -70,5 +88,10 @@ urlpatterns = [
         _OF_STATE + r"/resources/?$",
         ContentsViewSet.as_view({"get": "resources"}),
         name="state-resources",
+    ),
+    path(
+        "states/<state_id>/outputs.tfstate",
+        OutputsDocumentViewSet.as_view({"get": "outputs_document"}),
+        name="state-outputs-document",
     ),
 ]

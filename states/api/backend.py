@@ -24,9 +24,9 @@ from states import addresses, lockinfo
 from states.actions import history, locks
 from states.actions.push import STATE, push
 from states.addresses import FORMS, Place
-from states.api.openapi import lock_schema, state_schema
-from states.api.sending import SendsDocuments, document_response
-from states.document import uploads
+from states.api.openapi import lock_schema, outputs_document_schema, state_schema
+from states.api.sending import OUTPUTS_DOCUMENT, SendsDocuments, document_response
+from states.document import contents, uploads
 from states.errors import StateNotFound
 from states.keeping import reading
 from states.lockinfo import LockInfo
@@ -188,6 +188,25 @@ class LockView(BackendView):
         return self.release_lock(request)
 
 
+class OutputsView(BackendView):
+    """The outputs of a state, as a state that has nothing else."""
+
+    http_method_names = ["get", "head"]
+    required_scopes = {"GET": Scope.STATE_OUTPUTS}
+
+    def get(self, request: Request, **_path: str) -> HttpResponse:
+        """Return the current document without its resources, for ``terraform_remote_state``."""
+        hide = Scope.STATE_SECRETS not in caller_of(request).scopes
+        gzipped = reading.read_current(
+            **self.key(),
+            actor=Actor.of(request),
+            look=self.look,
+            part=OUTPUTS_DOCUMENT,
+            secrets=not hide,
+        )
+        return document_response(request, contents.outputs_document(gzipped, hide=hide))
+
+
 @state_schema
 class StateBackendView(StateView):
     """The state of a component in an environment, by their ids."""
@@ -196,6 +215,11 @@ class StateBackendView(StateView):
 @lock_schema
 class StateLockView(LockView):
     """Its lock."""
+
+
+@outputs_document_schema
+class OutputsBackendView(OutputsView):
+    """Its outputs."""
 
 
 def _parameter(request: Request, name: str) -> str | None:

@@ -17,8 +17,8 @@ from infra_service.database.compiled import Asked
 from states import addresses
 from states.actions.push import STATE, STATE_AT
 from states.addresses import Names
-from states.api.backend import BackendView, LockView, StateView
-from states.api.openapi import lock_schema_at, state_schema_at
+from states.api.backend import BackendView, LockView, OutputsView, StateView
+from states.api.openapi import lock_schema_at, outputs_document_schema_at, state_schema_at
 from states.errors import StateNotFound
 from states.keeping import reading
 
@@ -95,6 +95,11 @@ class StateLockAtView(ByNames, LockView):
     """Its lock."""
 
 
+@outputs_document_schema_at(in_application=False)
+class OutputsAtView(ByNames, OutputsView):
+    """Its outputs."""
+
+
 @state_schema_at(in_application=True)
 class StateInApplicationView(ByNames, StateView):
     """The state of a component of an application, by names."""
@@ -103,6 +108,11 @@ class StateInApplicationView(ByNames, StateView):
 @lock_schema_at(in_application=True)
 class StateLockInApplicationView(ByNames, LockView):
     """Its lock."""
+
+
+@outputs_document_schema_at(in_application=True)
+class OutputsInApplicationView(ByNames, OutputsView):
+    """Its outputs."""
 
 
 @extend_schema(exclude=True)

@@ -36,8 +36,11 @@ from states.errors import (
     LockRequired,
     SerialConflict,
     SlugTaken,
+    StateEncrypted,
+    StateFormatUnsupported,
     StateLocked,
     StateNotFound,
+    StateTooComplex,
     StorageInconsistent,
     StorageUnavailable,
     WriteConflict,
@@ -131,6 +134,11 @@ _UNLOCK: Final = (
     "empty body breaks whatever lock there is, and needs `state:admin` too. What is not locked "
     "stays as it is."
 )
+OUTPUTS: Final = (
+    "Return a state that has the outputs of the current version and no resource, as "
+    "`terraform_remote_state` reads it. Sensitive outputs are left out, and those in which a "
+    "sensitive value stands, unless the token has `state:secrets` too."
+)
 
 
 def _state_schema(key: list[OpenApiParameter], suffix: str) -> Any:
@@ -207,6 +215,24 @@ def _lock_schema(key: list[OpenApiParameter], suffix: str) -> Any:
     )
 
 
+def _outputs_schema(key: list[OpenApiParameter], suffix: str) -> Any:
+    return extend_schema_view(
+        get=operation(
+            operation_id=f"read_state_outputs{suffix}",
+            description=OUTPUTS,
+            parameters=[*key, NO_STORE],
+            responses={
+                200: OpenApiResponse(DOCUMENT, "A state of nothing but outputs."),
+                **refusals(
+                    *_OF_KEY, *UNREADABLE, StorageUnavailable, *OF_MEMORY, StateEncrypted,
+                    StateFormatUnsupported, StateTooComplex,
+                ),
+            },
+            examples=[answered(samples.DOCUMENT)],
+        ),
+    )  # fmt: skip
+
+
 def _at(*, in_application: bool) -> tuple[list[OpenApiParameter], str]:
     return (_NAMES, "_in_application") if in_application else (_NAMES[1:], "_at")
 
@@ -221,8 +247,14 @@ def lock_schema_at(*, in_application: bool) -> Any:
     return _lock_schema(*_at(in_application=in_application))
 
 
+def outputs_document_schema_at(*, in_application: bool) -> Any:
+    """Return the description of the outputs at an address of names."""
+    return _outputs_schema(*_at(in_application=in_application))
+
+
 state_schema = _state_schema(_KEY, "")
 lock_schema = _lock_schema(_KEY, "")
+outputs_document_schema = _outputs_schema(_KEY, "")
 
 _CHANGED: Final = (BindingInsufficient, SlugTaken)
 _REACH: Final = {"create": _CHANGED, "change": _CHANGED}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from django.http import HttpResponse
 from django.utils.cache import patch_vary_headers
@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from django.http import HttpRequest
     from django.http.response import HttpResponseBase
     from rest_framework.request import Request
+
+
+#: How the end of an address and the trail call a state of nothing but outputs.
+OUTPUTS_DOCUMENT: Final = "outputs.tfstate"
 
 
 class SendsDocuments(APIView):

@@ -23,7 +23,7 @@ from infra_service.api.openapi_words import (
 )
 from infra_service.api.parameters import InvalidParameter
 from states.api import samples
-from states.api.openapi import DOCUMENT, LOCKED, OF_MEMORY, UNREADABLE
+from states.api.openapi import DOCUMENT, LOCKED, OF_MEMORY, OUTPUTS, UNREADABLE
 from states.api.serializers import (
     ForceUnlockSerializer,
     RestoreSerializer,
@@ -224,4 +224,17 @@ versions_schema = extend_schema_view(
 contents_schema = extend_schema_view(
     outputs=_contents("outputs", _OUTPUT, samples.OUTPUTS),
     resources=_contents("resources", _RESOURCE, samples.RESOURCES),
+)
+
+outputs_document_schema = extend_schema_view(
+    outputs_document=operation(
+        operation_id="get_state_outputs_document",
+        description=OUTPUTS,
+        parameters=[_STATE_ID, NO_STORE],
+        responses={
+            200: OpenApiResponse(DOCUMENT, "A state of nothing but outputs."),
+            **refusals(*_OF_CONTENTS),
+        },
+        examples=[answered(samples.DOCUMENT)],
+    ),
 )

@@ -17,9 +17,9 @@ from infra_service.api.pagination import PageAsked
 from infra_service.api.parameters import InvalidParameter
 from infra_service.api.viewsets import ResourceViewSet, by_id
 from states.actions import history
-from states.api.sending import SendsDocuments, document_response
+from states.api.sending import OUTPUTS_DOCUMENT, SendsDocuments, document_response
 from states.api.serializers import RestoreSerializer, VersionSerializer
-from states.api.states_openapi import contents_schema, versions_schema
+from states.api.states_openapi import contents_schema, outputs_document_schema, versions_schema
 from states.document import contents
 from states.errors import StateNotFound, VersionNotFound
 from states.imported import with_imported
@@ -217,3 +217,18 @@ class ContentsViewSet(OfStateViewSet):
         return _private(
             {self.action: page.items, "version_number": number, "next_page_token": token}
         )
+
+
+@outputs_document_schema
+class OutputsDocumentViewSet(OfStateViewSet):
+    """The outputs of the current version, as a state that has nothing else."""
+
+    # Terraform's data source sends nothing else.
+    accepts_basic = True
+    required_scopes = {"outputs_document": Scope.STATE_OUTPUTS}
+
+    def outputs_document(self, request: Request, **_path: str) -> HttpResponse:
+        """Return the current document without its resources, for ``terraform_remote_state``."""
+        state = self.state()
+        gzipped = self.read(state.pk, state.version_number, OUTPUTS_DOCUMENT)
+        return document_response(request, contents.outputs_document(gzipped, hide=self.hide))

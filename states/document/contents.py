@@ -122,6 +122,40 @@ def resources(gzipped: bytes, *, start: int, size: int, hide: bool) -> Page:
         return Page(encode(items), len(found) > size)
 
 
+def outputs_document(gzipped: bytes, *, hide: bool) -> bytes:
+    """Return the document without its resources, gzip'd, for who needs the outputs alone.
+
+    ``hide`` leaves out those that are sensitive, and those in which a sensitive value stands.
+    """
+    with _reading(gzipped) as effort:
+        written = sealing.decompress(gzipped)
+        document = format4.parse(written, effort)
+        found = document.outputs or {}
+        if hide:
+            secrets = masking.secrets_of(effort, document)
+            found = {
+                name: output
+                for name, output in found.items()
+                if not masking.is_hidden(output, secrets, effort)
+            }
+        head = sealing.read_head(written)
+        body = {
+            "version": format4.FORMAT,
+            "terraform_version": document.terraform_version,
+            "serial": head.serial or 0,
+            "lineage": head.lineage or "",
+            "outputs": {name: _as_written(output) for name, output in found.items()},
+            "resources": [],
+            "check_results": None,
+        }
+        return sealing.compress(bytes(encode(body)))
+
+
+def _as_written(output: Output) -> dict[str, Any]:
+    marked = {"sensitive": True} if output.sensitive else {}
+    return {"value": output.value, "type": output.type, **marked}
+
+
 class Overview(NamedTuple):
     """The first outputs and resource instances of a document, these without their attributes."""
 

@@ -156,6 +156,13 @@ def show_output(output: Output, secrets: Secrets | None, effort: Effort) -> tupl
     return shown, MASK if shown is not value and not isinstance(kind, str) else kind
 
 
+def is_hidden(output: Output, secrets: Secrets, effort: Effort) -> bool:
+    """Whether anything of an output is hidden."""
+    value = format4.decode(output.value, effort)
+    (shown,) = masked(secrets, (value, True if output.sensitive else {}))
+    return shown is not value
+
+
 def _scalars(value: Any) -> Iterator[Any]:
     """Yield the texts, numbers and booleans of a value, but no empty text."""
     waiting = [value]

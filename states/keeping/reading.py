@@ -122,8 +122,11 @@ def read_current(
     environment_id: uuid.UUID,
     actor: Actor,
     look: Asked[State] | None = None,
+    **details: Any,
 ) -> bytes:
     """Return the current document, gzip'd; ``look`` may have been taken already.
+
+    ``details`` tell the trail what is read of it.
 
     Raises:
         StateNotFound: nothing is stored.
@@ -136,7 +139,7 @@ def read_current(
     stored, gzipped = _unsealed(look.row)
     if stored is None:
         raise StateNotFound
-    audit.record(actor, "state.read", stored.state_id, version=stored.number)
+    audit.record(actor, "state.read", stored.state_id, version=stored.number, **details)
     return gzipped
 
 

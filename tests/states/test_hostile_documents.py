@@ -12,6 +12,7 @@ import pytest
 
 from states.document import contents, restamp, sealing
 from states.errors import StateFormatUnsupported, StateTooComplex
+from states.resources.finding import NamesTooLongError, find_resources
 from tests.states.hostile import DOCUMENTS, changed
 
 pytestmark = [pytest.mark.once, pytest.mark.long]
@@ -31,11 +32,16 @@ def _diff(gzipped: bytes, other: bytes) -> None:
     contents.diff(gzipped, other, start=0, size=100, hide=True)
 
 
+def _index(gzipped: bytes, _other: bytes) -> None:
+    with contextlib.suppress(NamesTooLongError):
+        find_resources(gzipped)
+
+
 def _restore(gzipped: bytes, _other: bytes) -> None:
     restamp.replace_serial_and_lineage(sealing.decompress(gzipped), serial=7, lineage="x")
 
 
-OPERATIONS = [_resources, _outputs, _diff, _restore]
+OPERATIONS = [_resources, _outputs, _diff, _restore, _index]
 
 
 def attempt(operation: Callable[[bytes, bytes], None], pair: tuple[bytes, bytes]) -> None:

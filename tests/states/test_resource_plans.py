@@ -1,0 +1,154 @@
+"""What PostgreSQL reads for a page of resources, to find one, and to see which states are due."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.db import connection
+
+from apikeys.grants import Binding
+from infra_service.database.pages.reading import MOST_ROWS
+from infra_service.demo.states import load_states
+from states.models import (
+    Application,
+    Component,
+    Environment,
+    ResourceDigest,
+    ResourceEntry,
+    State,
+)
+from states.resources.digests import digest
+from tests.conftest import ApiClient, ClientWith
+from tests.plans import plans_of, rows_of_a_module
+
+pytestmark = pytest.mark.skipif(
+    connection.vendor != "postgresql", reason="about PostgreSQL's planner"
+)
+
+STATES, EACH = 2_000, 10
+RARE = "aws_rare"
+
+
+@pytest.fixture(scope="module")
+def resources(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+    """Resources for all tests of this module, which each roll back to them."""
+    models = (Application, Component, Environment, State, ResourceEntry, ResourceDigest)
+    yield from rows_of_a_module(django_db_blocker, make_resources, *models)
+
+
+def make_resources() -> None:
+    """Give each of 2,000 states ten resources, of which one in all is of a rare type."""
+    load_states(STATES, lambda _done: None)
+    State.objects.update(indexed_number=1)
+    entries = [
+        ResourceEntry(
+            state_id=pk, component_id=component, environment_id=environment,
+            address=f"module.m{turn % 7}.aws_type{turn}.n{number}", module=f"module.m{turn % 7}",
+            mode="managed", type=RARE if number == turn == 5 else f"aws_type{turn}",
+            name=f"n{number}", provider=f"registry.terraform.io/hashicorp/p{turn % 3}",
+        )
+        for number, (pk, component, environment) in enumerate(
+            State.objects.order_by("pk").values_list("pk", "component_id", "environment_id")
+        )
+        for turn in range(EACH)
+    ]  # fmt: skip
+    ResourceEntry.objects.bulk_create(entries, batch_size=1_000)
+    ids = [ResourceDigest(entry=e, digest=digest(f"id-{n}")) for n, e in enumerate(entries)]
+    same = [ResourceDigest(entry=e, digest=digest("same")) for e in entries]
+    ResourceDigest.objects.bulk_create([*ids, *same], batch_size=1_000)
+
+
+@pytest.fixture
+def reader(resources: None, client_with: ClientWith) -> ApiClient:
+    return client_with("state:read")
+
+
+def rows_read(ask: Any, *, most: int = 100) -> Counter[str]:
+    """Return how many rows of each table were looked at, none of them by walking the table."""
+    with (
+        plans_of("states_resourceentry", analyze=True) as plans,
+        plans_of("states_resourcedigest", analyze=True) as others,
+        plans_of("named", analyze=True),
+    ):
+        answer = ask()
+    assert answer.status_code == 200, answer.content
+    assert len(answer.json()["resources"]) <= most
+    found = [*plans, *others]
+    for plan in found:
+        assert not plan.reads_a_table, plan.sql
+    return sum((plan.rows_by_table for plan in found), Counter[str]())
+
+
+def listed(reader: ApiClient, text: str, **query: str) -> int:
+    query = {"filter": text, "page_size": "100", **query}
+    rows = rows_read(lambda: reader.get("/api/v1/resources", query))
+    return rows["states_resourceentry"]
+
+
+def test_each_filter_is_served_by_an_index(reader: ApiClient) -> None:
+    first, middle = (State.objects.order_by("id")[n] for n in (0, STATES // 2))
+    rare = Environment.objects.get(name="sandbox").pk
+    at_once, counted = 101, MOST_ROWS + 1
+    for text, rows in {
+        "": at_once,
+        "field['type'] = 'aws_type3'": at_once,
+        f"field['type'] = '{RARE}'": 1,
+        "field['type'] = 'nothing'": 0,
+        f"field['type'] STARTS_WITH '{RARE}'": 2,
+        "field['type'] STARTS_WITH 'aws_'": counted + MOST_ROWS,
+        "field['name'] = 'n7'": EACH,
+        f"field['address'] = 'module.m0.aws_type0.n{STATES // 2}'": 1,
+        "field['module'] = 'module.m6'": at_once,
+        "field['provider'] = 'registry.terraform.io/hashicorp/p1'": at_once,
+        "field['provider'] = 'registry.terraform.io/hashicorp/none'": 0,
+        f"field['state_id'] = '{middle.pk}'": EACH,
+        f"field['component_id'] = '{middle.component_id}'": 4 * EACH,
+        f"field['environment_id'] = '{first.environment_id}'": at_once,
+        f"field['environment_id'] = '{rare}'": at_once,
+        "field['mode'] = 'managed'": at_once,
+        "field['mode'] = 'data'": MOST_ROWS,
+        f"field['type'] = '{RARE}' AND field['environment_id'] = '{first.environment_id}'": counted,
+        f"field['state_id'] = '{middle.pk}' AND field['type'] = 'aws_type3'": 3 * EACH + at_once,
+        "field['name'] CONTAINS 'nothing'": MOST_ROWS,
+    }.items():
+        assert listed(reader, text) <= rows, text
+
+
+def test_bound_tokens(resources: None, client_with: ClientWith) -> None:
+    state = State.objects.order_by("id")[STATES - 1]
+    few = Binding(component_ids=frozenset({state.component_id}))
+    many = Binding(environment_ids=frozenset({state.environment_id}))
+    nothing = Binding(environment_ids=frozenset({UUID(int=7)}))
+    for binding, rows in ((few, 2 * 4 * EACH), (many, 2 * MOST_ROWS), (nothing, 0)):
+        client = client_with("state:read", **binding.columns())
+        assert listed(client, "") <= rows
+
+
+def test_finding_reads_what_is_found(reader: ApiClient, client_with: ClientWith) -> None:
+    state = State.objects.order_by("id")[STATES - 1]
+    bound = client_with(
+        "state:read", **Binding(component_ids=frozenset({state.component_id})).columns()
+    )
+    for client, value, most in (
+        (reader, "id-777", 1), (reader, "nothing", 0), (reader, "same", 101),
+        (bound, "id-777", 1 + 4 * EACH), (bound, "same", MOST_ROWS + 1 + 2 * 4 * EACH),
+    ):  # fmt: skip
+        path = "/api/v1/resources:find?page_size=100"
+        rows = rows_read(lambda c=client, v=value, p=path: c.send("POST", p, {"value": v}))  # type: ignore[misc]
+        assert rows["states_resourceentry"] <= most, (value, rows)
+
+
+@pytest.mark.parametrize("changed", [0, 3])
+def test_who_is_due_is_read_from_an_index(reader: ApiClient, changed: int) -> None:
+    ids = list(State.objects.values_list("pk", flat=True)[:changed])
+    State.objects.filter(pk__in=ids).update(indexed_number=0)
+    with plans_of("states_state", analyze=True) as plans:
+        assert len(State.objects.due().order_by("pk")[:200]) == changed
+    (plan,) = plans
+    assert plan.indexes == ["state_index_due"]
+    # The rows of before are still in the index, until they are vacuumed.
+    assert plan.rows_read <= changed

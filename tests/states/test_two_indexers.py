@@ -1,0 +1,93 @@
+"""Several indexers at once, each with a connection of its own, on PostgreSQL.
+
+SQLite has no row locks: there several read the same state, and one of them writes it
+(``test_indexing``).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from states.models import ResourceDigest, ResourceEntry, State
+from states.resources import indexing
+from tests.committed import db  # noqa: F401 - a fixture
+from tests.conftest import ClientWith
+from tests.states.conftest import Backend
+from tests.states.indexed import due, found, with_things
+
+pytestmark = pytest.mark.skipif(connection.vendor != "postgresql", reason="about row locks")
+
+STATES = 12
+
+
+def test_side_by_side(client_with: ClientWith, monkeypatch: Any) -> None:
+    client = client_with("state:write")
+    backends = [Backend(client) for _ in range(STATES)]
+    for turn, each in enumerate(backends):
+        assert each.push(with_things(1, a=f"i-{turn}", b="i-b")).status_code == 200
+    read: Counter[int] = Counter()
+    both_are_there = threading.Barrier(2)
+    real, guard = indexing.find_resources, threading.Lock()
+
+    def find(gzipped: bytes) -> Any:
+        with guard:
+            read[hash(gzipped)] += 1
+        return real(gzipped)
+
+    monkeypatch.setattr(indexing, "find_resources", find)
+    done: list[indexing.Indexed] = []
+
+    def work() -> None:
+        try:
+            both_are_there.wait()
+            done.extend(indexing.index_due())
+        finally:
+            connection.close()
+
+    workers = [threading.Thread(target=work) for _ in range(2)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+
+    assert Counter(one.state_id for one in done) == Counter(State.objects.values_list("pk", flat=True))
+    assert set(read.values()) == {1}  # none is read by both
+    assert due() == []
+    assert ResourceEntry.objects.count() == 2 * STATES
+    assert ResourceDigest.objects.count() == 2 * STATES
+    assert len(found("i-b")) == STATES
+
+
+def test_what_another_is_at_is_passed_over(client_with: ClientWith, monkeypatch: Any) -> None:
+    client = client_with("state:write")
+    first, second = Backend(client), Backend(client)
+    for each in (first, second):
+        each.push(with_things(1, a="i-a"))
+    real, others = indexing.find_resources, []
+
+    def other() -> None:
+        try:
+            others.extend(indexing.index_due())
+        finally:
+            connection.close()
+
+    def find(gzipped: bytes) -> Any:
+        monkeypatch.setattr(indexing, "find_resources", real)
+        worker = threading.Thread(target=other)
+        worker.start()
+        worker.join()
+        # A push is not kept waiting by who reads the version before.
+        assert second.push(with_things(2, b="i-b")).status_code == 200
+        return real(gzipped)
+
+    monkeypatch.setattr(indexing, "find_resources", find)
+    done = list(indexing.index_due())
+
+    assert [one.state_id for one in done] == [first.record.pk, second.record.pk]
+    assert [one.state_id for one in others] == [second.record.pk]
+    assert due() == []
