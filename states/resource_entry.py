@@ -101,13 +101,14 @@ class ResourceEntry(models.Model):
     objects = ResourceEntryQuerySet.as_manager()
 
     class Meta:
+        # Each ends with the order of the list, so that a page is read and never sorted.
         indexes = [
-            # Each ends with the order of the list, so that a page is read and never sorted.
             models.Index(name=f"resource_by_{name}", fields=[name, "id"])
             for name in (
-                "state", "component", "environment", "address", "module", "type", "name", "provider",
+                *("state", "component", "environment"),
+                *("address", "module", "type", "name", "provider"),
             )
-        ]  # fmt: skip
+        ]
 
     def __str__(self) -> str:
         return self.address

@@ -23,8 +23,8 @@ find_schema = extend_schema_view(
     find=list_schema(
         "resource",
         "Which states have a resource that this identifies, and at which address: by an id, an "
-        "ARN, a self link, a name, or the identity that Terraform keeps of it. A POST, so that what "
-        "is looked for stands in no log of addresses.",
+        "ARN, a self link, a name, or the identity that Terraform keeps of it. A POST, so that "
+        "what is looked for stands in no log of addresses.",
         samples.RESOURCE_ENTRY,
         operation_id="find_resources",
         request=FindSerializer,

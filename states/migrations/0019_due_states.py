@@ -21,9 +21,7 @@ class Migration(migrations.Migration):
             index=models.Index(
                 name="state_index_due",
                 fields=["id"],
-                condition=models.Q(
-                    deleted_at=None, indexed_number__lt=models.F("version_number")
-                ),
+                condition=models.Q(deleted_at=None, indexed_number__lt=models.F("version_number")),
             ),
         ),
     ]

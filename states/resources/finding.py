@@ -134,9 +134,9 @@ def _texts(attributes: dict[str, Any]) -> Iterator[str]:
         return
     # Of a Kubernetes object.
     yield from _text(metadata[0].get("uid"))
-    name, namespace = metadata[0].get("name"), metadata[0].get("namespace")
-    if name and isinstance(name, str) and isinstance(namespace, str | None):
-        yield f"{namespace}/{name}" if namespace else name
+    named, namespace = metadata[0].get("name"), metadata[0].get("namespace")
+    if named and isinstance(named, str) and isinstance(namespace, str | None):
+        yield f"{namespace}/{named}" if namespace else named
 
 
 def _text(value: Any) -> Iterator[str]:

@@ -55,7 +55,8 @@ def index_due() -> Iterator[Indexed]:
         StorageUnavailable: the object store does not answer; those before are done.
     """
     for state in in_batches(State.objects.due().only("pk", "current_version_id")):
-        indexed = _index(state.pk, state.current_version_id)
+        version_id: Any = state.current_version_id  # it has one, or would not be due
+        indexed = _index(state.pk, version_id)
         if indexed is not None:
             yield indexed
 
@@ -80,7 +81,7 @@ def begin_anew(*, everything: bool = False) -> None:
 
 
 @retrying
-def _index(state_id: uuid.UUID, version_id: uuid.UUID | None) -> Indexed | None:
+def _index(state_id: uuid.UUID, version_id: uuid.UUID) -> Indexed | None:
     """Index a state; None when somebody else is at it, or has changed it meanwhile."""
     with _claimed(version_id) as is_ours:
         due = State.objects.due().filter(pk=state_id, current_version_id=version_id)
@@ -94,7 +95,7 @@ def _index(state_id: uuid.UUID, version_id: uuid.UUID | None) -> Indexed | None:
 
 
 @contextlib.contextmanager
-def _claimed(version_id: uuid.UUID | None) -> Iterator[bool]:
+def _claimed(version_id: uuid.UUID) -> Iterator[bool]:
     """Hold the version's row against other indexers: pushes and locks never wait for that one."""
     if not connection.features.has_select_for_update_skip_locked:
         yield True
@@ -170,8 +171,9 @@ def _present(state: State) -> dict[Found, list[uuid.UUID]]:
     for entry_id, digest in of_state.values_list("entry_id", "digest"):
         digests[entry_id].add(digest)
     present: dict[Found, list[uuid.UUID]] = defaultdict(list)
-    for pk, *columns in ResourceEntry.objects.filter(state=state).values_list("pk", *COLUMNS):
-        present[Found(*columns, digests=frozenset(digests[pk]))].append(pk)
+    entries: Any = ResourceEntry.objects.filter(state=state).values_list("pk", *COLUMNS)
+    for pk, *columns in entries:
+        present[Found._make([*columns, frozenset(digests[pk])])].append(pk)
     return present
 
 

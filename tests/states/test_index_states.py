@@ -66,9 +66,7 @@ def test_an_interval_of_nothing() -> None:
         _index(interval=0)
 
 
-def test_a_watch_goes_on_after_a_failure(
-    backend: Backend, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_watch_goes_on_after_a_failure(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
     backend.push(with_things(1, a="i-a"))
     real, looks = indexing.index_due, iter(["fails", "works", "ends"])
 

@@ -227,9 +227,7 @@ def test_hostile_documents(backend: Backend, name: str) -> None:
     assert due() == []
 
 
-def test_our_own_fault_stops_nothing(
-    backend: Backend, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_our_own_fault_stops_nothing(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
     backend.push(document())
 
     def fail(_gzipped: bytes) -> Any:
@@ -335,7 +333,7 @@ def killed_before(statement: int) -> Iterator[None]:
     def run(execute: Any, *args: Any) -> Any:
         nonlocal left
         left -= 1
-        if left < 0:
+        if left == -1:
             raise Killed
         return execute(*args)
 
@@ -349,8 +347,9 @@ def test_killed_anywhere(backend: Backend) -> None:
     backend.push(with_things(2, b="i-b", c="i-c"))
     statement, ended = 0, False
     while not ended:
-        with contextlib.suppress(Killed), killed_before(statement):
-            with transaction.atomic():  # what the database does with the transaction of the dead
+        # The block is rolled back, as the database does it with the transaction of the dead.
+        with contextlib.suppress(Killed), transaction.atomic():
+            with killed_before(statement):
                 index()
             ended = True
         if not ended:

@@ -72,12 +72,11 @@ def rows_read(ask: Any, *, most: int = 100) -> Counter[str]:
     with (
         plans_of("states_resourceentry", analyze=True) as plans,
         plans_of("states_resourcedigest", analyze=True) as others,
-        plans_of("named", analyze=True),
     ):
         answer = ask()
     assert answer.status_code == 200, answer.content
     assert len(answer.json()["resources"]) <= most
-    found = [*plans, *others]
+    found = {plan.sql: plan for plan in [*plans, *others]}.values()  # some are about both
     for plan in found:
         assert not plan.reads_a_table, plan.sql
     return sum((plan.rows_by_table for plan in found), Counter[str]())
@@ -110,10 +109,10 @@ def test_each_filter_is_served_by_an_index(reader: ApiClient) -> None:
         f"field['environment_id'] = '{first.environment_id}'": at_once,
         f"field['environment_id'] = '{rare}'": at_once,
         "field['mode'] = 'managed'": at_once,
-        "field['mode'] = 'data'": MOST_ROWS,
+        "field['mode'] = 'data'": 2 * MOST_ROWS,
         f"field['type'] = '{RARE}' AND field['environment_id'] = '{first.environment_id}'": counted,
-        f"field['state_id'] = '{middle.pk}' AND field['type'] = 'aws_type3'": 3 * EACH + at_once,
-        "field['name'] CONTAINS 'nothing'": MOST_ROWS,
+        f"field['state_id'] = '{middle.pk}' AND field['type'] = 'aws_type3'": 2 * STATES,
+        "field['name'] CONTAINS 'nothing'": 2 * MOST_ROWS,
     }.items():
         assert listed(reader, text) <= rows, text
 

@@ -37,13 +37,9 @@ def documents(draw: Any) -> tuple[bytes, list[str]]:
     value = values(secrets)
     things = []
     for number in range(draw(st.integers(1, 5))):
-        attributes: dict[str, Any] = {
-            name: draw(value) for name in NAMES if draw(st.booleans())
-        }
+        attributes: dict[str, Any] = {name: draw(value) for name in NAMES if draw(st.booleans())}
         if draw(st.booleans()):
-            attributes["metadata"] = [
-                {name: draw(value) for name in ("uid", "namespace", "name")}
-            ]
+            attributes["metadata"] = [{name: draw(value) for name in ("uid", "namespace", "name")}]
         identity = {name: draw(value) for name in ("account", "id")}
         things.append(resource(f"n{number}", instance(attributes, identity=identity)))
     kept = instance({"all": secrets}, path("all"))
