@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django.db.models import Q
+from rest_framework.decorators import action
 
 from apikeys.authentication import caller_of
 from apikeys.permissions import ACCESS_TOKENS
@@ -61,6 +62,7 @@ class FindResourcesViewSet(OfAllStatesViewSet):
     #: What the tokens of the pages are bound to beside the address.
     page_scope = ""
 
+    @action(detail=False, methods=["post"])
     def find(self, request: Request, **_path: str) -> Response:
         """Return the resources that the value identifies."""
         wanted = digests(self.read_options(FindSerializer)["value"])

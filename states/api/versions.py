@@ -227,6 +227,7 @@ class OutputsDocumentViewSet(OfStateViewSet):
     accepts_basic = True
     required_scopes = {"outputs_document": Scope.STATE_OUTPUTS}
 
+    @action(detail=True)
     def outputs_document(self, request: Request, **_path: str) -> HttpResponse:
         """Return the current document without its resources, for ``terraform_remote_state``."""
         state = self.state()

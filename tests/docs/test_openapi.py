@@ -54,7 +54,7 @@ def doors(patterns: list[Any], prefix: str = "") -> Iterator[tuple[str, str]]:
             yield from doors(entry.url_patterns, path)
         # What is no address is refused in words.
         if isinstance(entry, URLPattern) and entry.name != "state-no-address":
-            written = re.sub(r"\(\?P<(\w+)>[^)]*\)", r"{\1}", path)
+            written = re.sub(r"\(\?P<(\w+)>[^)]*\)|<(\w+)>", r"{\1\2}", path)
             written = "/" + re.sub(r"[\^$]|/\?$|\\Z", "", written).removesuffix("/?")
             view: Any = entry.callback
             # A viewset has the methods that the path maps to its actions, and OPTIONS.

@@ -13,7 +13,12 @@ from rest_framework.viewsets import GenericViewSet
 from filterlang.fields import field_set
 from infra_service.demo.states import load_states
 from infra_service.demo.workloads import load_clusters, load_workloads
-from states.api.serializers import ComponentSerializer, LockSerializer, StateSerializer
+from states.api.serializers import (
+    ComponentSerializer,
+    LockSerializer,
+    ResourceEntrySerializer,
+    StateSerializer,
+)
 from tests.conftest import ClientWith
 from workloads.api.serializers import ClusterSerializer, ContainerSerializer, WorkloadSerializer
 from workloads.models import Cluster
@@ -43,8 +48,8 @@ def test_lists(path: str, scope: str, order: str, fields: str) -> None:
     assert list(field_set(view.filterset_class)) == code(fields)  # type: ignore[attr-defined]
 
 
-def test_there_are_six_lists() -> None:
-    assert len(LISTS) == 6
+def test_there_are_seven_lists() -> None:
+    assert len(LISTS) == 7
 
 
 @pytest.mark.parametrize(
@@ -52,6 +57,7 @@ def test_there_are_six_lists() -> None:
     [
         ("states[]", StateSerializer),
         ("component", ComponentSerializer),
+        ("resources[]", ResourceEntrySerializer),
         ("cluster", ClusterSerializer),
         ("workloads[]", WorkloadSerializer),
     ],

@@ -113,6 +113,42 @@ def test_terraform(
 
 
 @pytest.mark.terraform
+def test_outputs_without_the_state(terraform: MakeTerraform, live: LiveServer, token: str) -> None:
+    named = Named(live, token)
+    terraform(
+        """
+        output "a" { value = "first" }
+        output "password" {
+          value     = "correct-horse"
+          sensitive = true
+        }
+        """,
+        address=named.address,
+    ).apply()
+    (outputs,) = live.tokens("state:outputs")
+    (state,) = live.request(
+        "GET", f"/api/v1/states?filter=field[%27component%27]=%27{named.names[0]}%27", token=token
+    ).json()["states"]
+    by_id = named.address.replace(named.path, f"/api/v1/states/{state['id']}")
+    for address in (named.address, named.by_ids().address, by_id):
+
+        def reading(output: str, address: str = address) -> str:
+            return f"""
+            data "terraform_remote_state" "other" {{
+              backend = "http"
+              config  = {{ address = "{address}/outputs.tfstate", password = "{outputs}" }}
+            }}
+            output "copied" {{ value = data.terraform_remote_state.other.outputs.{output} }}
+            """
+
+        consumer = terraform(reading("a"), address=Named(live, token).address)
+        consumer.apply()
+        assert consumer.raw("output", "-raw", "copied") == b"first"
+        refused = terraform(reading("password"), address=Named(live, token).address).apply(code=1)
+        assert 'does not have an attribute named "password"' in refused.out
+
+
+@pytest.mark.terraform
 def test_a_matrix_of_components_and_environments(
     terraform: MakeTerraform, live: LiveServer, token: str
 ) -> None:

@@ -37,6 +37,7 @@ pytestmark = pytest.mark.usefixtures("db")
 
 SCOPES = (
     "apikey:read", "apikey:write", "state:read", "state:write", "state:admin", "state:secrets",
+    "state:outputs",
     "cluster:read", "cluster:write", "audit:read",
 )  # fmt: skip
 
@@ -100,7 +101,7 @@ def paths(patterns: list[Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
         if isinstance(entry, URLResolver) and entry.namespace != "admin":
             yield from paths(entry.url_patterns, path)
         elif isinstance(entry, URLPattern):
-            written = re.sub(r"\(\?P<(\w+)>[^)]*\)", r"{\1}", path)
+            written = re.sub(r"\(\?P<(\w+)>[^)]*\)|<(\w+)>", r"{\1\2}", path)
             yield "/" + re.sub(r"[\^$]|/\?$|\\Z", "", written).removesuffix("/?"), entry.callback
 
 

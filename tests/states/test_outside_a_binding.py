@@ -15,19 +15,21 @@ from tests.conftest import ClientWith
 from tests.states.conftest import document
 from workloads.models import Cluster
 
-SCOPES = ("state:read", "state:write", "state:admin", "state:secrets", "cluster:read",
-          "cluster:write", "cluster:report")  # fmt: skip
+SCOPES = ("state:read", "state:write", "state:admin", "state:secrets", "state:outputs",
+          "cluster:read", "cluster:write", "cluster:report")  # fmt: skip
 LOCK: dict[str, Any] = {"ID": str(uuid4())}
 BACKEND = [
     ("GET", "", None), ("HEAD", "", None), ("POST", "", {"version": 4}), ("POST", "?ID=x", {}),
     ("POST", "?force=true", {"version": 4}), ("DELETE", "", None), ("LOCK", "", LOCK),
     ("LOCK", "", {}), ("UNLOCK", "", LOCK), ("UNLOCK", "", None), ("OPTIONS", "", None),
     ("POST", "/lock", LOCK), ("DELETE", "/lock", None),
+    ("GET", "/outputs.tfstate", None),
 ]  # fmt: skip
 RECORD = [
     *(("GET", tail, None) for tail in (
         "", "/versions", "/versions?page_size=x", "/versions/1", "/versions/9",
         "/versions/1/document", "/versions/2/diff", "/versions/2/diff?against=x", "/outputs",
+        "/outputs.tfstate",
         "/resources?page_token=x",
     )),
     ("DELETE", "", None), ("POST", ":undelete", {}), ("POST", ":force-unlock", {}),
