@@ -8,6 +8,7 @@ import io
 import os
 import secrets
 import socket
+import subprocess
 import sys
 from pathlib import Path
 
@@ -26,6 +27,7 @@ def main() -> None:
     _prepare_database()
     _introduce(port)
     sys.stdout.flush()
+    _start_indexer()
     os.environ["BIND"] = f"127.0.0.1:{port}"
     arguments = ["gunicorn", "-c", "python:infra_service.gunicorn", "infra_service.wsgi"]
     os.execv(sys.executable, [sys.executable, "-m", *arguments])  # noqa: S606 - our own server
@@ -74,6 +76,25 @@ def _prepare_database() -> None:
 
     call_command("migrate", verbosity=0)
     call_command("setup_groups", stdout=io.StringIO())
+
+
+def _start_indexer() -> None:
+    """Start what keeps the index of resources, and ends with the service however that ends.
+
+    It reads from a pipe, whose other end only the server and its workers have.
+    """
+    reading, writing = os.pipe()
+    os.set_inheritable(writing, True)  # noqa: FBT003 - its signature
+    command = [sys.executable, "manage.py", "index_states", "--watch", "--until-eof"]
+    subprocess.Popen(  # noqa: S603 - our own command
+        command,
+        cwd=_ROOT,
+        stdin=reading,
+        stdout=subprocess.DEVNULL,
+        # Ctrl-C is for the service.
+        start_new_session=True,
+    )
+    os.close(reading)
 
 
 def _introduce(port: int) -> None:

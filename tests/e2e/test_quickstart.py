@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import shlex
@@ -19,6 +20,7 @@ from infra_service.quickstart import main
 from tests.e2e.terraform import BINARY, Terraform
 from tests.quickstart import Quickstart
 from tests.server import ROOT, LiveServer
+from tests.waiting import wait_until
 
 ONE = 'resource "terraform_data" "a" { input = "first" }'
 
@@ -44,6 +46,21 @@ def pasted(tmp_path: Path, printed: str) -> Terraform:
     (tf.directory / "backend.tf").write_text(block[0])
     tf.write(ONE)
     return tf
+
+
+def resources(quickstart: Quickstart, token: str) -> bytes:
+    return quickstart.place.request("GET", "/api/v1/resources", token=token).body
+
+
+def indexers_of(quickstart: Quickstart) -> list[Path]:
+    """Return the processes that keep the index of this installation."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it has just ended
+            is_indexer = b"index_states" in (process / "cmdline").read_bytes()
+            if is_indexer and str(quickstart.var).encode() in (process / "environ").read_bytes():
+                found.append(process)
+    return found
 
 
 def test_a_port_is_not_shared(quickstart: Quickstart, tmp_path: Path) -> None:
@@ -91,7 +108,12 @@ def test_from_nothing_to_a_stored_state_and_again(quickstart: Quickstart, tmp_pa
     tf = pasted(tmp_path, first)
     tf.run("init")
     assert "Resources: 1 added" in tf.apply().out
+    password = tf.environment["TF_HTTP_PASSWORD"]
+    # The indexer has begun with it, and ends with it.
+    wait_until(lambda: b'"terraform_data.a"' in resources(quickstart, password))
+    assert indexers_of(quickstart)
     assert quickstart.interrupt() == 0
+    wait_until(lambda: not indexers_of(quickstart))
 
     again = quickstart.start()
     assert "The data that is there is kept." in again

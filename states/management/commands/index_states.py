@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final
@@ -45,6 +46,12 @@ class Command(ServiceCommand):
             help="with --watch: seconds between two looks for changed states",
         )  # fmt: skip
         parser.add_argument(
+            "--until-eof",
+            action="store_true",
+            help="with --watch: end also when standard input does, which is a pipe of the process "
+            "that this is to end with",
+        )
+        parser.add_argument(
             "--all",
             action="store_true",
             help="index all states anew; what is in the index can be found meanwhile",
@@ -62,6 +69,8 @@ class Command(ServiceCommand):
         with stopped_by_signals(stop.set):
             indexing.begin_anew(everything=options["all"])
             if options["watch"]:
+                if options["until_eof"]:
+                    threading.Thread(target=_stop_at_eof, args=(stop,), daemon=True).start()
                 self._watch(stop, options["interval"])
             else:
                 self._once(stop)
@@ -103,6 +112,13 @@ class Command(ServiceCommand):
             yield done
             if stop.is_set():
                 return
+
+
+def _stop_at_eof(stop: threading.Event) -> None:
+    # Not by sys.stdin: a thread that waits in there keeps the process from ending.
+    while os.read(0, 1024):
+        pass
+    stop.set()
 
 
 def _described(done: Indexed) -> dict[str, Any]:
