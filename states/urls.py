@@ -31,13 +31,13 @@ router.register("environments", EnvironmentViewSet, basename="environment")
 
 urlpatterns = [
     # Before those of which they would be the environment. No slug has a dot.
-    path(
-        "state/at/<component>/<environment>/outputs.tfstate",
+    re_path(
+        _AT + r"/outputs\.tfstate/?$",
         OutputsAtView.as_view(),
         name="state-outputs-at",
     ),
-    path(
-        "state/at/<application>/<component>/<environment>/outputs.tfstate",
+    re_path(
+        _IN + r"/outputs\.tfstate/?$",
         OutputsInApplicationView.as_view(),
         name="state-outputs-in-application",
     ),
@@ -52,8 +52,8 @@ urlpatterns = [
     re_path(r"^state/at(?P<path>(?s:/.*)?)$", NoAddressView.as_view(), name="state-no-address"),
     re_path(_KEY + r"/?$", StateBackendView.as_view(), name="state-backend"),
     re_path(_KEY + r"/lock/?$", StateLockView.as_view(), name="state-lock"),
-    path(
-        "state/<component_id>/env/<environment_id>/outputs.tfstate",
+    re_path(
+        _KEY + r"/outputs\.tfstate/?$",
         OutputsBackendView.as_view(),
         name="state-outputs-backend",
     ),
@@ -89,8 +89,8 @@ urlpatterns = [
         ContentsViewSet.as_view({"get": "resources"}),
         name="state-resources",
     ),
-    path(
-        "states/<state_id>/outputs.tfstate",
+    re_path(
+        _OF_STATE + r"/outputs\.tfstate/?$",
         OutputsDocumentViewSet.as_view({"get": "outputs_document"}),
         name="state-outputs-document",
     ),

@@ -60,12 +60,12 @@ Endpoint = tuple[str, str, str, "Callable[..., Any]"]
 
 
 def describable(endpoints: list[Endpoint]) -> list[Endpoint]:
-    """Return what OpenAPI can describe, each path without its optional final slash.
+    """Return what OpenAPI can describe, each path without its optional final slash and escapes.
 
     LOCK and UNLOCK have no place in OpenAPI; ``…/lock`` describes what they do.
     """
     return [
-        (path.rstrip("/"), regex, method, view)
+        (path.rstrip("/").replace("\\.", "."), regex, method, view)
         for path, regex, method, view in endpoints
         if method in _OPENAPI_METHODS
     ]

@@ -43,6 +43,7 @@ SPECTACULAR_SETTINGS = {
             "trust-policies": "Which pipelines get tokens for those of their platform.",
             "state-backend": "The HTTP state backend of Terraform and OpenTofu.",
             "states": "States and their history, for people and tools.",
+            "resources": "What is in the current versions of all states.",
             "applications": "Groups of components.",
             "components": "Pieces of infrastructure.",
             "environments": "Where components are deployed.",

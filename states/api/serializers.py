@@ -201,7 +201,7 @@ class ResourceEntrySerializer(serializers.Serializer[Any]):
     type = serializers.CharField(read_only=True)
     name = serializers.CharField(read_only=True)
     index_key = serializers.JSONField(
-        read_only=True, allow_null=True, help_text="A number with count, a text with for_each."
+        read_only=True, help_text="A number with count, a text with for_each, else null."
     )
     provider = serializers.CharField(read_only=True)
 

@@ -54,7 +54,7 @@ def doors(patterns: list[Any], prefix: str = "") -> Iterator[tuple[str, str]]:
             yield from doors(entry.url_patterns, path)
         # What is no address is refused in words.
         if isinstance(entry, URLPattern) and entry.name != "state-no-address":
-            written = re.sub(r"\(\?P<(\w+)>[^)]*\)|<(\w+)>", r"{\1\2}", path)
+            written = re.sub(r"\(\?P<(\w+)>[^)]*\)", r"{\1}", path).replace(r"\.", ".")
             written = "/" + re.sub(r"[\^$]|/\?$|\\Z", "", written).removesuffix("/?")
             view: Any = entry.callback
             # A viewset has the methods that the path maps to its actions, and OPTIONS.
@@ -93,7 +93,7 @@ def test_words(name: str) -> None:
 
 
 def test_no_operation_is_there_twice() -> None:
-    assert len(OPERATIONS) == len(list(operations())) == 78
+    assert len(OPERATIONS) == len(list(operations())) == 84
 
 
 def assert_shown(content: dict[str, Any]) -> None:
@@ -184,8 +184,8 @@ def test_every_reason_is_told_somewhere() -> None:
 #: The suffixes of operations by ids, by names, and by names with an application.
 WAYS = ("", "_at", "_in_application")
 SECRETIVE = {
-    *(f"read_state_document{way}" for way in WAYS),
-    "create_api_key", "rotate_api_key", "mint_access_token",
+    *(f"read_state_{what}{way}" for what in ("document", "outputs") for way in WAYS),
+    "get_state_outputs_document", "create_api_key", "rotate_api_key", "mint_access_token",
     "exchange_token",
     "get_state_version_document", "diff_state_versions", "list_state_outputs",
     "list_state_resources",
@@ -274,8 +274,10 @@ def test_security_is_what_is_asked_for(name: str, operator: User) -> None:
 def test_where_basic_is_taken() -> None:
     taken = [n for n, (_, _, o) in OPERATIONS.items() if "accessTokenAsPassword" in str(o)]
 
-    verbs = ("read_state_document", "push_state", "delete_state", "lock_state", "unlock_state")
-    assert sorted(taken) == sorted(f"{verb}{way}" for verb in verbs for way in WAYS)
+    verbs = ("read_state_document", "read_state_outputs", "push_state", "delete_state",
+             "lock_state", "unlock_state")  # fmt: skip
+    everywhere = [f"{verb}{way}" for verb in verbs for way in WAYS]
+    assert sorted(taken) == sorted([*everywhere, "get_state_outputs_document"])
 
 
 def test_filters_list_their_fields() -> None:
@@ -286,7 +288,7 @@ def test_filters_list_their_fields() -> None:
         if parameter["name"] == "filter"
     }
 
-    assert len(filters) == 12
+    assert len(filters) == 13
     assert list(filters["list_api_keys"]["x-filter-fields"]) == [
         "status", "name", "created_at", "expires_at"
     ]  # fmt: skip

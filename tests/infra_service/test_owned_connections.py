@@ -101,7 +101,7 @@ def paths(patterns: list[Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
         if isinstance(entry, URLResolver) and entry.namespace != "admin":
             yield from paths(entry.url_patterns, path)
         elif isinstance(entry, URLPattern):
-            written = re.sub(r"\(\?P<(\w+)>[^)]*\)|<(\w+)>", r"{\1\2}", path)
+            written = re.sub(r"\(\?P<(\w+)>[^)]*\)", r"{\1}", path).replace(r"\.", ".")
             yield "/" + re.sub(r"[\^$]|/\?$|\\Z", "", written).removesuffix("/?"), entry.callback
 
 
