@@ -1,16 +1,20 @@
-"""docs/reference/trust-policies.md."""
+"""docs/reference/trust-policies.md and the how-to of pipelines without a secret."""
 
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from django.urls import get_resolver
 
 from apikeys.api import filters
 from apikeys.api.federation_serializers import IssuerSerializer, TrustPolicySerializer
+from apikeys.federation.conditions import faults
+from apikeys.federation.kinds import policy_faults, writes
 from apikeys.federation.platforms import PLATFORMS
 from filterlang.fields import field_set
 from tests.docs.conftest import manage_py, readers
@@ -19,6 +23,7 @@ from tests.docs.walk import ROOT, Walk
 from tests.server import LiveServer
 
 PAGE = reference("trust-policies")
+HOW_TO = ROOT / "docs" / "how-to" / "keyless-pipelines.md"
 
 
 def test_paths() -> None:
@@ -66,9 +71,37 @@ def test_what_a_policy_must_pin() -> None:
         assert tuple(documented) == platform.origins
 
 
+def test_each_policy_of_the_how_to_is_one() -> None:
+    texts = re.findall(r"^```toml\n(.*?)^```$", HOW_TO.read_text(), re.MULTILINE | re.DOTALL)
+    files = [tomllib.loads(text) for text in texts]
+
+    kinds = []
+    for file in files:
+        (issuer,), (policy,) = file["issuers"], file["trust_policies"]
+        kinds.append(issuer["kind"])
+        conditions = policy["conditions"]
+        assert faults(conditions, PLATFORMS[issuer["kind"]].ids) == {}
+        assert writes(policy["scopes"])
+        assert policy_faults(issuer["kind"], conditions, writes=True) == []
+    assert kinds == ["GITHUB", "GITLAB", "BUILDKITE", "KUBERNETES"]
+
+
+def test_each_pipeline_of_the_how_to_is_yaml() -> None:
+    texts = re.findall(r"^```yaml\n(.*?)^```$", HOW_TO.read_text(), re.MULTILINE | re.DOTALL)
+
+    github, gitlab, kubernetes = (yaml.safe_load(text) for text in texts)
+    assert github["permissions"]["id-token"] == "write"
+    assert gitlab["apply"]["id_tokens"]["PROOF"]["aud"] == "https://infra.example.com"
+    assert kubernetes["spec"]["serviceAccountName"] == "deployer"
+
+
 def test_the_reference_is_walked(place: Path, service: LiveServer) -> None:
     words = {"http://127.0.0.1:8000": service.url, **manage_py()}
 
     assert Walk(place, readers(place, service.environment), words).through(
         ROOT / "docs" / "reference" / "trust-policies.md"
     )
+
+
+def test_the_how_to_is_walked(place: Path, service: LiveServer) -> None:
+    assert Walk(place, readers(place, service.environment), manage_py()).through(HOW_TO)
