@@ -9,7 +9,7 @@ from django.contrib.auth.models import Group
 from django.core.exceptions import ValidationError
 from django.urls import reverse
 
-from apikeys.models import AccessToken, ApiKey, User
+from apikeys.models import AccessToken, ApiKey, Issuer, TrustPolicy, User
 from states.models import Application, Component, Environment, State
 from workloads.models import Cluster
 
@@ -26,6 +26,9 @@ _NAMED: Final[dict[str, tuple[Any, str]]] = {
     "state": (State, ""),
     "api_key": (ApiKey, "name"),
     "access_token": (AccessToken, "name"),
+    "issuer": (Issuer, "name"),
+    "trust_policy": (TrustPolicy, "name"),
+    "assertion": (TrustPolicy, "name"),
     "application": (Application, "name"),
     "component": (Component, "name"),
     "environment": (Environment, "name"),

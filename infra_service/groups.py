@@ -33,6 +33,7 @@ ADMINISTRATOR: Final = (
     *(f"workloads.{verb}_cluster" for verb in ("add", "change", "delete")),
     "apikeys.add_apikey",
     "apikeys.add_accesstoken",
+    *(f"apikeys.{verb}_{name}" for name in ("issuer", "trustpolicy") for verb in ("add", "change")),
     "apikeys.add_user",
     "apikeys.change_user",
 )

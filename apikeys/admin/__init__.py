@@ -1,7 +1,16 @@
 """The admin of users, groups, keys, tokens and the audit trail."""
 
 from apikeys.admin.credentials import AccessTokenAdmin, ApiKeyAdmin
+from apikeys.admin.federation import IssuerAdmin, TrustPolicyAdmin
 from apikeys.admin.people import GroupAdmin, UserAdmin
 from apikeys.admin.trail import AuditEventAdmin
 
-__all__ = ["AccessTokenAdmin", "ApiKeyAdmin", "AuditEventAdmin", "GroupAdmin", "UserAdmin"]
+__all__ = [
+    "AccessTokenAdmin",
+    "ApiKeyAdmin",
+    "AuditEventAdmin",
+    "GroupAdmin",
+    "IssuerAdmin",
+    "TrustPolicyAdmin",
+    "UserAdmin",
+]

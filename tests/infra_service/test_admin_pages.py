@@ -36,6 +36,23 @@ CHOSEN = {
 #: What else is given in the address.
 QUERIES = {"states_state_compare": "?before=1&after=2"}
 
+TRUST = """
+[[issuers]]
+name = "github"
+kind = "GITHUB"
+audience = "https://infra.example.com"
+
+[[trust_policies]]
+name = "deploy"
+issuer = "github"
+owner = "pipelines"
+scopes = ["state:read"]
+conditions = [
+  { claim = "repository_id", equals = "1" },
+  { claim = "repository_owner_id", equals = "2" },
+]
+"""
+
 
 class Story(NamedTuple):
     """What is there to be looked at."""
@@ -44,7 +61,7 @@ class Story(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def story(live: LiveServer) -> Story:
+def story(live: LiveServer, tmp_path_factory: pytest.TempPathFactory) -> Story:
     """A service in use; a state with two versions, one that is locked and one that is deleted."""
     live.manage_all(
         ("setup_groups",),
@@ -57,6 +74,9 @@ def story(live: LiveServer) -> Story:
     assert live.request("DELETE", deleted, token=token).status == 200
     lock = json.dumps(lock_info(uuid.uuid4())).encode()
     assert live.request("LOCK", locked, lock, token=token).status == 200
+    trust = tmp_path_factory.mktemp("trust") / "trust.toml"
+    trust.write_text(TRUST)
+    live.manage_all(("trust", "--file", str(trust), "--create-users"))
     clusters = live.request("GET", "/api/v1/clusters", token=token).json()["clusters"]
     return Story(next(c["name"] for c in clusters if c["workload_counts"]["total"]))
 

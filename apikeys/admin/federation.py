@@ -1,0 +1,232 @@
+"""Issuers and trust policies: who is trusted, when it was used, and who was refused."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING, Any, Final
+
+from django.contrib import admin
+from django.db.models import Q
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.html import format_html, format_html_join
+
+from apikeys import actions
+from apikeys.admin.adding import AddByForm
+from apikeys.admin.bindings import BindingColumns
+from apikeys.admin.federation_forms import IssuerForm, TrustPolicyForm, shown_condition
+from apikeys.federation.kinds import policy_warnings
+from apikeys.models import AuditEvent, Issuer, TrustPolicy
+from infra_service.admin import object_tool
+from infra_service.templatetags.moments import relative
+
+if TYPE_CHECKING:
+    from django import forms
+    from django.db.models import QuerySet
+    from django.http import HttpRequest, HttpResponse
+
+    from apikeys.audit import Actor
+
+#: A policy that nobody has used for so long is probably not needed.
+UNUSED_FOR: Final = dt.timedelta(days=90)
+#: Refusals on the page of a policy.
+REFUSALS: Final = 10
+
+
+def _works(obj: Any) -> bool:
+    return obj.disabled_at is None
+
+
+def _moment(moment: dt.datetime | None) -> str:
+    return "never" if moment is None else str(relative(moment))
+
+
+class DisabledFilter(admin.SimpleListFilter):
+    """What works, and what was disabled."""
+
+    title = "status"
+    parameter_name = "status"
+
+    def lookups(self, _request: HttpRequest, _model_admin: Any) -> list[tuple[str, str]]:
+        return [("working", "Working"), ("disabled", "Disabled")]
+
+    def queryset(self, _request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        match self.value():
+            case "working":
+                return queryset.filter(disabled_at=None)
+            case "disabled":
+                return queryset.filter(disabled_at__isnull=False)
+        return queryset
+
+
+class UseFilter(admin.SimpleListFilter):
+    """Which policies nobody seems to need."""
+
+    title = "use"
+    parameter_name = "use"
+
+    def lookups(self, _request: HttpRequest, _model_admin: Any) -> list[tuple[str, str]]:
+        return [("never", "Never used"), ("long", f"Not used for {UNUSED_FOR.days} days")]
+
+    def queryset(self, _request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        before = timezone.now() - UNUSED_FOR
+        match self.value():
+            case "never":
+                return queryset.filter(disabled_at=None, last_used_at=None)
+            case "long":
+                unused = Q(last_used_at=None, created_at__lt=before)
+                return queryset.filter(unused | Q(last_used_at__lt=before), disabled_at=None)
+        return queryset
+
+
+@admin.register(Issuer)
+class IssuerAdmin(AddByForm):
+    """Issuers: whose signature is believed, and whether their keys can be had."""
+
+    add_form_class = IssuerForm
+    list_display = ("shown_name", "kind", "url", "audience", "keys", "disabled")
+    list_filter = (DisabledFilter,)
+    fields = (
+        "id", "kind", "name", "url", "audience", "jwks_url", "algorithms",
+        "max_assertion_seconds", "keys", "created_at", "updated_at", "disabled_at",
+    )  # fmt: skip
+    tools = ("disable",)
+
+    @admin.display(description="name")
+    def shown_name(self, issuer: Issuer) -> str:
+        """Return the name, or what stands for it."""
+        return issuer.name or issuer.url
+
+    @admin.display(description="disabled")
+    def disabled(self, issuer: Issuer) -> str:
+        """Tell how long ago it was disabled."""
+        return "no" if issuer.disabled_at is None else str(relative(issuer.disabled_at))
+
+    @admin.display(description="keys")
+    def keys(self, issuer: Issuer) -> str:
+        """Tell where the keys are from, and whether they could be fetched."""
+        if issuer.inline_keys is not None:
+            return "given here"
+        failed = f", {issuer.failures} failures since" if issuer.failures else ""
+        return f"fetched {_moment(issuer.key_set_fetched_at)}{failed}"
+
+    def add(self, actor: Actor, **fields: Any) -> Issuer:
+        """Register an issuer."""
+        return actions.create_issuer(actor=actor, **fields)
+
+    @object_tool(
+        label="Disable",
+        permission="apikeys.change_issuer",
+        question="No pipeline of it gets a token any more, and all tokens that they have got end "
+        "at once. This is final.",
+        offered=_works,
+        destructive=True,
+    )
+    def disable(self, obj: Issuer, actor: Actor) -> str:
+        actions.disable_issuer(issuer_id=obj.pk, actor=actor)
+        return f"The issuer {obj.name or obj.url} is disabled."
+
+
+@admin.register(TrustPolicy)
+class TrustPolicyAdmin(BindingColumns, AddByForm):
+    """Trust policies, with their last run and what was refused."""
+
+    add_form_class = TrustPolicyForm
+    list_display = ("name", "owner", "issuer", "shown_scopes", "bound_to", "last_used", "run")
+    list_filter = (DisabledFilter, UseFilter)
+    list_select_related = ("owner", "issuer")
+    search_fields = ("id",)
+    search_help_text = "An id."
+    fields = (
+        "id", "name", "owner", "issuer", "shown_conditions", "warnings", "shown_scopes",
+        "shown_binding", "max_token_seconds", "expires_at", "last_used", "run", "refusals",
+        "created_at", "updated_at", "disabled_at",
+    )  # fmt: skip
+    tools = ("disable",)
+
+    def get_search_results(
+        self, _request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        """Find by id, exactly."""
+        term = search_term.strip()
+        return (queryset.filter(pk=term) if term else queryset), False
+
+    def add_form(self, data: Any) -> forms.Form:
+        return TrustPolicyForm(data, site=self.admin_site)
+
+    def add(self, actor: Actor, **fields: Any) -> TrustPolicy:
+        """Create a policy."""
+        return actions.create_trust_policy(actor=actor, **fields)
+
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> HttpResponse:
+        """Show the policy; of the trail only to who may see it."""
+        if (policy := context.get("original")) is not None:
+            policy.may_see_trail = request.user.has_perm("apikeys.view_auditevent")
+        return super().render_change_form(request, context, *args, **kwargs)
+
+    @admin.display(description="conditions")
+    def shown_conditions(self, policy: TrustPolicy) -> str:
+        """Return the conditions, one on a line."""
+        lines = ((shown_condition(condition),) for condition in policy.conditions)
+        return format_html_join("", "<div><code>{}</code></div>", lines)
+
+    @admin.display(description="to be known")
+    def warnings(self, policy: TrustPolicy) -> str:
+        """Return what of the conditions is less than it may seem."""
+        found = policy_warnings(policy.issuer.kind, policy.conditions)
+        return format_html_join("", "<div>{}</div>", ((text,) for text in found)) or "nothing"
+
+    @admin.display(description="scopes")
+    def shown_scopes(self, policy: TrustPolicy) -> str:
+        """Return the scopes, one beside the other."""
+        return format_html_join(" ", '<code class="scope">{}</code>', ((s,) for s in policy.scopes))
+
+    @admin.display(description="last used")
+    def last_used(self, policy: TrustPolicy) -> str:
+        """Tell how long ago a token was got by it."""
+        return _moment(policy.last_used_at)
+
+    @admin.display(description="last run")
+    def run(self, policy: TrustPolicy) -> str:
+        """Return which run got the last token."""
+        run = policy.last_run or {}
+        return " ".join(str(run[name]) for name in ("repository", "commit", "run") if run.get(name))
+
+    @admin.display(description="refused last")
+    def refusals(self, policy: TrustPolicy) -> str:
+        """Return what was refused, and why, the newest first."""
+        if not getattr(policy, "may_see_trail", False):
+            return "The audit trail has it."
+        events = AuditEvent.objects.filter(resource_id=policy.pk, action="assertion.refuse")
+        lines = [
+            (event.occurred_at.isoformat(), relative(event.occurred_at), _why(event.details))
+            for event in events.order_by("-occurred_at", "-id")[:REFUSALS]
+        ]
+        if not lines:
+            return "nothing"
+        shown = format_html_join("", '<div><time datetime="{}">{}</time> {}</div>', lines)
+        url = f"{reverse('admin:apikeys_auditevent_changelist')}?q={policy.pk}"
+        return format_html('{}<a href="{}">All of them</a>', shown, url)
+
+    @object_tool(
+        label="Disable",
+        permission="apikeys.change_trustpolicy",
+        question="No pipeline gets a token by it any more, and all tokens that were got by it end "
+        "at once. This is final.",
+        offered=_works,
+        destructive=True,
+    )
+    def disable(self, obj: TrustPolicy, actor: Actor) -> str:
+        actions.disable_trust_policy(policy=obj, actor=actor)
+        return f"The trust policy {obj.name} is disabled."
+
+
+def _why(details: dict[str, Any]) -> str:
+    """Return why it was refused, and which conditions were not met."""
+    unmet = (
+        f"{one.get('claim')} was {one.get('had')!r}, wanted {one.get('wanted')!r}"
+        for one in details.get("unmet", ())
+    )
+    return "; ".join([str(details.get("because", "")), *unmet])

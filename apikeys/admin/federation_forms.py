@@ -1,0 +1,172 @@
+"""The forms that add issuers and trust policies; what is right is decided as for the API."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from django import forms
+
+from apikeys.admin.issuing import CredentialForm
+from apikeys.api.federation_serializers import IssuerSerializer
+from apikeys.federation import conditions
+from apikeys.federation.platforms import PLATFORMS
+from apikeys.federation.presets import preset, preset_origins
+from apikeys.models import Issuer
+
+_IDS_OF: Final = "; ".join(
+    f"{Issuer.Kind(kind).label}: {', '.join(claim.rpartition('/')[2] for claim in platform.ids)}"
+    for kind, platform in PLATFORMS.items()
+    if platform.ids
+)
+
+
+class IssuerForm(forms.Form):
+    """A new issuer."""
+
+    required_css_class = "required"
+
+    kind = forms.ChoiceField(choices=Issuer.Kind.choices)
+    name = forms.CharField(max_length=200, help_text="What people call it.")
+    url = forms.CharField(
+        label="URL",
+        required=False,
+        max_length=500,
+        help_text="The claim iss, byte for byte. The platform's own when left empty.",
+    )
+    audience = forms.CharField(
+        max_length=500, help_text="The claim aud that pipelines ask for, such as this address."
+    )
+    jwks_url = forms.CharField(
+        label="Keys at",
+        required=False,
+        max_length=500,
+        help_text="Where the discovery document at the URL says, when left empty.",
+    )
+    inline_keys = forms.JSONField(
+        label="Keys",
+        required=False,
+        help_text="A JWK Set, where the issuer cannot be reached. Nothing is asked then.",
+    )
+    ca = forms.CharField(
+        label="Certificates",
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 4}),
+        help_text="PEM, to trust instead of the system's when the keys are fetched.",
+    )
+
+    def clean(self) -> dict[str, Any]:
+        """Return the fields as the action takes them."""
+        given = {name: value for name, value in self.cleaned_data.items() if value}
+        serializer = IssuerSerializer(data=given)
+        if not serializer.is_valid():
+            for name, errors in serializer.errors.items():
+                if name not in self.errors:
+                    self.add_error(name if name in self.fields else None, [str(e) for e in errors])
+            return given
+        return {"fields": serializer.validated_data}
+
+
+class TrustPolicyForm(CredentialForm):
+    """A new trust policy: of a repository and its ids, or of conditions that are written out."""
+
+    issuer = forms.ModelChoiceField(Issuer.objects.none(), help_text="Whose signature is believed.")
+    name = forms.CharField(
+        max_length=200, required=False, help_text="The repository's when left empty."
+    )
+    repository = forms.CharField(
+        max_length=500,
+        required=False,
+        help_text="Its address, such as https://github.com/acme/infra; it names the policy.",
+    )
+    ids = forms.CharField(
+        label="Ids",
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 3}),
+        help_text=f"One on a line, in this order. {_IDS_OF}.",
+    )
+    environment = forms.CharField(
+        max_length=200, required=False, help_text="Only jobs of this environment."
+    )
+    branch = forms.CharField(
+        max_length=200, required=False, help_text="Only this branch, if it is protected."
+    )
+    written_conditions = forms.JSONField(
+        label="Conditions",
+        required=False,
+        help_text="Instead of the ids, as the API takes them.",
+    )
+    max_token_seconds = forms.IntegerField(
+        label="Seconds of a token", initial=3600, min_value=1, max_value=43_200
+    )
+    field_order = (
+        "issuer", "repository", "ids", "environment", "branch", "written_conditions", "name",
+        "owner", "scopes", "max_token_seconds",
+    )  # fmt: skip
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        issuers: Any = self.fields["issuer"]
+        issuers.queryset = Issuer.objects.filter(disabled_at=None).order_by("name", "pk")
+
+    def clean(self) -> dict[str, Any]:
+        """Return the fields as the action takes them."""
+        given = self.cleaned_data
+        given["name"] = given.get("name") or _name_of(given.get("repository", ""))
+        if not given["name"]:
+            self.add_error("name", "Give a name, or a repository.")
+        found = None if self.errors else self._conditions(given)
+        cleaned = super().clean()
+        if self.errors or found is None:
+            return cleaned
+        owner = cleaned.pop("user")
+        return {
+            "owner_id": owner.pk,
+            "issuer_id": given["issuer"].pk,
+            "conditions": found,
+            "max_token_seconds": given["max_token_seconds"],
+            **cleaned,
+        }
+
+    def _conditions(self, given: dict[str, Any]) -> Any:
+        """Return the conditions, or None and say what is wrong."""
+        kind = given["issuer"].kind
+        ids = given["ids"].split()
+        if given["written_conditions"] is not None:
+            if ids:
+                self.add_error("ids", "Give ids or conditions, not both.")
+            return self._checked("written_conditions", given["written_conditions"], kind)
+        wanted = PLATFORMS[kind].ids
+        if not wanted or len(ids) != len(wanted):
+            names = ", ".join(wanted) or "none: write the conditions"
+            self.add_error("ids", f"The ids of {given['issuer'].get_kind_display()} are {names}.")
+            return None
+        origin = {name: given[name] for name in ("environment", "branch") if given[name]}
+        for name in origin.keys() - set(preset_origins(kind)):
+            self.add_error(name, f"{given['issuer'].get_kind_display()} tells none.")
+            return None
+        return self._checked(
+            "ids", preset(kind, dict(zip(wanted, ids, strict=True)), **origin), kind
+        )
+
+    def _checked(self, field: str, found: Any, kind: str) -> Any:
+        faults = conditions.faults(found, PLATFORMS[kind].ids)
+        for place, fault in faults.items():
+            self.add_error(field, f"{place}: {fault}" if place else fault)
+        return found
+
+
+def _name_of(repository: str) -> str:
+    """Return what a repository's address calls it."""
+    try:
+        path = urlsplit(repository).path or repository
+    except ValueError:
+        path = repository
+    return path.strip("/").removesuffix(".git")[:200]
+
+
+def shown_condition(condition: dict[str, Any]) -> str:
+    """Return a condition as a line."""
+    operator = next(name for name in conditions.OPERATORS if name in condition)
+    return f"{condition['claim']} {operator} {json.dumps(condition[operator])}"

@@ -1,0 +1,212 @@
+"""Issuers and trust policies in the admin."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from apikeys import actions
+from apikeys.audit import Actor
+from apikeys.models import AuditEvent, Issuer, TrustPolicy, User
+from tests.apikeys.admin.conftest import shown
+from tests.apikeys.federation.conftest import GITHUB
+from tests.people import person
+
+ISSUERS = "/admin/apikeys/issuer/"
+POLICIES = "/admin/apikeys/trustpolicy/"
+
+
+@pytest.fixture
+def issuer(db: None) -> Issuer:
+    fields = {"kind": "GITHUB", "name": "github", "audience": "https://infra.example.com"}
+    return actions.create_issuer(fields=fields, actor=Actor(name="test"))
+
+
+def make_policy(issuer: Issuer, owner: User, name: str, **columns: Any) -> TrustPolicy:
+    policy = actions.create_trust_policy(
+        owner_id=owner.pk,
+        issuer_id=issuer.pk,
+        name=name,
+        conditions=GITHUB,
+        scopes=["state:write"],
+        expires_at=None,
+        actor=Actor(name="test"),
+    )
+    TrustPolicy.objects.filter(pk=policy.pk).update(**columns)
+    return policy
+
+
+@pytest.fixture
+def administrator(db: None) -> Client:
+    return person("administrator")
+
+
+def of_a_repository(trusted: Issuer, **fields: Any) -> dict[str, Any]:
+    return {
+        "issuer": trusted.pk,
+        "repository": "https://github.com/acme/infra.git",
+        "ids": "651234\r\n9919",
+        "environment": "production",
+        "owner": "operator",
+        "scopes": ["state:read", "state:write"],
+        "max_token_seconds": "900",
+        **fields,
+    }
+
+
+def test_a_policy_of_a_repository_and_its_ids(
+    administrator: Client, issuer: Issuer, operator: User
+) -> None:
+    assert administrator.get(f"{POLICIES}add/").status_code == 200
+    answer = administrator.post(f"{POLICIES}add/", of_a_repository(issuer))
+
+    policy = TrustPolicy.objects.get()
+    assert (answer.status_code, answer["Location"]) == (302, f"{POLICIES}{policy.pk}/change/")
+    assert (policy.name, policy.owner, policy.max_token_seconds) == ("acme/infra", operator, 900)
+    assert policy.conditions == GITHUB
+    assert AuditEvent.objects.get(action="trust_policy.create").actor_name == "administrator-person"
+    page = administrator.get(answer["Location"]).content.decode()
+    assert "environment equals" in page
+
+
+def test_a_policy_of_written_conditions(
+    administrator: Client, issuer: Issuer, operator: User
+) -> None:
+    written = {"ids": "", "environment": "", "written_conditions": json.dumps(GITHUB)}
+    administrator.post(f"{POLICIES}add/", of_a_repository(issuer, **written, name="named"))
+
+    policy = TrustPolicy.objects.get()
+    assert (policy.name, policy.conditions) == ("named", GITHUB)
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"ids": "651234"}, "The ids of GitHub"),
+        ({"environment": ""}, "What may write must not be got from every branch and fork"),
+        ({"ids": "651234 9919 1"}, "The ids of GitHub"),
+        ({"ids": "651234 9919", "written_conditions": "[]"}, "Give ids or conditions, not both."),
+        ({"ids": "", "written_conditions": "{}"}, "Not a list of conditions"),
+        ({"ids": "", "written_conditions": "["}, "Enter a valid JSON"),
+        ({"owner": "nobody"}, "There is no active user of this name."),
+        ({"repository": ""}, "Give a name, or a repository."),
+        ({"issuer": "iss-1"}, "That choice is not one of the available"),
+        ({"scopes": []}, "This field is required."),
+    ],
+)
+def test_what_is_no_policy(
+    administrator: Client, issuer: Issuer, operator: User, fields: Any, told: str
+) -> None:
+    answer = administrator.post(f"{POLICIES}add/", of_a_repository(issuer, **fields))
+
+    assert answer.status_code == 200
+    assert told in answer.content.decode().replace("&#x27;", "'")
+    assert not TrustPolicy.objects.exists()
+
+
+def test_an_origin_that_the_platform_does_not_tell(administrator: Client, operator: User) -> None:
+    fields = {"kind": "BUILDKITE", "name": "b", "audience": "a"}
+    issuer = actions.create_issuer(fields=fields, actor=Actor(name="test"))
+
+    answer = administrator.post(f"{POLICIES}add/", of_a_repository(issuer))
+
+    assert "Buildkite tells none." in answer.content.decode()
+
+
+def test_which_policies_nobody_needs(issuer: Issuer, operator: User) -> None:
+    now = timezone.now()
+    long_ago = now - dt.timedelta(days=91)
+    make_policy(issuer, operator, "new")
+    make_policy(issuer, operator, "old", created_at=long_ago)
+    make_policy(issuer, operator, "used", created_at=long_ago, last_used_at=now)
+    make_policy(issuer, operator, "used long ago", created_at=long_ago, last_used_at=long_ago)
+    make_policy(issuer, operator, "disabled", disabled_at=now)
+    viewer = person("viewer")
+
+    assert set(shown(viewer.get(f"{POLICIES}?use=never"))) == {"new", "old"}
+    assert set(shown(viewer.get(f"{POLICIES}?use=long"))) == {"old", "used long ago"}
+    assert shown(viewer.get(f"{POLICIES}?status=disabled")) == ["disabled"]
+    assert len(shown(viewer.get(f"{POLICIES}?status=working"))) == 4
+
+
+def test_the_last_run_and_what_was_refused(issuer: Issuer, operator: User) -> None:
+    run = {"jti": "j", "sub": "s", "repository": "acme/infra", "commit": "9f31820", "run": "77"}
+    policy = make_policy(issuer, operator, "deploy", last_run=run, last_used_at=timezone.now())
+    unmet = [{"claim": "environment", "wanted": {"equals": "production"}, "had": "<staging>"}]
+    because = "The claims do not meet the conditions"
+    details = {"reason": "conditions_unmet", "because": because, "unmet": unmet}
+    AuditEvent.objects.create(action="assertion.refuse", resource_id=policy.pk, details=details)
+    path = f"{POLICIES}{policy.pk}/change/"
+
+    page = person("viewer").get(path).content.decode()
+
+    assert "acme/infra 9f31820 77" in page
+    assert f"{because}; environment was &#x27;&lt;staging&gt;&#x27;" in page
+    # Who may not see the trail does not see it here.
+    from django.contrib.auth.models import Permission  # noqa: PLC0415 - used here alone
+
+    blind = person()
+    User.objects.get(username="nobody-person").user_permissions.set(
+        Permission.objects.filter(codename="view_trustpolicy")
+    )
+    assert because not in blind.get(path).content.decode()
+
+
+def test_an_issuer_is_added_and_disabled(administrator: Client, operator: User) -> None:
+    fields = {"kind": "GITLAB", "name": "our GitLab", "audience": "https://infra.example.com"}
+    assert administrator.get(f"{ISSUERS}add/").status_code == 200
+
+    answer = administrator.post(f"{ISSUERS}add/", fields)
+
+    issuer = Issuer.objects.get()
+    assert (answer.status_code, issuer.url) == (302, "https://gitlab.com")
+    assert administrator.get(answer["Location"]).status_code == 200
+    assert administrator.get(ISSUERS).status_code == 200
+    disable = f"{ISSUERS}{issuer.pk}/disable/"
+    assert administrator.get(disable).status_code == 200
+    administrator.post(disable)
+    issuer.refresh_from_db()
+    assert issuer.disabled_at is not None
+    assert AuditEvent.objects.get(action="issuer.disable").actor_name == "administrator-person"
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"kind": "CUSTOM", "url": "https://gitlab.com"}, "The kind of an issuer there is GITLAB."),
+        ({"kind": "CUSTOM", "url": "http://a.example"}, "Not an address with https"),
+        ({"audience": ""}, "This field is required."),
+        ({"url": "https://a.example", "inline_keys": "[7]"}, "Not a JSON object."),
+    ],
+)
+def test_what_is_no_issuer(administrator: Client, fields: Any, told: str) -> None:
+    given = {"kind": "GITLAB", "name": "n", "audience": "a", **fields}
+    answer = administrator.post(f"{ISSUERS}add/", given)
+
+    assert told in answer.content.decode()
+    assert not Issuer.objects.exists()
+
+
+def test_a_policy_is_disabled(administrator: Client, issuer: Issuer, operator: User) -> None:
+    policy = make_policy(issuer, operator, "deploy")
+
+    administrator.post(f"{POLICIES}{policy.pk}/disable/")
+
+    policy.refresh_from_db()
+    assert policy.disabled_at is not None
+
+
+def test_who_only_looks_changes_nothing(issuer: Issuer, operator: User) -> None:
+    policy = make_policy(issuer, operator, "deploy")
+    viewer = person("viewer")
+
+    for path in (ISSUERS, POLICIES):
+        assert viewer.get(f"{path}add/").status_code == 403
+    for path in (f"{ISSUERS}{issuer.pk}", f"{POLICIES}{policy.pk}"):
+        assert viewer.post(f"{path}/disable/").status_code == 403
+        assert viewer.get(f"{path}/change/").status_code == 200
