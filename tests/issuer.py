@@ -108,7 +108,8 @@ CONDITIONS: Final[dict[str, list[dict[str, Any]]]] = {
     "BUILDKITE": [
         {"claim": "organization_id", "equals": "0184990a-477b-4fa8-9968-496074483cee"},
         {"claim": "pipeline_id", "equals": "0184990a-477b-4fa8-9968-496074483k77"},
-        {"claim": "build_branch", "glob": "main*"},
+        {"claim": "build_branch", "equals": "main"},
+        {"claim": "pipeline_slug", "glob": "in*"},
     ],
 }
 #: What is kept of them with the token.

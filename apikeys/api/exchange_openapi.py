@@ -11,6 +11,7 @@ from apikeys.api.exchange_parameters import (
     ACCESS_TOKEN_TYPE,
     GRANT_TYPE,
     SUBJECT_TOKEN_TYPES,
+    TTL_PATTERN,
 )
 from apikeys.federation.refusals import ExchangeRefused, IssuerBusy
 from infra_service.api.bodies import RequestTimeout
@@ -62,6 +63,7 @@ _REQUEST: Final = Named(
             },
             "subject_token": {
                 "type": "string",
+                "minLength": 1,
                 "description": "The platform's signed token, made for the issuer's audience.",
             },
             "subject_token_type": _TOKEN_TYPE,
@@ -75,7 +77,7 @@ _REQUEST: Final = Named(
                 "description": "How long the token lives, in seconds: an hour, or what the policy "
                 "gives, unless it is less.",
                 "anyOf": [
-                    {"type": "string", "pattern": "^[1-9][0-9]{0,4}s?$"},
+                    {"type": "string", "pattern": TTL_PATTERN},
                     {"type": "integer", "minimum": 1, "maximum": 43200},
                 ],
             },

@@ -25,9 +25,14 @@ SUBJECT_TOKEN_TYPES: Final = (
     "urn:ietf:params:oauth:token-type:jwt",
     "urn:ietf:params:oauth:token-type:id_token",
 )
+_REFUSED: Final = ("actor_token", "client_secret", "client_assertion")
+_KNOWN: Final = frozenset({
+    "grant_type", "client_id", "subject_token", "subject_token_type", "requested_token_type",
+    "scope", "ttl", "resource", "audience", *_REFUSED,
+})  # fmt: skip
 _MAX_PARAMETERS: Final = 50
-_MAX_TTL: Final = 12 * 60 * 60
-_TTL: Final = re.compile(r"([1-9][0-9]{0,5})s?", re.ASCII)
+#: Seconds, 1 to 43200, which are twelve hours.
+TTL_PATTERN: Final = "^([1-9][0-9]{0,3}|[1-3][0-9]{4}|4[0-2][0-9]{3}|43[01][0-9]{2}|43200)s?$"
 _POLICY_ID: Final = re.compile(r"fed-[0-9a-z]{1,36}", re.ASCII)
 _FORM: Final = "application/x-www-form-urlencoded"
 _JSON: Final = "application/json"
@@ -65,7 +70,7 @@ def read_parameters(request: Request) -> ExchangeParameters:
         raise _wrong("requested_token_type", f"{ACCESS_TOKEN_TYPE}, or left out")
     if given.keys() & {"resource", "audience"}:
         raise RequestRefused("invalid_target", "The tokens of a policy are for this service.")
-    for name in ("actor_token", "client_secret", "client_assertion"):
+    for name in _REFUSED:
         if name in given:
             raise _wrong(name, "not taken here")
     for name in ("client_id", "subject_token"):
@@ -120,19 +125,18 @@ def _once(pairs: list[tuple[Any, Any]]) -> dict[str, str]:
     for name, value in pairs:
         if name == "ttl" and isinstance(value, int) and not isinstance(value, bool):
             value = str(value)  # noqa: PLW2901 - as a form would have it
-        if not isinstance(value, str):
-            raise _wrong(name, "not a text")
         if name in given:
             raise _wrong(name, "it is there twice")
+        if name in _KNOWN and not isinstance(value, str):
+            raise _wrong(name, "not a text")
         given[name] = value
-    return {name: value for name, value in given.items() if value}
+    return {name: value for name, value in given.items() if value and name in _KNOWN}
 
 
 def _ttl(text: str) -> dt.timedelta:
-    match = _TTL.fullmatch(text)
-    if match is None or int(match[1]) > _MAX_TTL:
-        raise _wrong("ttl", f"seconds, 1 to {_MAX_TTL}, such as 900 or 900s")
-    return dt.timedelta(seconds=int(match[1]))
+    if re.fullmatch(TTL_PATTERN, text, re.ASCII) is None:
+        raise _wrong("ttl", "seconds, 1 to 43200, such as 900 or 900s")
+    return dt.timedelta(seconds=int(text.removesuffix("s")))
 
 
 def _wrong(name: str, what: str) -> RequestRefused:
