@@ -22,6 +22,7 @@ from apikeys.federation.errors import (
     IssuerNotFound,
     IssuerShared,
 )
+from apikeys.federation.keys import KeySetError, usable_keys
 from apikeys.federation.kinds import address_faults, is_known_platform, issuer_faults
 from apikeys.federation.platforms import PLATFORMS
 from apikeys.grants import EVERYWHERE
@@ -39,9 +40,8 @@ _NO_KEYS: Final = {
     "key_set": None, "key_set_fetched_at": None, "key_set_asked_at": None,
     "key_set_settled_at": None, "failures": 0,
 }  # fmt: skip
-MAX_KEYS: Final = 20
-#: Types of keys that have a public half.
-_PUBLIC: Final = ("RSA", "EC", "OKP")
+#: Members of a key that its owner keeps, and all of a key that both sides know (RFC 7518 §6).
+_PRIVATE: Final = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k"})
 #: The trail keeps the digest of these, which are long.
 _LONG: Final = ("inline_keys", "ca")
 _SHORT: Final = (
@@ -171,8 +171,8 @@ def _faults(issuer: Issuer) -> Iterator[tuple[str, str]]:
     has_keys = issuer.inline_keys is not None
     for fault in issuer_faults(issuer.kind, issuer.url, has_keys=has_keys):
         yield "url", fault
-    if has_keys and not _is_key_set(issuer.inline_keys):
-        yield "inline_keys", f"Not a JWK Set of 1 to {MAX_KEYS} public keys with a kid."
+    if has_keys:
+        yield from (("inline_keys", fault) for fault in _key_faults(issuer.inline_keys))
     if issuer.jwks_url:
         yield from (("jwks_url", fault) for fault in address_faults(issuer.jwks_url))
         if has_keys:
@@ -181,16 +181,14 @@ def _faults(issuer: Issuer) -> Iterator[tuple[str, str]]:
         yield "ca", "Not certificates in PEM."
 
 
-def _is_key_set(found: Any) -> bool:
-    keys = found.get("keys") if isinstance(found, dict) else None
-    return (
-        isinstance(keys, list)
-        and 1 <= len(keys) <= MAX_KEYS
-        and all(
-            isinstance(key, dict) and key.get("kty") in _PUBLIC and isinstance(key.get("kid"), str)
-            for key in keys
-        )
-    )
+def _key_faults(found: Any) -> Iterator[str]:
+    try:
+        usable_keys(found)
+    except KeySetError as error:
+        yield f"Not a JWK Set of public keys: {error}."
+        return
+    if any(isinstance(key, dict) and not _PRIVATE.isdisjoint(key) for key in found["keys"]):
+        yield "A key with its private half, which only the issuer may know: make another there."
 
 
 def _is_certificates(text: str) -> bool:

@@ -89,13 +89,25 @@ _COUNTED: Final = 1000
 
 
 def _revives(user: User) -> str:
-    """Tell how many keys and tokens would work if their owner were active; empty if none would."""
-    keys, tokens = (
+    """Tell what would work if the user were active; empty if nothing would."""
+    keys, tokens, policies = (
         len(found.values_list("pk")[: _COUNTED + 1])
-        for found in (user.api_keys.active(), user.access_tokens.issued().active())
+        for found in (
+            user.api_keys.active(),
+            user.access_tokens.issued().active(),
+            user.trust_policies.filter(disabled_at=None),
+        )
     )
-    if not keys and not tokens:
-        return ""
+    told = []
+    if keys or tokens:
+        told.append(_revived_secrets(keys, tokens))
+    if policies:
+        number = f"{_number(policies)} trust {'policy' if policies == 1 else 'policies'}"
+        told.append(f"When this user is made active, pipelines get tokens by {number} again.")
+    return " ".join(told)
+
+
+def _revived_secrets(keys: int, tokens: int) -> str:
     counted = ((keys, "API key"), (tokens, "access token"))
     what = " and ".join(f"{_number(n)} {_plural(n, name)}" for n, name in counted if n)
     minted = f" and what was minted from the {_plural(keys, 'key')}," if keys else ""
@@ -116,7 +128,9 @@ class UserForm(UserChangeFormOfOurs):
 
     person: User
     revoke_credentials = forms.BooleanField(
-        label="Revoke their keys and tokens", required=False, initial=True
+        label="Revoke their keys and tokens, and disable their policies",
+        required=False,
+        initial=True,
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

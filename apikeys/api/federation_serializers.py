@@ -10,7 +10,7 @@ from rest_framework.exceptions import ErrorDetail, ValidationError
 
 from apikeys.api.serializers import BindingSerializer, OwnerSerializer
 from apikeys.federation import conditions, kinds
-from apikeys.federation.platforms import ALGORITHMS
+from apikeys.federation.keys import KEYS_OF_ALGORITHMS
 from apikeys.grants import EVERYWHERE
 from apikeys.models import Issuer, TrustPolicy
 from apikeys.models.federation import MAX_ASSERTION_SECONDS, MAX_TOKEN_SECONDS
@@ -96,7 +96,7 @@ class IssuerSerializer(StrictSerializer):
         help_text="Certificates (PEM) to trust instead of the system's when its keys are fetched.",
     )
     algorithms = WordsField(
-        [(name, name) for name in ALGORITHMS],
+        [(name, name) for name in KEYS_OF_ALGORITHMS],
         code="unknown_value",
         allow_empty=False,
         required=False,

@@ -39,10 +39,6 @@ class Platform:
 _CIRCLECI: Final = "oidc.circleci.com"
 _SERVICE_ACCOUNT: Final = "/kubernetes.io/serviceaccount"
 
-#: The algorithms that an issuer may sign with: a public key verifies each of them.
-ALGORITHMS: Final = (
-    "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA",
-)  # fmt: skip
 #: How a claim ends that says whether the one of the same name is protected.
 PROTECTED: Final = "_protected"
 

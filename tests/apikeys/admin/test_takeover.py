@@ -7,7 +7,7 @@ from django.contrib import admin
 from django.contrib.auth.models import Group, Permission
 from django.test import Client, RequestFactory
 
-from apikeys.models import AccessToken, ApiKey, AuditEvent, User
+from apikeys.models import AccessToken, ApiKey, AuditEvent, Issuer, TrustPolicy, User
 from tests.apikeys.admin.conftest import GROUPS, USERS, make_key, make_token
 from tests.people import log_in, person, text_of
 
@@ -177,6 +177,26 @@ def test_the_form_counts(keys: int, tokens: int, what: str, whose: str, operator
     page = person("administrator").get(f"{USERS}{operator.pk}/change/")
 
     assert f"active, {what} would work again, {whose}" in text_of(page)
+
+
+def test_trust_policies_are_disabled_with_them(operator: User) -> None:
+    issuer = Issuer.objects.create(kind="CUSTOM", url="https://ci.example.com", audience="us")
+    policy = TrustPolicy.objects.create(
+        issuer=issuer, owner=operator, name="p", scopes=["state:read"],
+        conditions=[{"claim": "repository_id", "equals": "1"}],
+    )  # fmt: skip
+    User.objects.filter(pk=operator.pk).update(is_active=False)
+    administrator, path = person("administrator"), f"{USERS}{operator.pk}/change/"
+    told = text_of(administrator.get(path))
+    assert "When this user is made active, pipelines get tokens by 1 trust policy again." in told
+    assert "would work again" not in told
+
+    given = {"username": "operator", "is_active": "on", "revoke_credentials": "on"}
+    administrator.post(path, given)
+
+    policy.refresh_from_db()
+    assert policy.disabled_at is not None
+    assert AuditEvent.objects.filter(action="trust_policy.disable", resource_id=policy.pk).exists()
 
 
 def test_revoking_takes_along_what_they_have_made(inactive: User) -> None:

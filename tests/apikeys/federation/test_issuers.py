@@ -74,6 +74,13 @@ def test_what_is_not_said_is_the_platforms(writer: KeyOwner) -> None:
             {"url": "https://git.example.com", "inline_keys": {"keys": [{"kty": "oct", "k": "A"}]}},
             "inline_keys",
         ),
+        (
+            {
+                "url": "https://git.example.com",
+                "inline_keys": {"keys": [{**KEYS["keys"][0], "d": "AQAB"}]},
+            },
+            "inline_keys",
+        ),
         ({"url": "https://git.example.com", "ca": "no certificate"}, "ca"),
         ({"algorithms": ["none"]}, "issuer.algorithms.0"),
         ({"algorithms": ["HS256"]}, "issuer.algorithms.0"),
