@@ -17,6 +17,7 @@ from apikeys.actions import descent
 from apikeys.actions.rules import maker_columns, refuse_ended, refuse_retired
 from apikeys.actions.trail import change_and_record, described, differences
 from apikeys.federation import kinds
+from apikeys.federation.assertions import verify
 from apikeys.federation.conditions import are_met, check
 from apikeys.federation.errors import (
     FieldFixed,
@@ -25,6 +26,7 @@ from apikeys.federation.errors import (
     TrustPolicyNotFound,
     TrustPolicyTooWide,
 )
+from apikeys.federation.refusals import AssertionRefused
 from apikeys.grants import Grant
 from apikeys.models import Issuer, TrustPolicy
 from infra_service.database.retries import retrying
@@ -190,8 +192,22 @@ class Trial:
     refusals: list[str]
 
 
-def try_trust_policy(*, policy: TrustPolicy, claims: Mapping[str, Any]) -> Trial:
-    """Return what would become of these claims. Nothing is minted."""
+def try_trust_policy(
+    *, policy: TrustPolicy, claims: Mapping[str, Any] | None = None, token: str | None = None
+) -> Trial:
+    """Return what would become of these claims, or of a platform's token. Nothing is minted.
+
+    The issuer may be asked for its keys: no transaction is open.
+
+    Raises:
+        IssuerBusy: too many wait for the issuer's keys.
+    """
+    if token is not None:
+        try:
+            claims = verify(token, policy.issuer).claims
+        except AssertionRefused as refused:
+            return Trial(would_be_given=False, conditions=[], refusals=[f"{refused.because}."])
+    claims = claims or {}
     verdicts = check(policy.conditions, claims)
     refusals = _endings(policy)
     refusals += kinds.refusals(policy.issuer.kind, claims, writes=kinds.writes(policy.scopes))

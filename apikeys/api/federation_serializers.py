@@ -10,7 +10,7 @@ from rest_framework.exceptions import ErrorDetail, ValidationError
 
 from apikeys.api.serializers import BindingSerializer, OwnerSerializer
 from apikeys.federation import conditions, kinds
-from apikeys.federation.keys import KEYS_OF_ALGORITHMS
+from apikeys.federation.keys import ALGORITHMS
 from apikeys.grants import EVERYWHERE
 from apikeys.models import Issuer, TrustPolicy
 from apikeys.models.federation import MAX_ASSERTION_SECONDS, MAX_TOKEN_SECONDS
@@ -96,7 +96,7 @@ class IssuerSerializer(StrictSerializer):
         help_text="Certificates (PEM) to trust instead of the system's when its keys are fetched.",
     )
     algorithms = WordsField(
-        [(name, name) for name in KEYS_OF_ALGORITHMS],
+        [(name, name) for name in ALGORITHMS],
         code="unknown_value",
         allow_empty=False,
         required=False,
@@ -176,7 +176,21 @@ class TrustPolicySerializer(StrictSerializer):
 class TrialSerializer(StrictSerializer):
     """What a policy is tried with."""
 
-    claims = ObjectField(help_text="The claims of an assertion.")
+    claims = ObjectField(required=False, help_text="The claims of an assertion.")
+    token = TextField(
+        required=False,
+        max_length=16 * 1024,
+        help_text="Instead of claims: a token of the platform, whose signature is verified. It can "
+        "be exchanged afterwards.",
+    )
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """Refuse both, and neither."""
+        if not attrs:
+            raise ValidationError({"claims": [ErrorDetail("Or 'token'.", "required")]})
+        if len(attrs) > 1:
+            raise ValidationError({"token": [ErrorDetail("Beside claims.", "both")]})
+        return attrs
 
 
 class VerdictSerializer(serializers.Serializer[Any]):

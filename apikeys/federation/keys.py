@@ -14,6 +14,7 @@ KEYS_OF_ALGORITHMS: Final = {
     "ES256": ("EC", "P-256"), "ES384": ("EC", "P-384"), "ES512": ("EC", "P-521"),
     "EdDSA": ("OKP", "Ed25519"),
 }  # fmt: skip
+ALGORITHMS: Final = tuple(KEYS_OF_ALGORITHMS)
 MAX_KEYS: Final = 20
 #: What is kept of a key. What only its owner knows is not among it.
 _MEMBERS: Final = ("kty", "kid", "alg", "crv", "n", "e", "x", "y")

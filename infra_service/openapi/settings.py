@@ -58,7 +58,7 @@ SPECTACULAR_SETTINGS = {
         "AccessTokenStatus": "apikeys.querysets.AccessTokenStatus.choices",
         "AccessTokenKind": "apikeys.models.AccessToken.Kind",
         "IssuerKind": "apikeys.models.Issuer.Kind",
-        "SigningAlgorithm": "apikeys.federation.platforms.ALGORITHMS",
+        "SigningAlgorithm": "apikeys.federation.keys.ALGORITHMS",
         "WorkloadKind": "workloads.models.KINDS",
         "WorkloadHealthStatus": "workloads.models.HEALTH_STATUSES",
         "ClusterHealthStatus": "workloads.cluster_health.HEALTH_STATUSES",

@@ -10,6 +10,7 @@ from apikeys import actions
 from apikeys.audit import Actor
 from apikeys.models import AccessToken, TrustPolicy, UsedAssertion
 from tests.apikeys.conftest import KeyOwner, violations
+from tests.apikeys.exchanging import Pipeline
 from tests.apikeys.federation.conftest import PolicyOf
 
 CLAIMS = {
@@ -71,6 +72,24 @@ def test_a_policy_that_has_ended(writer: KeyOwner, policy_of: PolicyOf) -> None:
 
     assert answer["would_be_given"] is False
     assert answer["refusals"] == ["The policy is disabled.", "The issuer is disabled."]
+
+
+def test_a_token_of_the_platform(writer: KeyOwner, pipeline: Pipeline) -> None:
+    token = pipeline.token()
+
+    answer = attempt(writer, pipeline.policy, token=token).json()
+
+    assert answer["would_be_given"] is True
+    assert all(verdict["met"] for verdict in answer["conditions"])
+    assert pipeline.exchange(token).status_code == 200, "it was not used"
+
+    forged = f"{token.rpartition('.')[0]}.AAAA"
+    answer = attempt(writer, pipeline.policy, token=forged).json()
+    assert answer == {
+        "would_be_given": False,
+        "conditions": [],
+        "refusals": ["Signature verification failed."],
+    }
 
 
 @pytest.mark.parametrize(
