@@ -7,6 +7,8 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from django import forms
+from django.core.exceptions import ValidationError
+from rest_framework.exceptions import ParseError
 
 from apikeys.admin.issuing import CredentialForm
 from apikeys.api.federation_serializers import IssuerSerializer
@@ -14,12 +16,29 @@ from apikeys.federation import conditions
 from apikeys.federation.platforms import PLATFORMS
 from apikeys.federation.presets import preset, preset_origins
 from apikeys.models import Issuer
+from infra_service.api.parsers import decoded
 
 _IDS_OF: Final = "; ".join(
     f"{Issuer.Kind(kind).label}: {', '.join(claim.rpartition('/')[2] for claim in platform.ids)}"
     for kind, platform in PLATFORMS.items()
     if platform.ids
 )
+
+
+class JsonField(forms.CharField):
+    """JSON as the API takes it; None when it is left empty."""
+
+    widget = forms.Textarea
+
+    def clean(self, value: Any) -> Any:
+        """Return what is in it."""
+        text = super().clean(value)
+        if not text:
+            return None
+        try:
+            return decoded(text.encode(errors="replace"))
+        except ParseError as error:
+            raise ValidationError("Enter a valid JSON.") from error
 
 
 class IssuerForm(forms.Form):
@@ -44,7 +63,7 @@ class IssuerForm(forms.Form):
         max_length=500,
         help_text="Where the discovery document at the URL says, when left empty.",
     )
-    inline_keys = forms.JSONField(
+    inline_keys = JsonField(
         label="Keys",
         required=False,
         help_text="A JWK Set, where the issuer cannot be reached. Nothing is asked then.",
@@ -92,7 +111,7 @@ class TrustPolicyForm(CredentialForm):
     branch = forms.CharField(
         max_length=200, required=False, help_text="Only this branch, if it is protected."
     )
-    written_conditions = forms.JSONField(
+    written_conditions = JsonField(
         label="Conditions",
         required=False,
         help_text="Instead of the ids, as the API takes them.",

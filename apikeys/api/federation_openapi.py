@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from drf_spectacular.utils import extend_schema, extend_schema_view, inline_serializer
+from typing import Any, Final
+
+from drf_spectacular.utils import (
+    extend_schema,
+    extend_schema_field,
+    extend_schema_view,
+    inline_serializer,
+)
 from rest_framework import serializers
 
 from apikeys.api import samples
 from apikeys.api.federation_serializers import (
+    ConditionsField,
     IssuerSerializer,
+    ObjectField,
     TrialSerializer,
     TrustPolicySerializer,
-    VerdictSerializer,
 )
 from apikeys.errors import BindingInsufficient, GrantExceeded, SecretRetired
+from apikeys.federation import conditions
 from apikeys.federation.errors import (
     IssuerDisabled,
     IssuerShared,
@@ -20,13 +29,50 @@ from apikeys.federation.errors import (
     TrustPolicyTooWide,
 )
 from infra_service.api.openapi_words import (
+    Named,
     answered,
     asked,
+    list_of,
     list_schema,
     refusals,
     update_mask,
     wrapped,
 )
+
+_TEXT: Final = {"type": "string", "minLength": 1, "maxLength": conditions.MAX_TEXT}
+_CLAIM: Final = {"type": "string", "minLength": 1, "maxLength": conditions.MAX_NAME}
+_CHOICES: Final = {**list_of(_TEXT), "minItems": 1, "maxItems": conditions.MAX_CHOICES}
+_CONDITION: Final = Named(
+    "Condition",
+    {
+        "type": "object",
+        "description": "A claim, and one of the three.",
+        "required": ["claim"],
+        "minProperties": 2,
+        "maxProperties": 2,
+        "additionalProperties": False,
+        "properties": {"claim": _CLAIM, "equals": _TEXT, "in": _CHOICES, "glob": _TEXT},
+    },
+)
+extend_schema_field({**list_of(_CONDITION), "minItems": 1, "maxItems": conditions.MAX_CONDITIONS})(
+    ConditionsField
+)
+extend_schema_field({"type": "object", "additionalProperties": True})(ObjectField)
+
+
+@extend_schema_field({})
+class AnythingField(serializers.JSONField):
+    """Whatever JSON has."""
+
+
+class VerdictSerializer(serializers.Serializer[Any]):
+    """What became of a condition."""
+
+    claim = serializers.CharField()
+    wanted = ObjectField(help_text="The operator and its value.")
+    had = AnythingField(allow_null=True, help_text="The claim's value; null where it is missing.")
+    met = serializers.BooleanField()
+
 
 _ISSUER = wrapped("IssuerAnswer", "issuer", IssuerSerializer)
 _ISSUER_MASK, _ISSUER_MASK_PARAMETER = update_mask(IssuerSerializer)

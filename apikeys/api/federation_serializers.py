@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
-from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.exceptions import ErrorDetail, ValidationError
 
-from apikeys.api.serializers import BindingSerializer, OwnerSerializer
+from apikeys.api.serializers import BindingSerializer, OwnerSerializer, RunField
 from apikeys.federation import conditions, kinds
 from apikeys.federation.keys import ALGORITHMS
 from apikeys.grants import EVERYWHERE
@@ -23,27 +22,8 @@ from infra_service.api.fields import (
     WordField,
     WordsField,
 )
-from infra_service.api.openapi_words import Named, list_of
-
-_TEXT: Final = {"type": "string", "minLength": 1, "maxLength": conditions.MAX_TEXT}
-_CLAIM: Final = {"type": "string", "minLength": 1, "maxLength": conditions.MAX_NAME}
-_CHOICES: Final = {**list_of(_TEXT), "minItems": 1, "maxItems": conditions.MAX_CHOICES}
-_CONDITION: Final = Named(
-    "Condition",
-    {
-        "type": "object",
-        "description": "A claim, and one of the three.",
-        "required": ["claim"],
-        "minProperties": 2,
-        "maxProperties": 2,
-        "additionalProperties": False,
-        "properties": {"claim": _CLAIM, "equals": _TEXT, "in": _CHOICES, "glob": _TEXT},
-    },
-)
-_ANY_OBJECT: Final = {"type": "object", "additionalProperties": True}
 
 
-@extend_schema_field({**list_of(_CONDITION), "minItems": 1, "maxItems": conditions.MAX_CONDITIONS})
 class ConditionsField(serializers.JSONField):
     """Conditions on claims; only their form is looked at."""
 
@@ -58,7 +38,6 @@ class ConditionsField(serializers.JSONField):
         return data
 
 
-@extend_schema_field(_ANY_OBJECT)
 class ObjectField(serializers.JSONField):
     """A JSON object."""
 
@@ -149,7 +128,7 @@ class TrustPolicySerializer(StrictSerializer):
         help_text="The key or token that made it, with which it ends; null when an operator did.",
     )
     last_used_at = TimestampField(read_only=True, allow_null=True)
-    last_run = extend_schema_field(_ANY_OBJECT)(serializers.JSONField)(
+    last_run = RunField(
         read_only=True,
         allow_null=True,
         help_text="Of the last token: jti, sub, repository, commit and run.",
@@ -191,14 +170,3 @@ class TrialSerializer(StrictSerializer):
         if len(attrs) > 1:
             raise ValidationError({"token": [ErrorDetail("Beside claims.", "both")]})
         return attrs
-
-
-class VerdictSerializer(serializers.Serializer[Any]):
-    """What became of a condition."""
-
-    claim = serializers.CharField()
-    wanted = ObjectField(help_text="The operator and its value.")
-    had = extend_schema_field({})(serializers.JSONField)(
-        allow_null=True, help_text="The claim's value; null where it is missing."
-    )
-    met = serializers.BooleanField()

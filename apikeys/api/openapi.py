@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from drf_spectacular.utils import extend_schema, extend_schema_view
+from drf_spectacular.utils import extend_schema, extend_schema_field, extend_schema_view
 from rest_framework import serializers
 
 from apikeys.api import samples
@@ -13,6 +13,7 @@ from apikeys.api.serializers import (
     CallerSerializer,
     OwnerSerializer,
     RotationSerializer,
+    RunField,
 )
 from apikeys.errors import (
     ApiKeyExpired,
@@ -29,10 +30,14 @@ from infra_service.api.openapi_words import (
     asked,
     list_schema,
     needs,
+    object_of,
     refusals,
     update_mask,
     wrapped,
 )
+
+_RUN = ("jti", "sub", "repository", "commit", "run")
+extend_schema_field(object_of(**{name: {"type": ["string", "null"]} for name in _RUN}))(RunField)
 
 _SECRET = serializers.CharField(help_text="The secret, shown only now.")
 _KEY = wrapped("ApiKeyAnswer", "api_key", ApiKeySerializer)

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from django.conf import settings
 from django.utils.module_loading import import_string
-from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.exceptions import ErrorDetail, ValidationError
 
@@ -24,14 +23,11 @@ from infra_service.api.fields import (
     WordField,
     WordsField,
 )
-from infra_service.api.openapi_words import object_of
 
 if TYPE_CHECKING:
     import uuid
     from collections.abc import Callable, Collection, Mapping, Sequence
 
-#: What is kept of what a pipeline's platform said.
-_RUN: Final = ("jti", "sub", "repository", "commit", "run")
 #: Two slugs, and the slash between them.
 _LONGEST_NAME: Final = 127
 
@@ -171,7 +167,6 @@ class ApiKeySerializer(CredentialSerializer):
     )
 
 
-@extend_schema_field(object_of(**{name: {"type": ["string", "null"]} for name in _RUN}))
 class RunField(serializers.JSONField):
     """What a pipeline's platform said of its run."""
 

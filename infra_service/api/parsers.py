@@ -36,16 +36,26 @@ class JsonParser(BaseParser):
         request = (parser_context or {})["request"]
         try:
             body: bytes = request._request.body
-            value = msgspec.json.decode(body)
         except UnreadablePostError as error:
             raise ParseError("The connection ended before the body did.") from error
-        except RecursionError as error:
-            raise ParseError("The JSON is nested too deeply.") from error
-        except ValueError as error:  # msgspec's, and Python's for bytes that are not UTF-8
-            raise ParseError(f"The body is not JSON: {error}") from error
-        if b"\\u0000" in body and _has_nul(value):
-            raise ParseError("A NUL character (\\u0000) is not allowed.")
-        return value
+        return decoded(body)
+
+
+def decoded(body: bytes) -> Any:
+    """Return what is in JSON.
+
+    Raises:
+        ParseError: what is wrong, and where.
+    """
+    try:
+        value = msgspec.json.decode(body)
+    except RecursionError as error:
+        raise ParseError("The JSON is nested too deeply.") from error
+    except ValueError as error:  # msgspec's, and Python's for bytes that are not UTF-8
+        raise ParseError(f"The body is not JSON: {error}") from error
+    if b"\\u0000" in body and _has_nul(value):
+        raise ParseError("A NUL character (\\u0000) is not allowed.")
+    return value
 
 
 def _has_nul(value: Any) -> bool:

@@ -21,7 +21,9 @@ def in_order_of_bytes(apps, schema_editor):
 
 
 class Migration(migrations.Migration):
-    safe_while_running = True
+    safe_while_running = (
+        "The columns that it changes are of a table that it has just made, which is empty."
+    )
 
     dependencies = [("states", "0017_lock_demanded")]
 

@@ -149,7 +149,7 @@ def trail(keyless: Keyless, *actions: str) -> list[Any]:
 
 
 def test_a_hundred_exchanges_of_one_assertion_give_one_token(keyless: Keyless) -> None:
-    token = keyless.token("GITHUB")
+    token, before = keyless.token("GITHUB"), keyless.issuer.asked[KEYS]
 
     answers = in_threads([lambda: keyless.exchange("GITHUB", token) for _ in range(100)])
 
@@ -159,4 +159,4 @@ def test_a_hundred_exchanges_of_one_assertion_give_one_token(keyless: Keyless) -
     # On SQLite, where writers wait in a row, somebody may wait for too long.
     assert {answer.status for answer in refused} <= {400, 503}
     assert {a.json()["error"] for a in refused if a.status == 400} == {"invalid_grant"}
-    assert keyless.issuer.asked[KEYS] <= 2
+    assert keyless.issuer.asked[KEYS] - before <= 1

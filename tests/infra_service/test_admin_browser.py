@@ -49,6 +49,7 @@ def test_the_life_of_a_token(page: Page, live: LiveServer) -> None:
 def test_by_keyboard_alone(page: Page, live: LiveServer) -> None:
     page.goto("/admin/apikeys/apikey/add/")
     keys = page.keyboard
+    expect(page.get_by_label("Username")).to_be_focused()
     for text in ("operator", live.environment["DJANGO_SUPERUSER_PASSWORD"]):
         keys.type(text)
         keys.press("Tab")
@@ -127,5 +128,5 @@ def test_a_telephone_reaches_every_page(browser: Browser, live: LiveServer) -> N
 
     assert sorted(named) == [
         "API keys", "Access tokens", "Applications", "Audit events", "Clusters", "Components",
-        "Environments", "Groups", "States", "Users", "Workloads",
+        "Environments", "Groups", "Issuers", "States", "Trust policies", "Users", "Workloads",
     ]  # fmt: skip

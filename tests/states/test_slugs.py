@@ -232,11 +232,11 @@ def eight(admin: ApiClient) -> None:
 def test_states_are_filtered_by_slugs(
     admin: ApiClient, eight: None, text: str, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from states.api import filters  # noqa: PLC0415 - patched
+    from states import entries  # noqa: PLC0415 - patched
 
     everything = admin.items("/api/v1/states", "states")
     for most in (1_000, 1):  # ids that are looked up, and more than that
-        monkeypatch.setattr(filters, "_MOST_IDS", most)
+        monkeypatch.setattr(entries, "_MOST_IDS", most)
         for size in (1, 100):
             found = admin.items("/api/v1/states", "states", page_size=size, filter=text)
             assert len(found) == count
