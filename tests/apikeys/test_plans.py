@@ -92,7 +92,7 @@ def deep(text: str) -> str:
     row = AuditEvent.objects.get(pk=f"01900000-0000-7000-8000-{ROWS // 2:012x}")
     query = QueryDict(mutable=True)
     query["filter"] = text
-    scope = pagination._scope(PATH, query)
+    scope = pagination._scope(PATH, query, "")
     return signing.dumps([scope, str(row.occurred_at), str(row.pk)], salt=pagination._SALT)
 
 
