@@ -15,6 +15,7 @@ from django.utils import timezone
 from apikeys import audit, tokens
 from apikeys.actions.access_tokens import MINTED_LIFETIME
 from apikeys.actions.trail import described
+from apikeys.actions.trust_policies import endings
 from apikeys.federation import conditions, kinds
 from apikeys.federation.assertions import verify
 from apikeys.federation.refusals import AssertionRefused, ExchangeRefused, NarrowingRefused
@@ -145,14 +146,8 @@ def _working_policy(policy_id: str) -> TrustPolicy:
     )
     if policy is None:
         raise AssertionRefused("policy_unknown", "There is no such policy")
-    if policy.disabled_at is not None:
-        raise AssertionRefused("policy_disabled", "The policy is disabled")
-    if policy.expires_at is not None and policy.expires_at <= timezone.now():
-        raise AssertionRefused("policy_expired", "The policy has expired")
-    if policy.issuer.disabled_at is not None:
-        raise AssertionRefused("issuer_disabled", "The policy's issuer is disabled")
-    if not policy.owner.is_active:
-        raise AssertionRefused("owner_inactive", "The policy's owner is not active")
+    for reason, because in endings(policy):
+        raise AssertionRefused(reason, because)
     return policy
 
 

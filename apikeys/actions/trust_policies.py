@@ -34,7 +34,7 @@ from infra_service.database.retries import retrying
 if TYPE_CHECKING:
     import datetime as dt
     import uuid
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from apikeys.audit import Actor
     from apikeys.federation.conditions import Condition, Verdict
@@ -209,16 +209,18 @@ def try_trust_policy(
             return Trial(would_be_given=False, conditions=[], refusals=[f"{refused.because}."])
     claims = claims or {}
     verdicts = check(policy.conditions, claims)
-    refusals = _endings(policy)
+    refusals = [f"{because}." for _reason, because in endings(policy)]
     refusals += kinds.refusals(policy.issuer.kind, claims, writes=kinds.writes(policy.scopes))
     return Trial(are_met(verdicts) and not refusals, verdicts, refusals)
 
 
-def _endings(policy: TrustPolicy) -> list[str]:
-    now = timezone.now()
-    ended = {
-        "The policy is disabled.": policy.disabled_at is not None,
-        "The policy has expired.": policy.expires_at is not None and policy.expires_at <= now,
-        "The issuer is disabled.": policy.issuer.disabled_at is not None,
-    }
-    return [text for text, has_ended in ended.items() if has_ended]
+def endings(policy: TrustPolicy) -> Iterator[tuple[str, str]]:
+    """Yield why the policy gives nothing any more: the reason for programs, and for people."""
+    if policy.disabled_at is not None:
+        yield "policy_disabled", "The policy is disabled"
+    if policy.expires_at is not None and policy.expires_at <= timezone.now():
+        yield "policy_expired", "The policy has expired"
+    if policy.issuer.disabled_at is not None:
+        yield "issuer_disabled", "The issuer is disabled"
+    if not policy.owner.is_active:
+        yield "owner_inactive", "The policy's owner is not active"
