@@ -19,7 +19,28 @@ if TYPE_CHECKING:
     from apikeys.audit import Actor
 
 
-class AddByForm(ReadOnlyAdmin):
+class FormPage(ReadOnlyAdmin):
+    """Has a page with a form for what is not there yet."""
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return bool(request.user.has_perm(f"apikeys.add_{self.opts.model_name}"))
+
+    def form_page(
+        self, request: HttpRequest, form: forms.Form, *, title: str, button: str
+    ) -> HttpResponse:
+        """Return the page, whose button says what it does."""
+        context = {
+            **self.admin_site.each_context(request),
+            "title": title,
+            "button": button,
+            "opts": self.opts,
+            "form": form,
+            "media": self.media,
+        }
+        return TemplateResponse(request, "admin/apikeys/form.html", context)
+
+
+class AddByForm(FormPage):
     """Adds what the admin lists; the form's ``cleaned_data`` are what ``add`` takes."""
 
     add_form_class: ClassVar[type[forms.Form]]
@@ -31,9 +52,6 @@ class AddByForm(ReadOnlyAdmin):
     def add_form(self, data: Any) -> forms.Form:
         """Return the form, with what was sent."""
         return self.add_form_class(data)
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return bool(request.user.has_perm(f"apikeys.add_{self.opts.model_name}"))
 
     def add_view(
         self, request: HttpRequest, form_url: str = "", extra_context: Any = None
@@ -51,11 +69,5 @@ class AddByForm(ReadOnlyAdmin):
             else:
                 messages.success(request, f"{added} was added.")
                 return HttpResponseRedirect(self._address(added, "change"))
-        context = {
-            **self.admin_site.each_context(request),
-            "title": f"Add {self.opts.verbose_name}",
-            "opts": self.opts,
-            "form": form,
-            "media": self.media,
-        }
-        return TemplateResponse(request, "admin/apikeys/add.html", context)
+        title = f"Add {self.opts.verbose_name}"
+        return self.form_page(request, form, title=title, button="Add")

@@ -12,9 +12,9 @@ from django.template.response import TemplateResponse
 from django.urls import path, reverse
 
 from apikeys.admin import handover
+from apikeys.admin.adding import FormPage
 from apikeys.admin.issuing import CredentialForm
 from apikeys.audit import Actor
-from infra_service.admin import ReadOnlyAdmin
 from infra_service.api.parameters import InvalidParameter
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from django.urls import URLPattern
 
 
-class IssuePages(ReadOnlyAdmin):
+class IssuePages(FormPage):
     """Issues what the admin lists."""
 
     form_class: ClassVar[type[CredentialForm]] = CredentialForm
@@ -36,9 +36,6 @@ class IssuePages(ReadOnlyAdmin):
         view = self.admin_site.admin_view(self.issued_view)
         name = f"apikeys_{self.opts.model_name}_issued"
         return [path("<path:object_id>/issued/", view, name=name), *super().get_urls()]
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return bool(request.user.has_perm(f"apikeys.add_{self.opts.model_name}"))
 
     def add_view(
         self, request: HttpRequest, form_url: str = "", extra_context: Any = None
@@ -58,14 +55,8 @@ class IssuePages(ReadOnlyAdmin):
                 request, response, credential_id=credential.pk, secret=secret, path=address
             )
             return response
-        context = {
-            **self.admin_site.each_context(request),
-            "title": f"Issue an {self.opts.verbose_name}",
-            "opts": self.opts,
-            "form": form,
-            "media": self.media,
-        }
-        return TemplateResponse(request, "admin/apikeys/issue.html", context)
+        title = f"Issue an {self.opts.verbose_name}"
+        return self.form_page(request, form, title=title, button="Issue")
 
     def issued_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Show the secret: in this answer and nowhere else."""
