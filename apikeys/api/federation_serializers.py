@@ -7,10 +7,15 @@ from typing import Any
 from rest_framework import serializers
 from rest_framework.exceptions import ErrorDetail, ValidationError
 
-from apikeys.api.serializers import BindingSerializer, OwnerSerializer, RunField
+from apikeys.api.exchange_parameters import MAX_BYTES
+from apikeys.api.serializers import (
+    BindingSerializer,
+    BoundSerializer,
+    OwnerSerializer,
+    RunField,
+)
 from apikeys.federation import conditions, kinds
 from apikeys.federation.keys import ALGORITHMS
-from apikeys.grants import EVERYWHERE
 from apikeys.models import Issuer, TrustPolicy
 from apikeys.models.federation import MAX_ASSERTION_SECONDS, MAX_TOKEN_SECONDS
 from apikeys.scopes import Scope
@@ -96,7 +101,7 @@ class IssuerSerializer(StrictSerializer):
     updated_at = TimestampField(read_only=True)
 
 
-class TrustPolicySerializer(StrictSerializer):
+class TrustPolicySerializer(BoundSerializer):
     """A trust policy: whom of an issuer's pipelines is believed, and what their tokens may do."""
 
     id = serializers.RegexField(r"^fed-[0-9a-z]+$", read_only=True)
@@ -144,13 +149,6 @@ class TrustPolicySerializer(StrictSerializer):
         """Return what its writer should know of the conditions."""
         return kinds.policy_warnings(policy.issuer.kind, policy.conditions)
 
-    def to_internal_value(self, data: Any) -> Any:
-        """Return the validated fields; a binding that is null works everywhere."""
-        validated = super().to_internal_value(data)
-        if "binding" in validated and validated["binding"] is None:
-            validated["binding"] = EVERYWHERE
-        return validated
-
 
 class TrialSerializer(StrictSerializer):
     """What a policy is tried with."""
@@ -158,7 +156,7 @@ class TrialSerializer(StrictSerializer):
     claims = ObjectField(required=False, help_text="The claims of an assertion.")
     token = TextField(
         required=False,
-        max_length=16 * 1024,
+        max_length=MAX_BYTES,
         help_text="Instead of claims: a token of the platform, whose signature is verified. It can "
         "be exchanged afterwards.",
     )

@@ -125,7 +125,18 @@ class BindingSerializer(StrictSerializer):
         return EVERYWHERE if request is None else caller_of(request).binding
 
 
-class CredentialSerializer(StrictSerializer):
+class BoundSerializer(StrictSerializer):
+    """What has a field ``binding``."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        """Return the validated fields; a binding that is null works everywhere."""
+        validated = super().to_internal_value(data)
+        if "binding" in validated and validated["binding"] is None:
+            validated["binding"] = EVERYWHERE
+        return validated
+
+
+class CredentialSerializer(BoundSerializer):
     """What keys and tokens have in common."""
 
     id = serializers.CharField(read_only=True)
@@ -146,13 +157,6 @@ class CredentialSerializer(StrictSerializer):
     revoked_at = TimestampField(read_only=True, allow_null=True)
     created_by = OwnerSerializer(read_only=True)
     created_at = TimestampField(read_only=True)
-
-    def to_internal_value(self, data: Any) -> Any:
-        """Return the validated fields; a binding that is null works everywhere."""
-        validated = super().to_internal_value(data)
-        if "binding" in validated and validated["binding"] is None:
-            validated["binding"] = EVERYWHERE
-        return validated
 
 
 class ApiKeySerializer(CredentialSerializer):
