@@ -16,6 +16,8 @@ PASSWORD, OIDC, BOTH = "password", "oidc", "both"
 #: The values of ``ADMIN_SECOND_FACTOR``.
 OFF, REQUIRED = "off", "required"
 
+#: It looks at each request whether the user is active.
+BACKEND: Final = "django.contrib.auth.backends.ModelBackend"
 MIDDLEWARE: Final = "allauth.account.middleware.AccountMiddleware"
 _APPS: Final = ("allauth", "allauth.account", "allauth.socialaccount", "allauth.mfa")
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})

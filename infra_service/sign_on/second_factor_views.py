@@ -19,6 +19,7 @@ from infra_service import logins
 from infra_service.api.limits import Limit, limiter
 from infra_service.api.throttling import count_login
 from infra_service.sign_on import pending, second_factor
+from infra_service.sign_on.configuration import BACKEND
 from infra_service.sign_on.forms import PasswordForm
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
     from apikeys.models import User
 
-_BACKEND: Final = "django.contrib.auth.backends.ModelBackend"
 # Tries a minute of one user, from wherever: a code has six digits.
 _TRIES: Final = 5
 _TOO_MANY: Final = "Too many tries. Wait a minute."
@@ -58,7 +58,7 @@ def second_factor_page(request: HttpRequest) -> HttpResponse:
         if _is_shown(request, user):
             address = pending.address_of(request)
             pending.end(request)
-            login(request, user, _BACKEND)
+            login(request, user, BACKEND)
             return HttpResponseRedirect(address)
         logins.record_refusal(request, "second_factor", user)
         error = "That is not right, or was used already."

@@ -17,6 +17,7 @@ from django.views.decorators.http import require_GET
 
 from infra_service import logins
 from infra_service.api.throttling import count_login
+from infra_service.sign_on.configuration import BACKEND
 from infra_service.sign_on.errors import ProviderUnavailableError, SignOnRefusedError
 from infra_service.sign_on.people import let_in
 from infra_service.sign_on.provider import claims_of_return, redirect_to_provider
@@ -28,8 +29,6 @@ log = structlog.get_logger("infra_service.sign_on")
 
 # Groups are looked at when somebody signs on, so nobody keeps them for longer than a day's work.
 _SESSION: Final = dt.timedelta(hours=12)
-# It looks at each request whether the user is active.
-_BACKEND: Final = "django.contrib.auth.backends.ModelBackend"
 _WORDS: Final = {
     "no_group": "None of your groups at the provider may come in here.",
     "inactive": "Your account here was made inactive.",
@@ -64,7 +63,7 @@ def sign_on_callback(request: HttpRequest) -> HttpResponse:
         return _unavailable(request, error)
     except SignOnRefusedError as refusal:
         return _refused(request, refusal)
-    login(request, user, _BACKEND)
+    login(request, user, BACKEND)
     request.session.set_expiry(_SESSION)
     return HttpResponseRedirect(_own_address(request, address))
 
