@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 from django.apps import apps
 from django.db import models
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
 
     from apikeys.grants import Binding
+
+Rows = TypeVar("Rows", bound="QuerySet[Any, Any]")
 
 #: The parent of what has none.
 NO_PARENT: Final = uuid.UUID(int=0)
@@ -250,6 +252,21 @@ class Environment(CatalogueEntry):
         if binding.environment_ids is not None:
             return Q(pk__in=binding.environment_ids)
         return Q(NamedBy(_states_inside(binding), "environment_id"))
+
+
+def inside_catalogue(rows: Rows, binding: Binding) -> Rows:
+    """Return the rows of components and environments that a token with this binding sees.
+
+    What it is bound to of applications is left to the caller, whose rows may tell it or not.
+    """
+    if binding.cluster_id is not None:
+        return rows.none()
+    inside = rows.all()
+    if binding.component_ids is not None:
+        inside = inside.filter(component_id__in=binding.component_ids)
+    if binding.environment_ids is not None:
+        inside = inside.filter(environment_id__in=binding.environment_ids)
+    return inside
 
 
 def ids_or_query(entries: QuerySet[Any, Any]) -> list[uuid.UUID] | QuerySet[Any, Any]:

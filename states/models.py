@@ -11,7 +11,7 @@ from django.utils import timezone
 from uuid_utils.compat import uuid7
 
 from infra_service.database.pages.selecting import ColumnOf
-from states.entries import Application, Component, Environment, FormerSlug
+from states.entries import Application, Component, Environment, FormerSlug, inside_catalogue
 from states.fields import CreatedAtField, IdAt
 from states.imported import ImportedVersion
 from states.resource_entry import ResourceDigest, ResourceEntry
@@ -53,13 +53,7 @@ class StateQuerySet(models.QuerySet["State"]):
 
     def inside(self, binding: Binding) -> StateQuerySet:
         """Those that a token with this binding sees."""
-        if binding.cluster_id is not None:
-            return self.none()
-        inside = self.all()
-        if binding.component_ids is not None:
-            inside = inside.filter(component_id__in=binding.component_ids)
-        if binding.environment_ids is not None:
-            inside = inside.filter(environment_id__in=binding.environment_ids)
+        inside = inside_catalogue(self, binding)
         if binding.application_ids is not None:
             inside = inside.filter(application_id__in=binding.application_ids)
         return inside

@@ -13,7 +13,7 @@ from django.db import models
 from uuid_utils.compat import uuid7
 
 from infra_service.database.pages.selecting import ColumnOf
-from states.entries import Component, Environment, ids_or_query
+from states.entries import Component, Environment, ids_or_query, inside_catalogue
 
 if TYPE_CHECKING:
     import uuid
@@ -34,13 +34,7 @@ class ResourceEntryQuerySet(models.QuerySet["ResourceEntry"]):
         One query when it is bound to applications: their components are looked up, because a
         component may be moved, and its states' resources are many.
         """
-        if binding.cluster_id is not None:
-            return self.none()
-        inside = self.all()
-        if binding.component_ids is not None:
-            inside = inside.filter(component_id__in=binding.component_ids)
-        if binding.environment_ids is not None:
-            inside = inside.filter(environment_id__in=binding.environment_ids)
+        inside = inside_catalogue(self, binding)
         if binding.application_ids is not None:
             own = Component.objects.filter(application_id__in=binding.application_ids)
             inside = inside.filter(component_id__in=ids_or_query(own))
