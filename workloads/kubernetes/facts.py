@@ -103,6 +103,7 @@ class WorkloadFacts:
 
     `observed_generation` is None when its controller has never written a status. A reporter that
     knows nothing of generations leaves both at 0. `created_at` None counts as long ago.
+    `replacements_wait` tells that fewer pods are made than wanted while others still end.
     """
 
     kind: WorkloadKind
@@ -118,6 +119,7 @@ class WorkloadFacts:
     ready: int = 0
     available: int = 0
     updated: int = 0
+    replacements_wait: bool = False
     paused: bool = False
     on_delete: bool = False
     partition: int = 0

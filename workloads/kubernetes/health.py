@@ -49,6 +49,7 @@ class Reason(StrEnum):
     SCHEDULING_GATED = facts.SCHEDULING_GATED
     READINESS_GATES_NOT_READY = facts.GATES_NOT_READY
     DISRUPTION_TARGET = facts.DISRUPTION_TARGET
+    REPLICAS_TERMINATING = "ReplicasTerminating"
     REPLICAS_NOT_READY = "ReplicasNotReady"
     OOM_KILLED = "OOMKilled"
     RESTARTS_INCREASING = "RestartsIncreasing"
@@ -143,13 +144,17 @@ def _unavailable(case: _Case) -> str:
     return "" if condition.status == "True" else condition.reason
 
 
+def _replacements_wait(case: _Case) -> str:
+    return Reason.REPLICAS_TERMINATING if case.workload.replacements_wait else ""
+
+
 def _none_ready(case: _Case) -> str:
     said = (
         case.workload.kind is WorkloadKind.DEPLOYMENT
         and _unavailable(case) == Reason.MINIMUM_REPLICAS_UNAVAILABLE
     )
     unnamed = Reason.MINIMUM_REPLICAS_UNAVAILABLE if said else Reason.NO_READY_REPLICAS
-    return case.pods.most_frequent_hold() or unnamed
+    return case.pods.most_frequent_hold() or _replacements_wait(case) or unnamed
 
 
 def _some_missing(case: _Case) -> str:
@@ -157,6 +162,7 @@ def _some_missing(case: _Case) -> str:
         _failure(case)
         or _unschedulable(case)
         or case.pods.most_frequent_hold()
+        or _replacements_wait(case)
         or _unavailable(case)
         or Reason.REPLICAS_NOT_READY
     )

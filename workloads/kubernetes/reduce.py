@@ -109,6 +109,9 @@ def reduce_workload(raw: JsonObject, kind: WorkloadKind) -> WorkloadFacts | None
         ready=ready,
         available=available,
         updated=updated,
+        # Only Deployments tell, from Kubernetes 1.33 on; `replicas` counts none that end.
+        replacements_wait=count(status, "terminatingReplicas") > 0
+        and count(status, "replicas") < desired,
         paused=spec.get("paused") is True,
         on_delete=text(update, "type") == "OnDelete",
         partition=count(child(update, "rollingUpdate"), "partition"),

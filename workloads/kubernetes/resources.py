@@ -12,6 +12,7 @@ from workloads.kubernetes.figures import LIMITS, REQUESTS, RESERVED
 from workloads.kubernetes.raw import JsonObject, amount, child, children, text
 
 _ALLOCATED: Final = "allocatedResources"
+_INFEASIBLE: Final = "Infeasible"
 
 
 def is_sidecar(init_container: JsonObject) -> bool:
@@ -39,10 +40,11 @@ class _Pod:
             for said in children(status, statuses)
             if isinstance(said.get("resources"), dict)
         }
-        # A resize that this node can never fulfil: what was asked for reserves nothing.
-        self._infeasible = any(
+        # A resize that this node can never fulfil: what was asked for reserves nothing. Up to
+        # Kubernetes 1.32 `status.resize` tells it, since then a condition.
+        self._infeasible = text(status, "resize") == _INFEASIBLE or any(
             text(condition, "type") == "PodResizePending"
-            and text(condition, "reason") == "Infeasible"
+            and text(condition, "reason") == _INFEASIBLE
             for condition in children(status, "conditions")
         )
 

@@ -129,6 +129,14 @@ CASES: list[tuple[int, WorkloadFacts, PodTally, HealthStatus, str]] = [
         *(9, down(created_at=ago(1)), PodTally(held=Counter(SchedulingGated=1))),
         *(DEGRADED, "SchedulingGated"),
     ),
+    (
+        *(9, down(conditions=UNAVAILABLE, replacements_wait=True), PodTally()),
+        *(ERROR, "ReplicasTerminating"),
+    ),
+    (
+        *(9, down(replacements_wait=True), PodTally(held=Counter(SchedulingGated=1))),
+        *(ERROR, "SchedulingGated"),
+    ),
     # 10: the counts still say ready, but every container fails.
     (10, workload(), PodTally(live=3, broken=3, failing=CRASH), ERROR, "CrashLoopBackOff"),
     (10, workload(ready=1), PodTally(live=3, broken=3, failing=CRASH), ERROR, "CrashLoopBackOff"),
@@ -159,6 +167,14 @@ CASES: list[tuple[int, WorkloadFacts, PodTally, HealthStatus, str]] = [
     ),
     (
         *(11, workload(ready=1), PodTally(held=HELD, unschedulable=1)),
+        *(DEGRADED, "Unschedulable"),
+    ),
+    (
+        *(11, workload(ready=2, conditions=UNAVAILABLE, replacements_wait=True), PodTally()),
+        *(DEGRADED, "ReplicasTerminating"),
+    ),
+    (
+        *(11, workload(ready=2, replacements_wait=True), PodTally(unschedulable=1)),
         *(DEGRADED, "Unschedulable"),
     ),
     (
