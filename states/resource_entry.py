@@ -12,11 +12,13 @@ from django.apps import apps
 from django.db import models
 from uuid_utils.compat import uuid7
 
+from infra_service.database.pages import NamedBy
 from infra_service.database.pages.selecting import ColumnOf
 from states.entries import Component, Environment, ids_or_query, inside_catalogue
 
 if TYPE_CHECKING:
     import uuid
+    from collections.abc import Sequence
 
     from apikeys.grants import Binding
 
@@ -48,6 +50,11 @@ class ResourceEntryQuerySet(models.QuerySet["ResourceEntry"]):
             environment_slug=ColumnOf(Environment, "environment_id", "slug"),
             version_number=ColumnOf(state, "state_id", "indexed_number"),
         )
+
+    def identified_by(self, digests: Sequence[uuid.UUID]) -> ResourceEntryQuerySet:
+        """Those that have one of these digests."""
+        having = ResourceDigest.objects.filter(digest__in=digests)
+        return self.filter(models.Q(NamedBy(having, "entry_id")))
 
     def forget(self, state_id: uuid.UUID) -> None:
         """Remove all of a state."""
@@ -95,6 +102,7 @@ class ResourceEntry(models.Model):
     objects = ResourceEntryQuerySet.as_manager()
 
     class Meta:
+        verbose_name = "resource"
         # Each ends with the order of the list, so that a page is read and never sorted.
         indexes = [
             models.Index(name=f"resource_by_{name}", fields=[name, "id"])

@@ -4,6 +4,8 @@ from typing import Any, Final
 
 from django import forms
 
+from states.api.serializers import MOST_OF_VALUE
+
 #: The greatest that the number of a version can be.
 LAST_NUMBER: Final = 2**31 - 1
 _WHY: Final = "It is kept in the audit trail."
@@ -56,3 +58,17 @@ class CompareForm(forms.Form):
     before = forms.IntegerField(label="Compare version", min_value=1, max_value=LAST_NUMBER)
     after = forms.IntegerField(label="with version", min_value=1, max_value=LAST_NUMBER)
     start = forms.IntegerField(min_value=0, max_value=10**9, required=False)
+
+
+class FindForm(forms.Form):
+    """A value that identifies a resource; ``after`` is the last one that was shown."""
+
+    value = forms.CharField(
+        max_length=MOST_OF_VALUE,
+        widget=forms.TextInput({
+            "class": "vTextField", "type": "search", "autocomplete": "off", "spellcheck": "false"
+        }),
+        help_text="An id, ARN, self link or name; the uid or namespace/name of a Kubernetes "
+        "object. All of it: a piece finds nothing.",
+    )  # fmt: skip
+    after = forms.UUIDField(required=False, widget=forms.HiddenInput)

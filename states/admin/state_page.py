@@ -122,11 +122,28 @@ def contents_of(state: State, *, is_asked: bool) -> dict[str, Any]:
     outputs, resources = (msgspec.json.decode(p.items) for p in (found.outputs, found.resources))
     return {
         "terraform_version": found.terraform_version,
-        "outputs": [{**output, "value": json_text(output["value"])} for output in outputs],
+        "outputs": [
+            {**output, "value": json_text(output["value"]), "type": _type_text(output["type"])}
+            for output in outputs
+        ],
         "more_outputs": found.outputs.more,
         "resources": [{**r, "provider": _short(r["provider"])} for r in resources],
         "more_resources": found.resources.more,
     }
+
+
+def index_of(state: State, request: HttpRequest) -> dict[str, Any]:
+    """Return where the index lists the state's resources, page by page."""
+    listed = reverse("admin:states_resourceentry_changelist")
+    return {
+        "resources_url": f"{listed}?state={state.pk}",
+        "may_list_resources": request.user.has_perm("states.view_resourceentry"),
+    }
+
+
+def _type_text(kind: Any) -> str:
+    """Return the type as Terraform writes it in a state: a name, or JSON of several."""
+    return kind if isinstance(kind, str) else json_text(kind)
 
 
 def _short(provider: str) -> str:

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from django.db.models import Q
 from rest_framework.decorators import action
 
 from apikeys.authentication import caller_of
 from apikeys.permissions import ACCESS_TOKENS
 from apikeys.scopes import Scope
 from infra_service.api.viewsets import ResourceViewSet
-from infra_service.database.pages import NamedBy
 from states.api.filters import ResourceFilters, with_ids
 from states.api.resources_openapi import find_schema, resources_schema
 from states.api.serializers import FindSerializer, ResourceEntrySerializer
-from states.models import ResourceDigest, ResourceEntry
+from states.models import ResourceEntry
 from states.resources.digests import digests
 
 if TYPE_CHECKING:
+    from django.db.models import Q
     from rest_framework.request import Request
     from rest_framework.response import Response
 
@@ -67,8 +66,7 @@ class FindResourcesViewSet(OfAllStatesViewSet):
         """Return the resources that the value identifies."""
         wanted = digests(self.read_options(FindSerializer)["value"])
         self.page_scope = wanted[0].hex
-        having = ResourceDigest.objects.filter(digest__in=wanted)
-        found = self.get_queryset().filter(Q(NamedBy(having, "entry_id")))
+        found = self.get_queryset().identified_by(wanted)
         paginator: Any = self.paginator
         answer: Response = paginator.answer(found, request, self)
         return answer

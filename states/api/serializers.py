@@ -18,7 +18,7 @@ from states import slugs
 from states.models import Application
 
 #: Characters of what is looked for.
-_MOST_OF_VALUE: Final = 10_000
+MOST_OF_VALUE: Final = 10_000
 _NAMED: Final = "As it is called now; empty until somebody names it."
 _SLUG: Final = "What addresses name it by; null until somebody names it."
 
@@ -211,13 +211,13 @@ class IdentifyingField(serializers.JSONField):
 
     default_error_messages = {
         "form": "Neither a text nor an object of texts, numbers, booleans and lists of these.",
-        "length": f"Over {_MOST_OF_VALUE} characters.",
+        "length": f"Over {MOST_OF_VALUE} characters.",
     }
 
     def to_internal_value(self, data: Any) -> Any:
         if not data or not (isinstance(data, str) or _is_identity(data)):
             self.fail("form")
-        if len(json.dumps(data)) > _MOST_OF_VALUE:
+        if len(json.dumps(data)) > MOST_OF_VALUE:
             self.fail("length")
         return data
 

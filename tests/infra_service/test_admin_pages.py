@@ -36,6 +36,9 @@ CHOSEN = {
 #: What else is given in the address.
 QUERIES = {"states_state_compare": "?before=1&after=2"}
 
+#: In BEFORE.
+RESOURCE_ID = "5abd676a-a949-882e-9378-092ccbebea2e"
+
 TRUST = """
 [[issuers]]
 name = "github"
@@ -76,7 +79,7 @@ def story(live: LiveServer, tmp_path_factory: pytest.TempPathFactory) -> Story:
     assert live.request("LOCK", locked, lock, token=token).status == 200
     trust = tmp_path_factory.mktemp("trust") / "trust.toml"
     trust.write_text(TRUST)
-    live.manage_all(("trust", "--file", str(trust), "--create-users"))
+    live.manage_all(("trust", "--file", str(trust), "--create-users"), ("index_states",))
     clusters = live.request("GET", "/api/v1/clusters", token=token).json()["clusters"]
     return Story(next(c["name"] for c in clusters if c["workload_counts"]["total"]))
 
@@ -196,6 +199,16 @@ def test_what_a_click_leads_to(person: Page, story: Story) -> None:
     page.goto(f"/admin/workloads/workload/?cluster={story.cluster}")
     page.locator("#result_list tbody tr").first.wait_for()
     wrong["workloads of a cluster"] = faults(page)
+
+    page.goto("/admin/")
+    page.get_by_label("Find a resource").fill("nothing is called so")
+    page.get_by_role("button", name="Find").click()
+    page.get_by_text("No states have it").wait_for()
+    wrong["nothing found"] = faults(page)
+    page.get_by_label("Value").fill(RESOURCE_ID)
+    page.get_by_role("button", name="Find").click()
+    page.locator("#found-heading + .scrolling").wait_for()
+    wrong["found"] = [*faults(page), *unreached(page)]
 
     contents = "states_state_contents"
     page.goto(address_of(page, contents, dict(names())[contents]))

@@ -1,0 +1,129 @@
+"""Resources of all states: listed by state, type and address, and found by what identifies them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from django.contrib import admin
+from django.core.exceptions import PermissionDenied
+from django.template.response import TemplateResponse
+from django.urls import path, reverse
+from django.utils.html import format_html
+
+from infra_service.admin import ReadOnlyAdmin
+from infra_service.admin.input_filters import InputFilter
+from infra_service.api.identifiers import parse_uuid
+from infra_service.database.pages import read_page
+from states.admin.forms import FindForm
+from states.models import ResourceEntry, State
+from states.resources.digests import digests
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+    from django.http import HttpRequest, HttpResponse
+    from django.urls import URLPattern
+
+#: Resources on a page of what was found.
+FOUND: Final = 50
+
+
+class StateFilter(InputFilter):
+    """One state, by its id: its page leads here."""
+
+    title = "id of a state"
+    parameter_name = "state"
+
+    def typed(self, queryset: Any, text: str, request: HttpRequest) -> Any:
+        del request
+        state_id = parse_uuid(text)
+        return queryset.none() if state_id is None else queryset.filter(state_id=state_id)
+
+
+class TypeFilter(InputFilter):
+    """A type, such as ``aws_instance``."""
+
+    title = "type"
+    parameter_name = "type"
+
+    def typed(self, queryset: Any, text: str, request: HttpRequest) -> Any:
+        del request
+        return queryset.filter(type=text)
+
+
+@admin.register(ResourceEntry)
+class ResourceAdmin(ReadOnlyAdmin):
+    """The index of resources."""
+
+    page_key = ("id",)
+    list_display = ("shown_address", "type", "state_link", "provider")
+    list_filter = (StateFilter, TypeFilter)
+    search_fields = ("address",)
+    search_help_text = "A piece of the address."
+    fields = (
+        "shown_address", "state_link", "version", "module", "mode", "type", "name", "index_key",
+        "provider", "id",
+    )  # fmt: skip
+    change_list_template = "admin/states/resource/change_list.html"
+
+    def get_urls(self) -> list[URLPattern]:
+        """Add the search."""
+        find = self.admin_site.admin_view(self.find_view)
+        return [path("find/", find, name="states_resourceentry_find"), *super().get_urls()]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[ResourceEntry]:
+        """Return all resources; what their states are called is read after those of a page."""
+        around = ("state__component", "state__environment")
+        return super().get_queryset(request).prefetch_related(*around)
+
+    def get_search_results(
+        self, _request: HttpRequest, queryset: QuerySet[ResourceEntry], search_term: str
+    ) -> tuple[QuerySet[ResourceEntry], bool]:
+        """Return what has this in its address; many are looked through page by page."""
+        text = search_term.strip()
+        return (queryset.filter(address__icontains=text) if text else queryset), False
+
+    def find_view(self, request: HttpRequest) -> HttpResponse:
+        """Show what a value identifies: a POST, so that it stands in no address and no log."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        form = FindForm(request.POST if request.method == "POST" else None)
+        context: dict[str, Any] = {
+            **self.admin_site.each_context(request),
+            "title": "Find a resource",
+            "opts": self.opts,
+            "form": form,
+        }
+        if form.is_valid():
+            value, after = form.cleaned_data["value"], form.cleaned_data["after"]
+            resources: Any = self.get_queryset(request)
+            page = read_page(
+                resources.identified_by(digests(value)),
+                key=self.page_key,
+                position=after and [str(after)],
+                size=FOUND,
+            )
+            context |= {
+                "form": FindForm(initial={"value": value}),
+                "value": value,
+                "is_later_page": after is not None,
+                "found": page.rows,
+                "next": page.position and page.position[0],
+                "is_behind": State.objects.due().exists(),
+            }
+        return TemplateResponse(request, "admin/states/resource/find.html", context)
+
+    @admin.display(description="address")
+    def shown_address(self, entry: ResourceEntry) -> str:
+        """Return the address, and which of two under it was replaced and is still there."""
+        return f"{entry.address} (deposed {entry.deposed})" if entry.deposed else entry.address
+
+    @admin.display(description="state")
+    def state_link(self, entry: ResourceEntry) -> str:
+        """Return the state with its page."""
+        url = reverse("admin:states_state_change", args=(entry.state_id,))
+        return format_html('<a href="{}">{}</a>', url, entry.state)
+
+    @admin.display(description="version of the state")
+    def version(self, entry: ResourceEntry) -> int:
+        """Return the number of the version that was read."""
+        return entry.state.indexed_number
