@@ -17,6 +17,8 @@ from typing import Final
 _ALPHABET: Final = string.digits + string.ascii_uppercase + string.ascii_lowercase
 _RANDOM_LENGTH: Final = 32
 _CHECKSUM_LENGTH: Final = 6
+#: Characters of a token.
+LENGTH: Final = len("isk_") + _RANDOM_LENGTH + _CHECKSUM_LENGTH
 
 #: What a secret scanner looks for. It matches every token and little else.
 TOKEN_PATTERN: Final = r"\bis[kps]_[0-9A-Za-z]{38}\b"  # noqa: S105 - a pattern

@@ -217,6 +217,8 @@ STATE_VERSIONS_KEPT = env.int("STATE_VERSIONS_KEPT", default=100)
 STATE_VERSIONS_DAYS = env.int("STATE_VERSIONS_DAYS", default=30)
 # Access tokens that ended so many days ago are removed by housekeeping.
 ACCESS_TOKENS_KEPT_DAYS = env.int("ACCESS_TOKENS_KEPT_DAYS", default=30)
+# Whether index_states revokes the keys and tokens of this service that lie in a state's document.
+REVOKE_TOKENS_IN_STATES = env.bool("REVOKE_TOKENS_IN_STATES", default=False)
 # Where housekeeping archives audit events that are older than this; empty: the trail is left alone.
 AUDIT_ARCHIVE_DIR = env.str("AUDIT_ARCHIVE_DIR", default="")
 AUDIT_EVENTS_KEPT_DAYS = env.int("AUDIT_EVENTS_KEPT_DAYS", default=400)

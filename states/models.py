@@ -14,6 +14,7 @@ from infra_service.database.pages.selecting import ColumnOf
 from states.entries import Application, Component, Environment, FormerSlug, inside_catalogue
 from states.fields import CreatedAtField, IdAt
 from states.imported import ImportedVersion
+from states.leaked_token import LeakedToken
 from states.resource_entry import ResourceDigest, ResourceEntry
 
 if TYPE_CHECKING:
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MAX_SERIAL", "STALE_AFTER", "Application", "Component", "Environment", "FormerSlug",
-    "ImportedVersion", "ResourceDigest", "ResourceEntry", "State", "StateKey", "StateVersion",
+    "ImportedVersion", "LeakedToken", "ResourceDigest", "ResourceEntry", "State", "StateKey",
+    "StateVersion",
 ]  # fmt: skip
 
 MAX_SERIAL = 2**63 - 1

@@ -14,6 +14,7 @@ from apikeys.actions.ended import remove_ended_tokens, remove_expired_assertions
 from apikeys.archiving import archive_next
 from apikeys.audit import Actor
 from states.keeping import pruning, storage, sweeping
+from states.resources.leaked_tokens import forget_ended
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -41,9 +42,13 @@ def _objects() -> Iterator[int]:
 
 
 def _tokens() -> Iterator[int]:
-    """Access tokens, and what keeps pipelines from getting two of them for one assertion."""
+    """Access tokens, and what keeps pipelines from getting two of them for one assertion.
+
+    And where tokens were found that do not work any more.
+    """
     yield from remove_ended_tokens(actor=_actor())
     yield from remove_expired_assertions()
+    yield from forget_ended()
 
 
 def _events() -> Iterator[int]:

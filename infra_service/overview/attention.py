@@ -12,7 +12,7 @@ from infra_service.overview.clusters import clusters_in_error, silent_clusters
 from infra_service.overview.counting import Number
 from infra_service.overview.credentials import Found, ending_soon, first_of_all, never_used
 from infra_service.overview.events import failed_logins
-from infra_service.overview.states import HeldLocks, describe_locks
+from infra_service.overview.states import HeldLocks, describe_locks, leaked_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,7 +49,7 @@ def findings(
     """Return what this person may see, also that of which there is nothing."""
     found = []
     if locks is not None:
-        found.append(_locks(locks, user))
+        found += [_locks(locks, user), _leaked(user)]
     if clusters is not None:
         found.append(_silent(clusters["silent"]))
         if user.has_perm("workloads.view_workload"):
@@ -70,6 +70,14 @@ def _locks(locks: HeldLocks, user: User | AnonymousUser) -> Finding:
     rows = describe_locks(locks.stale[:SHOWN], user)
     links = [_link("states_state", "is=stale", f"All {number}")]
     return Finding("locks", "Locked for over an hour", "error", number, rows, links)
+
+
+def _leaked(user: User | AnonymousUser) -> Finding:
+    number, rows = leaked_tokens(user, SHOWN)
+    links = []
+    if user.has_perm("apikeys.view_auditevent"):
+        links = [_link("apikeys_auditevent", "action=state.token_found", "All that were found")]
+    return Finding("leaked", "Working keys and tokens in states", "error", number, rows, links)
 
 
 def _silent(number: Number) -> Finding:

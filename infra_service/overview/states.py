@@ -6,13 +6,15 @@ import datetime as dt
 import uuid
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from django.urls import reverse
 from django.utils import timezone
 
 from apikeys.names import token_names
-from infra_service.overview.counting import EXACT, Number, about_how_many, up_to
+from infra_service.overview.counting import EXACT, MOST, Number, about_how_many, up_to
 from states.holders import holder_of
 from states.metrics import MAX_LOCKS
 from states.models import STALE_AFTER, State, StateVersion
+from states.resources.leaked_tokens import newest_working
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,6 +55,36 @@ def describe_locks(states: Sequence[uuid.UUID], user: User | AnonymousUser) -> l
     names = token_names(user, [row["token_id"] for row in rows])
     may_break = user.has_perm("states.force_unlock_state")
     return [{**row, "token": names.get(row["token_id"]), "may_break": may_break} for row in rows]
+
+
+def leaked_tokens(user: User | AnonymousUser, most: int) -> tuple[Number, Sequence[dict[str, Any]]]:
+    """Return how many keys and tokens that work lie in states, and the newest finds.
+
+    The name of one is for who may see its page.
+    """
+    found, is_more = newest_working(MOST)
+    number = Number(len(found), is_more=is_more)
+    states = State.objects.select_related("component", "environment").in_bulk(
+        [row.state_id for row, _ in found[:most]]
+    )
+    return number, [
+        {
+            "state": states[row.state_id],
+            "found": row,
+            "kind": exposed.kind,
+            **_named(exposed.credential, user),
+        }
+        for row, exposed in found[:most]
+        if row.state_id in states
+    ]
+
+
+def _named(credential: Any, user: User | AnonymousUser) -> dict[str, str]:
+    model = credential._meta.model_name
+    if not user.has_perm(f"apikeys.view_{model}"):
+        return {}
+    url = reverse(f"admin:apikeys_{model}_change", args=(credential.pk,))
+    return {"name": credential.name or credential.pk, "url": url}
 
 
 def state_figures(locks: HeldLocks) -> dict[str, Any]:

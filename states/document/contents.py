@@ -93,6 +93,17 @@ def opened(gzipped: bytes) -> Iterator[tuple[Document, Effort]]:
         yield _parse(gzipped, effort), effort
 
 
+@contextlib.contextmanager
+def written(gzipped: bytes) -> Iterator[tuple[bytes, Effort]]:
+    """Return a document's bytes for the block, whatever they are, as ``opened`` does the document.
+
+    Raises:
+        StateFormatUnsupported: the block looks at a value that is nested too deeply.
+    """
+    with _reading(gzipped) as effort:
+        yield sealing.decompress(gzipped), effort
+
+
 def _parse(gzipped: bytes, effort: Effort) -> Document:
     return format4.parse(sealing.decompress(gzipped), effort)
 

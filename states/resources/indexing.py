@@ -23,6 +23,8 @@ from states.keeping.batches import in_batches
 from states.models import ResourceDigest, ResourceEntry, State, StateVersion
 from states.resources.digests import key_name
 from states.resources.finding import COLUMNS, Found, NamesTooLongError, find_resources
+from states.resources.leaked_tokens import report_leaks
+from states.resources.leaks import Leak, find_leaks
 
 if TYPE_CHECKING:
     import uuid
@@ -88,10 +90,10 @@ def _index(state_id: uuid.UUID, version_id: uuid.UUID) -> Indexed | None:
         state = due.first() if is_ours else None
         if state is None:
             return None
-        found, problem = _read(state)
-        if not _replace(state, found, problem):
+        read = _read(state)
+        if not _replace(state, read):
             return None
-        return Indexed(state.pk, state.version_number, len(found), problem)
+        return Indexed(state.pk, state.version_number, len(read.resources), read.problem)
 
 
 @contextlib.contextmanager
@@ -105,8 +107,16 @@ def _claimed(version_id: uuid.UUID) -> Iterator[bool]:
         yield version.filter(pk=version_id).values_list("pk", flat=True).first() is not None
 
 
-def _read(state: State) -> tuple[list[Found], str]:
-    """Return the resources of the current version, and why it cannot be read.
+class _Read(NamedTuple):
+    """What was found in a document, and why its resources cannot be read."""
+
+    resources: Sequence[Found] = ()
+    problem: str = ""
+    leaks: Sequence[Leak] = ()
+
+
+def _read(state: State) -> _Read:
+    """Look through the document of the current version.
 
     Raises:
         StorageUnavailable: the object store does not answer.
@@ -115,23 +125,27 @@ def _read(state: State) -> tuple[list[Found], str]:
     try:
         _stored, gzipped = reading.load(version_id)
     except DocumentUnreadable as error:
-        return [], error.default_code
+        return _Read(problem=error.default_code)
+    leaks: Sequence[Leak] = ()
     try:
-        return find_resources(gzipped), ""
+        # Also in a document whose resources cannot be read.
+        leaks = find_leaks(gzipped)
+        return _Read(find_resources(gzipped), leaks=leaks)
     except APIException as error:
-        return [], error.default_code
+        return _Read(problem=error.default_code, leaks=leaks)
     except NamesTooLongError:
-        return [], NAMES_TOO_LONG
+        return _Read(problem=NAMES_TOO_LONG, leaks=leaks)
     except Exception:
         # It would stop the index of all others again and again.
         log.exception("document_not_indexed", state_id=str(state.pk))
-        return [], UNEXPECTED
+        return _Read(problem=UNEXPECTED, leaks=leaks)
 
 
-def _replace(state: State, found: Sequence[Found], problem: str) -> bool:
+def _replace(state: State, read: _Read) -> bool:
     """Let the index have these resources of the state; return whether the state is as it was."""
     with transaction.atomic():
-        _write(state, found)
+        _write(state, read.resources)
+        report_leaks(state, read.leaks)
         as_read = State.objects.due().filter(
             pk=state.pk,
             current_version_id=state.current_version_id,
@@ -139,7 +153,7 @@ def _replace(state: State, found: Sequence[Found], problem: str) -> bool:
         )
         # Last, because a push waits for the row from here to the end.
         swapped = as_read.update(
-            indexed_number=state.version_number, index_problem=problem, index_key=key_name()
+            indexed_number=state.version_number, index_problem=read.problem, index_key=key_name()
         )
         if not swapped:
             transaction.set_rollback(True)

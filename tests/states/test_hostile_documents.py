@@ -13,6 +13,7 @@ import pytest
 from states.document import contents, restamp, sealing
 from states.errors import StateFormatUnsupported, StateTooComplex
 from states.resources.finding import NamesTooLongError, find_resources
+from states.resources.leaks import find_leaks
 from tests.states.hostile import DOCUMENTS, changed
 
 pytestmark = [pytest.mark.once, pytest.mark.long]
@@ -33,6 +34,7 @@ def _diff(gzipped: bytes, other: bytes) -> None:
 
 
 def _index(gzipped: bytes, _other: bytes) -> None:
+    find_leaks(gzipped)
     with contextlib.suppress(NamesTooLongError):
         find_resources(gzipped)
 

@@ -35,6 +35,7 @@ class Command(ServiceCommand):
         "Index the resources of each state whose current version is not in the index, by which "
         "GET /api/v1/resources and POST /api/v1/resources:find answer. The service may run "
         "meanwhile, and several of these at once; a run that was stopped is continued by the next. "
+        "Keys and tokens of this service that lie in a document are told in the audit trail. "
         "A document that cannot be read is said so, and not read again before the state changes."
     )
     examples = ("index_states", "index_states --watch", "index_states --all --json")

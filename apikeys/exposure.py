@@ -1,0 +1,65 @@
+"""Secrets of ours that lie where others read them: whose they are, as long as they work."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from django.db.models import Q
+from django.utils import timezone
+
+from apikeys import tokens
+from apikeys.actions.access_tokens import revoke_access_token
+from apikeys.actions.api_keys import revoke_api_key
+from apikeys.models import AccessToken, ApiKey
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from apikeys.audit import Actor
+
+
+class Exposed(NamedTuple):
+    """The key or access token that a secret belongs to."""
+
+    credential: ApiKey | AccessToken
+    #: A rotation has replaced the secret, which still works for the grace period.
+    is_retired: bool
+
+    @property
+    def kind(self) -> str:
+        """What it is, in a message."""
+        return str(self.credential._meta.verbose_name)
+
+
+def digest_of(secret: str) -> bytes:
+    """Return what a secret is found by."""
+    return tokens.digest(secret)
+
+
+def working(digests: Collection[bytes]) -> dict[bytes, Exposed]:
+    """Return by their digests whose secrets these are, of those that let somebody in now."""
+    if not digests:
+        return {}
+    found: dict[bytes, Exposed] = {}
+    of_people = {"created_by__is_active": True}
+    replaced = Q(previous_digest__in=digests, previous_digest_expires_at__gt=timezone.now())
+    for key in ApiKey.objects.active().filter(Q(digest__in=digests) | replaced, **of_people):
+        for digest, is_retired in ((key.digest, False), (key.previous_digest, True)):
+            if digest is not None and bytes(digest) in digests:
+                found[bytes(digest)] = Exposed(key, is_retired)
+    for token in AccessToken.objects.active().filter(digest__in=digests, **of_people):
+        found[bytes(token.digest)] = Exposed(token, is_retired=False)
+    return found
+
+
+def revoke(exposed: Exposed, *, actor: Actor) -> None:
+    """Revoke the credential, unless its secret is retired already: the new one is nowhere.
+
+    What it has made goes along, as always.
+    """
+    if exposed.is_retired:
+        return
+    if isinstance(exposed.credential, ApiKey):
+        revoke_api_key(key=exposed.credential, actor=actor)
+    else:
+        revoke_access_token(token=exposed.credential, actor=actor)

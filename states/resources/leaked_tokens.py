@@ -1,0 +1,87 @@
+"""What is done about tokens of ours that lie in states: told once, shown, revoked if wished.
+
+A row outlives the version in which the token was found, since old versions keep it; it ends with
+the token. Whether that works only the credentials say.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from django.conf import settings
+
+from apikeys import audit, exposure
+from apikeys.audit import Actor
+from states.models import LeakedToken
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from apikeys.exposure import Exposed
+    from states.models import State
+    from states.resources.leaks import Leak
+
+#: Rows that are looked at in one statement.
+_BATCH: Final = 500
+
+
+class Lying(NamedTuple):
+    """A token that lies in a state and works, and whose it is."""
+
+    row: LeakedToken
+    exposed: Exposed
+
+
+def report_leaks(state: State, leaks: Sequence[Leak]) -> None:
+    """Enter tokens that work and lie in a state, each once, in the trail too.
+
+    With REVOKE_TOKENS_IN_STATES they are revoked. Call it in a transaction.
+    """
+    if not leaks:
+        return
+    by_digest = {exposure.digest_of(leak.token): leak for leak in leaks}
+    found = exposure.working(by_digest.keys())
+    own = LeakedToken.objects.filter(state=state)
+    known = {bytes(digest) for digest in own.values_list("digest", flat=True)}
+    # So that a pipeline that leaves another one with each push leaves no more than one row.
+    own.filter(digest__in=known - exposure.working(known).keys()).delete()
+    actor = Actor.of_command("index_states")
+    for digest, exposed in found.items():
+        leak = by_digest[digest]
+        if digest not in known:
+            LeakedToken.objects.create(
+                state=state,
+                digest=digest,
+                address=leak.address,
+                version_number=state.version_number,
+            )
+            audit.record(
+                actor,
+                "state.token_found",
+                state.pk,
+                found=exposed.credential.pk,
+                version=state.version_number,
+                address=leak.address,
+            )
+        if settings.REVOKE_TOKENS_IN_STATES:
+            exposure.revoke(exposed, actor=actor)
+
+
+def newest_working(most: int) -> tuple[list[Lying], bool]:
+    """Return of the newest ``most`` those that work, and whether there are older ones."""
+    rows = list(LeakedToken.objects.order_by("-id")[: most + 1])
+    found = exposure.working({bytes(row.digest) for row in rows[:most]})
+    lying = [
+        Lying(row, found[bytes(row.digest)]) for row in rows[:most] if bytes(row.digest) in found
+    ]
+    return lying, len(rows) > most
+
+
+def forget_ended() -> Iterator[int]:
+    """Remove those that do not work any more, and yield how many of each batch."""
+    rest = LeakedToken.objects.order_by("id")
+    while rows := list(rest.values_list("pk", "digest")[:_BATCH]):
+        found = exposure.working({bytes(digest) for _, digest in rows})
+        ended: list[Any] = [pk for pk, digest in rows if bytes(digest) not in found]
+        yield LeakedToken.objects.filter(pk__in=ended).delete()[0] if ended else 0
+        rest = rest.filter(pk__gt=rows[-1][0])

@@ -1,0 +1,108 @@
+"""Tokens of ours that lie in a document, and where.
+
+``terraform_remote_state`` with a ``password`` in its ``config`` writes that into the state of
+whoever reads; outputs and environment variables of containers are other ways.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import deque
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from rest_framework.exceptions import APIException
+
+from apikeys.token_search import find_tokens
+from states.document import contents, format4
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from msgspec import Raw
+
+    from states.document.effort import Effort
+    from states.document.format4 import Document
+
+#: Characters of an address that are kept.
+MOST_CHARACTERS: Final = 500
+
+
+class Leak(NamedTuple):
+    """A token and the address of an attribute or an output that has it, one of several.
+
+    Empty where it stands elsewhere, or the document cannot be read.
+    """
+
+    token: str
+    address: str
+
+
+class Place(NamedTuple):
+    """A name or a position within another place: millions of values share what they stand in."""
+
+    outer: Place | None
+    name: str | int
+
+
+def find_leaks(gzipped: bytes) -> list[Leak]:
+    """Return the tokens in a gzip'd document, each with where it stands first."""
+    with contents.written(gzipped) as (text, effort):
+        tokens = find_tokens(text)
+        if not tokens:
+            return []
+        addresses: dict[str, str] = {}
+        # The indexer says of a document why it cannot be read.
+        with contextlib.suppress(APIException):
+            for token, place in _places(format4.parse(text, effort), effort):
+                if token not in addresses:
+                    addresses[token] = _address(place)
+                if len(addresses) == len(tokens):
+                    break
+        return [Leak(token, addresses.get(token, "")) for token in tokens]
+
+
+def _places(document: Document, effort: Effort) -> Iterator[tuple[str, Place]]:
+    """Yield each token in a value, and where it is."""
+    for name, output in (document.outputs or {}).items():
+        yield from _places_in(output.value, Place(Place(None, "output"), name), effort)
+    for resource, instance in document.instances():
+        for raw in (instance.values, instance.identity):
+            yield from _places_in(raw, Place(None, resource.address(instance)), effort)
+
+
+def _places_in(raw: Raw, place: Place, effort: Effort) -> Iterator[tuple[str, Place]]:
+    if not find_tokens(bytes(raw)):
+        return
+    # A queue, because recursion would end at what is nested deeply.
+    values: deque[tuple[Any, Place]] = deque([(format4.decode(raw, effort), place)])
+    while values:
+        value, at = values.popleft()
+        if isinstance(value, str):
+            yield from ((token, at) for token in _tokens_in(value))
+        elif isinstance(value, list):
+            values.extend((inner, Place(at, i)) for i, inner in enumerate(value))
+        elif isinstance(value, dict):
+            yield from ((token, at) for name in value for token in _tokens_in(name))
+            values.extend((inner, Place(at, name)) for name, inner in value.items())
+
+
+def _address(place: Place) -> str:
+    """Return a place as people write it, no longer than ``MOST_CHARACTERS``."""
+    parts: list[str] = []
+    here: Place | None = place
+    while here is not None:
+        within = "" if here.outer is None else "."
+        parts.append(f"[{here.name}]" if isinstance(here.name, int) else within + _shown(here.name))
+        here = here.outer
+    return "".join(reversed(parts))[:MOST_CHARACTERS]
+
+
+def _tokens_in(text: str) -> list[str]:
+    return find_tokens(text.encode("utf-8", "replace"))
+
+
+def _shown(name: str) -> str:
+    """Return a part of an address as it may be shown: a key can be a token itself."""
+    if _tokens_in(name):
+        return "…"
+    return "".join(c if c.isprintable() else "?" for c in name[:MOST_CHARACTERS])
