@@ -11,6 +11,7 @@ from django.utils import timezone
 from apikeys import metrics, tokens
 from apikeys.errors import CredentialsInvalid, TokenExpired
 from apikeys.grants import Binding, Caller, Grant
+from apikeys.idle_owners import is_idle, last_signed_on
 from apikeys.metrics import Authentication
 from apikeys.models.credentials import AccessToken, ApiKey
 from apikeys.querysets import LAST_USED_RESOLUTION
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 _COMMON = (
     "id", "scopes", "expires_at", "revoked_at", "last_used_at", "revision",
     "bound_cluster_id", "bound_component_ids", "bound_environment_ids", "bound_application_ids",
-    "created_by_id", "created_by__username", "created_by__is_active",
+    "created_by_id", "created_by__username", "created_by__is_active", "owner_signed_on",
 )  # fmt: skip
 _OF_KEY = (*_COMMON, "digest", "previous_digest_expires_at")
 _OF_TOKEN = (
@@ -94,6 +95,8 @@ def _identify(
         raise refused(Authentication.REVOKED, row["id"])
     if not row["created_by__is_active"]:
         raise refused(Authentication.INACTIVE, row["id"])
+    if is_idle(row["owner_signed_on"], now):
+        raise refused(Authentication.IDLE, row["id"])
     grant, is_retired = _grant(row, ""), False
     if kind is TokenKind.API_KEY:
         api_key_id = row["id"]
@@ -155,12 +158,17 @@ def _api_keys() -> QuerySet[ApiKey, Any]:
     digest = Parameter("digest", BinaryField())
     now = Parameter("now", DateTimeField())
     previous = Q(previous_digest=digest, previous_digest_expires_at__gt=now)
-    return ApiKey.objects.filter(Q(digest=digest) | previous).values_list(*_OF_KEY)
+    return _rows(ApiKey.objects.filter(Q(digest=digest) | previous), _OF_KEY)
 
 
 def _access_tokens() -> QuerySet[AccessToken, Any]:
     digest, kind = Parameter("digest", BinaryField()), Parameter("kind", CharField())
-    return AccessToken.objects.filter(digest=digest, kind=kind).values_list(*_OF_TOKEN)
+    return _rows(AccessToken.objects.filter(digest=digest, kind=kind), _OF_TOKEN)
+
+
+def _rows(found: QuerySet[Any], names: Sequence[str]) -> QuerySet[Any, Any]:
+    rows: QuerySet[Any, Any] = found.annotate(owner_signed_on=last_signed_on("created_by__"))
+    return rows.values_list(*names)
 
 
 _API_KEY: Final = CompiledQuery(_api_keys)

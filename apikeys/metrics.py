@@ -22,6 +22,8 @@ class Authentication(StrEnum):
     REVOKED = "revoked"
     # Its owner's account is closed.
     INACTIVE = "inactive"
+    # Its owner has not signed on for OWNER_IDLE_DAYS.
+    IDLE = "idle"
     EXPIRED = "expired"
 
 

@@ -198,6 +198,9 @@ RATE_LIMIT_OWNER = env.int("RATE_LIMIT_OWNER", default=120_000)
 RATE_LIMIT_FAILURES = env.int("RATE_LIMIT_FAILURES", default=600)
 # Tries a minute of one address to log in to the admin; few, because a password can be guessed.
 RATE_LIMIT_LOGINS = env.int("RATE_LIMIT_LOGINS", default=20)
+# Keys and tokens of people who have not signed on to the admin for so many days are refused; 0:
+# nobody's are.
+OWNER_IDLE_DAYS = env.int("OWNER_IDLE_DAYS", default=0)
 # Networks with private addresses, such as 10.0.0.0/8, in which issuers of pipelines' tokens may be
 # asked for their keys; else only public addresses are.
 ISSUER_NETWORKS = env.networks("ISSUER_NETWORKS", default="")

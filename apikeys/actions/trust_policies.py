@@ -28,7 +28,8 @@ from apikeys.federation.errors import (
 )
 from apikeys.federation.refusals import AssertionRefused
 from apikeys.grants import Grant
-from apikeys.models import Issuer, TrustPolicy
+from apikeys.idle_owners import is_idle, last_signed_on
+from apikeys.models import Issuer, TrustPolicy, User
 from infra_service.database.retries import retrying
 
 if TYPE_CHECKING:
@@ -224,3 +225,6 @@ def endings(policy: TrustPolicy) -> Iterator[tuple[str, str]]:
         yield "issuer_disabled", "The issuer is disabled"
     if not policy.owner.is_active:
         yield "owner_inactive", "The policy's owner is not active"
+    signed_on = User.objects.values_list(last_signed_on(), flat=True).get(pk=policy.owner_id)
+    if is_idle(signed_on, timezone.now()):
+        yield "owner_idle", "The policy's owner has not signed on for too long"

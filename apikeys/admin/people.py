@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from django import forms
+from django.conf import settings
 from django.contrib import admin
 from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.forms import UserChangeForm
 from django.contrib.auth.models import Group
 from django.urls import reverse
+from django.utils import timezone
 
 from apikeys import audit
 from apikeys.actions import revoke_credentials
@@ -80,6 +82,8 @@ class AuditedAdmin(KeysetAdmin):
         audit.record(Actor.of_person(request), action, obj.pk, name=str(obj), changes=changes)
 
 
+# What the list calls long where OWNER_IDLE_DAYS refuses nobody.
+_IDLE_DAYS: Final = 90
 _INACTIVE: Final = (
     "Who is inactive is logged out, and none of their keys and tokens works. What was not revoked "
     "meanwhile works again when they are active again."
@@ -168,6 +172,23 @@ class GroupForm(GroupFormOfOurs):
         return permissions
 
 
+class SignedOnFilter(admin.SimpleListFilter):
+    """Which people have not come for long. Machine accounts never do, and are not shown."""
+
+    title = "signed on"
+    parameter_name = "signed_on"
+
+    def lookups(self, _request: HttpRequest, _model_admin: Any) -> list[tuple[str, str]]:
+        days = settings.OWNER_IDLE_DAYS or _IDLE_DAYS
+        return [("idle", f"Not for {days} days")]
+
+    def queryset(self, _request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        if self.value() != "idle":
+            return queryset
+        days = settings.OWNER_IDLE_DAYS or _IDLE_DAYS
+        return queryset.filter(pk__in=User.objects.idle(days, timezone.now()))
+
+
 @admin.register(User)
 class UserAdmin(AuditedAdmin, UserAdminOfOurs):
     """People and machine accounts. Who has keys cannot be deleted, but be made inactive."""
@@ -175,7 +196,7 @@ class UserAdmin(AuditedAdmin, UserAdminOfOurs):
     form = UserForm
     page_key = ("username",)
     list_display = ("username", "display_name", "email", "is_active", "is_staff")
-    list_filter = ()
+    list_filter = (SignedOnFilter,)
     search_fields = ("username",)
     search_help_text = "The beginning of a user name."
     filter_horizontal = ()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import datetime as dt
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.contrib.auth.models import AbstractUser
@@ -9,9 +10,12 @@ from django.utils import timezone
 from uuid_utils.compat import uuid7
 
 from apikeys import audit
+from apikeys.idle_owners import last_signed_on
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from django.db.models import QuerySet
 
 
 class UserManager(DjangoUserManager["User"]):
@@ -26,6 +30,11 @@ class UserManager(DjangoUserManager["User"]):
             made = {"name": user.username, "is_superuser": True}
             audit.record(audit.current_actor(), "user.create", user.pk, **made)
         return user
+
+    def idle(self, days: int, now: dt.datetime) -> QuerySet[User]:
+        """Return the active people who have not signed on for so many days."""
+        before = now - dt.timedelta(days=days)
+        return self.filter(is_active=True).alias(on=last_signed_on()).filter(on__lte=before)
 
 
 class User(AbstractUser):

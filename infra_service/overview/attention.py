@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from django.conf import settings
+from django.db.models import Exists, OuterRef
 from django.urls import reverse
+from django.utils import timezone
 
+from apikeys.models import AccessToken, ApiKey, User
 from apikeys.querysets import SOON, UNUSED_AFTER
 from infra_service.models import LATE_AFTER, HousekeepingPart
 from infra_service.overview.clusters import clusters_in_error, silent_clusters
-from infra_service.overview.counting import Number
+from infra_service.overview.counting import Number, number_of
 from infra_service.overview.credentials import Found, ending_soon, first_of_all, never_used
 from infra_service.overview.events import failed_logins
 from infra_service.overview.states import HeldLocks, describe_locks, leaked_tokens
@@ -18,8 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from django.contrib.auth.models import AnonymousUser
-
-    from apikeys.models import User
 
 #: Of each finding the overview has so many; its list has the others.
 SHOWN: Final = 5
@@ -58,6 +60,8 @@ def findings(
         found.append(_ending(ending))
     if unused := never_used(user, SHOWN):
         found.append(_unused(unused))
+    if settings.OWNER_IDLE_DAYS and user.has_perm("apikeys.view_user"):
+        found.append(_idle(settings.OWNER_IDLE_DAYS))
     if user.has_perm("apikeys.view_auditevent"):
         found.append(_logins())
     if user.has_perm("infra_service.view_housekeepingpart"):
@@ -103,6 +107,17 @@ def _unused(found: Sequence[Found]) -> Finding:
     title = f"Keys and tokens not used once in {UNUSED_AFTER.days} days"
     rows = first_of_all(found, SHOWN, "created_at")
     return Finding("unused", title, "warning", _total(found), rows, _lists_of(found, "unused"))
+
+
+def _idle(days: int) -> Finding:
+    owners = User.objects.idle(days, timezone.now()).filter(
+        Exists(ApiKey.objects.active().filter(created_by=OuterRef("pk")))
+        | Exists(AccessToken.objects.issued().active().filter(created_by=OuterRef("pk")))
+    )
+    title = f"Owners of keys who have not signed on for {days} days"
+    links = [_link("apikeys_user", "signed_on=idle", "All who have not")]
+    rows = list(owners.order_by("last_login", "pk")[:SHOWN])
+    return Finding("idle", title, "warning", number_of(owners), rows, links)
 
 
 def _total(found: Sequence[Found]) -> Number:

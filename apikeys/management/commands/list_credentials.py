@@ -7,6 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from django.core.management.base import CommandError
+from django.utils import timezone
 from rest_framework import serializers
 
 from apikeys.api.serializers import BindingSerializer
@@ -45,11 +46,22 @@ class Command(ServiceCommand):
         "List the API keys and access tokens that work now: owner, kind, scopes, where they work, "
         "last use and end. No secret can be listed: none is stored."
     )
-    examples = ("list_credentials", "list_credentials --user operator --all --json")
+    examples = (
+        "list_credentials",
+        "list_credentials --user operator --all --json",
+        "list_credentials --owners-idle-for 90",
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--user", help="the user name of an owner; everybody's when left out")
         parser.add_argument("--all", action="store_true", help="also expired and revoked ones")
+        parser.add_argument(
+            "--owners-idle-for",
+            type=int,
+            metavar="DAYS",
+            help="only those of people who have not signed on to the admin for so many days, "
+            "which OWNER_IDLE_DAYS refuses",
+        )
 
     def handle(self, *_args: Any, **options: Any) -> None:
         """List them.
@@ -57,10 +69,15 @@ class Command(ServiceCommand):
         Raises:
             CommandError: there is no such user.
         """
-        user = options["user"]
-        if user is not None and not User.objects.filter(username=user).exists():
-            raise CommandError(f"there is no user {user!r}")
-        found = list(chain.from_iterable(_found(user, all_=options["all"])))
+        user, days = options["user"], options["owners_idle_for"]
+        owned: dict[str, Any] = {}
+        if user is not None:
+            if not User.objects.filter(username=user).exists():
+                raise CommandError(f"there is no user {user!r}")
+            owned["created_by__username"] = user
+        if days is not None:
+            owned["created_by__in"] = User.objects.idle(days, timezone.now())
+        found = list(chain.from_iterable(_found(owned, all_=options["all"])))
         rows = [_HEADINGS, *map(_row, found)]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         self.report(
@@ -69,8 +86,7 @@ class Command(ServiceCommand):
         )
 
 
-def _found(user: str | None, *, all_: bool) -> Iterator[Any]:
-    owned = {} if user is None else {"created_by__username": user}
+def _found(owned: dict[str, Any], *, all_: bool) -> Iterator[Any]:
     for credentials, related, secrets in (
         (ApiKey.objects.all(), "created_by", ("digest", "previous_digest")),
         (AccessToken.objects.select_related("api_key", "trust_policy"), "created_by", ("digest",)),
