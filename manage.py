@@ -10,7 +10,11 @@ from infra_service import __version__
 
 def main() -> None:
     """Run one management command."""
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "infra_service.settings")
+    is_agent = sys.argv[1:2] == ["sync_workloads"] and any(
+        argument.split("=")[0] == "--report-to" for argument in sys.argv
+    )
+    module = "infra_service.agent.settings" if is_agent else "infra_service.settings"
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", module)
     try:
         _run(sys.argv)
     except KeyboardInterrupt as stop:

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import datetime as dt
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from django.db.models import DateTimeField, DurationField, ExpressionWrapper, F, Q, Value
 
-from workloads.collection import CollectionStatus
+from workloads.collection import MISSED_REPORTS, CollectionStatus
 
 if TYPE_CHECKING:
     from django.db.models import Expression
 
     from workloads.models import Cluster
-
-
-#: A reporter that has missed so many reports in a row is gone.
-MISSED_REPORTS: Final = 3
 
 
 class ClusterHealth(StrEnum):

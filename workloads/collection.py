@@ -1,4 +1,4 @@
-"""The words for whether the reports of a cluster come, and what kept a collector from reporting."""
+"""How often a cluster is reported, whether the reports come, and what kept a collector from it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+#: Seconds that a cluster is expected to be silent between two reports, unless it says otherwise.
+DEFAULT_REPORT_INTERVAL: Final = 60
+MAX_REPORT_INTERVAL: Final = 24 * 60 * 60
+#: A reporter that has missed so many reports in a row is gone.
+MISSED_REPORTS: Final = 3
 MAX_MESSAGE: Final = 500
 MAX_RESOURCE: Final = 100
 

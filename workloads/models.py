@@ -9,7 +9,13 @@ from django.db.models.lookups import Exact
 from django.utils import timezone
 from uuid_utils.compat import uuid7
 
-from workloads.collection import FAILURE_REASONS, MAX_MESSAGE, MAX_RESOURCE
+from workloads.collection import (
+    DEFAULT_REPORT_INTERVAL,
+    FAILURE_REASONS,
+    MAX_MESSAGE,
+    MAX_REPORT_INTERVAL,
+    MAX_RESOURCE,
+)
 from workloads.fields import JsonType, VerbatimJSONField
 from workloads.kubernetes.facts import WorkloadKind
 from workloads.kubernetes.figures import MEASURED, RESERVED
@@ -21,9 +27,6 @@ if TYPE_CHECKING:
 
     from apikeys.grants import Binding
 
-#: How long a cluster is expected to be silent between two reports, unless it says otherwise.
-DEFAULT_REPORT_INTERVAL = 60
-MAX_REPORT_INTERVAL = 24 * 60 * 60
 MAX_COLLECTOR_VERSION = 64
 # Also the database's default: processes of the version before register clusters during an upgrade.
 _EMPTY: Any = {"default": "", "db_default": ""}

@@ -16,9 +16,9 @@ from infra_service.demo.chance import Chance
 from infra_service.demo.loading import batches, insert, new
 from infra_service.demo.people import COMMAND
 from workloads import actions
-from workloads.collection import CollectionFailure, FailureReason
+from workloads.collection import MAX_REPORT_INTERVAL, CollectionFailure, FailureReason
 from workloads.kubernetes.facts import RUNNING, WAITING
-from workloads.models import MAX_REPORT_INTERVAL, Cluster, Workload
+from workloads.models import Cluster, Workload
 from workloads.reporting.applying import apply_report
 from workloads.reporting.reports import Report
 

@@ -14,15 +14,16 @@ from infra_service.api.fields import (
 )
 from workloads.cluster_health import HEALTH_STATUSES as CLUSTER_HEALTH_STATUSES
 from workloads.cluster_health import cluster_health, collection_status, failing_since, lag
-from workloads.collection import COLLECTION_STATUSES, FAILURE_REASONS, MAX_MESSAGE, MAX_RESOURCE
-from workloads.kubernetes.figures import FIGURES, MEASURED
-from workloads.models import (
+from workloads.collection import (
+    COLLECTION_STATUSES,
     DEFAULT_REPORT_INTERVAL,
-    HEALTH_STATUSES,
-    KINDS,
-    MAX_COLLECTOR_VERSION,
+    FAILURE_REASONS,
+    MAX_MESSAGE,
     MAX_REPORT_INTERVAL,
+    MAX_RESOURCE,
 )
+from workloads.kubernetes.figures import FIGURES, MEASURED
+from workloads.models import HEALTH_STATUSES, KINDS, MAX_COLLECTOR_VERSION
 from workloads.reporting.errors import shown
 
 if TYPE_CHECKING:

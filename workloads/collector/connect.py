@@ -11,11 +11,26 @@ from typing import TYPE_CHECKING, Any
 from workloads.collector.client import ClusterClient
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
 
 class ConnectionSetupError(Exception):
     """There is no usable kubeconfig or account; the message says why."""
+
+
+def from_options(options: Mapping[str, Any], name: str) -> ClusterClient:
+    """Connect as the options of a command say; without a context, as the one of this name if any.
+
+    Raises:
+        ConnectionSetupError: there is no kubeconfig, or no account.
+    """
+    if options["in_cluster"]:
+        return in_cluster()
+    kubeconfig, context = options["kubeconfig"], options["context"]
+    if not context:
+        names, current = contexts(kubeconfig)
+        context = name if name in names else current
+    return from_kubeconfig(kubeconfig, context)
 
 
 def contexts(kubeconfig: str | None) -> tuple[Collection[str], str]:

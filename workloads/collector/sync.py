@@ -7,29 +7,26 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import structlog
-from django.db import Error as DatabaseFault
 from django.utils import timezone
 
 from workloads.collector.backoff import Backoff
+from workloads.collector.destinations import NotReportedError
 from workloads.collector.errors import ExpiredError, KubernetesError, RefusedError
 from workloads.collector.listing import cluster_uid, read_cluster
 from workloads.collector.mirror import Mirror
 from workloads.collector.reflectors import reflect
-from workloads.collector.telling import Telling, drop_connection, tell_failure
+from workloads.collector.telling import Telling, tell_failure
 from workloads.collector.troubles import FailuresInARow
 from workloads.collector.usage import UsageReader
-from workloads.reporting.applying import apply_report
-from workloads.reporting.errors import ClockAhead, ClusterBusy, StaleReport
 from workloads.reporting.reports import Report
 
 if TYPE_CHECKING:
     import datetime as dt
     import threading
-    import uuid
     from collections.abc import Callable, Sequence
 
-    from apikeys.audit import Actor
     from workloads.collector.client import ClusterClient
+    from workloads.collector.destinations import Destination
     from workloads.collector.listing import Progress
     from workloads.collector.reflectors import Reflector
     from workloads.collector.troubles import Trouble
@@ -64,14 +61,13 @@ class Collector:
     def __init__(
         self,
         client: ClusterClient,
-        cluster_id: uuid.UUID,
+        destination: Destination,
         *,
-        actor: Actor,
         progress: Progress,
         interval: int | None = None,
         namespaces: Sequence[str] = (),
     ) -> None:
-        self._client, self._cluster_id, self._actor = client, cluster_id, actor
+        self._client, self._destination = client, destination
         self._progress, self._interval = progress, interval
         self._namespaces = namespaces
         self._uid = ""
@@ -89,8 +85,7 @@ class Collector:
 
         Raises:
             KubernetesError: the cluster could not be read; nothing was changed.
-            ClusterUidMismatch, ClockAhead, StaleReport, ClusterBusy, Cluster.DoesNotExist: see
-                ``apply_report``.
+            NotReportedError, ReportingEndedError: it could be read, and was not reported.
         """
         started = time.monotonic()
         backoff = Backoff()
@@ -105,7 +100,7 @@ class Collector:
                 final = isinstance(error, RefusedError) and error.is_final
                 if final or attempt == _ATTEMPTS or stop.is_set():
                     if not stop.is_set():
-                        tell_failure(self._cluster_id, self._actor, error)
+                        tell_failure(self._destination, error)
                     raise
                 log.warning("list_failed", attempt=attempt, error=str(error))
                 attempt += 1
@@ -128,7 +123,7 @@ class Collector:
         event is this collector's own: it is set in the end.
 
         Raises:
-            ClusterUidMismatch, Cluster.DoesNotExist: waiting would not help.
+            ReportingEndedError: waiting would not help.
         """
         mirror = Mirror()
         usage = UsageReader(self._client, self._namespaces, self._interval or 0, stop)
@@ -155,7 +150,7 @@ class Collector:
     ) -> None:
         backoff = Backoff()
         next_snapshot = 0.0
-        telling = Telling(self._cluster_id, self._actor, self._interval or 0, troubled)
+        telling = Telling(self._destination, self._interval or 0, troubled)
         while not stop.is_set():
             pause = _GATHER_SECONDS
             try:
@@ -170,14 +165,12 @@ class Collector:
                         reported(synced)
                         backoff.reset()
                         self._failures.clear()
-            except (StaleReport, ClockAhead, ClusterBusy, KubernetesError, DatabaseFault) as error:
+            except (NotReportedError, KubernetesError) as error:
                 # What the report held is no longer marked as changed: only a snapshot has it all.
                 next_snapshot = 0.0
-                pause = backoff.next_pause()
+                pause = backoff.next_pause(error.retry_after)
                 if not stop.is_set():
                     self._failures.add("report_failed", error)
-                if isinstance(error, DatabaseFault):
-                    drop_connection()
             telling.tell(self.troubles)
             stop.wait(pause)
 
@@ -217,5 +210,5 @@ class Collector:
             cluster_uid=self._uid,
             interval_seconds=self._interval,
         )
-        applied = apply_report(cluster_id=self._cluster_id, report=report, actor=self._actor)
+        applied = self._destination.apply(report)
         return Synced(report.complete, len(records), applied, time.monotonic() - started)

@@ -10,6 +10,7 @@ import structlog
 from django.utils import timezone
 
 from workloads.collection import CollectionFailure, FailureReason
+from workloads.collector.destinations import NotReportedError, ReportingEndedError
 from workloads.collector.errors import (
     EndedEarlyError,
     ExpiredError,
@@ -17,7 +18,6 @@ from workloads.collector.errors import (
     RefusedError,
     UnreachableError,
 )
-from workloads.reporting.errors import ClockAhead, ClusterUidMismatch, StaleReport
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -34,9 +34,6 @@ _REASONS: Final[tuple[tuple[type[Exception], FailureReason], ...]] = (
     (ExpiredError, FailureReason.WATCH_LOST),
     (InvalidAnswerError, FailureReason.INVALID_ANSWER),
     (UnreachableError, FailureReason.UNREACHABLE),
-    (StaleReport, FailureReason.REPORT_REFUSED),
-    (ClockAhead, FailureReason.REPORT_REFUSED),
-    (ClusterUidMismatch, FailureReason.REPORT_REFUSED),
 )
 _STATUSES: Final[dict[int, FailureReason]] = {
     HTTPStatus.UNAUTHORIZED: FailureReason.UNAUTHENTICATED,
@@ -48,6 +45,8 @@ _STATUSES: Final[dict[int, FailureReason]] = {
 
 def failure_reason(error: Exception) -> FailureReason:
     """Return what a failure is called in the API."""
+    if isinstance(error, NotReportedError | ReportingEndedError):
+        return error.reason
     for kind, reason in _REASONS:
         if isinstance(error, kind):
             return reason

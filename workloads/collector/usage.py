@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from workloads.cluster_health import MISSED_REPORTS
+from workloads.collection import MISSED_REPORTS
 from workloads.collector.client import Resource
 from workloads.collector.errors import ClosedError, KubernetesError, RefusedError
 from workloads.kubernetes.reduce import reduce_pod_metrics

@@ -17,6 +17,9 @@ RUNNING: Final = "running"
 WAITING: Final = "waiting"
 TERMINATED: Final = "terminated"
 
+#: Of an image's name. Kubernetes has no limit for it, and a registry's are shorter.
+MAX_IMAGE: Final = 2048
+
 UNSCHEDULABLE: Final = "Unschedulable"
 # Why a pod is not ready, or will not stay so, though no container fails; Kubernetes' own words.
 SCHEDULING_GATED: Final = "SchedulingGated"

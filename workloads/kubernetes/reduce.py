@@ -12,6 +12,7 @@ from workloads.kubernetes.containers import container_facts
 from workloads.kubernetes.facts import (
     DISRUPTION_TARGET,
     GATES_NOT_READY,
+    MAX_IMAGE,
     RUNNING,
     SCHEDULING_GATED,
     TERMINATED,
@@ -190,10 +191,14 @@ def _replicas(
 def _template_containers(spec: JsonObject) -> Iterator[TemplateContainer]:
     """Read the containers that stay for the life of a pod: sidecars too, after the others."""
     for container in children(spec, "containers"):
-        yield TemplateContainer(sys.intern(text(container, "name")), text(container, "image"))
+        yield _template_container(container)
     for container in children(spec, "initContainers"):
         if is_sidecar(container):
-            yield TemplateContainer(sys.intern(text(container, "name")), text(container, "image"))
+            yield _template_container(container)
+
+
+def _template_container(raw: JsonObject) -> TemplateContainer:
+    return TemplateContainer(sys.intern(text(raw, "name")), text(raw, "image")[:MAX_IMAGE])
 
 
 def _container_statuses(spec: JsonObject, status: JsonObject) -> Iterator[ContainerFacts]:

@@ -9,9 +9,10 @@ from typing import Annotated, Final, Literal, TypeAlias
 
 from msgspec import Meta, Raw, Struct
 
-from workloads.kubernetes.facts import WorkloadKind
+from workloads.collection import MAX_REPORT_INTERVAL
+from workloads.kubernetes.facts import MAX_IMAGE, WorkloadKind
 from workloads.kubernetes.health import HealthStatus
-from workloads.models import MAX_COLLECTOR_VERSION, MAX_NAME, MAX_NAMESPACE, MAX_REPORT_INTERVAL
+from workloads.models import MAX_COLLECTOR_VERSION, MAX_NAME, MAX_NAMESPACE
 
 # A cluster is tested to 150,000 pods, so to a tenth of that in workloads; this bounds memory.
 MAX_WORKLOADS: Final = 100_000
@@ -42,7 +43,7 @@ PATTERNS: Final = {
     _VALUE: "is no label's value: letters, digits, '-', '_' and '.'",
 }
 
-Text: TypeAlias = Annotated[str, Meta(max_length=2048, pattern=_NO_NUL)]
+Image: TypeAlias = Annotated[str, Meta(max_length=MAX_IMAGE, pattern=_NO_NUL)]
 # A code, and perhaps a detail after it.
 Reason: TypeAlias = Annotated[str, Meta(max_length=1024, pattern=_NO_NUL)]
 # What is handed on from Kubernetes.
@@ -71,7 +72,7 @@ class Container(_Form):
     """One container of a workload, over all its pods."""
 
     name: ContainerName
-    image: Text
+    image: Image
     restart_count: Count = 0
     state: Literal["", "running", "waiting", "terminated"] = ""
     ready: bool = False

@@ -10,10 +10,14 @@ import pytest
 
 from apikeys.audit import Actor
 from tests.apiserver import ReplayServer
+from tests.server import LiveServer
+from tests.workloads.collector.between import Between
+from tests.workloads.collector.registered import Registered
 from workloads.collector import client as client_module
 from workloads.collector import connect, sync
 from workloads.collector.backoff import Backoff
 from workloads.collector.client import ClusterClient
+from workloads.collector.database import DatabaseDestination
 from workloads.collector.sync import Collector
 from workloads.models import Cluster
 
@@ -56,8 +60,8 @@ def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def collector(client: ClusterClient, cluster: Cluster, pauses: list[float]) -> Collector:
-    actor = Actor(name="sync_workloads")
-    return Collector(client, cluster.pk, actor=actor, progress=no_progress, interval=3600)
+    destination = DatabaseDestination(cluster.pk, Actor(name="sync_workloads"))
+    return Collector(client, destination, progress=no_progress, interval=3600)
 
 
 @pytest.fixture
@@ -68,3 +72,19 @@ def stop() -> Iterator[threading.Event]:
     timer.start()
     yield event
     timer.cancel()
+
+
+@pytest.fixture(scope="session")
+def reader(live: LiveServer) -> str:
+    return live.token("cluster:read", "cluster:write")
+
+
+@pytest.fixture
+def registered(live: LiveServer, reader: str) -> Registered:
+    return Registered(live, reader)
+
+
+@pytest.fixture
+def between(live: LiveServer) -> Iterator[Between]:
+    with Between(live) as proxy:
+        yield proxy

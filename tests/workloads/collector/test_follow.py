@@ -33,9 +33,11 @@ from tests.waiting import wait_until
 from tests.workloads.collector.conftest import no_progress
 from tests.workloads.records import REPORTER, apply, as_said, record, report, stored
 from workloads.collection import FailureReason
-from workloads.collector import connect, reflectors, sync, telling
+from workloads.collector import connect, database, reflectors, sync
 from workloads.collector.backoff import Backoff
 from workloads.collector.client import ClusterClient
+from workloads.collector.database import DatabaseDestination
+from workloads.collector.destinations import ReportingEndedError
 from workloads.collector.listing import WORKLOADS
 from workloads.collector.mirror import Mirror
 from workloads.collector.reflectors import Reflector
@@ -43,7 +45,7 @@ from workloads.collector.sync import Collector, Synced
 from workloads.collector.troubles import Trouble
 from workloads.kubernetes.facts import WorkloadKind
 from workloads.models import Cluster
-from workloads.reporting.errors import ClusterUidMismatch, StaleReport
+from workloads.reporting.errors import StaleReport
 from workloads.reporting.reports import Applied, Place
 
 HISTORY = "watch-deployments-history.jsonl"
@@ -54,7 +56,7 @@ Follow = Callable[[Callable[[list[Synced]], bool]], list[Synced]]
 def fresh(api: ReplayServer, cluster: Cluster, tmp_path: Path) -> Collector:
     """A second collector, which knows nothing of the first."""
     client = connect.from_kubeconfig(str(api.kubeconfig(tmp_path)), "replay")
-    return Collector(client, cluster.pk, actor=REPORTER, progress=no_progress)
+    return Collector(client, DatabaseDestination(cluster.pk, REPORTER), progress=no_progress)
 
 
 @pytest.fixture
@@ -249,7 +251,7 @@ def test_the_uid_is_asked_until_it_is_told(
 def failing_once(monkeypatch: pytest.MonkeyPatch, number: int, error: Exception) -> None:
     """Let the so-manieth report fail."""
     calls = []
-    real = sync.apply_report
+    real = database.apply_report
 
     def apply_report(**given: Any) -> Applied:
         calls.append(given)
@@ -257,7 +259,7 @@ def failing_once(monkeypatch: pytest.MonkeyPatch, number: int, error: Exception)
             raise error
         return real(**given)
 
-    monkeypatch.setattr(sync, "apply_report", apply_report)
+    monkeypatch.setattr(database, "apply_report", apply_report)
 
 
 STALE = StaleReport(report(1).reported_at, report(2).reported_at)
@@ -293,7 +295,7 @@ def test_another_cluster_ends_it(
 ) -> None:
     apply(cluster, report(0, record(), cluster_uid="another"))
 
-    with pytest.raises(ClusterUidMismatch):
+    with pytest.raises(ReportingEndedError, match="has the uid another"):
         collector.follow(stop, lambda _synced: None)
     assert len(stored(cluster)) == 1
     assert stop.is_set()
@@ -450,6 +452,6 @@ def test_a_connection_that_failed_is_not_used_again(
     monkeypatch.setattr(wrapper, "in_atomic_block", in_transaction)
     monkeypatch.setattr(wrapper, "close", lambda: calls.append("close"))
 
-    telling.drop_connection()
+    database._drop_connection()
 
     assert calls == ([] if in_transaction else ["close"])

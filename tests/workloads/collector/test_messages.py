@@ -8,6 +8,7 @@ from structlog.testing import capture_logs
 
 from tests.workloads.records import REPORTER
 from workloads.collection import FailureReason
+from workloads.collector.database import DatabaseDestination
 from workloads.collector.errors import UnreachableError
 from workloads.collector.messages import report_line, trouble_lines
 from workloads.collector.sync import Synced
@@ -45,6 +46,6 @@ def test_troubles() -> None:
 
 def test_a_failure_of_a_cluster_that_was_deleted_is_logged(db: None) -> None:
     with capture_logs() as logged:
-        tell_failure(uuid.uuid4(), REPORTER, UnreachableError("no route"))
+        tell_failure(DatabaseDestination(uuid.uuid4(), REPORTER), UnreachableError("no route"))
 
     assert [line["event"] for line in logged] == ["failure_not_recorded"]

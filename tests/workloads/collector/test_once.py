@@ -19,10 +19,10 @@ from tests.apiserver import (
     ReplayServer,
 )
 from tests.workloads.records import apply, at, record, report, stored
+from workloads.collector.destinations import ReportingEndedError
 from workloads.collector.errors import ExpiredError, KubernetesError
 from workloads.collector.sync import Collector
 from workloads.models import Cluster
-from workloads.reporting.errors import ClusterUidMismatch
 from workloads.reporting.reports import Applied
 
 
@@ -120,7 +120,7 @@ def test_being_stopped(collector: Collector, api: ReplayServer, stop: threading.
 def test_another_cluster(collector: Collector, cluster: Cluster, stop: threading.Event) -> None:
     apply(cluster, report(0, record(), cluster_uid="another"))
 
-    with pytest.raises(ClusterUidMismatch):
+    with pytest.raises(ReportingEndedError, match="has the uid another"):
         collector.once(stop)
     assert len(stored(cluster)) == 1
 

@@ -2,46 +2,32 @@
 
 from __future__ import annotations
 
-import dataclasses
 import threading
 from typing import TYPE_CHECKING, Any
 
 import structlog
 from django.core.management.base import CommandError
-from django.db import connection
 
-from apikeys.audit import Actor
 from infra_service.commandline.base import ServiceCommand
 from infra_service.commandline.stopping import stopped_by_signals
-from workloads.collector import connect
+from workloads.collection import MAX_REPORT_INTERVAL
 from workloads.collector.connect import ConnectionSetupError
+from workloads.collector.destinations import NotReportedError, ReportingEndedError
 from workloads.collector.errors import KubernetesError
 from workloads.collector.messages import report_line, trouble_lines
 from workloads.collector.sync import Collector
-from workloads.models import MAX_REPORT_INTERVAL, Cluster
-from workloads.reporting.errors import ClockAhead, ClusterBusy, ClusterUidMismatch, StaleReport
+from workloads.management import reporting
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
 
-    from workloads.collector.client import ClusterClient
     from workloads.collector.sync import Synced
+    from workloads.collector.targets import Target
     from workloads.collector.troubles import Trouble
 
 log = structlog.get_logger("workloads.collector")
 
-_FAILURES = (
-    KubernetesError, ClusterUidMismatch, ClockAhead, StaleReport, ClusterBusy, Cluster.DoesNotExist,
-)  # fmt: skip
-
-
-@dataclasses.dataclass(frozen=True)
-class _Target:
-    """A cluster to collect; each has an end of its own."""
-
-    cluster: Cluster
-    client: ClusterClient
-    stop: threading.Event = dataclasses.field(default_factory=threading.Event)
+_FAILURES = (KubernetesError, NotReportedError, ReportingEndedError)
 
 
 class Command(ServiceCommand):
@@ -49,13 +35,14 @@ class Command(ServiceCommand):
 
     help = (
         "Read the workloads of Kubernetes clusters, once (the default) or continuously, and store "
-        "their health and figures. Nothing is deleted after a list that failed. See "
-        "docs/how-to/collect-workloads.md."
+        "their health and figures, or report them to the service as an agent. Nothing is deleted "
+        "after a list that failed. See docs/how-to/collect-workloads.md and install-the-agent.md."
     )
     examples = (
         "sync_workloads --cluster prod-eu-1 --kubeconfig prod.kubeconfig",
         "sync_workloads --all --watch",
         "sync_workloads --cluster prod-eu-1 --in-cluster --watch --json",
+        "sync_workloads --report-to https://infra.example.com --token-file F --cluster ID --watch",
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -85,6 +72,7 @@ class Command(ServiceCommand):
             help="read this namespace only; may be repeated",
         )
         parser.add_argument("--context", help="of the kubeconfig; else NAME, else the current one")
+        reporting.add_arguments(parser)
 
     def handle(self, *_args: Any, **options: Any) -> None:
         """Collect until it is done, or until SIGTERM or SIGINT.
@@ -105,7 +93,8 @@ class Command(ServiceCommand):
 
         def stop() -> None:
             stopped.set()
-            _end(targets)
+            for target in targets:
+                target.stop()
 
         with stopped_by_signals(stop), self.progress("workloads") as self._bar:
             if options["watch"]:
@@ -121,49 +110,30 @@ class Command(ServiceCommand):
         if self._failures:
             raise CommandError("; ".join(self._failures))
 
-    def _targets(self, options: dict[str, Any]) -> list[_Target]:
+    def _targets(self, options: dict[str, Any]) -> list[Target]:
         if options["all"] and (options["in_cluster"] or options["context"]):
             raise CommandError("--all needs a kubeconfig with a context for each cluster")
         if options["all"] and options["namespace"]:
             raise CommandError("--namespace is of one cluster")
+        if options["report_to"] is not None:
+            if options["all"]:
+                raise CommandError("an agent reports one cluster: --report-to needs --cluster")
+            return [reporting.reporting_target(options, self.get_version())]
+        reporting.refuse_options_of_agents(options)
+        # An agent has no database, and loads nothing that needs one.
+        from workloads.management import registered  # noqa: PLC0415
+
         if options["all"]:
-            return self._all(options["kubeconfig"])
-        cluster = Cluster.objects.filter(name=options["cluster"]).first()
-        if cluster is None:
-            raise CommandError(f"no cluster is registered as {options['cluster']!r}")
-        if options["in_cluster"]:
-            return [_Target(cluster, connect.in_cluster())]
-        context = options["context"]
-        if not context:
-            names, current = connect.contexts(options["kubeconfig"])
-            context = cluster.name if cluster.name in names else current
-        return [_Target(cluster, connect.from_kubeconfig(options["kubeconfig"], context))]
+            return registered.registered_clusters(options["kubeconfig"], self.note, self._fail)
+        return [registered.registered_cluster(options)]
 
-    def _all(self, kubeconfig: str | None) -> list[_Target]:
-        names, _current = connect.contexts(kubeconfig)
-        clusters = Cluster.objects.order_by("name")
-        for cluster in clusters.exclude(name__in=names):
-            self.note(f"{cluster.name}: skipped, the kubeconfig has no context of this name")
-        targets = []
-        for cluster in clusters.filter(name__in=names):
-            try:
-                client = connect.from_kubeconfig(kubeconfig, cluster.name)
-            except ConnectionSetupError as error:
-                self._fail(cluster, error)
-            else:
-                targets.append(_Target(cluster, client))
-        return targets
-
-    def _watch(self, targets: list[_Target], interval: int | None) -> None:
+    def _watch(self, targets: list[Target], interval: int | None) -> None:
         """Follow each cluster until it ends; one that does leaves the others alone."""
         threads = [
             threading.Thread(
                 target=self._collect,
                 args=(target,),
-                kwargs={
-                    "watch": True,
-                    "interval": interval or target.cluster.report_interval_seconds,
-                },
+                kwargs={"watch": True, "interval": interval or target.interval},
             )
             for target in targets
         ]
@@ -174,58 +144,48 @@ class Command(ServiceCommand):
             while thread.is_alive():
                 thread.join(0.2)
 
-    def _collect(self, target: _Target, *, watch: bool, interval: int | None) -> None:
-        cluster = target.cluster
-
+    def _collect(self, target: Target, *, watch: bool, interval: int | None) -> None:
         def progress(resource: str, done: int, left: int | None) -> None:
             total = None if left is None else done + left
-            self._bar.show(f"{cluster.name}: {resource}", done, total)
+            self._bar.show(f"{target.name}: {resource}", done, total)
 
         def reported(synced: Synced) -> None:
-            self._write(report_line(cluster.name, synced, as_json=self._as_json))
+            self._write(report_line(target.name, synced, as_json=self._as_json))
 
         def troubled(troubles: list[Trouble]) -> None:
-            for line in trouble_lines(cluster.name, troubles, as_json=self._as_json):
+            for line in trouble_lines(target.name, troubles, as_json=self._as_json):
                 self._write(line)
 
         collector = Collector(
             target.client,
-            cluster.pk,
-            actor=Actor.of_command("sync_workloads"),
+            target.destination,
             progress=progress,
             interval=interval,
             namespaces=self._namespaces,
         )
         try:
             if watch:
-                collector.follow(target.stop, reported, troubled)
+                collector.follow(target.stopped, reported, troubled)
             else:
-                reported(collector.once(target.stop))
+                reported(collector.once(target.stopped))
         except _FAILURES as error:
-            self._fail(cluster, error)
+            self._fail(target.name, error)
         except Exception as error:
             # In a thread nobody else would notice; the others go on.
-            log.exception("collection_failed", cluster=cluster.name)
-            self._fail(cluster, error)
+            log.exception("collection_failed", cluster=target.name)
+            self._fail(target.name, error)
         finally:
             target.client.close()
             if watch:  # a thread has a connection of its own
-                connection.close()
+                target.destination.close()
 
-    def _fail(self, cluster: Cluster, error: Exception) -> None:
+    def _fail(self, name: str, error: Exception) -> None:
         """Keep why the collection of a cluster has ended, and say it now: others may go on."""
-        said = f"{cluster.name}: {str(error) or type(error).__name__}"
+        said = f"{name}: {str(error) or type(error).__name__}"
         self._failures.append(said)
-        log.error("collection_ended", cluster=cluster.name, error=str(error))
+        log.error("collection_ended", cluster=name, error=str(error))
 
     def _write(self, line: str) -> None:
         self._bar.make_room()
         self.stdout.write(line)
         self.stdout.flush()
-
-
-def _end(targets: list[_Target]) -> None:
-    """Let a report that is being applied be finished, and wait for nothing else."""
-    for target in targets:
-        target.stop.set()
-        target.client.close()

@@ -1,0 +1,1 @@
+"""What Django is of an agent: commands and log lines, without secrets, tables or views."""

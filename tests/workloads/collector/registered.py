@@ -1,0 +1,38 @@
+"""A cluster of a live service, as an agent and those who look at it see it."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import uuid
+from typing import Any
+
+from tests.server import LiveServer
+
+JSON = {"Content-Type": "application/json"}
+
+
+class Registered:
+    """A cluster of the live service, with a token of its own."""
+
+    def __init__(self, live: LiveServer, reader: str) -> None:
+        body = json.dumps({"cluster": {"name": f"c-{secrets.token_hex(4)}"}}).encode()
+        answer = live.request("POST", "/api/v1/clusters", body, token=reader, headers=JSON)
+        self.live, self.reader = live, reader
+        self.id = uuid.UUID(answer.json()["cluster"]["id"])
+        options = ("--user", "operator", "--name", "agent", "--kind", "service", "--json")
+        scope = ("--scopes", "cluster:report", "--cluster", str(self.id))
+        (printed,) = live.issue(("issue_token", *options, *scope))
+        self.token: str = json.loads(printed)["secret"]
+
+    def get(self, path: str = "") -> Any:
+        answer = self.live.request("GET", f"/api/v1/clusters/{self.id}{path}", token=self.reader)
+        return answer.json()
+
+    def workloads(self) -> list[dict[str, Any]]:
+        """Return the rows, without what differs from one cluster, or one moment, to another."""
+        rows = self.get("/workloads?page_size=100")["workloads"]
+        return [
+            {k: v for k, v in row.items() if k not in {"id", "cluster_id", "last_updated_at"}}
+            for row in rows
+        ]

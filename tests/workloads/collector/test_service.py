@@ -1,0 +1,326 @@
+"""Reports over HTTP: whatever happens on the way, the rows are soon those of the cluster."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.apiserver import DEPLOYMENTS, STATEFULSETS, ReplayServer, event
+from tests.certificates import self_signed
+from tests.workloads.collector import between as way
+from tests.workloads.collector.between import Between, answering
+from tests.workloads.collector.conftest import no_progress
+from tests.workloads.collector.registered import JSON, Registered
+from workloads.collection import CollectionFailure, FailureReason
+from workloads.collector import connect, service_connection
+from workloads.collector.destinations import NotReportedError, ReportingEndedError
+from workloads.collector.service import ServiceDestination
+from workloads.collector.service_connection import AddressError, ServiceConnection
+from workloads.collector.service_credentials import TokenFile
+from workloads.collector.sync import Collector, Synced
+from workloads.reporting.reports import Applied
+
+
+@pytest.fixture
+def token_file(registered: Registered, tmp_path: Path) -> Path:
+    file = tmp_path / "token"
+    file.write_text(f"{registered.token}\n")
+    return file
+
+
+def destination(url: str, registered: Registered, file: Path, **more: Any) -> ServiceDestination:
+    connection = ServiceConnection(url, **more)
+    return ServiceDestination(connection, TokenFile(file), registered.id, "agent/test")
+
+
+@dataclass
+class Scene:
+    """An agent of a recorded cluster, and all that stands on its way to the service."""
+
+    api: ReplayServer
+    between: Between
+    registered: Registered
+    token_file: Path
+    kubeconfig: str
+    pauses: list[float]
+
+    def agent(self) -> Collector:
+        client = connect.from_kubeconfig(self.kubeconfig, "replay")
+        there = destination(self.between.url, self.registered, self.token_file)
+        return Collector(client, there, progress=no_progress, interval=3600)
+
+    @property
+    def methods(self) -> list[str]:
+        return [method for method, *_ in self.between.reports()]
+
+
+@pytest.fixture
+def scene(
+    api: ReplayServer,
+    registered: Registered,
+    between: Between,
+    token_file: Path,
+    pauses: list[float],
+) -> Scene:
+    kubeconfig = str(api.kubeconfig(token_file.parent))
+    return Scene(api, between, registered, token_file, kubeconfig, pauses)
+
+
+def follow(
+    scene: Scene, stop: threading.Event, enough: Callable[[list[Synced]], bool]
+) -> list[Synced]:
+    reports: list[Synced] = []
+
+    def reported(synced: Synced) -> None:
+        reports.append(synced)
+        if enough(reports):
+            stop.set()
+
+    scene.agent().follow(stop, reported)
+    assert enough(reports), reports
+    return reports
+
+
+def test_once(scene: Scene, stop: threading.Event) -> None:
+    synced = scene.agent().once(stop)
+
+    assert synced.applied == Applied(created=54, updated=0, deleted=0, unchanged=0)
+    cluster = scene.registered.get()["cluster"]
+    assert cluster["workload_counts"]["total"] == 54
+    assert cluster["report_interval_seconds"] == 3600
+    assert cluster["collection"]["collector_version"] == "agent/test"
+    assert cluster["uid"] == "229cb448-7af2-40c4-bf31-ace29c1771bb"
+
+
+@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.parametrize("deed", [
+    way.lost, way.unheard, way.halved, answering(500), answering(502, b"<html>"),
+    answering(200, b"<html>welcome</html>"), answering(301, Location="http://127.0.0.1:1/"),
+    answering(404, b"no backend"), answering(409, b'{"error": []}'), answering(401), answering(403),
+    answering(413, Retry_After="3"), answering(429, Retry_After="7"), answering(503),
+    answering(200, b"{" * 100_000), answering(503, b"x" * 100_000),
+])  # fmt: skip
+def test_what_fails_is_made_good_by_a_snapshot(
+    scene: Scene, stop: threading.Event, deed: way.Deed, number: int
+) -> None:
+    scene.between.deeds += [way.handed_on] * (number - 1) + [deed]
+    gone = scene.api.lists[STATEFULSETS][0]
+
+    def enough(reports: list[Synced]) -> bool:
+        if len(reports) == 1:
+            if number == 1:
+                return True
+            scene.api.watches.send(STATEFULSETS, event("DELETED", gone))
+        return len(reports) == 2
+
+    follow(scene, stop, enough)
+
+    assert scene.methods == (["PUT", "PUT"] if number == 1 else ["PUT", "PATCH", "PUT"])
+    assert len(scene.registered.workloads()) == (54 if number == 1 else 53)
+
+
+@pytest.mark.parametrize(("header", "wished"), [
+    ({"Retry_After": "7"}, 7.0), ({"Retry_After": "99999999999"}, 300.0), ({}, 0.0),
+    ({"Retry_After": "Wed, 21 Oct 2026 07:28:00 GMT"}, 0.0), ({"Retry_After": "-1"}, 0.0),
+])  # fmt: skip
+@pytest.mark.parametrize("status", [413, 429])
+def test_the_service_says_when_to_come_again(
+    scene: Scene, stop: threading.Event, status: int, header: dict[str, str], wished: float
+) -> None:
+    scene.between.deeds.append(answering(status, **header))
+
+    follow(scene, stop, lambda reports: len(reports) == 1)
+
+    assert max(scene.pauses) == wished
+
+
+def test_a_service_that_is_away(scene: Scene, stop: threading.Event) -> None:
+    scene.between.deeds += [way.unheard] * 30
+
+    follow(scene, stop, lambda reports: len(reports) == 1)
+
+    assert scene.methods == ["PUT"] * 31
+    assert len(scene.registered.workloads()) == 54
+    # Meanwhile it said so, to whom it could; a report ends that.
+    assert scene.registered.get()["cluster"]["collection"]["status"] == "OK"
+
+
+def test_a_refused_token_is_read_again(scene: Scene, stop: threading.Event) -> None:
+    scene.token_file.write_text("iss_" + "a" * 38)
+
+    def replace(proxy: Between, handler: BaseHTTPRequestHandler, body: bytes) -> None:
+        way.handed_on(proxy, handler, body)
+        if len(proxy.reports()) == 2:
+            scene.token_file.write_text(scene.registered.token)
+
+    scene.between.deeds += [replace, replace]
+
+    follow(scene, stop, lambda reports: len(reports) == 1)
+
+    assert len(scene.methods) == 3
+    assert len(scene.registered.workloads()) == 54
+
+
+@pytest.mark.parametrize("content", ["", "\n", "two words", "é", "a\x00b", None])
+def test_a_file_without_a_token(
+    registered: Registered, token_file: Path, between: Between, content: str | None
+) -> None:
+    if content is None:
+        token_file.unlink()
+    else:
+        token_file.write_text(content)
+    failure = CollectionFailure(reason=FailureReason.OTHER, message="")
+
+    with pytest.raises(NotReportedError, match="token"):
+        destination(between.url, registered, token_file).tell(failure)
+
+    assert not between.requests
+
+
+def test_a_cluster_that_is_not_registered_ends_it(scene: Scene, stop: threading.Event) -> None:
+    registered = scene.registered
+    path = f"/api/v1/clusters/{registered.id}"
+    assert registered.live.request("DELETE", path, token=registered.reader).status == 204
+
+    with pytest.raises(ReportingEndedError, match=r"^404 CLUSTER_NOT_FOUND: "):
+        scene.agent().follow(stop, lambda _synced: None)
+    assert stop.is_set()
+
+
+def test_another_cluster_ends_it(scene: Scene, stop: threading.Event) -> None:
+    registered = scene.registered
+    body = json.dumps(
+        {"reported_at": "2026-01-01T00:00:00Z", "workloads": [], "cluster_uid": "another"}
+    ).encode()
+    path = f"/api/v1/clusters/{registered.id}/workloads"
+    registered.live.request("PUT", path, body, token=registered.token, headers=JSON)
+
+    with pytest.raises(ReportingEndedError, match=r"^409 CLUSTER_UID_MISMATCH: "):
+        scene.agent().follow(stop, lambda _synced: None)
+
+
+def test_what_keeps_it_is_told(registered: Registered, between: Between, token_file: Path) -> None:
+    """What is longer than may be is cut, and a token in it is blanked out, before it leaves."""
+    failure = CollectionFailure(
+        reason=FailureReason.FORBIDDEN,
+        message=f"403: Bearer hunter2 {'x' * 10_000}",
+        resource="p" * 200,
+    )
+    destination(between.url, registered, token_file).tell(failure)
+
+    collection = registered.get()["cluster"]["collection"]
+    assert (collection["status"], collection["last_error_reason"]) == ("FAILING", "FORBIDDEN")
+    assert b"hunter2" not in between.requests[0][3]
+
+
+def test_two_agents_of_one_cluster(scene: Scene, stop: threading.Event) -> None:
+    """Each is refused now and then for the other's sake; what is shown is the cluster."""
+    gone = scene.api.lists[DEPLOYMENTS][:5]
+    seen: list[Synced] = []
+    lock = threading.Lock()
+
+    def reported(synced: Synced) -> None:
+        with lock:
+            seen.append(synced)
+            if len(seen) == 2:
+                for raw in gone:
+                    scene.api.watches.send(DEPLOYMENTS, event("DELETED", raw))
+            if len(scene.registered.workloads()) == 49:
+                stop.set()
+
+    agents = [
+        threading.Thread(target=scene.agent().follow, args=(stop, reported)) for _ in range(2)
+    ]
+    for agent in agents:
+        agent.start()
+    for agent in agents:
+        agent.join(60)
+
+    assert len(scene.registered.workloads()) == 49
+
+
+def test_the_certificate_is_verified(
+    registered: Registered, token_file: Path, tmp_path: Path
+) -> None:
+    right = self_signed(tmp_path, "right")
+    wrong = self_signed(tmp_path, "wrong")
+    ca_file = tmp_path / "ca.pem"
+    failure = CollectionFailure(reason=FailureReason.OTHER, message="")
+    with Between(registered.live, right) as tls:
+        with pytest.raises(NotReportedError, match="CERTIFICATE_VERIFY_FAILED"):
+            destination(tls.url, registered, token_file).tell(failure)
+        shutil.copy(wrong[0], ca_file)
+        there = destination(tls.url, registered, token_file, ca_file=str(ca_file))
+        with pytest.raises(NotReportedError, match="CERTIFICATE_VERIFY_FAILED"):
+            there.tell(failure)
+        assert not tls.requests
+        shutil.copy(right[0], ca_file)  # as when authorities are renewed
+        with pytest.raises(NotReportedError, match="CERTIFICATE_VERIFY_FAILED"):
+            there.tell(failure)
+        there.tell(failure)
+        assert len(tls.requests) == 1
+
+
+@pytest.mark.parametrize("url", [
+    "", "infra.example.com", "http://infra.example.com", "http://10.0.0.1:8000", "ftp://127.0.0.1",
+    "https://", "https://user:hunter2@infra.example.com", "https://infra.example.com:port",
+    "https://infra.example.com/?a=b", "https://infra.example.com/#a", "https://[::1", "https://a b",
+])  # fmt: skip
+def test_addresses_to_which_no_token_goes(url: str) -> None:
+    with pytest.raises(
+        AddressError, match=r"^the service's address is not of the form https://host$"
+    ):
+        ServiceConnection(url)
+
+
+@pytest.mark.parametrize("content", [None, "", "no certificate"])
+def test_a_file_without_authorities(tmp_path: Path, content: str | None) -> None:
+    file = tmp_path / "ca.pem"
+    if content is not None:
+        file.write_text(content)
+
+    with pytest.raises(AddressError, match="holds no authorities"):
+        ServiceConnection("https://infra.example.com", str(file))
+
+
+def hanging(proxy: Between, _handler: BaseHTTPRequestHandler, _body: bytes) -> None:
+    proxy.hang_up.wait(30)
+
+
+def test_a_wait_has_an_end(
+    registered: Registered, between: Between, token_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also for a service that sends a byte now and then."""
+
+    def dripping(proxy: Between, handler: BaseHTTPRequestHandler, _body: bytes) -> None:
+        while not proxy.hang_up.wait(0.05):
+            handler.wfile.write(b"H")
+
+    monkeypatch.setattr(service_connection, "_WITHIN", 0.5)
+    there = destination(between.url, registered, token_file)
+    for deed in (hanging, dripping):
+        between.deeds.append(deed)
+        with pytest.raises(NotReportedError, match="does not answer"):
+            there._send("PUT", there._path, b"{}", JSON)
+
+
+def test_being_stopped(registered: Registered, between: Between, token_file: Path) -> None:
+    between.deeds.append(hanging)
+    there = destination(between.url, registered, token_file)
+    timer = threading.Timer(0.3, there.stop)
+    timer.start()
+
+    for _ in range(2):
+        with pytest.raises(NotReportedError):
+            there._send("PUT", there._path, b"{}", JSON)
+
+    timer.join()
+    assert len(between.requests) == 1

@@ -1,0 +1,76 @@
+"""Reports that are applied here, in a process that has the service's database."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from django.db import Error as DatabaseFault
+from django.db import connection
+
+from workloads.actions import record_collection_failure
+from workloads.collection import FailureReason
+from workloads.collector.destinations import NotReportedError, ReportingEndedError
+from workloads.errors import ClusterNotFound
+from workloads.models import Cluster
+from workloads.reporting.applying import apply_report
+from workloads.reporting.errors import ClockAhead, ClusterBusy, ClusterUidMismatch, StaleReport
+
+if TYPE_CHECKING:
+    import uuid
+    from collections.abc import Iterator
+
+    from apikeys.audit import Actor
+    from workloads.collection import CollectionFailure
+    from workloads.reporting.reports import Applied, Report
+
+_REASONS: Final[dict[type[Exception], FailureReason]] = {
+    StaleReport: FailureReason.REPORT_REFUSED,
+    ClockAhead: FailureReason.REPORT_REFUSED,
+}
+
+
+class DatabaseDestination:
+    """Applies the reports of one cluster as an actor that every thread shares."""
+
+    def __init__(self, cluster_id: uuid.UUID, actor: Actor) -> None:
+        self._cluster_id, self._actor = cluster_id, actor
+
+    def apply(self, report: Report) -> Applied:
+        with _understood():
+            return apply_report(cluster_id=self._cluster_id, report=report, actor=self._actor)
+
+    def tell(self, failure: CollectionFailure) -> None:
+        with _understood():
+            record_collection_failure(
+                cluster_id=self._cluster_id, failure=failure, actor=self._actor
+            )
+
+    def stop(self) -> None:
+        """Do nothing: a report that is being applied is finished."""
+
+    def close(self) -> None:
+        connection.close()
+
+
+@contextmanager
+def _understood() -> Iterator[None]:
+    """Say of a failure whether a newer report may be applied."""
+    try:
+        yield
+    except Cluster.DoesNotExist as error:
+        raise ReportingEndedError(str(ClusterNotFound())) from error
+    except (ClusterNotFound, ClusterUidMismatch) as error:
+        raise ReportingEndedError(str(error)) from error
+    except (StaleReport, ClockAhead, ClusterBusy) as error:
+        reason = _REASONS.get(type(error), FailureReason.OTHER)
+        raise NotReportedError(str(error), reason) from error
+    except DatabaseFault as error:
+        _drop_connection()
+        raise NotReportedError(f"{type(error).__name__}: {error}") from error
+
+
+def _drop_connection() -> None:
+    """Have the next statement take another connection; within a transaction it cannot."""
+    if not connection.in_atomic_block:
+        connection.close()

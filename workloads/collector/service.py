@@ -1,0 +1,88 @@
+"""Reports that are brought to the service's API, by a process that has nothing of its database."""
+
+from __future__ import annotations
+
+import dataclasses
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from workloads.collection import MAX_MESSAGE, MAX_RESOURCE, FailureReason, safe_text
+from workloads.collector.destinations import NotReportedError, ReportingEndedError
+from workloads.reporting.outgoing import gzipped_body
+from workloads.reporting.reports import Applied  # noqa: TC001 - read when the form is
+
+if TYPE_CHECKING:
+    import uuid
+
+    from workloads.collection import CollectionFailure
+    from workloads.collector.service_connection import Answer, ServiceConnection
+    from workloads.collector.service_credentials import Credentials
+    from workloads.reporting.reports import Report
+
+#: Of the service, and of no proxy before it: these tell that no report will be taken.
+_FINAL: Final = {"CLUSTER_NOT_FOUND", "CLUSTER_UID_MISMATCH"}
+_JSON: Final = {"Content-Type": "application/json"}
+
+
+class _Told(msgspec.Struct):
+    report: Applied
+
+
+class ServiceDestination:
+    """Brings the reports of one cluster. What is refused, or lost, is followed by a snapshot."""
+
+    def __init__(
+        self,
+        connection: ServiceConnection,
+        credentials: Credentials,
+        cluster_id: uuid.UUID,
+        version: str,
+    ) -> None:
+        self._connection, self._credentials = connection, credentials
+        self._path = f"/api/v1/clusters/{cluster_id}/workloads"
+        self._version = version
+
+    def apply(self, report: Report) -> Applied:
+        body = gzipped_body(dataclasses.replace(report, collector_version=self._version))
+        answer = self._send(
+            "PUT" if report.complete else "PATCH",
+            self._path,
+            body,
+            {**_JSON, "Content-Encoding": "gzip"},
+        )
+        try:
+            return msgspec.json.decode(answer.body, type=_Told).report
+        except (ValueError, RecursionError) as error:
+            raise NotReportedError("what answers is not the service") from error
+
+    def tell(self, failure: CollectionFailure) -> None:
+        said: dict[str, Any] = {
+            "reason": failure.reason.value,
+            "resource": safe_text(failure.resource, MAX_RESOURCE),
+            "message": safe_text(failure.message, MAX_MESSAGE),
+            "collector_version": self._version,
+        }
+        self._send("POST", f"{self._path}:report-failure", msgspec.json.encode(said), _JSON)
+
+    def stop(self) -> None:
+        """Cut a report off: the service applies it as a whole, or not at all."""
+        self._connection.stop()
+
+    def close(self) -> None:
+        """Do nothing: each request has a connection of its own."""
+
+    def _send(self, method: str, path: str, body: bytes, headers: dict[str, str]) -> Answer:
+        token = self._credentials.token()
+        sent = {**headers, "Authorization": f"Bearer {token}"}
+        answer = self._connection.send(method, path, body, sent)
+        if answer.status in (HTTPStatus.OK, HTTPStatus.NO_CONTENT):
+            return answer
+        if answer.status == HTTPStatus.UNAUTHORIZED:
+            self._credentials.refused(token)
+        if answer.reason in _FINAL:
+            raise ReportingEndedError(str(answer))
+        is_absent = answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR
+        reason = FailureReason.OTHER if is_absent else FailureReason.REPORT_REFUSED
+        raise NotReportedError(str(answer), reason, answer.retry_after)

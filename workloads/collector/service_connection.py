@@ -1,0 +1,190 @@
+"""Requests to the service, over HTTPS: what an agent sends, and what it is answered."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import ipaddress
+import socket
+import ssl
+import threading
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+import msgspec
+
+from workloads.collector.destinations import NotReportedError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+#: Seconds without a byte, and in all: a service applies a report of the largest cluster in two.
+_SILENCE: Final = 30.0
+_WITHIN: Final = 120.0
+# Of an answer, which has some hundred bytes.
+_MOST_BYTES: Final = 64 * 1024
+# A service that wishes for more is asked again all the same.
+_LONGEST_WISH: Final = 300
+_MOST_TEXT: Final = 300
+
+
+class AddressError(Exception):
+    """An address, or a file of authorities, that cannot be used; the message says which."""
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What the service answered. ``reason`` is that of its one form of errors, or of OAuth's."""
+
+    status: int
+    body: bytes
+    reason: str = ""
+    message: str = ""
+    retry_after: float = 0.0
+
+    def __str__(self) -> str:
+        said = " ".join(filter(None, (str(self.status), self.reason)))
+        return f"{said}: {self.message}" if self.message else said
+
+
+class ServiceConnection:
+    """Sends one request at a time, each over a connection of its own; never through a proxy.
+
+    No redirect is followed, which would carry a token elsewhere. `ca_file` names the authorities
+    that may vouch for the service, in the place of the system's; it is read again after a
+    certificate was refused.
+    """
+
+    def __init__(self, url: str, ca_file: str | None = None) -> None:
+        self._host, self._port, self._prefix, is_https = _parts(url)
+        self._ca_file = ca_file
+        self._context = _context(ca_file) if is_https else None
+        self._open: http.client.HTTPConnection | None = None
+        self._stopped = False
+        self._lock = threading.Lock()
+
+    def send(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> Answer:
+        """Send a request and return its answer, whatever its status.
+
+        Raises:
+            NotReportedError: no answer came, in time or at all.
+        """
+        connection = self._connection()
+        timer = threading.Timer(_WITHIN, _shut_down, [connection])
+        timer.daemon = True
+        timer.start()
+        try:
+            connection.connect()
+            if self._stopped:
+                raise NotReportedError("stopped before it was sent")
+            # An early refusal, of a body that is too large, is answered before all of it is sent.
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                connection.request(
+                    method, self._prefix + path, body, {"User-Agent": "infra-service", **headers}
+                )
+            response = connection.getresponse()
+            return _answer(response, response.read(_MOST_BYTES))
+        except (OSError, http.client.HTTPException) as error:
+            self._mend(error)
+            # No text of an exchange: the error is of the connection.
+            said = f"{type(error).__name__}: {error}"[:_MOST_TEXT]
+            raise NotReportedError(f"the service does not answer ({said})") from error
+        finally:
+            timer.cancel()
+            with self._lock:
+                self._open = None
+            connection.close()
+
+    def stop(self) -> None:
+        """End the request that is under way, and send no more."""
+        with self._lock:
+            self._stopped = True
+            if self._open is not None:
+                _shut_down(self._open)
+
+    def _connection(self) -> http.client.HTTPConnection:
+        with self._lock:
+            if self._stopped:
+                raise NotReportedError("stopped before it was sent")
+            if self._context is None:
+                connection = http.client.HTTPConnection(self._host, self._port, timeout=_SILENCE)
+            else:
+                connection = http.client.HTTPSConnection(
+                    self._host, self._port, timeout=_SILENCE, context=self._context
+                )
+            self._open = connection
+            return connection
+
+    def _mend(self, error: Exception) -> None:
+        """Read the authorities anew when a certificate is refused: they are replaced now and then.
+
+        A file that cannot be read just now leaves those that are known.
+        """
+        if self._ca_file and isinstance(error, ssl.SSLError):
+            with contextlib.suppress(AddressError):
+                self._context = _context(self._ca_file)
+
+
+def _parts(url: str) -> tuple[str, int | None, str, bool]:
+    """Return host, port, what goes before each path, and whether it is HTTPS.
+
+    Raises:
+        AddressError: a token would go there in the clear, or it is no address. It is not quoted:
+            it may hold a password.
+    """
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        host = ""
+    if (
+        not host
+        or "@" in parts.netloc
+        or parts.query
+        or parts.fragment
+        or not (parts.scheme == "https" or (parts.scheme == "http" and _is_loopback(host)))
+        or not (url.isascii() and url.isprintable() and " " not in url)
+    ):
+        raise AddressError("the service's address is not of the form https://host")
+    return host, port, parts.path.rstrip("/"), parts.scheme == "https"
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _context(ca_file: str | None) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=ca_file)
+    except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
+        raise AddressError(f"{ca_file} holds no authorities: {error}") from error
+
+
+def _shut_down(connection: http.client.HTTPConnection) -> None:
+    """Wake up whoever waits for the connection; closing alone would not."""
+    sock = connection.sock
+    if sock is not None:
+        with contextlib.suppress(OSError):
+            sock.shutdown(socket.SHUT_RDWR)
+
+
+def _answer(response: http.client.HTTPResponse, body: bytes) -> Answer:
+    wish = response.headers.get("Retry-After", "")
+    seconds = min(int(wish[:9]), _LONGEST_WISH) if wish.isdecimal() else 0
+    reason, message = ("", "") if response.status == HTTPStatus.OK else _refusal(body)
+    return Answer(response.status, body, reason, message, float(seconds))
+
+
+def _refusal(body: bytes) -> tuple[str, str]:
+    """Return the reason and the sentence of a refusal; empty for what a proxy says."""
+    try:
+        said: Any = msgspec.json.decode(body)
+        error = said["error"]
+        if isinstance(error, str):  # OAuth's form
+            return error[:_MOST_TEXT], str(said.get("error_description", ""))[:_MOST_TEXT]
+        return str(error["details"][0]["reason"])[:_MOST_TEXT], str(error["message"])[:_MOST_TEXT]
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError):
+        return "", ""

@@ -1,0 +1,184 @@
+"""As whom an agent reports: by a token that lies in a file, or as the account of its pod."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import tempfile
+import time
+from http import HTTPStatus
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Protocol
+from urllib.parse import urlencode
+
+import msgspec
+import structlog
+
+from workloads.collection import FailureReason
+from workloads.collector.destinations import NotReportedError
+
+if TYPE_CHECKING:
+    from workloads.collector.service_connection import ServiceConnection
+
+log = structlog.get_logger("workloads.collector")
+
+# A token is replaced when so much of its life has passed, and asked for again this often (s) while
+# there is another that works.
+_RENEWED_AFTER: Final = 2 / 3
+_ASKED_AGAIN: Final = 30.0
+# Of a file with a token.
+_MOST_BYTES: Final = 16 * 1024
+
+
+class Credentials(Protocol):
+    """Has the token that reports are brought with."""
+
+    def token(self) -> str:
+        """Return the token of now.
+
+        Raises:
+            NotReportedError: there is none, now.
+        """
+
+    def refused(self, token: str) -> None:
+        """Take notice that the service does not know a token any more."""
+
+
+class TokenFile:
+    """A token that somebody keeps in a file; it is read for each request, so a new one counts."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def token(self) -> str:
+        return _read(self._path)
+
+    def refused(self, _token: str) -> None:
+        """Do nothing: the file is read again for the next request."""
+
+
+class _Kept(msgspec.Struct):
+    """An exchanged token. Times are of the wall clock, which a restarted process shares."""
+
+    access_token: str
+    renewed_at: float
+    ends_at: float
+    #: Of the assertion that it was given for: one is taken only once.
+    assertion: str
+
+
+class _Exchanged(msgspec.Struct):
+    access_token: str
+    expires_in: float
+
+
+class ExchangedToken:
+    """The token that the service gives for the pod's own, which Kubernetes renews in its file.
+
+    The service takes each of those once. So that a container that is started again has not to wait
+    for the next one, what was given may be kept in a file, which should be of a volume in memory
+    and of the pod alone.
+    """
+
+    def __init__(
+        self, connection: ServiceConnection, policy: str, assertion: Path, kept: Path | None
+    ) -> None:
+        self._connection, self._policy = connection, policy
+        self._assertion_file, self._file = assertion, kept
+        self._kept = self._load()
+
+    def token(self) -> str:
+        kept, now = self._kept, time.time()
+        if kept is not None and now < min(kept.renewed_at, kept.ends_at):
+            return kept.access_token
+        try:
+            return self._exchange().access_token
+        except NotReportedError as error:
+            if kept is None or now >= kept.ends_at:
+                raise
+            log.warning("token_not_renewed", error=str(error))
+            kept.renewed_at = now + _ASKED_AGAIN
+            return kept.access_token
+
+    def refused(self, token: str) -> None:
+        """Ask for another one at the next request; the policy may have been disabled meanwhile."""
+        if self._kept is not None and self._kept.access_token == token:
+            self._kept.ends_at = 0.0
+
+    def _exchange(self) -> _Kept:
+        assertion = _read(self._assertion_file)
+        digest = hashlib.sha256(assertion.encode()).hexdigest()
+        if self._kept is not None and self._kept.assertion == digest:
+            raise NotReportedError(
+                "the pod's token was exchanged before, and Kubernetes has not renewed it yet",
+                FailureReason.REPORT_REFUSED,
+            )
+        form = {
+            "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange",
+            "client_id": self._policy,
+            "subject_token_type": "urn:ietf:params:oauth:token-type:jwt",
+            "subject_token": assertion,
+        }
+        headers = {"Content-Type": "application/x-www-form-urlencoded"}
+        asked_at = time.time()
+        answer = self._connection.send("POST", "/v1/oauth/token", urlencode(form).encode(), headers)
+        if answer.status != HTTPStatus.OK:
+            raise NotReportedError(
+                f"no token for the pod's: {answer}",
+                FailureReason.REPORT_REFUSED,
+                answer.retry_after,
+            )
+        try:
+            given = msgspec.json.decode(answer.body, type=_Exchanged)
+        except (ValueError, RecursionError) as error:
+            raise NotReportedError("no token for the pod's: the answer has none") from error
+        self._kept = _Kept(
+            access_token=given.access_token,
+            renewed_at=asked_at + given.expires_in * _RENEWED_AFTER,
+            ends_at=asked_at + given.expires_in,
+            assertion=digest,
+        )
+        self._save(self._kept)
+        return self._kept
+
+    def _load(self) -> _Kept | None:
+        """Return what the process before has kept; a damaged file, or none, is no token."""
+        if self._file is None:
+            return None
+        try:
+            return msgspec.json.decode(self._file.read_bytes(), type=_Kept)
+        except (OSError, ValueError, RecursionError):
+            return None
+
+    def _save(self, kept: _Kept) -> None:
+        """Keep the token for the next process, whole or not at all, readable to this user alone."""
+        if self._file is None:
+            return
+        try:
+            number, name = tempfile.mkstemp(dir=self._file.parent)  # mode 0600
+            try:
+                with os.fdopen(number, "wb") as file:
+                    file.write(msgspec.json.encode(kept))
+                Path(name).replace(self._file)
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    Path(name).unlink()
+                raise
+        except OSError as error:
+            log.warning("token_not_kept", error=str(error))
+
+
+def _read(path: Path) -> str:
+    """Return the token in a file, of a form that a header can hold; it is never quoted."""
+    try:
+        with path.open("rb") as file:
+            found = file.read(_MOST_BYTES).strip()
+    except OSError as error:
+        raise NotReportedError(
+            f"there is no token: {error}", FailureReason.REPORT_REFUSED
+        ) from error
+    token = found.decode("ascii", "replace")
+    if not token.isascii() or not token.isprintable() or not token or " " in token:
+        raise NotReportedError(f"{path} holds no token", FailureReason.REPORT_REFUSED)
+    return token

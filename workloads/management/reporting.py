@@ -1,0 +1,93 @@
+"""``sync_workloads --report-to``: an agent, which has a token and no database."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from django.core.management.base import CommandError
+
+from workloads.collection import DEFAULT_REPORT_INTERVAL
+from workloads.collector import connect
+from workloads.collector.service import ServiceDestination
+from workloads.collector.service_connection import AddressError, ServiceConnection
+from workloads.collector.service_credentials import ExchangedToken, TokenFile
+from workloads.collector.targets import Target
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+
+    from workloads.collector.service_credentials import Credentials
+
+_ONLY_HERE = ("token_file", "trust_policy", "identity_token_file", "token_cache", "ca_file")
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the options of an agent."""
+    agent = parser.add_argument_group(
+        "an agent, which reports over HTTPS and needs none of the service's settings"
+    )
+    agent.add_argument(
+        "--report-to", metavar="URL", help="the service; --cluster is then the cluster's id"
+    )
+    whose = agent.add_mutually_exclusive_group()
+    whose.add_argument("--token-file", metavar="F", help="an access token; read at each request")
+    whose.add_argument(
+        "--trust-policy", metavar="ID", help="fed-…: exchange the pod's own token for one"
+    )
+    agent.add_argument(
+        "--identity-token-file", metavar="F", help="the pod's own, for the issuer's audience"
+    )
+    agent.add_argument(
+        "--token-cache", metavar="F", help="keep the exchanged token here, for the next start"
+    )
+    agent.add_argument(
+        "--ca-file", metavar="F", help="who vouches for the service, if not the system's"
+    )
+
+
+def reporting_target(options: dict[str, Any], version: str) -> Target:
+    """Return the cluster that an agent reports.
+
+    Raises:
+        CommandError: the options do not go together.
+        ConnectionSetupError: nothing says how the cluster is read.
+    """
+    try:
+        cluster_id = uuid.UUID(options["cluster"])
+    except ValueError as error:
+        raise CommandError("with --report-to, --cluster is the id of the cluster") from error
+    try:
+        connection = ServiceConnection(options["report_to"], options["ca_file"])
+    except AddressError as error:
+        raise CommandError(str(error)) from error
+    credentials = _credentials(options, connection)
+    destination = ServiceDestination(connection, credentials, cluster_id, f"agent/{version}")
+    client = connect.from_options(options, "")
+    return Target(str(cluster_id), client, destination, DEFAULT_REPORT_INTERVAL)
+
+
+def refuse_options_of_agents(options: dict[str, Any]) -> None:
+    """Refuse options that say nothing without ``--report-to``.
+
+    Raises:
+        CommandError: there is one.
+    """
+    for name in _ONLY_HERE:
+        if options[name] is not None:
+            raise CommandError(f"--{name.replace('_', '-')} goes with --report-to")
+
+
+def _credentials(options: dict[str, Any], connection: ServiceConnection) -> Credentials:
+    policy, identity = options["trust_policy"], options["identity_token_file"]
+    cache = options["token_cache"]
+    if policy is None:
+        if identity is not None or cache is not None:
+            raise CommandError("--identity-token-file and --token-cache go with --trust-policy")
+        if options["token_file"] is None:
+            raise CommandError("--report-to needs --token-file, or --trust-policy")
+        return TokenFile(Path(options["token_file"]))
+    if identity is None:
+        raise CommandError("--trust-policy needs --identity-token-file")
+    return ExchangedToken(connection, policy, Path(identity), cache and Path(cache))
