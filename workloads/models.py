@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.db import models
 from django.db.models import F, Q
-from django.db.models.functions import Now
+from django.db.models.functions import Coalesce, Greatest, Now
 from django.db.models.lookups import Exact
 from django.utils import timezone
 from uuid_utils.compat import uuid7
@@ -38,14 +38,22 @@ KINDS = [(kind.value, kind.value) for kind in WorkloadKind]
 HEALTH_STATUSES = [(status.value, status.value) for status in HealthStatus]
 
 
+Rows = TypeVar("Rows", bound="models.QuerySet[Any]")
+
+
+def inside_clusters(rows: Rows, binding: Binding, column: str) -> Rows:
+    """Return the rows of the clusters that a token with this binding sees, named by a column."""
+    if any(ids is not None for ids in binding.lists.values()):
+        return rows.none()
+    return rows.all() if binding.cluster_id is None else rows.filter((column, binding.cluster_id))
+
+
 class ClusterQuerySet(models.QuerySet["Cluster"]):
     """Rules over many clusters."""
 
     def inside(self, binding: Binding) -> ClusterQuerySet:
         """Those that a token with this binding sees."""
-        if any(ids is not None for ids in binding.lists.values()):
-            return self.none()
-        return self.all() if binding.cluster_id is None else self.filter(pk=binding.cluster_id)
+        return inside_clusters(self, binding, "pk")
 
     def timed(self) -> ClusterQuerySet:
         """Return each with ``read_at``, the database's time, from which ages are reckoned."""
@@ -162,6 +170,22 @@ def _figures_not_negative() -> Q:
     return condition
 
 
+class WorkloadQuerySet(models.QuerySet["Workload"]):
+    """Rules over many workloads."""
+
+    def inside(self, binding: Binding) -> WorkloadQuerySet:
+        """Those of the clusters that a token with this binding sees."""
+        return inside_clusters(self, binding, "cluster_id")
+
+    def as_fresh_as(self, snapshot: Any) -> WorkloadQuerySet:
+        """Return each with ``last_updated_at``; ``snapshot`` is when its cluster last told all.
+
+        What a snapshot leaves as it was is not written, and yet as fresh as the snapshot.
+        """
+        heard = Coalesce(snapshot, "observed_at")
+        return self.annotate(last_updated_at=Greatest("observed_at", heard))
+
+
 class Workload(models.Model):
     """A Deployment, StatefulSet or DaemonSet of a cluster, as it was last reported.
 
@@ -201,6 +225,8 @@ class Workload(models.Model):
     containers = VerbatimJSONField(default=list)
     observed_at = models.DateTimeField()
 
+    objects = WorkloadQuerySet.as_manager()
+
     class Meta:
         constraints = [
             # Also the order of the pages.
@@ -237,10 +263,18 @@ class Workload(models.Model):
                 name="workload_by_health",
                 fields=["cluster", "health_status", "namespace", "name", "kind"],
             ),
-            # Of all clusters at once, in the admin.
+            # Of all clusters at once, which are listed by health.
             models.Index(
                 name="workload_of_health",
                 fields=["health_status", "cluster", "namespace", "name", "kind"],
+            ),
+            models.Index(
+                name="workload_of_namespace",
+                fields=["namespace", "health_status", "cluster", "name", "kind"],
+            ),
+            models.Index(
+                name="workload_of_name",
+                fields=["name", "health_status", "cluster", "namespace", "kind"],
             ),
             models.Index(name="workload_by_kind", fields=["cluster", "kind", "namespace", "name"]),
             models.Index(name="workload_by_name", fields=["cluster", "name", "namespace", "kind"]),

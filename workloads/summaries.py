@@ -1,4 +1,4 @@
-"""What a cluster runs, added up by namespace, kind and health in one query."""
+"""What clusters run, added up by namespace or cluster, by kind and by health, in one query."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
     from workloads.models import Workload
 
-GROUP: Final = ("namespace", "kind", "health_status")
+#: What groups have in common, beside the namespace or the cluster.
+GROUPED: Final = ("kind", "health_status")
 SUMMED: Final = (
     "replicas_desired", "replicas_ready", "replicas_available",
     *(figure.name for figure in figures.FIGURES),
@@ -33,29 +34,33 @@ class _WideSum(Sum):
         return super().as_sql(compiler, connection, function="TOTAL", **context)
 
 
-def summarize(workloads: QuerySet[Workload, Any]) -> dict[str, Any]:
-    """Return the groups, in the order of their names, and what they come to together."""
+def summarize(workloads: QuerySet[Workload, Any], *, by: str) -> dict[str, Any]:
+    """Return the groups, in the order of their names, and what they come to together.
+
+    ``by`` is the column by which they are told apart first: ``namespace`` or ``cluster_id``.
+    """
+    columns = (by, *GROUPED)
     rows = (
         workloads.order_by()
-        .values(*GROUP)
+        .values(*columns)
         .annotate(
             workloads=Count("id"),
             workloads_measured=Count(Coalesce(*MEASURED)),
             **{f"known_{name}": Count(name) for name in MEASURED},
             **{f"sum_{name}": _WideSum(name) for name in SUMMED},
         )
-        .order_by(*GROUP)
+        .order_by(*columns)
     )
-    groups = [_group(row) for row in rows]
+    groups = [_group(row, columns) for row in rows]
     return {"total": _total(groups), "groups": groups}
 
 
-def _group(row: dict[str, Any]) -> dict[str, Any]:
+def _group(row: dict[str, Any], columns: Sequence[str]) -> dict[str, Any]:
     counts = {name: row[name] for name in ("workloads", "workloads_measured")}
     sums = {
         name: int(row[f"sum_{name}"]) if row.get(f"known_{name}", True) else None for name in SUMMED
     }
-    return {**{name: row[name] for name in GROUP}, **counts, **sums}
+    return {**{name: row[name] for name in columns}, **counts, **sums}
 
 
 def _total(groups: Sequence[dict[str, Any]]) -> dict[str, Any]:

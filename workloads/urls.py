@@ -2,12 +2,17 @@ from django.urls import include, path, re_path
 
 from infra_service.api.viewsets import ResourceRouter
 from workloads.api.clusters import ClusterViewSet
+from workloads.api.fleet import FleetViewSet
 from workloads.api.workloads import WorkloadViewSet
 
 router = ResourceRouter()
 router.register("clusters", ClusterViewSet, basename="cluster")
 
 urlpatterns = [
+    re_path(r"^workloads/?$", FleetViewSet.as_view({"get": "list"}), name="fleet-list"),
+    re_path(
+        r"^workloads:summary/?$", FleetViewSet.as_view({"get": "summary"}), name="fleet-summary"
+    ),
     re_path(
         r"^clusters/(?P<cluster_id>[^/]+)/workloads/?$",
         WorkloadViewSet.as_view({"get": "list", "put": "replace", "patch": "amend"}),

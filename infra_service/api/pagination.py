@@ -13,7 +13,7 @@ import datetime as dt
 import hashlib
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from django.core import signing
 from rest_framework.exceptions import APIException
@@ -26,6 +26,7 @@ from infra_service.api.rendering import ListReader
 from infra_service.database import replica
 from infra_service.database.keyset import columns_of
 from infra_service.database.pages import read_page
+from infra_service.database.pages.segments import read_segments
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -84,6 +85,8 @@ class KeysetPagination(BasePagination):
 
     # The list's view; for the OpenAPI description infra_service.openapi.schema sets it.
     view: Any = None
+    #: Whether the list can be asked for in other orders.
+    takes_order: ClassVar[bool] = True
 
     def answer(self, queryset: QuerySet[Any, Any], request: Request, view: Any) -> Response:
         """Answer with a page of the rows: the list under its name, and the next page's token.
@@ -134,6 +137,33 @@ class KeysetPagination(BasePagination):
             {"name": n, "in": "query", "required": False, "description": text, "schema": schema}
             for n, (text, schema) in described.items()
         ]
+
+
+class SegmentPagination(KeysetPagination):
+    """Pages of a list in the one order of its ``segments``, which all have the ``page_key``."""
+
+    takes_order = False
+
+    def answer(self, queryset: QuerySet[Any, Any], request: Request, view: Any) -> Response:
+        """Answer with a page of the rows, and the next page's token.
+
+        Raises:
+            InvalidParameter, InvalidPageToken: see there.
+        """
+        columns, _descending = columns_of(view.page_key)
+        asked = PageAsked.read(request, view, 1 + len(columns))
+        reader = ListReader(view, columns)
+        found = replica.read(
+            lambda alias: read_segments(
+                queryset.using(alias),
+                segments=view.segments,
+                position=asked.position,
+                size=asked.size,
+                read=reader.read,
+            )
+        )
+        token = "" if found.end is None else asked.token(*found.end)
+        return Response({view.resource_plural: reader.items(found.rows), "next_page_token": token})
 
 
 def _known(view: Any) -> set[str]:

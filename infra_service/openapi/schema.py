@@ -140,7 +140,9 @@ class ApiSchema(AutoSchema):  # type: ignore[misc,unused-ignore]
             paged = self._get_paginator().get_schema_operation_parameters(self.view)
             return paged
         paged = super()._get_pagination_parameters()  # type: ignore[no-untyped-call]
-        return [orders.described(self.view), *paged] if paged else []
+        if not paged or not self._get_paginator().takes_order:
+            return paged
+        return [orders.described(self.view), *paged]
 
     def _get_serializer_name(self, *args: Any, **kwargs: Any) -> str:
         """Return the name of a component; a PATCH takes ``UpdateX``, which has ``XChanges``."""

@@ -48,6 +48,7 @@ SPECTACULAR_SETTINGS = {
             "components": "Pieces of infrastructure.",
             "environments": "Where components are deployed.",
             "clusters": "Clusters and what runs in them.",
+            "workloads": "What runs in all clusters.",
             "audit-events": "The audit trail.",
             "service": "The service itself.",
         }.items()

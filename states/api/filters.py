@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from django.db.models import Q
 from django_filters import BooleanFilter, CharFilter, FilterSet, IsoDateTimeFilter, UUIDFilter
 
 from filterlang.filters import EnumFilter, IdentifierFilter, IntegerFilter
+from filterlang.rewriting import rewritten
 from states.entries import KINDS, ids_or_query
+
+if TYPE_CHECKING:
+    from django.db.models import Q
 
 
 class StateFilters(FilterSet):  # type: ignore[misc]  # django-filter has no types
@@ -75,9 +78,7 @@ def with_ids(condition: Q) -> Q:
 
     By these an index finds the rows. One query for each comparison with such a thing.
     """
-    parts: list[Any] = condition.children
-    children = [with_ids(part) if isinstance(part, Q) else _with_ids(*part) for part in parts]
-    return Q(*children, _connector=condition.connector, _negated=condition.negated)
+    return rewritten(condition, _with_ids)
 
 
 def _with_ids(path: str, value: Any) -> tuple[str, Any]:

@@ -29,7 +29,7 @@ START, END = "<!-- figures: written by make bench -->", "<!-- end of figures -->
 # The million rows last: they make the database that the others would share large.
 BENCHES = (
     "authentication", "filterlang", "push", "backend", "named", "reports", "terraform", "history",
-    "moving", "scale", "limits", "memory", "lists",
+    "moving", "scale", "limits", "memory", "lists", "fleet",
 )  # fmt: skip
 HEADER = ("work", "ours", "beside", "ratio", "target", "met")
 

@@ -151,7 +151,7 @@ LISTS = {
         "list_applications", "list_components", "list_environments", "list_clusters",
     ],
     "resources of all states": ["list_resources", "find_resources"],
-    "workloads": ["list_workloads"],
+    "workloads of a cluster": ["list_workloads"],
     "API keys, access tokens, issuers, trust policies": [
         "list_api_keys", "list_access_tokens", "list_issuers", "list_trust_policies",
     ],

@@ -48,8 +48,8 @@ def test_lists(path: str, scope: str, order: str, fields: str) -> None:
     assert list(field_set(view.filterset_class)) == code(fields)  # type: ignore[attr-defined]
 
 
-def test_there_are_seven_lists() -> None:
-    assert len(LISTS) == 7
+def test_there_are_eight_lists() -> None:
+    assert len(LISTS) == 8
 
 
 @pytest.mark.parametrize(

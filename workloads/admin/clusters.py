@@ -212,7 +212,7 @@ def _cluster_trouble(cluster: Any) -> tuple[int, int, int, str]:
 
 def _overview(cluster: Cluster) -> dict[str, Any]:
     """Return what the cluster runs by kind, and by namespace those with the most trouble."""
-    summary = summarize(Workload.objects.filter(cluster=cluster))
+    summary = summarize(Workload.objects.filter(cluster=cluster), by="namespace")
     by: dict[str, dict[str, dict[str, int]]] = {"kind": {}, "namespace": {}}
     for group in summary["groups"]:
         for what, rows in by.items():

@@ -8,9 +8,9 @@ from django.db.models.functions import Now
 from infra_service.admin.input_filters import InputFilter
 from infra_service.api.identifiers import parse_uuid
 from workloads.cluster_health import ClusterHealth, is_in_health, is_silent
-from workloads.kubernetes.health import HealthStatus
 from workloads.models import KINDS, Cluster, Workload
 from workloads.signs import word
+from workloads.worst_first import MOST_TROUBLE_FIRST
 
 if TYPE_CHECKING:
     import uuid
@@ -23,10 +23,6 @@ MOST_NAMESPACES: Final = 100
 WORST_FIRST: Final = (
     ClusterHealth.ERROR, ClusterHealth.UNREACHABLE, ClusterHealth.DEGRADED, ClusterHealth.PENDING,
     ClusterHealth.HEALTHY,
-)  # fmt: skip
-#: Of workloads; nobody knows of one that is not told whether it works.
-MOST_TROUBLE_FIRST: Final = (
-    HealthStatus.ERROR, HealthStatus.DEGRADED, HealthStatus.UNSPECIFIED, HealthStatus.HEALTHY,
 )  # fmt: skip
 
 

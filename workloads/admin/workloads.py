@@ -11,11 +11,9 @@ from django.urls import reverse
 from django.utils.html import format_html
 
 from infra_service.admin import ReadOnlyAdmin
-from infra_service.database.pages.segments import Segment
 from workloads.admin.clusters import as_of
 from workloads.admin.figures import cpu_bar, mark, memory_bar
 from workloads.admin.filters import (
-    MOST_TROUBLE_FIRST,
     ClusterFilter,
     HealthFilter,
     KindFilter,
@@ -23,12 +21,15 @@ from workloads.admin.filters import (
     chosen_cluster,
 )
 from workloads.models import Cluster, Workload
+from workloads.worst_first import PLACE, by_health
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from django.db.models import QuerySet
     from django.http import HttpRequest, HttpResponse
+
+    from infra_service.database.pages.segments import Segment
 
 
 @admin.register(Workload)
@@ -37,7 +38,7 @@ class WorkloadAdmin(ReadOnlyAdmin):
 
     change_form_template = "admin/workloads/workload/change_form.html"
     change_list_template = "admin/workloads/workload/change_list.html"
-    page_key = ("cluster_id", "namespace", "name", "kind")
+    page_key = PLACE
     list_display = (
         "name", "cluster_name", "namespace", "kind", "health", "status_reason", "replicas", "cpu",
         "memory",
@@ -60,7 +61,7 @@ class WorkloadAdmin(ReadOnlyAdmin):
         """Return one part for each health, in each of which an index has the order."""
         if HealthFilter.parameter_name in params:
             return super().segments(key, params)
-        return [Segment(Q(health_status=health.value), key) for health in MOST_TROUBLE_FIRST]
+        return by_health(key)
 
     def prepare_page(self, request: HttpRequest, rows: Sequence[Workload]) -> None:
         """Look up the clusters of a page together, with the time at which they are judged."""

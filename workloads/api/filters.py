@@ -1,14 +1,24 @@
-"""What lists may be filtered by; the list of workloads is always of one cluster."""
+"""What lists may be filtered by."""
 
-from django_filters import CharFilter, FilterSet
+from __future__ import annotations
 
-from filterlang.filters import EnumFilter, IntegerFilter, LabelsFilter
+from typing import TYPE_CHECKING, Any, Final
+
+from django.db.models import Q
+from django_filters import CharFilter, FilterSet, UUIDFilter
+
+from filterlang.filters import EnumFilter, IdentifierFilter, IntegerFilter, LabelsFilter
+from filterlang.rewriting import rewritten
+from infra_service.api.identifiers import parse_uuid
 from workloads.kubernetes.figures import FIGURES
 from workloads.models import HEALTH_STATUSES, KINDS
 
+if TYPE_CHECKING:
+    from workloads.models import ClusterQuerySet
+
 
 class WorkloadFilters(FilterSet):  # type: ignore[misc]  # django-filter has no types
-    """The filterable fields of workloads."""
+    """The filterable fields of the workloads of a cluster."""
 
     namespace = CharFilter()
     kind = EnumFilter(choices=KINDS)
@@ -22,7 +32,39 @@ class WorkloadFilters(FilterSet):  # type: ignore[misc]  # django-filter has no 
     vars().update({figure.name: IntegerFilter() for figure in FIGURES})
 
 
+#: Those without an index: looked for a piece of the list at a time.
+SEARCHED: Final = (
+    "labels", "status_reason", "replicas_desired", "replicas_ready", "replicas_available",
+    *(figure.name for figure in FIGURES),
+)  # fmt: skip
+
+
+class FleetFilters(WorkloadFilters):
+    """The filterable fields of the workloads of all clusters."""
+
+    cluster_id = UUIDFilter()
+    # A name or an id, which is looked up before (``with_cluster_ids``).
+    cluster = IdentifierFilter(field_name="cluster__name")
+
+
 class ClusterFilters(FilterSet):  # type: ignore[misc]  # django-filter has no types
     """The filterable fields of clusters."""
 
     name = CharFilter()
+
+
+def with_cluster_ids(condition: Q, clusters: ClusterQuerySet) -> Q:
+    """Return a condition with ids in place of the names or ids that ``cluster`` is compared with.
+
+    Only those of ``clusters`` are found. One query for each such comparison.
+    """
+
+    def replace(path: str, value: Any) -> tuple[str, Any]:
+        if not path.startswith("cluster__name__"):
+            return path, value
+        texts = value if isinstance(value, list) else [value]
+        named = Q(name__in=texts) | Q(pk__in=list(filter(None, map(parse_uuid, texts))))
+        found = list(clusters.filter(named).values_list("pk", flat=True))
+        return ("cluster_id", found[0]) if len(found) == 1 else ("cluster_id__in", found)
+
+    return rewritten(condition, replace)

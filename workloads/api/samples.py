@@ -87,19 +87,17 @@ APPLIED: Final = {
     }
 }
 _SUMS: Final = {"workloads": 1, "workloads_measured": 1, **_FIGURES}
-SUMMARY: Final = {
-    "summary": {
-        "total": {
-            "by_health_status": {
-                "WORKLOAD_HEALTH_STATUS_UNSPECIFIED": 0,
-                "HEALTHY": 0,
-                "DEGRADED": 1,
-                "ERROR": 0,
-            },
-            **_SUMS,
-        },
-        "groups": [
-            {"namespace": "shop", "kind": "Deployment", "health_status": "DEGRADED", **_SUMS}
-        ],
-    }
+_TOTAL: Final = {
+    "by_health_status": {
+        "WORKLOAD_HEALTH_STATUS_UNSPECIFIED": 0,
+        "HEALTHY": 0,
+        "DEGRADED": 1,
+        "ERROR": 0,
+    },
+    **_SUMS,
+}
+_GROUP: Final = {"kind": "Deployment", "health_status": "DEGRADED", **_SUMS}
+SUMMARY: Final = {"summary": {"total": _TOTAL, "groups": [{"namespace": "shop", **_GROUP}]}}
+FLEET_SUMMARY: Final = {
+    "summary": {"total": _TOTAL, "groups": [{"cluster_id": CLUSTER["id"], **_GROUP}]}
 }

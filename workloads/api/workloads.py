@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.db.models import DateTimeField, Value
-from django.db.models.functions import Coalesce, Greatest
 from rest_framework.exceptions import UnsupportedMediaType
 from rest_framework.response import Response
 
@@ -22,7 +21,7 @@ from infra_service.api.identifiers import parse_uuid
 from infra_service.api.parameters import refuse_unknown
 from infra_service.api.viewsets import ResourceViewSet
 from workloads import actions, metrics
-from workloads.api.filters import WorkloadFilters
+from workloads.api.filters import SEARCHED, WorkloadFilters
 from workloads.api.serializers import FailureSerializer, WorkloadSerializer
 from workloads.api.workloads_openapi import (
     delta_schema,
@@ -33,7 +32,6 @@ from workloads.api.workloads_openapi import (
 )
 from workloads.collection import CollectionFailure, FailureReason
 from workloads.errors import ClusterNotFound
-from workloads.kubernetes.figures import FIGURES
 from workloads.models import Cluster, Workload
 from workloads.reporting.applying import apply_report
 from workloads.reporting.bodies import read_body
@@ -64,10 +62,7 @@ class WorkloadViewSet(ResourceViewSet[Workload]):
     )
     scoped_by = ("cluster_id",)
     # Looked for in the cluster: docs/adr/0009-workloads-are-searched-within-a-cluster.md.
-    searched_fields = (
-        "labels", "status_reason", "replicas_desired", "replicas_ready", "replicas_available",
-        *(figure.name for figure in FIGURES),
-    )  # fmt: skip
+    searched_fields = SEARCHED
     token_kinds = ACCESS_TOKENS
     reads_bodies_of = frozenset({"PUT", "PATCH"})
     required_scopes = {
@@ -93,17 +88,15 @@ class WorkloadViewSet(ResourceViewSet[Workload]):
             cluster_id, snapshot = clusters.values_list("id", "last_snapshot_at").get(pk=found)
         except Cluster.DoesNotExist as error:
             raise ClusterNotFound from error
-        # What a snapshot leaves as it was is not written, and yet as fresh as the snapshot.
-        heard = Coalesce(Value(snapshot, DateTimeField()), "observed_at")
-        return Workload.objects.filter(cluster_id=cluster_id).annotate(
-            last_updated_at=Greatest("observed_at", heard)
-        )
+        workloads = Workload.objects.filter(cluster_id=cluster_id)
+        return workloads.as_fresh_as(Value(snapshot, DateTimeField()))
 
     @summary_schema
     def summary(self, request: Request, **_path: str) -> Response:
         """Count and add up the workloads, those of the filter, by namespace, kind and health."""
         refuse_unknown(request.query_params, {PARAMETER})
-        return Response({"summary": summarize(self.filter_queryset(self.get_queryset()))})
+        workloads = self.filter_queryset(self.get_queryset())
+        return Response({"summary": summarize(workloads, by="namespace")})
 
     @snapshot_schema
     def replace(self, request: Request, **_path: str) -> Response:

@@ -39,7 +39,7 @@ from workloads.reporting.errors import (
     TooManyReports,
 )
 from workloads.reporting.wire import Delta, Item, PlaceForm, Snapshot
-from workloads.summaries import GROUP, MEASURED, SUMMED
+from workloads.summaries import GROUPED, MEASURED, SUMMED
 
 _WORKLOAD_ID: Final = OpenApiParameter(
     "id", OpenApiTypes.UUID, OpenApiParameter.PATH, description="The id of the workload."
@@ -98,29 +98,21 @@ _SUMS: Final = {
     "workloads_measured": _INTEGER,
     **{name: _MEASURED if name in MEASURED else _INTEGER for name in SUMMED},
 }
-_SUMMARY: Final = Named(
-    "SummaryAnswer",
-    object_of(
-        summary=Named(
-            "Summary",
-            object_of(
-                total=Named(
-                    "SummaryTotal",
-                    object_of(
-                        by_health_status={"type": "object", "additionalProperties": _INTEGER},
-                        **_SUMS,
-                    ),
-                ),
-                groups=list_of(
-                    Named(
-                        "SummaryGroup",
-                        object_of(**{name: {"type": "string"} for name in GROUP}, **_SUMS),
-                    )
-                ),
-            ),
-        )
-    ),
+_TOTAL: Final = Named(
+    "SummaryTotal",
+    object_of(by_health_status={"type": "object", "additionalProperties": _INTEGER}, **_SUMS),
 )
+
+
+def _summary(of: str, **told_apart: Any) -> Named:
+    group = {**told_apart, **{name: {"type": "string"} for name in GROUPED}, **_SUMS}
+    groups = list_of(Named(f"{of}SummaryGroup", object_of(**group)))
+    summary = Named(f"{of}Summary", object_of(total=_TOTAL, groups=groups))
+    return Named(f"{of}SummaryAnswer", object_of(summary=summary))
+
+
+_SUMMARY: Final = _summary("", namespace={"type": "string"})
+_FLEET_SUMMARY: Final = _summary("Fleet", cluster_id={"type": "string", "format": "uuid"})
 
 
 def _report(operation_id: str, form: Named, example: Any) -> dict[str, Any]:
@@ -162,6 +154,21 @@ summary_schema = operation(
     parameters=[CLUSTER_ID],
     responses={200: OpenApiResponse(_SUMMARY, "The sums."), **refusals(ClusterNotFound)},
     examples=[answered(samples.SUMMARY)],
+    filters=True,
+)
+fleet_schema = extend_schema_view(
+    list=list_schema(
+        "workload",
+        "The workloads of all clusters that the token sees: those in ERROR first, then DEGRADED, "
+        "not told and HEALTHY; in each the order of cluster, namespace, name and kind.",
+        samples.WORKLOAD,
+        operation_id="list_workloads_of_all_clusters",
+    ),
+)
+fleet_summary_schema = operation(
+    operation_id="summarize_workloads_of_all_clusters",
+    responses={200: OpenApiResponse(_FLEET_SUMMARY, "The sums.")},
+    examples=[answered(samples.FLEET_SUMMARY)],
     filters=True,
 )
 snapshot_schema = operation(

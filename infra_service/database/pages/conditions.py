@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from django.core.exceptions import EmptyResultSet
 from django.db.models import Exists, OuterRef, lookups
 from django.db.models.expressions import Col
 from django.db.models.sql.where import AND, WhereNode
@@ -104,6 +105,32 @@ def conditions_of(query: Any) -> Conditions:
         else:
             comparisons.append(Comparison(column.target.attname, kind, lookup, node, position))
     return Conditions(tuple(comparisons), others, tuple(named))
+
+
+def settle(query: Any) -> None:
+    """Take out of the query's WHERE what an equality of the same column has decided.
+
+    Raises:
+        EmptyResultSet: it has decided that no row passes, or a column has none of no values.
+    """
+    kinds = (Kind.EQUAL, Kind.IN)
+    compared = [c for c in conditions_of(query).comparisons if c.node and c.kind in kinds]
+    equal: dict[str, Comparison] = {}
+    for comparison in compared:
+        if comparison.kind is Kind.EQUAL:
+            equal.setdefault(comparison.column, comparison)
+    for comparison in compared:
+        deciding, lookup = equal.get(comparison.column, comparison), comparison.lookup
+        if comparison.kind is Kind.IN and not lookup.rhs:
+            raise EmptyResultSet
+        if deciding is comparison:
+            continue
+        values = [lookup.rhs] if comparison.kind is Kind.EQUAL else lookup.rhs
+        if deciding.lookup.rhs not in values:
+            raise EmptyResultSet
+        node: Any = comparison.node
+        # By identity: the one that decides may be equal to it.
+        node.children[:] = [child for child in node.children if child is not lookup]
 
 
 def weight(query: Any) -> int:

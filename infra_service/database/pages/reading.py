@@ -21,7 +21,7 @@ from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.models.lookups import IsNull
 
 from infra_service.database.keyset import beyond, columns_of, position_of
-from infra_service.database.pages.conditions import Conditions, conditions_of, weight
+from infra_service.database.pages.conditions import Conditions, conditions_of, settle, weight
 from infra_service.database.pages.fences import Statement, fenced, forced, rows_of, statement_of
 from infra_service.database.pages.indexes import Access, sets, walk
 from infra_service.database.pages.naming import Naming, found_by, in_order
@@ -72,7 +72,8 @@ class _Request(NamedTuple):
         return Page(rows[: self.size], position_of(rows[self.size - 1], columns))
 
 
-def _instances(queryset: Any, order: Sequence[str], limit: int) -> list[Any]:
+def instances(queryset: Any, order: Sequence[str], limit: int) -> list[Any]:
+    """Read them as instances."""
     return list(queryset.order_by(*order)[:limit])
 
 
@@ -82,7 +83,7 @@ def read_page(
     key: Sequence[str],
     position: Sequence[Any] | None,
     size: int,
-    read: Reader = _instances,
+    read: Reader = instances,
 ) -> Page:
     """Return up to ``size`` rows of the queryset behind the position, in the order of the key.
 
@@ -94,6 +95,10 @@ def read_page(
     """
     queryset = queryset.all()
     if queryset.query.is_empty():
+        return Page([], None)
+    try:
+        settle(queryset.query)
+    except EmptyResultSet:
         return Page([], None)
     conditions = conditions_of(queryset.query)
     path = walk(queryset.model, conditions, key)

@@ -11,10 +11,12 @@ from django.core.exceptions import ValidationError
 from django.db.models import Q
 
 from infra_service.database.keyset import columns_of, position_of, reversed_key
-from infra_service.database.pages.reading import read_page
+from infra_service.database.pages.reading import instances, read_page
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from infra_service.database.pages.reading import Reader
 
 
 class Segment(NamedTuple):
@@ -57,8 +59,11 @@ def read_segments(
     position: Sequence[Any] | None,
     size: int,
     backwards: bool = False,
+    read: Reader = instances,
 ) -> Stretch:
     """Return up to ``size`` rows behind the position, or backwards before it.
+
+    ``read`` is as for ``read_page``; what it returns tells the key of its segment.
 
     Raises:
         ValidationError: the position is none.
@@ -77,6 +82,7 @@ def read_segments(
             key=reversed_key(key) if backwards else key,
             position=within or None,
             size=wanted or 1,
+            read=read,
         )
         within = []
         if not wanted:

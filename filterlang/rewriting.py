@@ -1,0 +1,18 @@
+"""Conditions with their comparisons replaced by others, which mean the same to the database."""
+
+from collections.abc import Callable
+from typing import Any
+
+from django.db.models import Q
+
+
+def rewritten(condition: Q, replace: Callable[[str, Any], Any]) -> Q:
+    """Return the condition with what ``replace(path, value)`` gives for each of its comparisons.
+
+    That is a pair of a path and a value, or an expression that is true or false.
+    """
+    parts: list[Any] = condition.children
+    children: list[Any] = [
+        rewritten(part, replace) if isinstance(part, Q) else replace(*part) for part in parts
+    ]
+    return Q(*children, _connector=condition.connector, _negated=condition.negated)

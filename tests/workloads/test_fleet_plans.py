@@ -1,0 +1,83 @@
+"""What PostgreSQL reads for a page of the workloads of all clusters: no more than a bound."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from infra_service.database.pages.reading import MOST_ROWS
+from infra_service.demo.workloads import load_clusters, load_workloads
+from tests.conftest import ApiClient, ClientWith
+from tests.plans import plans_of, rows_of_a_module
+from workloads.models import Cluster, Workload
+
+pytestmark = pytest.mark.skipif(
+    connection.vendor != "postgresql", reason="about PostgreSQL's planner"
+)
+
+LIST = "/api/v1/workloads"
+CLUSTERS = 20
+IN_A_CLUSTER = 1_000
+AT_ONCE = 11
+
+
+@pytest.fixture(scope="module")
+def workloads(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+    """Workloads for all tests of this module, which each roll back to them."""
+    yield from rows_of_a_module(django_db_blocker, make_workloads, Cluster, Workload)
+
+
+def make_workloads() -> None:
+    load_clusters(CLUSTERS)
+    load_workloads(CLUSTERS * IN_A_CLUSTER, CLUSTERS, lambda _done: None)
+
+
+@pytest.fixture
+def reader(workloads: None, client_with: ClientWith) -> ApiClient:
+    return client_with("cluster:read")
+
+
+def rows_read(reader: ApiClient, text: str, **query: str) -> int:
+    """Return how many rows the page looked at, none of them by walking the table."""
+    with plans_of("workloads_workload", analyze=True) as plans:
+        answer = reader.get(LIST, {"filter": text, "page_size": "10", **query})
+    assert answer.status_code == 200, answer.content
+    assert not [plan.sql for plan in plans if plan.reads_a_table], text
+    return sum(plan.rows_by_table["workloads_workload"] for plan in plans)
+
+
+def test_each_filter_is_served_by_an_index(reader: ApiClient) -> None:
+    cluster = Cluster.objects.order_by("id")[7]
+    one = Workload.objects.filter(cluster=cluster).order_by("namespace", "name")[500]
+    named, bank = f"field['name'] = '{one.name}'", f"field['namespace'] = '{one.namespace}'"
+    own, healthy = f"field['cluster'] = '{cluster.name}'", "field['health_status'] = 'HEALTHY'"
+    for text, rows in {
+        "": AT_ONCE,
+        healthy: AT_ONCE,
+        "field['health_status'] = 'UNSPECIFIED'": AT_ONCE,
+        # Of each health what there is of the cluster, until the page is full.
+        own: AT_ONCE,
+        f"{own} AND {healthy}": AT_ONCE,
+        named: 1,
+        f"{named} AND {healthy}": 1,
+        bank: AT_ONCE,
+        f"{bank} AND {healthy}": AT_ONCE,
+        # Looked for in the cluster, once to find and once to see whether that was all.
+        f"{own} AND labels['nobody'] EXISTS": 2 * IN_A_CLUSTER,
+        f"{own} AND {bank}": 3 * IN_A_CLUSTER,
+        # Looked for in pieces; in this order there are few of the first three healths.
+        "labels['nobody'] EXISTS": 8 * MOST_ROWS,
+        f"labels['nobody'] EXISTS AND {healthy}": 2 * MOST_ROWS,
+        f"field['cpu_used_millicores'] < 0 AND {healthy}": 2 * MOST_ROWS,
+    }.items():
+        assert rows_read(reader, text) <= rows, text
+
+
+def test_a_late_page_costs_what_the_first_costs(reader: ApiClient) -> None:
+    for text in ("", "field['health_status'] = 'HEALTHY'"):
+        token = ""
+        for _ in range(60):
+            query = {"filter": text, "page_size": 10, "page_token": token}
+            token = reader.get(LIST, query).json()["next_page_token"]
+        assert rows_read(reader, text, page_token=token) <= AT_ONCE

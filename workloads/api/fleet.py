@@ -1,0 +1,62 @@
+"""The workloads of all clusters that a token sees: the list, and all of them added up."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rest_framework.response import Response
+
+from apikeys.authentication import caller_of
+from apikeys.permissions import ACCESS_TOKENS
+from apikeys.scopes import Scope
+from filterlang.backend import PARAMETER
+from infra_service.api.pagination import SegmentPagination
+from infra_service.api.parameters import refuse_unknown
+from infra_service.api.viewsets import ResourceViewSet
+from infra_service.database.pages.selecting import ColumnOf
+from workloads.api.filters import SEARCHED, FleetFilters, with_cluster_ids
+from workloads.api.serializers import WorkloadSerializer
+from workloads.api.workloads_openapi import fleet_schema, fleet_summary_schema
+from workloads.models import Cluster, Workload
+from workloads.summaries import summarize
+from workloads.worst_first import PLACE, by_health
+
+if TYPE_CHECKING:
+    from django.db.models import Q
+    from rest_framework.request import Request
+
+    from workloads.models import WorkloadQuerySet
+
+
+@fleet_schema
+class FleetViewSet(ResourceViewSet[Workload]):
+    """Workloads of all clusters, the most trouble first; within one health by their place."""
+
+    queryset = Workload.objects.as_fresh_as(ColumnOf(Cluster, "cluster_id", "last_snapshot_at"))
+    serializer_class = WorkloadSerializer
+    filterset_class = FleetFilters
+    pagination_class = SegmentPagination
+    resource, resource_plural = "workload", "workloads"
+    page_key = PLACE
+    segments = by_health(PLACE)
+    # docs/adr/0044-workloads-of-all-clusters.md says why.
+    searched_fields = ("kind", *SEARCHED)
+    token_kinds = ACCESS_TOKENS
+    required_scopes = {"list": Scope.CLUSTER_READ, "summary": Scope.CLUSTER_READ}
+
+    def get_queryset(self) -> WorkloadQuerySet:
+        """Return what the caller sees."""
+        workloads: WorkloadQuerySet = super().get_queryset()  # type: ignore[assignment]
+        return workloads.inside(caller_of(self.request).binding)
+
+    def prepared(self, condition: Q) -> Q:
+        """Return the condition of a filter as the database is asked."""
+        visible = Cluster.objects.inside(caller_of(self.request).binding)
+        return with_cluster_ids(condition, visible)
+
+    @fleet_summary_schema
+    def summary(self, request: Request) -> Response:
+        """Count and add up the workloads, those of the filter, by cluster, kind and health."""
+        refuse_unknown(request.query_params, {PARAMETER})
+        workloads = self.filter_queryset(self.get_queryset())
+        return Response({"summary": summarize(workloads, by="cluster_id")})
