@@ -1,4 +1,7 @@
-"""Pushes, bytes and locks, for Prometheus. Refusals are counted by the reasons of their errors."""
+"""Pushes, bytes, locks and the index, for Prometheus.
+
+Refusals are counted by the reasons of their errors.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from prometheus_client import Counter
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from states import index_lag
 from states.models import State
 
 if TYPE_CHECKING:
@@ -44,4 +48,28 @@ class LockCollector(Collector):
         yield GaugeMetricFamily("infra_state_locks", "States that are locked.", found["count"])
         yield GaugeMetricFamily(
             "infra_state_oldest_lock_age_seconds", "Age of the oldest lock; 0 without one.", age
+        )
+
+
+class IndexCollector(Collector):
+    """How far the index of resources is behind, from indexes that have only what is not in it."""
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """Return how many states wait, for how long the oldest does, and how many never will be."""
+        found = index_lag.lag_of(State.objects.all())
+        unreadable = State.objects.unreadable().order_by("pk")[: index_lag.MOST]
+        yield GaugeMetricFamily(
+            "infra_index_waiting_states",
+            "States whose current version is not in the index of resources.",
+            min(found.waiting, index_lag.MOST),
+        )
+        yield GaugeMetricFamily(
+            "infra_index_oldest_wait_seconds",
+            "Age of the oldest current version that is not in it; 0 without one.",
+            found.oldest_seconds,
+        )
+        yield GaugeMetricFamily(
+            "infra_index_unreadable_states",
+            "States whose document cannot be indexed.",
+            unreadable.count(),
         )

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from infra_service.database.compiled import Parameter
 
 __all__ = [
-    "MAX_SERIAL", "STALE_AFTER", "Application", "Component", "Environment", "FormerSlug",
-    "ImportedVersion", "LeakedToken", "ResourceDigest", "ResourceEntry", "State", "StateKey",
-    "StateVersion",
+    "MAX_SERIAL", "OUTDATED", "STALE_AFTER", "Application", "Component", "Environment",
+    "FormerSlug", "ImportedVersion", "LeakedToken", "ResourceDigest", "ResourceEntry", "State",
+    "StateKey", "StateVersion",
 ]  # fmt: skip
 
 MAX_SERIAL = 2**63 - 1
@@ -36,7 +36,10 @@ STALE_AFTER: Final = dt.timedelta(hours=1)
 
 #: Of which states the index of resources is behind. Without a parameter, for PostgreSQL compares it
 #: with the condition of the index on it.
-_DUE: Final = Q(deleted_at=None, indexed_number__lt=F("version_number"))
+_BEHIND: Final = Q(deleted_at=None, indexed_number__lt=F("version_number"))
+#: ``State.index_key`` of those that are in the index, and are to be read again.
+OUTDATED: Final = "0"
+_OUTDATED: Final = Q(deleted_at=None, index_key=OUTDATED)
 
 
 class StateKey(TypedDict):
@@ -60,9 +63,21 @@ class StateQuerySet(models.QuerySet["State"]):
             inside = inside.filter(application_id__in=binding.application_ids)
         return inside
 
+    def behind(self) -> StateQuerySet:
+        """Those whose current version is not in the index of resources."""
+        return self.filter(_BEHIND)
+
+    def outdated(self) -> StateQuerySet:
+        """Those that are in the index as other rules or another key have it."""
+        return self.filter(_OUTDATED)
+
     def due(self) -> StateQuerySet:
-        """Those whose current version is to be indexed."""
-        return self.filter(_DUE)
+        """Those whose current version is to be indexed, for either reason."""
+        return self.filter(_BEHIND | _OUTDATED)
+
+    def unreadable(self) -> StateQuerySet:
+        """Those of which no resource can be indexed."""
+        return self.visible().exclude(index_problem="")
 
     def with_names(self) -> StateQuerySet:
         """Return them with the names and slugs of what they belong to.
@@ -141,7 +156,8 @@ class State(models.Model):
     indexed_number = models.PositiveIntegerField(default=0, db_default=0)
     # Why that version's resources are not there: the reason of an error.
     index_problem = models.CharField(max_length=40, blank=True, default="", db_default="")
-    # Which of the STATE_ENCRYPTION_KEYS its digests are made with.
+    # By which rules it is indexed, and with which of STATE_ENCRYPTION_KEYS its digests are made; or
+    # OUTDATED.
     index_key = models.CharField(max_length=16, blank=True, default="", db_default="")
     #: Of the environment, where the queryset is ``with_demand()``.
     requires_lock: bool
@@ -219,7 +235,16 @@ class State(models.Model):
                 fields=["id"],
                 condition=Q(deleted_at=None, lock_id__isnull=False),
             ),
-            models.Index(name="state_index_due", fields=["id"], condition=_DUE),
+            models.Index(name="state_index_due", fields=["id"], condition=_BEHIND),
+            # What other rules or another key have indexed, found without looking at the others.
+            models.Index(
+                name="state_by_index_key", fields=["index_key", "id"], condition=Q(deleted_at=None)
+            ),
+            models.Index(
+                name="state_unreadable",
+                fields=["id"],
+                condition=Q(deleted_at=None) & ~Q(index_problem=""),
+            ),
             # The list of what can be brought back.
             models.Index(
                 name="state_deleted", fields=["id"], condition=Q(deleted_at__isnull=False)

@@ -12,6 +12,7 @@ from states.api.named import (
     StateLockAtView,
     StateLockInApplicationView,
 )
+from states.api.resource_index import ResourceIndexViewSet
 from states.api.resources import FindResourcesViewSet, ResourcesViewSet
 from states.api.states import StateViewSet
 from states.api.versions import ContentsViewSet, OutputsDocumentViewSet, VersionViewSet
@@ -63,6 +64,11 @@ urlpatterns = [
         r"^resources:find/?$",
         FindResourcesViewSet.as_view({"post": "find"}),
         name="resource-find",
+    ),
+    re_path(
+        r"^resource-index/?$",
+        ResourceIndexViewSet.as_view({"get": "show"}),
+        name="resource-index",
     ),
     re_path(
         _OF_STATE + r"/versions/?$", VersionViewSet.as_view({"get": "list"}), name="version-list"

@@ -24,7 +24,7 @@ from rest_framework.views import APIView
 from infra_service.api.addresses import parse_address
 from infra_service.housekeeping.metrics import HousekeepingCollector
 from infra_service.operations import metric_files
-from states.metrics import LockCollector
+from states.metrics import IndexCollector, LockCollector
 from workloads.metrics import ClusterCollector
 
 if TYPE_CHECKING:
@@ -87,6 +87,11 @@ def observe(view: str, method: str, status: int, seconds: float, reason: str | N
         _ERRORS.labels(reason, view, method).inc()
 
 
+_COLLECTORS: Final[tuple[type[Collector], ...]] = (
+    LockCollector, IndexCollector, ClusterCollector, HousekeepingCollector,
+)  # fmt: skip
+
+
 class DatabaseCollector(Collector):
     """What is asked of the database at each scrape. Without it, what was counted is still told."""
 
@@ -94,8 +99,8 @@ class DatabaseCollector(Collector):
         """Return the figures of the apps, and whether the database answered."""
         found: list[Metric] = []
         try:
-            for collector in (LockCollector(), ClusterCollector(), HousekeepingCollector()):
-                found += collector.collect()
+            for collector in _COLLECTORS:
+                found += collector().collect()
         except DatabaseFailure:
             found = []
         up = GaugeMetricFamily(

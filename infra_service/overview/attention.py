@@ -16,7 +16,7 @@ from infra_service.overview.clusters import clusters_in_error, silent_clusters
 from infra_service.overview.counting import Number, number_of
 from infra_service.overview.credentials import Found, ending_soon, first_of_all, never_used
 from infra_service.overview.events import failed_logins
-from infra_service.overview.states import HeldLocks, describe_locks, leaked_tokens
+from infra_service.overview.states import HeldLocks, describe_locks, leaked_tokens, not_indexed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,7 +51,7 @@ def findings(
     """Return what this person may see, also that of which there is nothing."""
     found = []
     if locks is not None:
-        found += [_locks(locks, user), _leaked(user)]
+        found += [_locks(locks, user), _leaked(user), _unindexed()]
     if clusters is not None:
         found.append(_silent(clusters["silent"]))
         if user.has_perm("workloads.view_workload"):
@@ -82,6 +82,12 @@ def _leaked(user: User | AnonymousUser) -> Finding:
     if user.has_perm("apikeys.view_auditevent"):
         links = [_link("apikeys_auditevent", "action=state.token_found", "All that were found")]
     return Finding("leaked", "Working keys and tokens in states", "error", number, rows, links)
+
+
+def _unindexed() -> Finding:
+    number, rows = not_indexed(SHOWN)
+    title = "States that are not in the index of resources"
+    return Finding("unindexed", title, "warning", number, rows)
 
 
 def _silent(number: Number) -> Finding:

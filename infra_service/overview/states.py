@@ -10,7 +10,14 @@ from django.urls import reverse
 from django.utils import timezone
 
 from apikeys.names import token_names
-from infra_service.overview.counting import EXACT, MOST, Number, about_how_many, up_to
+from infra_service.overview.counting import (
+    EXACT,
+    MOST,
+    Number,
+    about_how_many,
+    number_of,
+    up_to,
+)
 from states.holders import holder_of
 from states.metrics import MAX_LOCKS
 from states.models import STALE_AFTER, State, StateVersion
@@ -25,6 +32,8 @@ if TYPE_CHECKING:
 
 _DAYS: Final = 14
 _DAY: Final = dt.timedelta(days=1)
+#: A state that waits for longer to be indexed has no indexer, or one that does not keep up.
+_INDEXED_WITHIN: Final = dt.timedelta(minutes=15)
 
 
 class HeldLocks(NamedTuple):
@@ -85,6 +94,27 @@ def _named(credential: Any, user: User | AnonymousUser) -> dict[str, str]:
         return {}
     url = reverse(f"admin:apikeys_{model}_change", args=(credential.pk,))
     return {"name": credential.name or credential.pk, "url": url}
+
+
+def not_indexed(most: int) -> tuple[Number, list[State]]:
+    """Return how many states wait for long to be indexed, or cannot be, and the first of them.
+
+    One look each at two indexes that have only such states.
+    """
+    since = timezone.now() - _INDEXED_WITHIN
+    kinds = (
+        State.objects.unreadable(),
+        State.objects.behind().filter(index_problem="", updated_at__lt=since),
+    )
+    numbers = [number_of(states) for states in kinds]
+    found = [
+        state
+        for states, number in zip(kinds, numbers, strict=True)
+        if number.value
+        for state in states.select_related("component", "environment").order_by("pk")[:most]
+    ]
+    total = Number(sum(n.value for n in numbers), is_more=any(n.is_more for n in numbers))
+    return total, found[:most]
 
 
 def state_figures(locks: HeldLocks) -> dict[str, Any]:

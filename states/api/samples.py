@@ -163,3 +163,22 @@ RESOURCE_ENTRY: Final[dict[str, Any]] = {
     "index_key": "eu",
     "provider": "registry.terraform.io/hashicorp/aws",
 }
+RESOURCE_INDEX: Final[dict[str, Any]] = {
+    "resource_index": {
+        "waiting": 2,
+        "waiting_is_exact": True,
+        "oldest_waiting_seconds": 1.25,
+        "unreadable": [
+            {
+                "state_id": STATE["id"],
+                "component_id": COMPONENT["id"],
+                "component_slug": COMPONENT["slug"],
+                "environment_id": ENVIRONMENT["id"],
+                "environment_slug": ENVIRONMENT["slug"],
+                "version_number": 2,
+                "problem": "STATE_ENCRYPTED",
+            }
+        ],
+    },
+    "next_page_token": "",
+}

@@ -20,7 +20,7 @@ from infra_service.database.retries import retrying
 from states.errors import DocumentUnreadable
 from states.keeping import reading
 from states.keeping.batches import in_batches
-from states.models import ResourceDigest, ResourceEntry, State, StateVersion
+from states.models import OUTDATED, ResourceDigest, ResourceEntry, State, StateVersion
 from states.resources.digests import key_name
 from states.resources.finding import COLUMNS, Found, NamesTooLongError, find_resources
 from states.resources.leaked_tokens import report_leaks
@@ -30,8 +30,13 @@ if TYPE_CHECKING:
     import uuid
     from collections.abc import Iterator, Sequence
 
+    from states.models import StateQuerySet
+
 log = structlog.get_logger("states.resources")
 
+#: Grows with each change of what is indexed of a document. States that another number has indexed
+#: are read again.
+RULES: Final = 1
 #: Rows in one statement.
 _ROWS: Final = 500
 _STATES: Final = 1_000
@@ -53,18 +58,32 @@ class Indexed(NamedTuple):
 def index_due() -> Iterator[Indexed]:
     """Index the states that are due, in the order of their ids, and yield each that is done.
 
+    What is pushed meanwhile goes before what is only to be read again.
+
     Raises:
         StorageUnavailable: the object store does not answer; those before are done.
     """
-    for state in in_batches(State.objects.due().only("pk", "current_version_id")):
+    yield from _each_of(State.objects.behind())
+    for indexed in _each_of(State.objects.outdated()):
+        yield indexed
+        yield from _each_of(State.objects.behind())
+
+
+def _each_of(states: StateQuerySet) -> Iterator[Indexed]:
+    for state in in_batches(states.only("pk", "current_version_id")):
         version_id: Any = state.current_version_id  # it has one, or would not be due
         indexed = _index(state.pk, version_id)
         if indexed is not None:
             yield indexed
 
 
+def stamp() -> str:
+    """Return what tells the rules, and the key of digests, that states are indexed by."""
+    return f"{RULES}.{key_name()[:12]}"
+
+
 def begin_anew(*, everything: bool = False) -> None:
-    """Let states be indexed again whose digests another key has made, or all.
+    """Let states be indexed again that other rules or another key have indexed, or all.
 
     What is in the index stays until then. And what a release without an index has deleted leaves
     the index.
@@ -73,13 +92,26 @@ def begin_anew(*, everything: bool = False) -> None:
         with transaction.atomic():
             State.objects.filter(pk=state.pk).update(indexed_number=0)
             ResourceEntry.objects.forget(state.pk)
-    indexed = State.objects.visible().filter(indexed_number__gt=0).order_by("pk")
-    if not everything:
-        indexed = indexed.exclude(index_key=key_name())
-    ids = list(indexed.values_list("pk", flat=True)[:_STATES])
+    for used in _stamps():
+        if everything or used != stamp():
+            _outdate(State.objects.visible().filter(index_key=used))
+
+
+def _stamps() -> Iterator[str]:
+    """Yield the stamps that states have, each with one look at an index."""
+    ordered = State.objects.visible().order_by("index_key").values_list("index_key", flat=True)
+    last: str | None = OUTDATED
+    while (last := ordered.filter(index_key__gt=last).first()) is not None:
+        yield last
+
+
+def _outdate(states: StateQuerySet) -> None:
+    """Go through them once: an indexer with other rules may put its stamp on them again."""
+    pks = states.order_by("pk").values_list("pk", flat=True)
+    ids = list(pks[:_STATES])
     while ids:
-        State.objects.filter(pk__in=ids).update(indexed_number=0)
-        ids = list(indexed.filter(pk__gt=ids[-1]).values_list("pk", flat=True)[:_STATES])
+        State.objects.filter(pk__in=ids).update(index_key=OUTDATED)
+        ids = list(pks.filter(pk__gt=ids[-1])[:_STATES])
 
 
 @retrying
@@ -153,7 +185,7 @@ def _replace(state: State, read: _Read) -> bool:
         )
         # Last, because a push waits for the row from here to the end.
         swapped = as_read.update(
-            indexed_number=state.version_number, index_problem=read.problem, index_key=key_name()
+            indexed_number=state.version_number, index_problem=read.problem, index_key=stamp()
         )
         if not swapped:
             transaction.set_rollback(True)

@@ -107,4 +107,4 @@ def test_examples(client_with: ClientWith) -> None:
         expected = json.loads(documented)
         assert answer.status_code == 200
         assert masked(answer.json(), expected) == expected
-    assert len(examples) == 3
+    assert len(examples) == 4

@@ -73,7 +73,7 @@ def server(tmp_path: Path) -> Iterator[LiveServer]:
 @pytest.fixture
 def importer(server: LiveServer) -> Iterator[subprocess.Popen[str]]:
     with subprocess.Popen(
-        [sys.executable, "-m", "tests.states.importer"],
+        [sys.executable, "-m", "tests.states.forked"],
         cwd=ROOT,
         env=server.environment,
         stdin=subprocess.PIPE,
@@ -89,7 +89,7 @@ def run(importer: subprocess.Popen[str], source: Path, *kill_at: int | None) -> 
     """Begin runs at one time, and return how they ended."""
     assert importer.stdin is not None
     assert importer.stdout is not None
-    arguments = ["--from", str(source), "--history", "all"]
+    arguments = ["import_states", "--from", str(source), "--history", "all"]
     importer.stdin.write(json.dumps({"arguments": arguments, "kill_at": kill_at}) + "\n")
     importer.stdin.flush()
     codes: list[int] = json.loads(importer.stdout.readline())

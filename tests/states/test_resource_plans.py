@@ -14,6 +14,7 @@ from apikeys.grants import Binding
 from infra_service.database.pages.reading import MOST_ROWS
 from infra_service.demo.states import load_states
 from states.models import (
+    OUTDATED,
     Application,
     Component,
     Environment,
@@ -144,10 +145,14 @@ def test_finding_reads_what_is_found(reader: ApiClient, client_with: ClientWith)
 @pytest.mark.parametrize("changed", [0, 3])
 def test_who_is_due_is_read_from_an_index(reader: ApiClient, changed: int) -> None:
     ids = list(State.objects.values_list("pk", flat=True)[:changed])
-    State.objects.filter(pk__in=ids).update(indexed_number=0)
-    with plans_of("states_state", analyze=True) as plans:
-        assert len(State.objects.due().order_by("pk")[:200]) == changed
-    (plan,) = plans
-    assert plan.indexes == ["state_index_due"]
-    # The rows of before are still in the index, until they are vacuumed.
-    assert plan.rows_read <= changed
+    for due, change, index in (
+        (State.objects.behind(), {"indexed_number": 0}, "state_index_due"),
+        (State.objects.outdated(), {"index_key": OUTDATED}, "state_by_index_key"),
+    ):
+        State.objects.filter(pk__in=ids).update(**change)
+        with plans_of("states_state", analyze=True) as plans:
+            assert len(due.order_by("pk")[:200]) == changed
+        (plan,) = plans
+        assert plan.indexes == [index]
+        # The rows of before are still in the index, until they are vacuumed.
+        assert plan.rows_read <= changed

@@ -1,9 +1,9 @@
-"""A process that forks runs of import_states, which are killed at a statement that writes.
+"""A process that forks runs of a command, which are killed at a statement that writes.
 
 Python and Django start once; each run is a process of its own, and dies as by SIGKILL does.
-``python -m tests.states.importer`` reads a line of JSON for each round: the command's arguments,
-and of each run that is to begin at one time which of its statements kills it, or null. It prints
-how they ended.
+``python -m tests.states.forked`` reads a line of JSON for each round: a command with its
+arguments, and of each run that is to begin at one time which of its statements kills it, or null.
+It prints how they ended.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ def run(arguments: list[str], kill_at: int | None) -> int:
         return child
     code = ERROR
     try:
-        imported(arguments, kill_at)
+        called(arguments, kill_at)
         code = 0
     finally:
         os._exit(code)
 
 
-def imported(arguments: list[str], kill_at: int | None) -> None:
+def called(arguments: list[str], kill_at: int | None) -> None:
     from django.core.management import call_command  # noqa: PLC0415 - once it is set up
     from django.db import connection  # noqa: PLC0415
 
@@ -55,7 +55,7 @@ def imported(arguments: list[str], kill_at: int | None) -> None:
         return execute(sql, *given)
 
     with Path(os.devnull).open("w") as nowhere, connection.execute_wrapper(count):
-        call_command("import_states", *arguments, stdout=nowhere)
+        call_command(*arguments, stdout=nowhere, stderr=nowhere)
 
 
 if __name__ == "__main__":

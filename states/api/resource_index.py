@@ -1,0 +1,64 @@
+"""How far the index of resources is behind, and which states are not in it for good."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rest_framework.decorators import action
+from rest_framework.response import Response
+
+from apikeys.authentication import caller_of
+from apikeys.permissions import ACCESS_TOKENS
+from apikeys.scopes import Scope
+from infra_service.api.pagination import PageAsked
+from infra_service.api.viewsets import ResourceViewSet
+from states import index_lag
+from states.api.resource_index_openapi import index_schema
+from states.api.serializers import StateSerializer
+from states.models import State
+
+if TYPE_CHECKING:
+    from rest_framework.request import Request
+
+
+@index_schema
+class ResourceIndexViewSet(ResourceViewSet[State]):
+    """The index itself, as far as it is about states inside what the caller is bound to."""
+
+    queryset = State.objects.with_names()
+    serializer_class = StateSerializer
+    filter_backends = ()
+    token_kinds = ACCESS_TOKENS
+    required_scopes = {"show": Scope.STATE_READ}
+
+    @action(detail=False)
+    def show(self, request: Request, **_path: str) -> Response:
+        """Tell how many states wait, for how long, and a page of those that cannot be read."""
+        asked = PageAsked.read(request, self, 1)
+        states = State.objects.inside(caller_of(request).binding)
+        unreadable = states.unreadable().with_names().order_by("pk")
+        if asked.position is not None:
+            unreadable = unreadable.filter(pk__gt=asked.position[0])
+        found = list(unreadable[: asked.size + 1])
+        page = found[: asked.size]
+        behind = index_lag.lag_of(states)
+        index = {
+            "waiting": min(behind.waiting, index_lag.MOST),
+            "waiting_is_exact": behind.is_exact,
+            "oldest_waiting_seconds": round(behind.oldest_seconds, 3),
+            "unreadable": [_unreadable(state) for state in page],
+        }
+        token = asked.token(str(page[-1].pk)) if len(found) > asked.size else ""
+        return Response({"resource_index": index, "next_page_token": token})
+
+
+def _unreadable(state: Any) -> dict[str, Any]:
+    return {
+        "state_id": state.pk,
+        "component_id": state.component_id,
+        "component_slug": state.component_slug,
+        "environment_id": state.environment_id,
+        "environment_slug": state.environment_slug,
+        "version_number": state.indexed_number,
+        "problem": state.index_problem,
+    }

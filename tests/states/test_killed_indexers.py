@@ -1,0 +1,80 @@
+"""Indexers as processes: one that is killed in the middle, and two on one database."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apikeys.audit import Actor
+from states.actions.push import push
+from states.document.uploads import Upload
+from states.models import ResourceDigest, ResourceEntry, State
+from tests.commands import on_database_of
+from tests.server import ROOT, LiveServer
+from tests.states.indexed import with_things
+
+STATES, EACH = 12, 5
+
+
+@pytest.fixture
+def server(db: None, tmp_path: Path, settings: Any) -> Iterator[LiveServer]:
+    """A service of which only the database is there, with states to be indexed."""
+    server = LiveServer(tmp_path, STATE_ENCRYPTION_KEYS=",".join(settings.STATE_ENCRYPTION_KEYS))
+    try:
+        server.prepare()
+        on_database_of(server, fill)
+        yield server
+    finally:
+        server.close()
+
+
+def fill() -> None:
+    for _ in range(STATES):
+        body = with_things(1, **{f"n{number}": f"i-{number}" for number in range(EACH)})
+        push(
+            component_id=uuid.uuid4(), environment_id=uuid.uuid4(), upload=Upload.of(body),
+            lock_id=None, force=False, actor=Actor(name="test"),
+        )  # fmt: skip
+
+
+def index(server: LiveServer, *kill_at: int | None) -> list[int]:
+    """Let indexers run at one time, each killed at a statement, and return how they ended."""
+    asked = {"arguments": ["index_states"], "kill_at": kill_at}
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.states.forked"],
+        cwd=ROOT,
+        env=server.environment,
+        input=json.dumps(asked) + "\n",
+        stdout=subprocess.PIPE,
+        check=True,
+        text=True,
+    )
+    codes: list[int] = json.loads(done.stdout)
+    return codes
+
+
+def indexed() -> int:
+    """Return how many states are in the index, each whole; the others are not there at all."""
+    ids = set(State.objects.filter(indexed_number=1).values_list("pk", flat=True))
+    for entries in (ResourceEntry.objects, ResourceDigest.objects):
+        assert entries.count() == EACH * len(ids)
+    assert set(ResourceEntry.objects.values_list("state_id", flat=True)) == ids
+    return len(ids)
+
+
+def test_killed_in_the_middle_and_two_at_once(server: LiveServer) -> None:
+    assert index(server, 20) == [-9]
+    done = on_database_of(server, indexed)
+    assert 0 < done < STATES
+
+    assert index(server, None, None) == [0, 0]
+
+    assert on_database_of(server, indexed) == STATES
+    assert on_database_of(server, State.objects.due().count) == 0
