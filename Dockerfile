@@ -6,7 +6,24 @@ RUN python -m venv /venv
 COPY requirements.txt .
 RUN /venv/bin/pip install --no-cache-dir --only-binary :all: --require-hashes -r requirements.txt
 
-FROM python:3.11-slim-bookworm
+FROM build AS agent-build
+COPY requirements-kubernetes.txt .
+RUN /venv/bin/pip install --no-cache-dir --only-binary :all: --require-hashes -r requirements-kubernetes.txt
+
+# The agent (docker build --target agent): it reads the cluster that it runs in, and reports it.
+FROM python:3.11-slim-bookworm AS agent
+COPY --from=agent-build /venv /venv
+WORKDIR /app
+COPY manage.py ./
+COPY infra_service infra_service
+COPY workloads workloads
+RUN /venv/bin/python -m compileall -q . && useradd --system --uid 10001 --no-create-home infra
+USER 10001
+ENV PATH=/venv/bin:$PATH PYTHONUNBUFFERED=1
+STOPSIGNAL SIGTERM
+ENTRYPOINT ["python", "manage.py", "sync_workloads", "--in-cluster", "--watch", "--json"]
+
+FROM python:3.11-slim-bookworm AS service
 # The same path as in the build, so that the environment's scripts work.
 COPY --from=build /venv /venv
 WORKDIR /app

@@ -45,9 +45,15 @@ def arguments(name: str, stage: int = -1) -> list[str]:
     return [argument for instruction, argument in instructions(stage) if instruction == name]
 
 
-def test_it_runs_as_nobody_in_particular() -> None:
-    (user,) = arguments("USER")
-    names = [name for name, _ in instructions()]
+def each(name: str) -> list[str]:
+    """Return the arguments of an instruction in all stages."""
+    return [argument for stage in range(4) for argument in arguments(name, stage)]
+
+
+@pytest.mark.parametrize("stage", [-1, -2])
+def test_it_runs_as_nobody_in_particular(stage: int) -> None:
+    (user,) = arguments("USER", stage)
+    names = [name for name, _ in instructions(stage)]
 
     assert int(user) >= 10_000
     # Nothing is done as root afterwards.
@@ -57,14 +63,18 @@ def test_it_runs_as_nobody_in_particular() -> None:
 def test_the_base_is_a_release_and_the_packages_have_hashes() -> None:
     bases = re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE)
 
-    assert {re.sub(r"@sha256:\w{64}$", "", base) for base in bases} == {"python:3.11-slim-bookworm"}
-    assert "--require-hashes" in " ".join(arguments("RUN", 0))
+    stages = set(re.findall(r"^FROM .+ AS (\S+)$", DOCKERFILE, re.MULTILINE))
+    assert {re.sub(r"@sha256:\w{64}$", "", base) for base in bases} - stages == {
+        "python:3.11-slim-bookworm"
+    }
+    for build in (0, 1):
+        assert "--require-hashes" in " ".join(arguments("RUN", build))
     assert "ADD" not in DOCKERFILE
 
 
 def test_no_secret_is_in_the_image() -> None:
-    environment = " ".join(arguments("ENV") + arguments("ENV", 0))
-    copied = " ".join(arguments("COPY") + arguments("COPY", 0))
+    environment = "\n".join(each("ENV"))
+    copied = "\n".join(each("COPY"))
 
     assert "ARG" not in DOCKERFILE
     assert not re.search("SECRET|KEY|PASSWORD|TOKEN|DATABASE_URL", environment)
@@ -76,8 +86,7 @@ def test_the_context_has_what_is_copied() -> None:
     let_in = {line.removeprefix("!") for line in ignore if line.startswith("!")}
     copied = {
         source
-        for stage in (0, 1)
-        for argument in arguments("COPY", stage)
+        for argument in each("COPY")
         if not argument.startswith("--from")
         for source in argument.split()[:-1]
     }
@@ -132,16 +141,7 @@ class Image(LiveServer):
 def app(tmp_path: Path) -> Iterator[Path]:
     """What the Dockerfile copies, and nothing else; not writable."""
     app = tmp_path / "app"
-    app.mkdir()
-    for argument in arguments("COPY"):
-        if argument.startswith("--from"):
-            continue
-        *sources, _target = argument.split()
-        for source in sources:
-            if (ROOT / source).is_dir():
-                shutil.copytree(ROOT / source, app / source, ignore=_ignored)
-            else:
-                shutil.copy(ROOT / source, app)
+    copy(app)
     subprocess.run([sys.executable, "-m", "compileall", "-q", "."], cwd=app, check=True)
     inside = [app, *app.rglob("*")]
     for path in inside:
@@ -151,8 +151,37 @@ def app(tmp_path: Path) -> Iterator[Path]:
         path.chmod(path.stat().st_mode | 0o200)
 
 
+def copy(app: Path, stage: int = -1) -> None:
+    """Copy what a stage of the Dockerfile copies."""
+    app.mkdir()
+    for argument in arguments("COPY", stage):
+        if argument.startswith("--from"):
+            continue
+        *sources, _target = argument.split()
+        for source in sources:
+            if (ROOT / source).is_dir():
+                shutil.copytree(ROOT / source, app / source, ignore=_ignored)
+            else:
+                shutil.copy(ROOT / source, app)
+
+
 def _ignored(_directory: str, names: list[str]) -> set[str]:
     return set(fnmatch.filter(names, "__pycache__"))
+
+
+def test_the_agents_image_needs_no_other_file(tmp_path: Path) -> None:
+    """It gets as far as the account that a pod has."""
+    copy(tmp_path / "app", -2)
+    (entry,) = arguments("ENTRYPOINT", -2)
+    program, *command = json.loads(entry)
+    options = ["--cluster", "01a1fd68-ca28-7587-abb0-61c48a8a8478", "--token-file", "token"]
+    started = subprocess.run(
+        [sys.executable, *command, "--report-to", "https://infra.example.com", *options],
+        cwd=tmp_path / "app", env={}, stderr=subprocess.PIPE, text=True, check=False,
+    )  # fmt: skip
+
+    assert program == "python"
+    assert started.stderr == "CommandError: Service host/port is not set.\n"
 
 
 def listing(directory: Path) -> dict[str, tuple[int, int]]:

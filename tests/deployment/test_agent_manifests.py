@@ -1,0 +1,237 @@
+"""deploy/agent, applied to a cluster as YAML or as a chart, gives the agent what it needs.
+
+There is neither a cluster nor Helm here. The chart's templates use so little of Helm's language
+that the lines below render them; that Helm does the same was never seen.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+from django.core.management import call_command, load_command_class
+
+from apikeys.models import TrustPolicy
+from tests.apiserver.requests import answered
+from tests.deployment.test_container import arguments
+from tests.issuer import Key
+from tests.server import ROOT
+from workloads.management.reporting import reporting_target
+
+pytestmark = pytest.mark.once
+
+AGENT = ROOT / "deploy" / "agent"
+CHART = AGENT / "chart"
+TEMPLATES = sorted((CHART / "templates").glob("*"))
+VALUES: dict[str, Any] = yaml.safe_load((CHART / "values.yaml").read_text())
+SCHEMA = json.loads((CHART / "values.schema.json").read_text())
+#: What the plain files say.
+PLAIN = {
+    "image": "registry.example.com/infra-service-agent:1.1.0",
+    "url": "https://infra.example.com",
+    "cluster": "01a1fd68-ca28-7587-abb0-61c48a8a8478",
+    "trustPolicy": "fed-06kcl4xq7sz8v1",
+    "audience": "https://infra.example.com",
+}
+WITH_TOKEN = {**PLAIN, "trustPolicy": "", "audience": "", "tokenSecret": "infra-agent-token"}
+PRIVATE = {**PLAIN, "caConfigMap": "infra-ca", "interval": 30}
+GIVEN = [PLAIN, WITH_TOKEN, PRIVATE, {**WITH_TOKEN, **PRIVATE}]
+
+
+def rendered(text: str, values: dict[str, Any]) -> str:
+    """Render conditions that have lines of their own and are in no other one, and values."""
+    taken: list[bool] = []
+    lines = []
+    for line in text.splitlines():
+        action = re.fullmatch(r"\s*\{\{- (if \.Values\.(\w+)|else|end) \}\}", line)
+        if action is None:
+            if all(taken):
+                lines.append(re.sub(r"\{\{ \.([\w.]+) \}\}", lambda m: value(m[1], values), line))
+        elif action[2]:
+            assert not taken, "a condition in a condition"
+            taken.append(bool(values[action[2]]))
+        elif action[1] == "else":
+            taken.append(not taken.pop())
+        else:
+            taken.pop()
+    assert not taken
+    text = "\n".join(lines)
+    assert "{{" not in text
+    return text
+
+
+def value(path: str, values: dict[str, Any]) -> str:
+    found: Any = {"Values": values, "Release": {"Namespace": "infra-agent"}}
+    for name in path.split("."):
+        found = found[name]
+    return str(found)
+
+
+def chart(given: dict[str, Any]) -> list[dict[str, Any]]:
+    values = {**VALUES, **given}
+    jsonschema.validate(values, SCHEMA)
+    texts = (rendered(path.read_text(), values) for path in TEMPLATES)
+    return [document for text in texts for document in yaml.safe_load_all(text)]
+
+
+def plain() -> list[dict[str, Any]]:
+    texts = (path.read_text() for path in sorted(AGENT.glob("*.yaml")))
+    return [document for text in texts for document in yaml.safe_load_all(text)]
+
+
+def of_kind(documents: list[dict[str, Any]], kind: str) -> dict[str, Any]:
+    (found,) = [document for document in documents if document["kind"] == kind]
+    return found
+
+
+def pod(documents: list[dict[str, Any]]) -> Any:
+    return of_kind(documents, "Deployment")["spec"]["template"]["spec"]
+
+
+def test_the_chart_says_what_the_plain_files_say() -> None:
+    """But for the namespace, which `helm install --create-namespace` makes."""
+    assert [path.name for path in TEMPLATES] == ["account.yaml", "agent.yaml"]
+    assert chart(PLAIN) == [entry for entry in plain() if entry["kind"] != "Namespace"]
+
+
+def test_it_may_do_what_it_asks_for_and_nothing_else() -> None:
+    """What it asks for is in the table of requests, to which the recorded server holds it."""
+    asked = set()
+    for request in answered():
+        path, _, query = request.partition("?")
+        place, watch = path.replace("/namespaces/{namespace}", ""), query.startswith("allowWatch")
+        api, _, resource = place.rpartition("/")
+        group = "" if api.startswith("/api/v1") else api.split("/")[2]
+        if resource == "kube-system":
+            asked.add((group, "namespaces", "kube-system", "get"))
+        else:
+            asked.add((group, resource, "", "watch" if watch else "list"))
+    role = of_kind(plain(), "ClusterRole")
+    collectors = (ROOT / "docs" / "how-to" / "collector-rbac.yaml").read_text()
+
+    may = {
+        (group, resource, name, verb)
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for name in rule.get("resourceNames", [""])
+        for verb in rule["verbs"]
+    }
+    assert may == asked
+    assert role["rules"] == of_kind(list(yaml.safe_load_all(collectors)), "ClusterRole")["rules"]
+
+
+@pytest.mark.parametrize("documents", [plain(), chart(PLAIN)])
+def test_the_account_has_the_role(documents: list[dict[str, Any]]) -> None:
+    account, binding = (
+        of_kind(documents, "ServiceAccount"),
+        of_kind(documents, "ClusterRoleBinding"),
+    )
+
+    assert binding["roleRef"]["name"] == of_kind(documents, "ClusterRole")["metadata"]["name"]
+    (subject,) = binding["subjects"]
+    assert subject == {"kind": "ServiceAccount", **account["metadata"]}
+    assert pod(documents)["serviceAccountName"] == account["metadata"]["name"]
+    assert {d["metadata"].get("namespace", "infra-agent") for d in documents} == {"infra-agent"}
+
+
+@pytest.mark.parametrize("given", GIVEN)
+def test_the_pod_has_no_more_than_it_needs(given: dict[str, Any]) -> None:
+    """The restricted level of Kubernetes' pod security standards, and a root that is only read."""
+    spec = pod(chart(given))
+    (container,) = spec["containers"]
+    (user,) = arguments("USER", -2)
+
+    assert spec["securityContext"] == {
+        "runAsNonRoot": True, "runAsUser": int(user), "runAsGroup": int(user),
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }  # fmt: skip
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }  # fmt: skip
+    assert set(container["resources"]["limits"]) == {"memory"}
+    assert set(container["resources"]["requests"]) == {"cpu", "memory"}
+    assert "env" not in container
+    assert not {"hostNetwork", "hostPID", "hostIPC"} & set(spec)
+    kinds = [set(volume) - {"name"} for volume in spec["volumes"]]
+    assert set().union(*kinds) <= {"projected", "secret", "emptyDir", "configMap"}
+    writable = [m["name"] for m in container["volumeMounts"] if not m.get("readOnly")]
+    assert writable == ["cache"]
+
+
+@pytest.mark.parametrize("given", GIVEN)
+def test_the_command_takes_the_arguments(
+    given: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = pod(chart(given))
+    (container,) = spec["containers"]
+    _python, _manage, name, *fixed = json.loads(arguments("ENTRYPOINT", -2)[0])
+    parser = load_command_class("workloads", name).create_parser("manage.py", name)
+
+    options = vars(parser.parse_args([*fixed, *container["args"]]))
+
+    assert (options["in_cluster"], options["watch"]) == (True, True)
+    mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
+    files = {k: v for k, v in options.items() if k.endswith(("_file", "_cache")) and v}
+    assert {str(Path(file).parent) for file in files.values()} == set(mounts.values()) - (
+        {mounts["cache"]} if given.get("tokenSecret") else set()
+    )
+    # In a pod the account of the cluster, and the authorities, would be there.
+    client = object()
+    monkeypatch.setattr("workloads.collector.connect.in_cluster", lambda: client)
+    target = reporting_target({**options, "ca_file": None}, "1")
+    assert (target.name, target.client) == (PLAIN["cluster"], client)
+
+
+def test_the_pods_token_is_for_the_issuers_audience_alone() -> None:
+    (identity,) = [volume for volume in pod(plain())["volumes"] if volume["name"] == "identity"]
+
+    (source,) = identity["projected"]["sources"]
+    assert source["serviceAccountToken"] == {
+        "path": "token", "audience": "https://infra.example.com", "expirationSeconds": 600,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("given", [
+    {},
+    {**PLAIN, "image": ""},
+    {**PLAIN, "url": "http://infra.example.com"},
+    {**PLAIN, "cluster": "prod-eu-1"},
+    {**PLAIN, "trustPolicy": ""},
+    {**PLAIN, "audience": ""},
+    {**PLAIN, "interval": 0},
+    {**PLAIN, "trustpolicy": "fed-1"},
+])  # fmt: skip
+def test_values_that_the_chart_refuses(given: dict[str, Any]) -> None:
+    with pytest.raises(jsonschema.ValidationError):
+        chart(given)
+
+
+def test_the_how_to_has_a_policy_for_this_account(tmp_path: Path, db: None) -> None:
+    how_to = (ROOT / "docs" / "how-to" / "install-the-agent.md").read_text()
+    (text,) = re.findall(r"^```toml\n(.+?)^```", how_to, re.MULTILINE | re.DOTALL)
+    (tmp_path / "trust.toml").write_text(text)
+    (tmp_path / "keys.json").write_text(json.dumps({"keys": [Key().public]}))
+
+    call_command("trust", "--file", str(tmp_path / "trust.toml"), "--create-users", verbosity=0)
+
+    policy = TrustPolicy.objects.get()
+    account = of_kind(plain(), "ServiceAccount")["metadata"]
+    equal = {condition["claim"]: condition["equals"] for condition in policy.conditions}
+    assert equal["/kubernetes.io/namespace"] == account["namespace"]
+    assert equal["/kubernetes.io/serviceaccount/name"] == account["name"]
+    assert (policy.scopes, str(policy.bound_cluster_id)) == (["cluster:report"], PLAIN["cluster"])
+    assert policy.issuer.audience == PLAIN["audience"]
+
+
+def test_an_account_can_be_had_before_its_policy() -> None:
+    """The policy names the account's uid."""
+    first = {**PLAIN, "trustPolicy": "", "audience": "", "replicas": 0}
+
+    assert of_kind(chart(first), "Deployment")["spec"]["replicas"] == 0
