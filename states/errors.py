@@ -165,6 +165,13 @@ class VersionNotFound(NotFound):
     advice = "GET /api/v1/states/{id}/versions lists those that it has."
 
 
+class FactsNotFound(NotFound):
+    meaning = "No pipeline has told facts of this version."
+    default_code = "FACTS_NOT_FOUND"
+    default_detail = "No pipeline has told facts of this version."
+    advice = "A pipeline tells them by PUT to this path, after its apply."
+
+
 class StateEncrypted(APIException):
     meaning = "OpenTofu encrypted the document on the client, so that nobody else can look into it."
     status_code = 400

@@ -16,6 +16,7 @@ from states.fields import CreatedAtField, IdAt
 from states.imported import ImportedVersion
 from states.leaked_token import LeakedToken
 from states.resource_entry import ResourceDigest, ResourceEntry
+from states.version_facts import VersionFacts
 
 if TYPE_CHECKING:
     import uuid
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = [
     "MAX_SERIAL", "OUTDATED", "STALE_AFTER", "Application", "Component", "Environment",
     "FormerSlug", "ImportedVersion", "LeakedToken", "ResourceDigest", "ResourceEntry", "State",
-    "StateKey", "StateVersion",
+    "StateKey", "StateVersion", "VersionFacts",
 ]  # fmt: skip
 
 MAX_SERIAL = 2**63 - 1

@@ -3,6 +3,7 @@ from django.urls import include, path, re_path
 from infra_service.api.viewsets import ResourceRouter
 from states.api.backend import OutputsBackendView, StateBackendView, StateLockView
 from states.api.catalogue import ApplicationViewSet, ComponentViewSet, EnvironmentViewSet
+from states.api.facts import FactsViewSet
 from states.api.named import (
     NoAddressView,
     OutputsAtView,
@@ -80,6 +81,11 @@ urlpatterns = [
         name="version-document",
     ),
     re_path(_VERSION + r"/diff/?$", VersionViewSet.as_view({"get": "diff"}), name="version-diff"),
+    re_path(
+        _VERSION + r"/facts/?$",
+        FactsViewSet.as_view({"get": "retrieve", "put": "update"}),
+        name="version-facts",
+    ),
     re_path(
         _VERSION + r":restore/?$",
         VersionViewSet.as_view({"post": "restore"}),

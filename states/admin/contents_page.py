@@ -8,6 +8,7 @@ from states.admin.values import cut, json_text, with_rows_cut
 from states.document import contents, format4
 from states.document.effort import Effort
 from states.keeping import reading
+from states.models import VersionFacts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,6 +29,8 @@ class Contents(NamedTuple):
     start: int
     next_start: int | None
     hidden: bool
+    #: What the pipeline has said of the version; of the first page only.
+    facts: VersionFacts | None
 
 
 def read(state: State, number: int, *, start: int, hide: bool, actor: Actor) -> Contents:
@@ -52,7 +55,12 @@ def read(state: State, number: int, *, start: int, hide: bool, actor: Actor) -> 
         start=start,
         next_start=start + ITEMS if more else None,
         hidden=hide,
+        facts=None if start else _facts(state, number),
     )
+
+
+def _facts(state: State, number: int) -> VersionFacts | None:
+    return VersionFacts.objects.filter(version__state=state, version__number=number).first()
 
 
 def _decoded(page: Page) -> list[dict[str, Any]]:

@@ -44,11 +44,11 @@ from states.errors import (
 
 _STATE: Final = wrapped("StateAnswer", "state", StateSerializer)
 _VERSION: Final = wrapped("VersionAnswer", "version", VersionSerializer)
-_STATE_ID: Final = OpenApiParameter(
+A_STATE: Final = OpenApiParameter(
     "state_id", OpenApiTypes.UUID, OpenApiParameter.PATH, description="The id of the state."
 )
 _A_NUMBER: Final = {"type": "integer", "minimum": 1, "maximum": 999_999_999}
-_NUMBER: Final = OpenApiParameter(
+A_VERSION: Final = OpenApiParameter(
     "number", _A_NUMBER, OpenApiParameter.PATH, description="The number of the version."
 )
 _AGAINST: Final = OpenApiParameter(
@@ -135,7 +135,7 @@ def _contents(name: str, item: Named, example: Any) -> Any:
     page = Page(f"{item.name}Page", **{name: list_of(item)}, version_number=_COUNT)
     return operation(
         operation_id=f"list_state_{name}",
-        parameters=[_STATE_ID, NO_STORE],
+        parameters=[A_STATE, NO_STORE],
         responses={200: page, **refusals(*_OF_CONTENTS)},
         examples=[answered(example)],
         filters=False,
@@ -182,12 +182,12 @@ versions_schema = extend_schema_view(
         "The versions of a state, the newest first.",
         samples.VERSION,
         operation_id="list_state_versions",
-        parameters=[_STATE_ID],
+        parameters=[A_STATE],
         responses={200: VersionSerializer(many=True), **refusals(StateNotFound)},
     ),
     retrieve=operation(
         operation_id="get_state_version",
-        parameters=[_STATE_ID, _NUMBER],
+        parameters=[A_STATE, A_VERSION],
         responses={200: _VERSION, **refusals(StateNotFound, VersionNotFound)},
         examples=[answered({"version": samples.VERSION})],
     ),
@@ -195,19 +195,19 @@ versions_schema = extend_schema_view(
         operation_id="get_state_version_document",
         # The method demands the second scope, because nothing in the document is hidden.
         auth=needs("state:read", "state:secrets", of="accessToken"),
-        parameters=[_STATE_ID, _NUMBER, NO_STORE],
+        parameters=[A_STATE, A_VERSION, NO_STORE],
         responses={200: OpenApiResponse(DOCUMENT, "The document."), **refusals(*_OF_DOCUMENT)},
         examples=[answered(samples.DOCUMENT)],
     ),
     diff=operation(
         operation_id="diff_state_versions",
-        parameters=[_STATE_ID, _NUMBER, _AGAINST, NO_STORE],
+        parameters=[A_STATE, A_VERSION, _AGAINST, NO_STORE],
         responses={200: _DIFFERENCE, **refusals(InvalidParameter, *_OF_CONTENTS)},
         examples=[answered(samples.DIFFERENCE)],
     ),
     restore=operation(
         operation_id="restore_state_version",
-        parameters=[_STATE_ID, _NUMBER],
+        parameters=[A_STATE, A_VERSION],
         request=RestoreSerializer,
         responses={
             200: _VERSION,
@@ -230,7 +230,7 @@ outputs_document_schema = extend_schema_view(
     outputs_document=operation(
         operation_id="get_state_outputs_document",
         description=OUTPUTS,
-        parameters=[_STATE_ID, NO_STORE],
+        parameters=[A_STATE, NO_STORE],
         responses={
             200: OpenApiResponse(DOCUMENT, "A state of nothing but outputs."),
             **refusals(*_OF_CONTENTS),

@@ -105,7 +105,7 @@ class VersionViewSet(OfStateViewSet):
         Raises:
             StateNotFound, VersionNotFound: there is none.
         """
-        return _version(self.get_queryset(), self.kwargs["number"])
+        return version_of(self.get_queryset(), self.kwargs["number"])
 
     @action(detail=True)
     def document(self, request: Request, **_path: str) -> HttpResponse:
@@ -122,7 +122,7 @@ class VersionViewSet(OfStateViewSet):
         """Tell what changed from one version to another, by default from the one before."""
         asked = PageAsked.read(request, self, 2)
         versions = self.get_queryset()
-        after = _version(versions, self.kwargs["number"])
+        after = version_of(versions, self.kwargs["number"])
         number, start = asked.position or (None, 0)
         before = _against(versions, after, request) if number is None else _at(versions, number)
         old = None if before is None else self.read(before.state_id, before.number, "diff")
@@ -162,7 +162,12 @@ class VersionViewSet(OfStateViewSet):
         return self.answer(restored)
 
 
-def _version(versions: QuerySet[StateVersion], text: str) -> StateVersion:
+def version_of(versions: QuerySet[StateVersion], text: str) -> StateVersion:
+    """Return the one of these with the number in a path.
+
+    Raises:
+        VersionNotFound: there is none.
+    """
     found = versions.filter(number=int(text)).first() if _NUMBER.fullmatch(text) else None
     if found is None:
         raise VersionNotFound
@@ -171,7 +176,7 @@ def _version(versions: QuerySet[StateVersion], text: str) -> StateVersion:
 
 def _at(versions: QuerySet[StateVersion], number: int) -> StateVersion | None:
     """Return what the pages before were compared with; 0 is nothing."""
-    return _version(versions, str(number)) if number else None
+    return version_of(versions, str(number)) if number else None
 
 
 def _against(
@@ -183,7 +188,7 @@ def _against(
         return versions.filter(number__lt=after.number).order_by("-number").first()
     if not _NUMBER.fullmatch(text):
         raise InvalidParameter("against", "not the number of a version")
-    return _version(versions, text)
+    return version_of(versions, text)
 
 
 def _private(body: dict[str, Any]) -> Response:

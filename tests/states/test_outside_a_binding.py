@@ -28,13 +28,15 @@ BACKEND = [
 RECORD = [
     *(("GET", tail, None) for tail in (
         "", "/versions", "/versions?page_size=x", "/versions/1", "/versions/9",
-        "/versions/1/document", "/versions/2/diff", "/versions/2/diff?against=x", "/outputs",
+        "/versions/1/document", "/versions/1/facts", "/versions/2/diff",
+        "/versions/2/diff?against=x", "/outputs",
         "/outputs.tfstate",
         "/resources?page_token=x",
     )),
     ("DELETE", "", None), ("POST", ":undelete", {}), ("POST", ":force-unlock", {}),
     ("POST", ":force-unlock", {"reason": "x"}), ("POST", "/versions/1:restore", {}),
     ("POST", "/versions/1:restore", {"lock_id": "x"}),
+    ("PUT", "/versions/1/facts", {"commit": "x"}), ("PUT", "/versions/1/facts", {"x": 1}),
 ]  # fmt: skip
 CLUSTER = [
     ("GET", "", None), ("PATCH", "", {"name": "x"}), ("PATCH", "", {"x": 1}), ("DELETE", "", None),

@@ -1,0 +1,43 @@
+"""What a pipeline's platform said of the run that a token was exchanged in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from apikeys.models import AccessToken, Issuer
+
+if TYPE_CHECKING:
+    from apikeys.audit import Actor
+
+
+class Run(NamedTuple):
+    """A run; what the platform does not say is empty."""
+
+    repository: str = ""
+    commit: str = ""
+    id: str = ""
+    url: str = ""
+
+
+def run_of(actor: Actor) -> Run:
+    """Return the run of the actor's token; one query if it was exchanged, and none of others."""
+    if actor.caller is None or actor.caller.trust_policy_id is None:
+        return Run()
+    tokens = AccessToken.objects.filter(pk=actor.token_id)
+    columns = ("run", "trust_policy__issuer__kind", "trust_policy__issuer__url")
+    found: Any = tokens.values_list(*columns).first()
+    said, kind, issuer = found or (None, "", "")
+    said = said or {}
+    repository, commit, run = (said.get(name) or "" for name in ("repository", "commit", "run"))
+    return Run(repository, commit, run, _url(kind, issuer, repository, run))
+
+
+def _url(kind: str, issuer: str, repository: str, run: str) -> str:
+    """Return where people see the run; empty where the platform's address is not known."""
+    if not (repository and run):
+        return ""
+    if kind == Issuer.Kind.GITHUB and issuer == "https://token.actions.githubusercontent.com":
+        return f"https://github.com/{repository}/actions/runs/{run}"
+    if kind == Issuer.Kind.GITLAB:
+        return f"{issuer}/{repository}/-/pipelines/{run}"
+    return ""

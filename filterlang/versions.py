@@ -1,0 +1,52 @@
+"""Versions as people number releases, and texts whose order is that of the versions.
+
+The precedence is that of Semantic Versioning 2.0.0: numbers by their value, a pre-release before
+its release, numeric identifiers before others, fewer of them before more; what stands after ``+``
+does not count. Numbers that are left out are 0.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+#: Characters of a version.
+MOST_CHARACTERS: Final = 100
+
+_NUMBER: Final = r"(?:0|[1-9][0-9]*)"
+_IDENTIFIERS: Final = r"[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*"
+_VERSION: Final = re.compile(
+    rf"({_NUMBER}(?:\.{_NUMBER}){{0,2}})(?:-({_IDENTIFIERS}))?(?:\+{_IDENTIFIERS})?", re.ASCII
+)
+_PARTS: Final = 3
+#: Stand behind the numbers: a release comes after all of its pre-releases.
+_RELEASE: Final = "~"
+_PRE_RELEASE: Final = "-"
+#: Ends an identifier, and comes before all characters of one.
+_END: Final = " "
+
+
+def sort_key(version: str) -> str | None:
+    """Return a text of ASCII characters that compares in the order of bytes as the version does.
+
+    None for what is no version.
+    """
+    found = _VERSION.fullmatch(version) if len(version) <= MOST_CHARACTERS else None
+    if found is None:
+        return None
+    numbers, pre_release = found[1].split("."), found[2]
+    core = "".join(map(_number, [*numbers, *["0"] * (_PARTS - len(numbers))]))
+    if pre_release is None:
+        return core + _RELEASE
+    return core + _PRE_RELEASE + "".join(map(_identifier, pre_release.split(".")))
+
+
+def _number(digits: str) -> str:
+    # With its length before it, a longer number is the greater one.
+    return f"{len(digits):02d}{digits}"
+
+
+def _identifier(text: str) -> str:
+    if text.isdigit():
+        return f"0{_number(text.lstrip('0') or '0')}{_END}"
+    return f"1{text}{_END}"

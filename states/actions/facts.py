@@ -1,0 +1,71 @@
+"""Recording what a pipeline knows of a version, once or again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from django.db import transaction
+
+from apikeys import audit
+from infra_service.database.retries import retrying
+from states.models import VersionFacts
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from apikeys.audit import Actor
+    from states.models import StateVersion
+    from states.pipeline.lock_file import Provider
+    from states.pipeline.module_manifest import Module
+
+#: What is said, beside who said it and when.
+SAID: Final = ("commit", "repository", "run", "run_url", "providers", "modules")
+
+
+@retrying
+@transaction.atomic
+def record_facts(
+    *,
+    version: StateVersion,
+    actor: Actor,
+    providers: Sequence[Provider],
+    modules: Sequence[Module],
+    **said: str,
+) -> VersionFacts:
+    """Let the version have these facts in place of others; the same again changes nothing.
+
+    ``said`` are ``commit``, ``repository``, ``run`` and ``run_url``.
+    """
+    present = VersionFacts.objects.filter(pk=version.pk).first()
+    facts = VersionFacts(
+        version=version,
+        **said,
+        providers=[provider._asdict() for provider in providers],
+        modules=[module._asdict() for module in modules],
+        recorded_at=actor.now(),
+        recorded_by=actor.name,
+        token_id=actor.token_id,
+    )
+    if present is not None and _said(present) == _said(facts):
+        return present
+    VersionFacts.objects.bulk_create(
+        [facts],
+        update_conflicts=True,
+        unique_fields=["version"],
+        update_fields=[*SAID, "recorded_at", "recorded_by", "token_id"],
+    )
+    audit.record(
+        actor,
+        "state.facts",
+        version.state_id,
+        version=version.number,
+        **said,
+        providers=len(providers),
+        modules=len(modules),
+        replaced=present is not None,
+    )
+    return facts
+
+
+def _said(facts: VersionFacts) -> dict[str, Any]:
+    return {name: getattr(facts, name) for name in SAID}

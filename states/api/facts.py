@@ -1,0 +1,71 @@
+"""What a pipeline knows of a version: its commit, its run, the versions that it was made with."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from apikeys.audit import Actor
+from apikeys.runs import run_of
+from apikeys.scopes import Scope
+from states.actions.facts import record_facts
+from states.api.facts_openapi import facts_schema
+from states.api.facts_serializers import FactsSerializer
+from states.api.versions import OfStateViewSet, version_of
+from states.errors import FactsNotFound
+from states.models import VersionFacts
+from states.pipeline import lock_file, module_manifest
+
+if TYPE_CHECKING:
+    from rest_framework.request import Request
+    from rest_framework.response import Response
+
+    from states.models import StateVersion
+
+
+@facts_schema
+class FactsViewSet(OfStateViewSet):
+    """The facts of a version."""
+
+    resource = "facts"
+    serializer_class = FactsSerializer  # type: ignore[assignment]  # of what is shown of a version
+    required_scopes = {"retrieve": Scope.STATE_READ, "update": Scope.STATE_WRITE}
+
+    def retrieve(self, _request: Request, **_path: str) -> Response:
+        """Return the facts."""
+        facts = VersionFacts.objects.filter(pk=self.version().pk).first()
+        if facts is None:
+            raise FactsNotFound
+        return self._answer(facts)
+
+    def update(self, request: Request, **_path: str) -> Response:
+        """Record the facts in place of those that are there."""
+        version, actor = self.version(), Actor.of(request)
+        given = self.read_new()
+        providers = lock_file.parse(given.get("lock_file", ""))
+        modules = module_manifest.parse(given.get("modules_file", {"Modules": []}))
+        # What the platform says goes where the caller says nothing.
+        run = run_of(actor)
+        said = {"commit": run.commit, "run": run.id, "run_url": run.url}
+        facts = record_facts(
+            version=version,
+            actor=actor,
+            providers=providers,
+            modules=modules,
+            repository=run.repository,
+            **said | {name: given[name] for name in ("commit", "run_url") if name in given},
+        )
+        return self._answer(facts)
+
+    def version(self) -> StateVersion:
+        """Return the version that the path names.
+
+        Raises:
+            StateNotFound, VersionNotFound: there is none.
+        """
+        versions = self.queryset.filter(state_id=self.state().pk)
+        return version_of(versions, self.kwargs["number"])
+
+    def _answer(self, facts: VersionFacts) -> Response:
+        shown: Any = facts
+        shown.version_number = self.kwargs["number"]
+        return self.answer(shown)

@@ -1,0 +1,70 @@
+"""How the facts of versions are described in OpenAPI."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from drf_spectacular.utils import extend_schema as operation
+from drf_spectacular.utils import extend_schema_view
+
+from infra_service.api.openapi_words import answered, asked, refusals, wrapped
+from states.api.facts_serializers import FactsSerializer
+from states.api.states_openapi import A_STATE, A_VERSION
+from states.errors import FactsNotFound, StateNotFound, VersionNotFound
+from states.pipeline.errors import InvalidFile
+
+_LOCK_FILE: Final = """\
+provider "registry.terraform.io/hashicorp/aws" {
+  version     = "5.31.0"
+  constraints = "~> 5.0"
+}
+"""
+_SOURCE: Final = "registry.terraform.io/terraform-aws-modules/vpc/aws"
+_SAID: Final = {
+    "commit": "8f2c1d7e5a6b4c3d2e1f0a9b8c7d6e5f4a3b2c1d",
+    "run_url": "https://ci.example/runs/417",
+}
+_ASKED: Final = {
+    **_SAID,
+    "lock_file": _LOCK_FILE,
+    "modules_file": {"Modules": [{"Key": "vpc", "Source": _SOURCE, "Version": "5.1.0"}]},
+}
+_ANSWERED: Final[dict[str, Any]] = {
+    "version_number": 2,
+    "commit": _SAID["commit"],
+    "repository": "",
+    "run": "",
+    "run_url": _SAID["run_url"],
+    "providers": [
+        {
+            "source": "registry.terraform.io/hashicorp/aws",
+            "version": "5.31.0",
+            "constraints": "~> 5.0",
+        }
+    ],
+    "modules": [{"key": "vpc", "source": _SOURCE, "version": "5.1.0"}],
+    "recorded_at": "2025-01-08T17:49:12.018400Z",
+    "recorded_by": "ci",
+    "token_id": "tok-03h9yiujf94l2b5uzm27j8ljz",
+}
+_FACTS: Final = wrapped("FactsAnswer", "facts", FactsSerializer)
+_OF_VERSION: Final = [A_STATE, A_VERSION]
+
+facts_schema = extend_schema_view(
+    retrieve=operation(
+        operation_id="get_state_version_facts",
+        parameters=_OF_VERSION,
+        responses={200: _FACTS, **refusals(StateNotFound, VersionNotFound, FactsNotFound)},
+        examples=[answered({"facts": _ANSWERED})],
+    ),
+    update=operation(
+        operation_id="record_state_version_facts",
+        parameters=_OF_VERSION,
+        request=wrapped("RecordFacts", "facts", FactsSerializer),
+        responses={
+            200: _FACTS,
+            **refusals(InvalidFile, StateNotFound, VersionNotFound),
+        },
+        examples=[asked({"facts": _ASKED}), answered({"facts": _ANSWERED})],
+    ),
+)

@@ -1,0 +1,91 @@
+"""The facts of a version, as they are sent and shown."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from django.core.validators import URLValidator
+from rest_framework import serializers
+
+from infra_service.api.fields import StrictSerializer, TextField, TimestampField
+from states.pipeline import lock_file, module_manifest
+
+_OF_PLATFORM: Final = "As the platform said of a keyless token's run; empty for all others."
+
+
+class FileField(serializers.CharField):
+    """The text of a file, as it is."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(
+            required=False, write_only=True, allow_blank=True, trim_whitespace=False, **kwargs
+        )
+
+    def to_internal_value(self, data: Any) -> str:
+        if not isinstance(data, str):
+            self.fail("invalid")
+        return super().to_internal_value(data)
+
+
+class JsonFileField(serializers.JSONField):
+    """The text of a file of JSON, or the object in it."""
+
+    default_error_messages = {"form": "Neither a text nor an object."}
+
+    def to_internal_value(self, data: Any) -> Any:
+        if not isinstance(data, str | dict):
+            self.fail("form")
+        return data
+
+
+class ProviderSerializer(serializers.Serializer[Any]):
+    """A provider that is locked."""
+
+    source = serializers.CharField(read_only=True)  # type: ignore[assignment]  # a field has one
+    version = serializers.CharField(read_only=True)
+    constraints = serializers.CharField(read_only=True, help_text="Empty without any.")
+
+
+class ModuleSerializer(serializers.Serializer[Any]):
+    """A module call."""
+
+    key = serializers.CharField(read_only=True, help_text="Its path: `network.vpc`.")
+    source = serializers.CharField(  # type: ignore[assignment]  # a field has one
+        read_only=True, help_text="Without credentials."
+    )
+    version = serializers.CharField(
+        read_only=True, help_text="Empty where it lies in the configuration, or comes from Git."
+    )
+
+
+class FactsSerializer(StrictSerializer):
+    """What a pipeline knows of a version."""
+
+    version_number = serializers.IntegerField(read_only=True)
+    commit = TextField(
+        required=False,
+        allow_blank=True,
+        max_length=200,
+        help_text="Unless said, that of a keyless token.",
+    )
+    repository = serializers.CharField(read_only=True, help_text=_OF_PLATFORM)
+    run = serializers.CharField(read_only=True, help_text=_OF_PLATFORM)
+    run_url = TextField(
+        required=False,
+        allow_blank=True,
+        max_length=2000,
+        validators=[URLValidator(["https", "http"])],
+        help_text="Where people see the run. Unless said, that of a keyless token of GitHub or "
+        "GitLab.",
+    )
+    lock_file = FileField(help_text=f"The text of `{lock_file.NAME}`.")
+    modules_file = JsonFileField(
+        required=False,
+        write_only=True,
+        help_text=f"`.terraform/modules/{module_manifest.NAME}`, as text or as the object in it.",
+    )
+    providers = ProviderSerializer(many=True, read_only=True)
+    modules = ModuleSerializer(many=True, read_only=True)
+    recorded_at = TimestampField(read_only=True)
+    recorded_by = serializers.CharField(read_only=True)
+    token_id = serializers.CharField(read_only=True)

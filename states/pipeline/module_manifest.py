@@ -1,0 +1,89 @@
+"""Module versions out of ``.terraform/modules/modules.json``.
+
+A source can have credentials in it, as Git and S3 take them: these stay behind.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Final, NamedTuple
+from urllib.parse import parse_qsl
+
+from filterlang.versions import sort_key
+from states.pipeline.errors import InvalidFile
+
+NAME: Final = "modules.json"
+
+_MOST_CHARACTERS: Final = 1_000
+_USER: Final = re.compile(r"(?<=://)[^/\s]*@")
+
+
+class Module(NamedTuple):
+    """A module call: its path in the configuration, and what is called; empty without a version."""
+
+    key: str
+    source: str
+    version: str
+
+
+def parse(manifest: Any) -> list[Module]:
+    """Return the modules of a manifest, which is the file's text or the JSON in it.
+
+    Modules that lie in the configuration itself have no version.
+
+    Raises:
+        InvalidFile: it is none.
+    """
+    if isinstance(manifest, str):
+        manifest = _decoded(manifest)
+    entries = manifest.get("Modules") if isinstance(manifest, dict) else None
+    if not isinstance(entries, list):
+        raise InvalidFile(NAME, "expected an object with the list Modules")
+    modules = [_module(entry, position) for position, entry in enumerate(entries)]
+    # The root module calls itself by no name.
+    return sorted(module for module in modules if module.key)
+
+
+def _decoded(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InvalidFile(NAME, error.msg, error.lineno) from error
+    except (RecursionError, ValueError) as error:
+        raise InvalidFile(NAME, "nested too deeply, or a number of too many digits") from error
+
+
+def _module(entry: Any, position: int) -> Module:
+    if not isinstance(entry, dict):
+        raise InvalidFile(NAME, f"Modules[{position}] is no object")
+    key, source, version = (_text(entry, name, position) for name in ("Key", "Source", "Version"))
+    if version and sort_key(version) is None:
+        raise InvalidFile(NAME, f"Modules[{position}].Version is no version, such as 5.1.0")
+    return Module(key, without_credentials(source), version)
+
+
+def _text(entry: dict[str, Any], name: str, position: int) -> str:
+    value = entry.get(name, "")
+    if not isinstance(value, str) or "\0" in value or not _is_unicode(value):
+        raise InvalidFile(NAME, f"Modules[{position}].{name} is no text")
+    if len(value) > _MOST_CHARACTERS:
+        raise InvalidFile(
+            NAME, f"Modules[{position}].{name} has over {_MOST_CHARACTERS} characters"
+        )
+    return value
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def without_credentials(source: str) -> str:
+    """Return a source without a user and a password, and of its parameters ``ref`` alone."""
+    address, mark, query = source.partition("?")
+    refs = [f"ref={value}" for name, value in parse_qsl(query) if name == "ref"] if mark else []
+    return _USER.sub("", address) + (f"?{refs[0]}" if refs else "")
