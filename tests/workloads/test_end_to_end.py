@@ -146,12 +146,17 @@ def test_the_recorded_figures_come_out_of_the_api(target: Target) -> None:
 
     shown = {(w["kind"], w["namespace"], w["name"]): w for w in target.workloads()}
 
+    told: list[str] = []
     for place, entry in EXPECTED.items():
         expected = dict(entry["expected"])
         health = expected.pop("health_one_hour_later")
         del expected["health_at_recording"], expected["pods_with_metrics"]
         expected |= {"health_status": health["health"], "status_reason": health["status_reason"]}
+        for container in shown[place]["containers"]:
+            told += container.pop("running", [])
         assert {name: shown[place][name] for name in expected} == expected
+    images = ("registry.example/app:1.0", "nginx:1.25", "envoy:v1.30")
+    assert set(told) == {f"{image}@sha256:{0:064}" for image in images}
     assert target.get()["cluster"]["workload_counts"] == {
         "total": 54, "healthy": 18, "degraded": 12, "error": 24, "unspecified": 0
     }  # fmt: skip

@@ -26,12 +26,14 @@ CLUSTER: Final[dict[str, Any]] = {
     "created_at": "2025-01-01T00:00:00.000000Z",
     "updated_at": "2025-01-01T00:00:00.000000Z",
 }
+_DIGEST: Final = "sha256:9c1e4e8a2f5d7b3c6a0f1d2e3b4c5d6e7f8091a2b3c4d5e6f708192a3b4c5d6e"
 _CONTAINER: Final = {
     "name": "cache",
     "image": "registry.example.com/cache:6.29",
     "restart_count": 0,
     "state": "running",
     "ready": True,
+    "running": [f"registry.example.com/cache:6.29@{_DIGEST}"],
 }
 _FIGURES: Final = {
     "replicas_desired": 2,

@@ -38,6 +38,12 @@ class ContainerSerializer(serializers.Serializer[Any]):
     restart_count = serializers.IntegerField()
     state = serializers.CharField(help_text="The worst of running, waiting and terminated.")
     ready = serializers.BooleanField()
+    running = serializers.ListField(
+        child=serializers.CharField(),
+        required=False,
+        help_text="References with digests to the images that its pods run: more than one during a "
+        "rollout, or where a tag has moved. Absent while no digest is known.",
+    )
 
 
 @extend_schema_field(serializers.DictField(child=serializers.CharField()))

@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Final
 
 from workloads.kubernetes.facts import TERMINATED, WAITING, ContainerFacts
+from workloads.kubernetes.images import running_image
 
 # The kubelet's reasons for a container that waits because something is wrong. It adds new ones
 # now and then, most of them of the shapes below.
@@ -53,8 +54,10 @@ def container_facts(
     last_reason: str = "",
     last_exit_code: int = 0,
     last_finished_at: datetime | None = None,
+    image: str = "",
+    image_id: str = "",
 ) -> ContainerFacts:
-    """Reduce one container status: its state, and how its last run ended."""
+    """Reduce one container status: its state, how its last run ended, and which image runs."""
     crashed_at = last_finished_at if restarts > 0 and last_exit_code != 0 else None
     return ContainerFacts(
         name=name,
@@ -64,4 +67,5 @@ def container_facts(
         failing=failing_reason(state, reason, exit_code, signal),
         crashed_at=crashed_at,
         out_of_memory=crashed_at is not None and last_reason == OUT_OF_MEMORY,
+        running=running_image(image, image_id),
     )

@@ -70,6 +70,7 @@ class ContainerFacts:
 
     `failing` is the reason for which it counts as failing, or empty. `crashed_at` is the end of
     its last run, when it has been restarted since and that run ended with an exit code not 0.
+    `running` is a reference to its image with the digest, or empty while that is not known.
     """
 
     name: str
@@ -79,6 +80,7 @@ class ContainerFacts:
     failing: str = ""
     crashed_at: datetime | None = None
     out_of_memory: bool = False
+    running: str = ""
 
 
 @dataclass(frozen=True, slots=True)

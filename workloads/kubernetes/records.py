@@ -3,11 +3,15 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
 from workloads.kubernetes.facts import TemplateContainer, WorkloadFacts, WorkloadKind
 from workloads.kubernetes.figures import MEASURED, RESERVED
 from workloads.kubernetes.health import HealthStatus, derive_health
 from workloads.kubernetes.tally import ContainerTally, PodTally
+
+#: Images that are told of one container; pods of a workload run one, or two in a rollout.
+MAX_RUNNING: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +19,8 @@ class ContainerRecord:
     """One container of a workload's template, over all its live pods.
 
     `state` is the worst of running, waiting and terminated, and "" while no pod says anything.
+    `running` are references with digests to the images that its pods run, sorted: more than one
+    during a rollout, or where a tag has moved.
     """
 
     name: str
@@ -22,6 +28,7 @@ class ContainerRecord:
     restart_count: int
     state: str
     ready: bool
+    running: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,4 +90,5 @@ def _container(template: TemplateContainer, pods: PodTally) -> ContainerRecord:
         restart_count=tally.restarts,
         state=tally.state,
         ready=0 < pods.live == tally.ready,
+        running=tuple(sorted(tally.running)[:MAX_RUNNING]),
     )

@@ -4,7 +4,7 @@ An object that cannot be placed (no uid, no name, no owner of ours) reduces to N
 """
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Final
 
@@ -202,21 +202,28 @@ def _template_container(raw: JsonObject) -> TemplateContainer:
 
 
 def _container_statuses(spec: JsonObject, status: JsonObject) -> Iterator[ContainerFacts]:
+    # As the pod asks for them: what a status calls an image is one of the names that a node knows.
+    images = {
+        text(container, "name"): text(container, "image")
+        for key in ("containers", "initContainers")
+        for container in children(spec, key)
+    }
     for container in children(status, "containerStatuses"):
-        yield _container(container)
+        yield _container(container, images)
     sidecars = {text(c, "name") for c in children(spec, "initContainers") if is_sidecar(c)}
     for container in children(status, "initContainerStatuses"):
-        facts = _container(container)
+        facts = _container(container, images)
         ended_well = facts.state == TERMINATED and not facts.failing
         if not ended_well or facts.name in sidecars:
             yield facts
 
 
-def _container(raw: JsonObject) -> ContainerFacts:
+def _container(raw: JsonObject, images: Mapping[str, str]) -> ContainerFacts:
     state, detail = _state(child(raw, "state"))
     last = child(child(raw, "lastState"), TERMINATED)
+    name = sys.intern(text(raw, "name"))
     return container_facts(
-        name=sys.intern(text(raw, "name")),
+        name=name,
         state=state,
         reason=_reason(detail),
         exit_code=integer(detail, "exitCode") or 0,
@@ -226,6 +233,8 @@ def _container(raw: JsonObject) -> ContainerFacts:
         last_reason=_reason(last),
         last_exit_code=integer(last, "exitCode") or 0,
         last_finished_at=moment(last, "finishedAt"),
+        image=images.get(name, ""),
+        image_id=text(raw, "imageID"),
     )
 
 

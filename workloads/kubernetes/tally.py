@@ -5,7 +5,7 @@ that controls it and dropped, so that memory grows with the number of workloads 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
@@ -33,13 +33,17 @@ class ContainerTally:
     restarts: int = 0
     ready: int = 0
     state: str = ""
+    running: frozenset[str] = frozenset()
 
-    def add(self, restarts: int, ready: int, state: str) -> None:
+    def add(self, restarts: int, ready: int, state: str, running: Set[str]) -> None:
         """Count more containers of this name; the state stays the worst of all."""
         self.restarts += restarts
         self.ready += ready
         if _RANK[state] > _RANK[self.state]:
             self.state = state
+        # Mostly all pods run the same, and then nothing is made anew.
+        if not running <= self.running:
+            self.running |= running
 
 
 @dataclass(slots=True)
@@ -98,7 +102,7 @@ class PodTally:
         self.crashed_at = _later(self.crashed_at, other.crashed_at)
         self.out_of_memory_at = _later(self.out_of_memory_at, other.out_of_memory_at)
         for name, theirs in other.containers.items():
-            self._container(name).add(theirs.restarts, theirs.ready, theirs.state)
+            self._container(name).add(theirs.restarts, theirs.ready, theirs.state, theirs.running)
 
     def most_frequent_failure(self) -> str:
         """Name the reason that most containers fail for, or "".
@@ -112,7 +116,9 @@ class PodTally:
         return _most_frequent(self.held)
 
     def _add_container(self, container: ContainerFacts) -> None:
-        self._container(container.name).add(container.restarts, container.ready, container.state)
+        running = {container.running} if container.running else frozenset()
+        tally = self._container(container.name)
+        tally.add(container.restarts, container.ready, container.state, running)
         if container.failing:
             self.failing[container.failing] += 1
         if container.crashed_at is not None:

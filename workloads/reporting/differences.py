@@ -184,6 +184,8 @@ def _containers(containers: Iterable[ContainerRecord]) -> list[dict[str, Any]]:
             "restart_count": container.restart_count,
             "state": container.state,
             "ready": container.ready,
+            # Absent where nothing is known, as in the rows of reporters that do not tell it.
+            **({"running": list(container.running)} if container.running else {}),
         }
         for container in containers
     ]

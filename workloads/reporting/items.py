@@ -69,7 +69,8 @@ def _available(item: Item) -> int:
 
 def _containers(item: Item) -> tuple[ContainerRecord, ...]:
     return tuple(
-        ContainerRecord(c.name, c.image, c.restart_count, c.state, c.ready) for c in item.containers
+        ContainerRecord(c.name, c.image, c.restart_count, c.state, c.ready, tuple(c.running))
+        for c in item.containers
     )
 
 
@@ -127,4 +128,6 @@ def _container(container: PodContainer) -> ContainerFacts:
         last_reason=last.reason if last else "",
         last_exit_code=last.exit_code if last else 0,
         last_finished_at=last.finished_at if last else None,
+        image=container.image,
+        image_id=container.image_id,
     )

@@ -12,6 +12,7 @@ from msgspec import Meta, Raw, Struct
 from workloads.collection import MAX_REPORT_INTERVAL
 from workloads.kubernetes.facts import MAX_IMAGE, WorkloadKind
 from workloads.kubernetes.health import HealthStatus
+from workloads.kubernetes.records import MAX_RUNNING
 from workloads.models import MAX_COLLECTOR_VERSION, MAX_NAME, MAX_NAMESPACE
 
 # A cluster is tested to 150,000 pods, so to a tenth of that in workloads; this bounds memory.
@@ -76,6 +77,8 @@ class Container(_Form):
     restart_count: Count = 0
     state: Literal["", "running", "waiting", "terminated"] = ""
     ready: bool = False
+    # References with digests, sorted: what its pods run.
+    running: Annotated[list[Image], Meta(max_length=MAX_RUNNING)] = []
 
 
 class Termination(_Form, kw_only=True):
@@ -97,6 +100,9 @@ class PodContainer(_Form):
     ready: bool = False
     restart_count: Count = 0
     last_termination: Termination | None = None
+    # As the pod's spec names it, and the `imageID` of its status.
+    image: Image = ""
+    image_id: Image = ""
 
 
 class Pod(_Form):

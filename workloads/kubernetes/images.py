@@ -1,0 +1,111 @@
+"""Names of images, as Kubernetes and registries write them, and the digests that run.
+
+The grammar is that of https://github.com/distribution/reference, with the defaults of Docker.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from workloads.kubernetes.facts import MAX_IMAGE
+
+#: Of a repository with its registry: a DNS name and a port, and 255 characters of path.
+MAX_REPOSITORY: Final = 520
+MAX_TAG: Final = 128
+MAX_DIGEST: Final = 135
+
+_DEFAULT_REGISTRY: Final = "docker.io"
+_OLD_DEFAULT_REGISTRY: Final = "index.docker.io"
+_DEFAULT_TAG: Final = "latest"
+_MAX_PATH: Final = 255
+_MAX_REGISTRY: Final = MAX_REPOSITORY - _MAX_PATH - 1
+
+_LABEL: Final = r"[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?"
+_REGISTRY: Final = re.compile(
+    rf"(?:{_LABEL}(?:\.{_LABEL})*|\[[0-9a-fA-F:]+\])(?::[0-9]+)?", re.ASCII
+)
+_COMPONENT: Final = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
+_PATH: Final = re.compile(rf"{_COMPONENT}(?:/{_COMPONENT})*", re.ASCII)
+_TAG: Final = re.compile(rf"\w[\w.-]{{0,{MAX_TAG - 1}}}", re.ASCII)
+_DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}|sha384:[0-9a-f]{96}|sha512:[0-9a-f]{128}")
+# The id of an image, which the name of none may look like.
+_ID: Final = re.compile(r"[0-9a-f]{64}")
+
+
+class Image(NamedTuple):
+    """An image: ``repository`` begins with its registry; tag and digest are empty where unknown."""
+
+    repository: str
+    tag: str
+    digest: str
+
+
+@lru_cache(maxsize=16384)
+def parse_image(text: str) -> Image | None:
+    """Return what a reference such as ``nginx:1.27@sha256:…`` names; None when it is none.
+
+    What has neither a tag nor a digest has the tag ``latest``.
+    """
+    if len(text) > MAX_IMAGE:
+        return None
+    named, at, digest = text.partition("@")
+    name, tag = _without_tag(named)
+    repository = _repository(name)
+    if repository is None or (at and not _DIGEST.fullmatch(digest)):
+        return None
+    if tag is not None and not _TAG.fullmatch(tag):
+        return None
+    return Image(repository, tag or ("" if at else _DEFAULT_TAG), digest)
+
+
+def full_repository(text: str) -> str:
+    """Return the repository that a name without a tag means, else the text as it is."""
+    return _repository(text) or text
+
+
+def registry_of(repository: str) -> str:
+    """Return the registry that a full repository begins with."""
+    return repository.partition("/")[0]
+
+
+def running_image(image: str, image_id: str) -> str:
+    """Return a reference to what a container runs, or "" while its digest is not known.
+
+    ``image`` is as its pod names it, ``image_id`` the ``imageID`` of its status. Where a node knows
+    no digest of a registry, that is the id of the image, which is a digest too.
+    """
+    digest = _digest(image_id)
+    running = f"{image.partition('@')[0]}@{digest}"
+    return running if image and digest and len(running) <= MAX_IMAGE else ""
+
+
+def _digest(image_id: str) -> str:
+    """Return the digest in ``docker-pullable://nginx@sha256:…``, ``sha256:…`` and the like."""
+    last = image_id.rpartition("@")[2].rpartition("://")[2]
+    digest = f"sha256:{last}" if _ID.fullmatch(last) else last
+    return digest if _DIGEST.fullmatch(digest) else ""
+
+
+def _without_tag(named: str) -> tuple[str, str | None]:
+    """Split at the colon of the tag, which is none of a port."""
+    name, colon, tag = named.rpartition(":")
+    return (name, tag) if colon and "/" not in tag else (named, None)
+
+
+def _repository(name: str) -> str | None:
+    first, slash, rest = name.partition("/")
+    is_registry = slash and (
+        "." in first or ":" in first or first == "localhost" or first != first.lower()
+    )
+    registry, path = (first, rest) if is_registry else (_DEFAULT_REGISTRY, name)
+    if registry == _OLD_DEFAULT_REGISTRY:
+        registry = _DEFAULT_REGISTRY
+    if _ID.fullmatch(name) or len(registry) > _MAX_REGISTRY:
+        return None
+    if registry == _DEFAULT_REGISTRY and "/" not in path:
+        path = f"library/{path}"
+    if len(path) > _MAX_PATH or not (_REGISTRY.fullmatch(registry) and _PATH.fullmatch(path)):
+        return None
+    return f"{registry}/{path}"
