@@ -22,6 +22,7 @@ from django.core.exceptions import PermissionDenied
 from django.urls import reverse
 from requests import RequestException
 
+from infra_service.sign_on.bounded_answers import BoundedAdapter
 from infra_service.sign_on.configuration import is_protected
 from infra_service.sign_on.errors import ProviderUnavailableError, SignOnRefusedError
 from infra_service.sign_on.id_tokens import IdTokenRefusedError, verified_claims
@@ -33,7 +34,7 @@ _ENDPOINTS = ("authorization_endpoint", "token_endpoint", "jwks_uri")
 
 
 class NoSignUp(DefaultSocialAccountAdapter):  # type: ignore[misc]
-    """``SOCIALACCOUNT_ADAPTER``: nobody registers, and the client's secret follows no redirect."""
+    """``SOCIALACCOUNT_ADAPTER``: nobody registers, and the provider is asked within bounds."""
 
     def is_open_for_signup(self, _request: HttpRequest, _sociallogin: Any) -> bool:
         return False
@@ -41,6 +42,8 @@ class NoSignUp(DefaultSocialAccountAdapter):  # type: ignore[misc]
     def get_requests_session(self) -> Any:
         session = super().get_requests_session()
         session.max_redirects = 0
+        for scheme in ("https://", "http://"):
+            session.mount(scheme, BoundedAdapter())
         return session
 
 

@@ -1,0 +1,60 @@
+"""How much of a provider's answer is read, and for how long: requests knows no limit of either."""
+
+from __future__ import annotations
+
+import io
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from requests import ConnectionError as RequestsConnectionError
+from requests.adapters import HTTPAdapter
+from urllib3 import HTTPResponse
+from urllib3.exceptions import HTTPError
+
+if TYPE_CHECKING:
+    from requests import PreparedRequest, Response
+
+#: Of a body; discovery documents and key sets have 10 KB.
+MAX_BYTES: Final = 256 * 1024
+#: For a body, from its first byte to its last.
+SECONDS: Final = 5.0
+_PIECE: Final = 64 * 1024
+
+
+class BoundedAdapter(HTTPAdapter):
+    """Reads each answer whole, and refuses one that is too long, too slow or compressed."""
+
+    def send(self, request: PreparedRequest, *args: Any, **options: Any) -> Response:
+        """Send the request.
+
+        Raises:
+            requests.ConnectionError: there is no answer within the bounds.
+        """
+        request.headers["Accept-Encoding"] = "identity"  # what is small may unfold to gigabytes
+        return super().send(request, *args, **options)
+
+    def build_response(self, req: PreparedRequest, resp: Any) -> Response:
+        """Return the answer with its body read."""
+        try:
+            body = _read(resp)
+        except HTTPError as error:
+            raise RequestsConnectionError(str(error), request=req) from error
+        finally:
+            resp.close()
+        read = HTTPResponse(
+            io.BytesIO(body), resp.headers, resp.status, reason=resp.reason, preload_content=False
+        )
+        return super().build_response(req, read)
+
+
+def _read(answer: Any) -> bytes:
+    if answer.headers.get("Content-Encoding", "identity") != "identity":
+        raise HTTPError("the answer is compressed")
+    body, deadline = bytearray(), time.monotonic() + SECONDS
+    while piece := answer.read1(_PIECE, decode_content=False):
+        body += piece
+        if len(body) > MAX_BYTES:
+            raise HTTPError(f"the answer is longer than {MAX_BYTES} bytes")
+        if time.monotonic() > deadline:
+            raise HTTPError(f"the answer takes longer than {SECONDS:g} seconds")
+    return bytes(body)
