@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -177,3 +178,63 @@ def test_a_narrowing_and_a_rotation_by_the_narrow(key: LiveKey, round_: int) -> 
 
     assert widening.status == 200
     assert rotation.status in {200, 403}
+
+
+POLICY_WRITER = [*SCOPES, "federation:write"]
+POLICY = {
+    "name": "deploy",
+    "scopes": ["state:read"],
+    "conditions": [
+        {"claim": "repository_id", "equals": "651234"},
+        {"claim": "repository_owner_id", "equals": "9919"},
+    ],
+}
+TRUST = """
+[[issuers]]
+name = "raced"
+kind = "GITHUB"
+audience = "https://infra.example.com"
+[[trust_policies]]
+name = "raced"
+issuer = "raced"
+owner = "raced"
+scopes = ["state:read"]
+conditions = [
+  { claim = "repository_id", equals = "651234" },
+  { claim = "repository_owner_id", equals = "9919" },
+]
+"""
+
+
+@pytest.mark.parametrize("round_", range(ROUNDS))
+def test_making_a_policy_and_revoking(live: LiveServer, round_: int) -> None:
+    """No policy of a key that is revoked is left, whoever was first."""
+    writer = LiveKey(live, *POLICY_WRITER)
+    issuer = {"kind": "GITHUB", "name": "github", "audience": "https://infra.example.com"}
+    made = writer.send("POST", "/v1/issuers", {"issuer": issuer}).json()["issuer"]
+    body = {"api_key": {"name": "raced", "scopes": POLICY_WRITER}}
+    raced = writer.send("POST", "/v1/api-keys", body).json()
+    policy = {"trust_policy": {**POLICY, "issuer_id": made["id"]}}
+
+    creation, revocation = at_once(
+        lambda: writer.send("POST", "/v1/trust-policies", policy, secret=raced["secret"]),
+        lambda: writer.send("POST", f"/v1/api-keys/{raced['api_key']['id']}:revoke"),
+    )
+
+    assert revocation.status == 200
+    assert creation.status in {201, 401}
+    if creation.status == 201:
+        policy_id = creation.json()["trust_policy"]["id"]
+        shown = writer.send("GET", f"/v1/trust-policies/{policy_id}").json()["trust_policy"]
+        assert shown["disabled_at"] is not None
+
+
+def test_two_first_runs_of_trust(live: LiveServer, tmp_path: Path) -> None:
+    path = tmp_path / "trust.toml"
+    path.write_text(TRUST)
+    command = ("trust", "--file", str(path), "--create-users", "--json")
+
+    outcomes = [json.loads(told) for told in in_threads([lambda: live.manage(*command)] * 2)]
+
+    results = [o["issuers"][0]["result"] + o["trust_policies"][0]["result"] for o in outcomes]
+    assert sorted(results) == ["createdcreated", "unchangedunchanged"]
