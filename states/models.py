@@ -15,6 +15,7 @@ from states.entries import Application, Component, Environment, FormerSlug, insi
 from states.fields import CreatedAtField, IdAt
 from states.imported import ImportedVersion
 from states.leaked_token import LeakedToken
+from states.resource_counts import CountTotal, StateCount
 from states.resource_entry import ResourceDigest, ResourceEntry
 from states.version_facts import VersionFacts
 
@@ -25,9 +26,9 @@ if TYPE_CHECKING:
     from infra_service.database.compiled import Parameter
 
 __all__ = [
-    "MAX_SERIAL", "OUTDATED", "STALE_AFTER", "Application", "Component", "Environment",
-    "FormerSlug", "ImportedVersion", "LeakedToken", "ResourceDigest", "ResourceEntry", "State",
-    "StateKey", "StateVersion", "VersionFacts",
+    "MAX_SERIAL", "OUTDATED", "STALE_AFTER", "Application", "Component", "CountTotal",
+    "Environment", "FormerSlug", "ImportedVersion", "LeakedToken", "ResourceDigest",
+    "ResourceEntry", "State", "StateCount", "StateKey", "StateVersion", "VersionFacts",
 ]  # fmt: skip
 
 MAX_SERIAL = 2**63 - 1

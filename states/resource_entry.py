@@ -15,6 +15,7 @@ from uuid_utils.compat import uuid7
 from infra_service.database.pages import NamedBy
 from infra_service.database.pages.selecting import ColumnOf
 from states.entries import Component, Environment, ids_or_query, inside_catalogue
+from states.resource_counts import StateCount
 
 if TYPE_CHECKING:
     import uuid
@@ -61,6 +62,7 @@ class ResourceEntryQuerySet(models.QuerySet["ResourceEntry"]):
         own = self.filter(state_id=state_id)
         ResourceDigest.objects.filter(entry_id__in=own.values("pk")).delete()
         own.delete()
+        StateCount.objects.forget(state_id)
 
 
 class ResourceEntry(models.Model):

@@ -3,6 +3,7 @@ from django.urls import include, path, re_path
 from infra_service.api.viewsets import ResourceRouter
 from states.api.backend import OutputsBackendView, StateBackendView, StateLockView
 from states.api.catalogue import ApplicationViewSet, ComponentViewSet, EnvironmentViewSet
+from states.api.counts import ProvidersViewSet, ResourceTypesViewSet, TerraformVersionsViewSet
 from states.api.facts import FactsViewSet
 from states.api.named import (
     NoAddressView,
@@ -65,6 +66,17 @@ urlpatterns = [
         r"^resources:find/?$",
         FindResourcesViewSet.as_view({"post": "find"}),
         name="resource-find",
+    ),
+    re_path(r"^providers/?$", ProvidersViewSet.as_view({"get": "count"}), name="provider-counts"),
+    re_path(
+        r"^resource-types/?$",
+        ResourceTypesViewSet.as_view({"get": "count"}),
+        name="resource-type-counts",
+    ),
+    re_path(
+        r"^terraform-versions/?$",
+        TerraformVersionsViewSet.as_view({"get": "count"}),
+        name="terraform-version-counts",
     ),
     re_path(
         r"^resource-index/?$",

@@ -33,7 +33,13 @@ _PART: Final = re.compile(r"^/(?:api/)?(?:v1/)?([a-z-]+)")
 # What belongs to no resource.
 _SERVICE: Final = {"healthz", "readyz", "schema", "docs", "whoami"}
 # A client has a module for each tag, and `state` beside `states` would be two to mix up.
-_TAGS: Final = {"resource-index": "resources", "state": "state-backend", "oauth": "access-tokens"}
+_TAGS: Final = {
+    "state": "state-backend",
+    "oauth": "access-tokens",
+    **dict.fromkeys(
+        ("resource-index", "providers", "resource-types", "terraform-versions"), "resources"
+    ),
+}
 
 
 def _most(field: serializers.ListField) -> int | None:

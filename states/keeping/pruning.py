@@ -19,7 +19,7 @@ from django.utils import timezone
 from apikeys import audit
 from states.keeping import storage
 from states.keeping.batches import in_batches
-from states.models import State, StateVersion
+from states.models import ResourceEntry, State, StateVersion
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -117,6 +117,7 @@ def _forget(state: State, actor: Actor) -> Iterator[Pruned]:
             return
         batch = list(StateVersion.objects.filter(state=state))
         _remove(batch)
+        ResourceEntry.objects.forget(state.pk)  # which a release without an index has left there
         State.objects.filter(pk=state.pk).delete()
         audit.record(actor, "state.purge", state.pk, version=state.version_number)
     yield _discard_objects(batch, states=1)

@@ -1,4 +1,4 @@
-"""What is indexed of a document: its resource instances, and what identifies each.
+"""What is indexed of a document: its resource instances, what identifies each, and who wrote it.
 
 A value that identifies is kept as a digest only. None is of what the state marks sensitive, or of a
 type whose ids are secrets or made of secrets.
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 #: Of one state; more would take the memory of several documents.
 MOST_RESOURCES: Final = 100_000
+#: Characters of a version of Terraform or OpenTofu.
+_MOST_OF_VERSION: Final = 100
 #: Attributes whose value identifies a resource, whatever its type.
 _IDENTIFYING: Final = ("id", "arn", "self_link", "name")
 #: Providers whose ids are secrets, or contain or consist of what may be one: a random text, a token
@@ -58,8 +60,15 @@ class Found(NamedTuple):
 COLUMNS: Final = Found._fields[:-1]
 
 
-def find_resources(gzipped: bytes) -> list[Found]:
-    """Return the resource instances of a gzip'd document.
+class Contents(NamedTuple):
+    """What is indexed of a document."""
+
+    resources: list[Found]
+    terraform_version: str
+
+
+def find_contents(gzipped: bytes) -> Contents:
+    """Return what is to be indexed of a gzip'd document.
 
     Raises:
         StateEncrypted, StateFormatUnsupported, StateTooComplex: see there.
@@ -69,7 +78,13 @@ def find_resources(gzipped: bytes) -> list[Found]:
         if sum(len(resource.instances) for resource in document.resources or ()) > MOST_RESOURCES:
             raise StateTooComplex
         secrets = masking.secrets_of(effort, document) if _marks_anything(document) else None
-        return [_found(*one, secrets, effort) for one in document.instances()]
+        resources = [_found(*one, secrets, effort) for one in document.instances()]
+        return Contents(resources, _version(document.terraform_version))
+
+
+def _version(text: str) -> str:
+    """Return what wrote the document; nothing when it is no version, which nobody would count."""
+    return text if len(text) <= _MOST_OF_VERSION and "\0" not in text else ""
 
 
 def _marks_anything(document: Document) -> bool:

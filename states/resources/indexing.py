@@ -20,9 +20,17 @@ from infra_service.database.retries import retrying
 from states.errors import DocumentUnreadable
 from states.keeping import reading
 from states.keeping.batches import in_batches
-from states.models import OUTDATED, ResourceDigest, ResourceEntry, State, StateVersion
+from states.models import (
+    OUTDATED,
+    ResourceDigest,
+    ResourceEntry,
+    State,
+    StateCount,
+    StateVersion,
+)
+from states.resources.counting import amounts
 from states.resources.digests import key_name
-from states.resources.finding import COLUMNS, Found, NamesTooLongError, find_resources
+from states.resources.finding import COLUMNS, Found, NamesTooLongError, find_contents
 from states.resources.leaked_tokens import report_leaks
 from states.resources.leaks import Leak, find_leaks
 
@@ -36,7 +44,7 @@ log = structlog.get_logger("states.resources")
 
 #: Grows with each change of what is indexed of a document. States that another number has indexed
 #: are read again.
-RULES: Final = 1
+RULES: Final = 2
 #: Rows in one statement.
 _ROWS: Final = 500
 _STATES: Final = 1_000
@@ -143,6 +151,7 @@ class _Read(NamedTuple):
     """What was found in a document, and why its resources cannot be read."""
 
     resources: Sequence[Found] = ()
+    terraform_version: str = ""
     problem: str = ""
     leaks: Sequence[Leak] = ()
 
@@ -162,7 +171,7 @@ def _read(state: State) -> _Read:
     try:
         # Also in a document whose resources cannot be read.
         leaks = find_leaks(gzipped)
-        return _Read(find_resources(gzipped), leaks=leaks)
+        return _Read(**find_contents(gzipped)._asdict(), leaks=leaks)
     except APIException as error:
         return _Read(problem=error.default_code, leaks=leaks)
     except NamesTooLongError:
@@ -183,11 +192,15 @@ def _replace(state: State, read: _Read) -> bool:
             current_version_id=state.current_version_id,
             indexed_number=state.indexed_number,
         )
-        # Last, because a push waits for the row from here to the end.
+        # Late, because a push waits for the row from here to the end.
         swapped = as_read.update(
             indexed_number=state.version_number, index_problem=read.problem, index_key=stamp()
         )
-        if not swapped:
+        if swapped:
+            StateCount.objects.replace(
+                state.pk, amounts(read.resources, read.terraform_version), **state.key
+            )
+        else:
             transaction.set_rollback(True)
     return bool(swapped)
 

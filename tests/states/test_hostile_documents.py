@@ -12,7 +12,7 @@ import pytest
 
 from states.document import contents, restamp, sealing
 from states.errors import StateFormatUnsupported, StateTooComplex
-from states.resources.finding import NamesTooLongError, find_resources
+from states.resources.finding import NamesTooLongError, find_contents
 from states.resources.leaks import find_leaks
 from tests.states.hostile import DOCUMENTS, changed
 
@@ -36,7 +36,7 @@ def _diff(gzipped: bytes, other: bytes) -> None:
 def _index(gzipped: bytes, _other: bytes) -> None:
     find_leaks(gzipped)
     with contextlib.suppress(NamesTooLongError):
-        find_resources(gzipped)
+        find_contents(gzipped)
 
 
 def _restore(gzipped: bytes, _other: bytes) -> None:

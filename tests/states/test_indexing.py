@@ -233,7 +233,7 @@ def test_our_own_fault_stops_nothing(backend: Backend, monkeypatch: pytest.Monke
     def fail(_gzipped: bytes) -> Any:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(indexing, "find_resources", fail)
+    monkeypatch.setattr(indexing, "find_contents", fail)
 
     assert [done.problem for done in index()] == ["UNEXPECTED"]
     assert due() == []
@@ -365,7 +365,7 @@ def test_a_push_between_the_look_and_the_write(
     backend: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     backend.push(with_things(1, a="i-a"))
-    real = indexing.find_resources
+    real = indexing.find_contents
     pending = [lambda: backend.push(with_things(2, b="i-b"))]
 
     def find(gzipped: bytes) -> Any:
@@ -373,7 +373,7 @@ def test_a_push_between_the_look_and_the_write(
             assert pending.pop()().status_code == 200
         return real(gzipped)
 
-    monkeypatch.setattr(indexing, "find_resources", find)
+    monkeypatch.setattr(indexing, "find_contents", find)
 
     assert index() == []
     assert addresses() == []
@@ -385,13 +385,13 @@ def test_a_deletion_between_the_look_and_the_write(
     backend: Backend, admin: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     backend.push(with_things(1, a="i-a"))
-    real = indexing.find_resources
+    real = indexing.find_contents
 
     def find(gzipped: bytes) -> Any:
         assert admin.delete().status_code == 200
         return real(gzipped)
 
-    monkeypatch.setattr(indexing, "find_resources", find)
+    monkeypatch.setattr(indexing, "find_contents", find)
 
     assert index() == []
     assert (addresses(), due()) == ([], [])
@@ -399,14 +399,14 @@ def test_a_deletion_between_the_look_and_the_write(
 
 def test_another_indexer_was_faster(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
     backend.push(with_things(1, a="i-a"))
-    real = indexing.find_resources
+    real = indexing.find_contents
 
     def find(gzipped: bytes) -> Any:
-        monkeypatch.setattr(indexing, "find_resources", real)
+        monkeypatch.setattr(indexing, "find_contents", real)
         assert len(index()) == 1
         return real(gzipped)
 
-    monkeypatch.setattr(indexing, "find_resources", find)
+    monkeypatch.setattr(indexing, "find_contents", find)
 
     assert index() == []
     assert addresses() == ["thing.a"]

@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db.models import Sum
 
 from apikeys.audit import Actor
 from states.actions.push import push
 from states.document.uploads import Upload
-from states.models import ResourceDigest, ResourceEntry, State
+from states.models import CountTotal, ResourceDigest, ResourceEntry, State
+from states.resource_counts import Kind
 from tests.commands import on_database_of
 from tests.server import ROOT, LiveServer
 from tests.states.indexed import with_things
@@ -36,10 +38,11 @@ def server(db: None, tmp_path: Path, settings: Any) -> Iterator[LiveServer]:
 
 
 def fill() -> None:
+    environment_id = uuid.uuid4()  # whose totals all of them change
     for _ in range(STATES):
         body = with_things(1, **{f"n{number}": f"i-{number}" for number in range(EACH)})
         push(
-            component_id=uuid.uuid4(), environment_id=uuid.uuid4(), upload=Upload.of(body),
+            component_id=uuid.uuid4(), environment_id=environment_id, upload=Upload.of(body),
             lock_id=None, force=False, actor=Actor(name="test"),
         )  # fmt: skip
 
@@ -66,6 +69,10 @@ def indexed() -> int:
     for entries in (ResourceEntry.objects, ResourceDigest.objects):
         assert entries.count() == EACH * len(ids)
     assert set(ResourceEntry.objects.values_list("state_id", flat=True)) == ids
+    things = CountTotal.objects.filter(kind=Kind.RESOURCE_TYPE).aggregate(
+        states=Sum("states"), resources=Sum("resources")
+    )
+    assert things == {"states": len(ids), "resources": EACH * len(ids)}
     return len(ids)
 
 

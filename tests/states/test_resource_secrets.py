@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from states.document import sealing
 from states.resources.digests import digest
-from states.resources.finding import Found, find_resources
+from states.resources.finding import Found, find_contents
 from tests.states.samples import instance, path, resource, state
 
 pytestmark = pytest.mark.once
@@ -59,7 +59,7 @@ def columns(found: Found) -> str:
 def test_generated_states(case: tuple[bytes, list[str]]) -> None:
     body, secrets = case
 
-    found = find_resources(sealing.compress(body))
+    found = find_contents(sealing.compress(body)).resources
 
     stored = {value for one in found for value in one.digests}
     for one in found:
@@ -84,6 +84,6 @@ def test_what_is_public_is_found() -> None:
         resource("b", instance({"all": "SECRETS"}, path("all"))),
     )
 
-    (one, _other) = find_resources(sealing.compress(body))
+    (one, _other) = find_contents(sealing.compress(body)).resources
 
     assert one.digests == {digest("i-1"), digest({"id": "i-1"})}

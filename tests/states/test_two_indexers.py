@@ -32,14 +32,14 @@ def test_side_by_side(client_with: ClientWith, monkeypatch: Any) -> None:
         assert each.push(with_things(1, a=f"i-{turn}", b="i-b")).status_code == 200
     read: Counter[int] = Counter()
     both_are_there = threading.Barrier(2)
-    real, guard = indexing.find_resources, threading.Lock()
+    real, guard = indexing.find_contents, threading.Lock()
 
     def find(gzipped: bytes) -> Any:
         with guard:
             read[hash(gzipped)] += 1
         return real(gzipped)
 
-    monkeypatch.setattr(indexing, "find_resources", find)
+    monkeypatch.setattr(indexing, "find_contents", find)
     done: list[indexing.Indexed] = []
 
     def work() -> None:
@@ -70,7 +70,7 @@ def test_what_another_is_at_is_passed_over(client_with: ClientWith, monkeypatch:
     first, second = Backend(client), Backend(client)
     for each in (first, second):
         each.push(with_things(1, a="i-a"))
-    real, others = indexing.find_resources, []
+    real, others = indexing.find_contents, []
 
     def other() -> None:
         try:
@@ -79,7 +79,7 @@ def test_what_another_is_at_is_passed_over(client_with: ClientWith, monkeypatch:
             connection.close()
 
     def find(gzipped: bytes) -> Any:
-        monkeypatch.setattr(indexing, "find_resources", real)
+        monkeypatch.setattr(indexing, "find_contents", real)
         worker = threading.Thread(target=other)
         worker.start()
         worker.join()
@@ -87,7 +87,7 @@ def test_what_another_is_at_is_passed_over(client_with: ClientWith, monkeypatch:
         assert second.push(with_things(2, b="i-b")).status_code == 200
         return real(gzipped)
 
-    monkeypatch.setattr(indexing, "find_resources", find)
+    monkeypatch.setattr(indexing, "find_contents", find)
     done = list(indexing.index_due())
 
     assert [one.state_id for one in done] == [first.record.pk]

@@ -1,0 +1,73 @@
+"""What all states have: providers, types of resources and versions of Terraform, counted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from rest_framework.decorators import action
+from rest_framework.response import Response
+
+from apikeys.authentication import caller_of
+from apikeys.permissions import ACCESS_TOKENS
+from apikeys.scopes import Scope
+from infra_service.api.pagination import PageAsked
+from infra_service.api.viewsets import ResourceViewSet
+from states.api.counts_openapi import providers_schema, resource_types_schema, versions_schema
+from states.api.serializers import StateSerializer
+from states.models import StateCount
+from states.resource_counts import Kind, counts_of
+
+if TYPE_CHECKING:
+    from rest_framework.request import Request
+
+_AMOUNTS: Final = ("states", "resources", "data_sources")
+
+
+class CountsViewSet(ResourceViewSet[StateCount]):
+    """The numbers of one kind, of states inside what the caller is bound to, by their name."""
+
+    queryset = StateCount.objects.all()
+    serializer_class = StateSerializer
+    filter_backends = ()
+    token_kinds = ACCESS_TOKENS
+    required_scopes = {"count": Scope.STATE_READ}
+    kind: ClassVar[Kind]
+    numbers: ClassVar[tuple[str, ...]] = _AMOUNTS
+
+    @action(detail=False)
+    def count(self, request: Request, **_path: str) -> Response:
+        """Answer with a page of the numbers."""
+        asked = PageAsked.read(request, self, 1)
+        counts = counts_of(self.kind, caller_of(request).binding)
+        if asked.position is not None:
+            counts = counts.filter(value__gt=asked.position[0])
+        found = list(counts[: asked.size + 1])
+        page = found[: asked.size]
+        token = asked.token(page[-1]["value"]) if len(found) > asked.size else ""
+        items = [
+            {self.kind.value: row["value"], **{name: row[name] for name in self.numbers}}
+            for row in page
+        ]
+        return Response({self.resource_plural: items, "next_page_token": token})
+
+
+@providers_schema
+class ProvidersViewSet(CountsViewSet):
+    """By provider."""
+
+    kind, resource_plural = Kind.PROVIDER, "providers"
+
+
+@resource_types_schema
+class ResourceTypesViewSet(CountsViewSet):
+    """By type of resource."""
+
+    kind, resource_plural = Kind.RESOURCE_TYPE, "resource_types"
+
+
+@versions_schema
+class TerraformVersionsViewSet(CountsViewSet):
+    """By the version of Terraform or OpenTofu that wrote the current version of a state."""
+
+    kind, resource_plural = Kind.TERRAFORM_VERSION, "terraform_versions"
+    numbers = ("states",)

@@ -1,0 +1,226 @@
+"""How many states have what: providers, types of resources, versions of Terraform.
+
+Kept with the index of resources, in the same transactions, because counting thirty million
+resources takes longer than a request. ``StateCount`` has what one state has; ``CountTotal`` adds it
+up by environment, of which there are few, for whoever sees all of an environment.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from django.db import connection, models
+from django.db.models import Count, Sum
+
+from states.entries import Component, Environment, ids_or_query, inside_catalogue
+
+if TYPE_CHECKING:
+    import uuid
+    from collections.abc import Iterable, Mapping
+
+    from django.db.models import QuerySet
+
+    from apikeys.grants import Binding
+
+#: Bytes of what is counted, as of an address in the index.
+MOST_BYTES: Final = 2_000
+#: Rows in one statement.
+_ROWS: Final = 500
+_NUMBERS: Final = ("states", "resources", "data_sources")
+
+
+class Kind(models.TextChoices):
+    """What is counted."""
+
+    PROVIDER = "provider"
+    RESOURCE_TYPE = "resource_type"
+    TERRAFORM_VERSION = "terraform_version"
+
+
+class Counted(NamedTuple):
+    """One thing that states have."""
+
+    kind: Kind
+    value: str
+
+
+class Amount(NamedTuple):
+    """How much of it a state has; nothing of a version of Terraform, which it was written by."""
+
+    resources: int = 0
+    data_sources: int = 0
+
+
+class StateCountQuerySet(models.QuerySet["StateCount"]):
+    """Rules over the counts of many states."""
+
+    def inside(self, binding: Binding) -> StateCountQuerySet:
+        """Those of states that a token with this binding sees; as of the resources themselves."""
+        inside = inside_catalogue(self, binding)
+        if binding.application_ids is not None:
+            own = Component.objects.filter(application_id__in=binding.application_ids)
+            inside = inside.filter(component_id__in=ids_or_query(own))
+        return inside
+
+    def replace(
+        self,
+        state_id: uuid.UUID,
+        found: Mapping[Counted, Amount],
+        *,
+        component_id: uuid.UUID,
+        environment_id: uuid.UUID,
+    ) -> None:
+        """Let the state have this, and the totals what follows.
+
+        The row of the state is written before, in the same transaction, by all who call this:
+        nobody then waits for a total while somebody waits for its state.
+        """
+        own = self.filter(state_id=state_id)
+        present = {
+            Counted(Kind(kind), value): Amount(*amounts)
+            for kind, value, *amounts in own.values_list(
+                "kind", "value", "resources", "data_sources"
+            )
+        }
+        changed = sorted(
+            key for key in present.keys() | found.keys() if present.get(key) != found.get(key)
+        )
+        for kind in Kind:
+            values = [key.value for key in changed if key in present and key.kind == kind]
+            for start in range(0, len(values), _ROWS):
+                own.filter(kind=kind, value__in=values[start : start + _ROWS]).delete()
+        place = {"component_id": component_id, "environment_id": environment_id}
+        self.bulk_create(
+            [
+                StateCount(state_id=state_id, **place, **key._asdict(), **found[key]._asdict())
+                for key in changed
+                if key in found
+            ],
+            batch_size=_ROWS,
+        )
+        CountTotal.objects.add(
+            environment_id, {key: _change(present.get(key), found.get(key)) for key in changed}
+        )
+
+    def forget(self, state_id: uuid.UUID) -> None:
+        """Remove what a state has."""
+        own = self.filter(state_id=state_id).values_list("component_id", "environment_id").first()
+        if own is not None:
+            self.replace(state_id, {}, component_id=own[0], environment_id=own[1])
+
+
+def _change(before: Amount | None, after: Amount | None) -> tuple[int, int, int]:
+    states = (after is not None) - (before is not None)
+    before, after = before or Amount(), after or Amount()
+    return (
+        states,
+        after.resources - before.resources,
+        after.data_sources - before.data_sources,
+    )
+
+
+class StateCount(models.Model):
+    """How much a state has of a thing."""
+
+    pk = models.CompositePrimaryKey("state_id", "kind", "value")
+    state = models.ForeignKey(
+        "states.State", on_delete=models.CASCADE, related_name="+", db_index=False
+    )
+    # Copied, as into ResourceEntry.
+    component = models.ForeignKey(
+        Component,
+        on_delete=models.DO_NOTHING,
+        related_name="+",
+        db_index=False,
+        db_constraint=False,
+    )
+    environment = models.ForeignKey(
+        Environment,
+        on_delete=models.DO_NOTHING,
+        related_name="+",
+        db_index=False,
+        db_constraint=False,
+    )
+    kind = models.CharField(max_length=20, choices=Kind)
+    value = models.CharField(max_length=MOST_BYTES)
+    resources = models.BigIntegerField()
+    data_sources = models.BigIntegerField()
+
+    objects = StateCountQuerySet.as_manager()
+
+    class Meta:
+        indexes = [
+            models.Index(name="statecount_by_component", fields=["component", "kind", "value"])
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.value} of {self.state_id}"
+
+
+class CountTotalQuerySet(models.QuerySet["CountTotal"]):
+    """Rules over many totals."""
+
+    def add(self, environment_id: uuid.UUID, changes: Mapping[Counted, Iterable[int]]) -> None:
+        """Add to the totals of an environment, in the order of their key, so that none deadlocks.
+
+        A row whose numbers are 0 stays: the next state of that kind finds it.
+        """
+        meta: Any = self.model._meta
+        environment = meta.get_field("environment")
+        written = environment.get_db_prep_value(environment_id, connection)
+        rows = [(kind, value, written, *numbers) for (kind, value), numbers in changes.items()]
+        table = connection.ops.quote_name(meta.db_table)
+        added = ", ".join(f"{name} = {table}.{name} + EXCLUDED.{name}" for name in _NUMBERS)
+        for start in range(0, len(rows), _ROWS):
+            batch = rows[start : start + _ROWS]
+            places = ", ".join(["(%s, %s, %s, %s, %s, %s)"] * len(batch))
+            with connection.cursor() as cursor:
+                # An upsert that adds is none of the ORM's.
+                cursor.execute(
+                    f"INSERT INTO {table} (kind, value, environment_id, {', '.join(_NUMBERS)})"  # noqa: S608 - names of ours
+                    f" VALUES {places} ON CONFLICT (kind, value, environment_id)"
+                    f" DO UPDATE SET {added}",
+                    [column for row in batch for column in row],
+                )
+
+
+class CountTotal(models.Model):
+    """How many states of an environment have a thing, and how much of it in all."""
+
+    pk = models.CompositePrimaryKey("kind", "value", "environment_id")
+    kind = models.CharField(max_length=20, choices=Kind)
+    value = models.CharField(max_length=MOST_BYTES)
+    environment = models.ForeignKey(
+        Environment,
+        on_delete=models.DO_NOTHING,
+        related_name="+",
+        db_index=False,
+        db_constraint=False,
+    )
+    states = models.BigIntegerField()
+    resources = models.BigIntegerField()
+    data_sources = models.BigIntegerField()
+
+    objects = CountTotalQuerySet.as_manager()
+
+    def __str__(self) -> str:
+        return f"{self.value} in {self.environment_id}"
+
+
+def counts_of(kind: Kind, binding: Binding) -> QuerySet[Any, dict[str, Any]]:
+    """Return each value with its numbers, as far as a token with this binding sees states.
+
+    One query, and one more when it is bound to applications. It adds up a row for each environment,
+    or, of who does not see all of an environment, for each state.
+    """
+    rows: Any
+    states: Sum | Count
+    if binding.component_ids is None and binding.application_ids is None:
+        totals = CountTotal.objects.filter(kind=kind, states__gt=0)
+        rows, states = inside_catalogue(totals, binding), Sum("states")
+    else:
+        rows, states = StateCount.objects.filter(kind=kind).inside(binding), Count("state_id")
+    found: QuerySet[Any, dict[str, Any]] = rows.values("value").annotate(
+        states=states, resources=Sum("resources"), data_sources=Sum("data_sources")
+    )
+    return found.order_by("value")

@@ -1,0 +1,28 @@
+"""What is counted of the states: the providers and types of a document, and what wrote it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from states.resource_counts import Amount, Counted, Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from states.resources.finding import Found
+
+
+def amounts(resources: Sequence[Found], terraform_version: str) -> dict[Counted, Amount]:
+    """Return how much a state has of each thing; a deposed object counts as a resource."""
+    managed: Counter[Counted] = Counter()
+    data: Counter[Counted] = Counter()
+    for one in resources:
+        of_mode = data if one.mode == "data" else managed
+        for key in (Counted(Kind.PROVIDER, one.provider), Counted(Kind.RESOURCE_TYPE, one.type)):
+            if key.value:
+                of_mode[key] += 1
+    found = {key: Amount(managed[key], data[key]) for key in managed.keys() | data.keys()}
+    if terraform_version:
+        found[Counted(Kind.TERRAFORM_VERSION, terraform_version)] = Amount()
+    return found

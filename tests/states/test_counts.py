@@ -1,0 +1,165 @@
+"""GET /api/v1/providers, /resource-types and /terraform-versions."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter, defaultdict
+from typing import Any
+
+import pytest
+
+from apikeys.grants import Binding
+from states.models import CountTotal, StateCount
+from tests.conftest import ApiClient, ClientWith, error_reason
+from tests.states.conftest import Backend
+from tests.states.indexed import index
+from tests.states.samples import ENCRYPTED, instance, resource, state
+from tests.states.test_list_resources import bindings, matrix
+
+PROVIDERS, TYPES = "/api/v1/providers", "/api/v1/resource-types"
+VERSIONS = "/api/v1/terraform-versions"
+AWS = "registry.terraform.io/hashicorp/aws"
+
+
+@pytest.fixture
+def reader(client_with: ClientWith) -> ApiClient:
+    return client_with("state:read")
+
+
+def document(serial: int, version: str, *types: str) -> bytes:
+    """Return a document with a resource of each type; those that begin with "data." are data."""
+    things = [
+        resource(
+            f"r{number}",
+            instance(),
+            type=name.removeprefix("data."),
+            mode="data" if name.startswith("data.") else "managed",
+            provider=f'provider["{AWS}"]' if "aws_" in name else 'provider["example.org/x/y"]',
+        )
+        for number, name in enumerate(types)
+    ]
+    written = {**json.loads(state(*things)), "serial": serial, "terraform_version": version}
+    return json.dumps(written).encode()
+
+
+def told(client: ApiClient, path: str) -> Any:
+    name = path.rpartition("/")[2].replace("-", "_")
+    return client.items(path, name, page_size=2)
+
+
+def test_what_is_counted(backend: Backend, reader: ApiClient) -> None:
+    other = Backend(backend.client)
+    backend.push(document(1, "1.11.4", "aws_x", "aws_x", "data.aws_y", "thing"))
+    other.push(document(1, "1.5.0", "aws_x"))
+    Backend(backend.client).push(ENCRYPTED)
+    assert told(reader, TYPES) == []
+    index()
+
+    assert told(reader, PROVIDERS) == [
+        {"provider": "example.org/x/y", "states": 1, "resources": 1, "data_sources": 0},
+        {"provider": AWS, "states": 2, "resources": 3, "data_sources": 1},
+    ]
+    assert told(reader, TYPES) == [
+        {"resource_type": "aws_x", "states": 2, "resources": 3, "data_sources": 0},
+        {"resource_type": "aws_y", "states": 1, "resources": 0, "data_sources": 1},
+        {"resource_type": "thing", "states": 1, "resources": 1, "data_sources": 0},
+    ]
+    assert told(reader, VERSIONS) == [
+        {"terraform_version": "1.11.4", "states": 1},
+        {"terraform_version": "1.5.0", "states": 1},
+    ]
+    backend.push(document(2, "1.12.0", "aws_x", "thing"))
+    index()
+    assert [(one["resource_type"], one["resources"]) for one in told(reader, TYPES)] == [
+        ("aws_x", 2), ("thing", 1),
+    ]  # fmt: skip
+    assert [one["terraform_version"] for one in told(reader, VERSIONS)] == ["1.12.0", "1.5.0"]
+
+
+def test_what_is_deleted_and_comes_back(backend: Backend, client_with: ClientWith) -> None:
+    admin = backend.as_client(client_with("state:read", "state:write", "state:admin"))
+    backend.push(document(1, "1.11.4", "aws_x"))
+    index()
+    root = backend.root
+
+    assert admin.delete().status_code == 200
+    assert told(admin.client, TYPES) == told(admin.client, VERSIONS) == []
+    assert not StateCount.objects.exists()
+
+    assert admin.client.send("POST", f"{root}:undelete", {}).status_code == 200
+    index()
+    assert len(told(admin.client, TYPES)) == len(told(admin.client, VERSIONS)) == 1
+
+
+@pytest.mark.parametrize("version", ["", "1" * 101, "1\0"])
+def test_what_is_no_version_is_not_counted(
+    backend: Backend, reader: ApiClient, version: str
+) -> None:
+    backend.push(document(1, version, "aws_x"))
+    index()
+
+    assert (told(reader, VERSIONS), len(told(reader, TYPES))) == ([], 1)
+
+
+def test_who_may_ask_and_how(client_with: ClientWith, reader: ApiClient) -> None:
+    client = client_with("state:write", "state:admin", "cluster:read")
+    for path in (PROVIDERS, TYPES, VERSIONS):
+        refused = client.get(path)
+        assert (refused.status_code, error_reason(refused)) == (403, "SCOPE_INSUFFICIENT")
+        for query in ({"filter": "x"}, {"page_size": "101"}, {"page_token": "x"}):
+            assert reader.get(path, query).status_code == 400
+        assert reader.send("POST", path, {}).status_code == 405
+
+
+def test_the_counts_are_those_of_what_is_seen(client_with: ClientWith) -> None:
+    """Whatever was pushed, deleted and indexed, and whatever the caller is bound to."""
+    writer = client_with("state:write", "state:admin")
+    states = matrix(writer)
+    client, rng = client_with("state:read"), random.Random(5)
+    now: dict[Any, tuple[str, list[str]]] = {}
+    for serial in range(2, 6):
+        for each in states:
+            backend = Backend(writer)
+            backend.component_id, backend.environment_id = each.component_id, each.environment_id
+            if rng.random() < 0.2 and each.pk in now:
+                assert backend.delete().status_code == 200
+                del now[each.pk]
+            elif rng.random() < 0.7 or serial == 2:
+                types = rng.choices(("aws_a", "aws_b", "data.aws_b", "c", "d"), k=rng.randint(0, 4))
+                now[each.pk] = (f"1.{rng.randint(1, 3)}.0", types)
+                assert (
+                    backend.push(document(serial * 10, *now[each.pk][:1], *types)).status_code
+                    == 200
+                )
+        index()
+        for binding in [Binding(), *bindings(states)[:15]]:
+            type(client.token).objects.filter(pk=client.token.pk).update(**binding.columns())
+            seen = [now[s.pk] for s in states if s.pk in now and binding.allows_state(
+                s.component_id, s.environment_id, s.application_id)]  # fmt: skip
+            versions = Counter(version for version, _ in seen)
+            assert told(client, VERSIONS) == [
+                {"terraform_version": version, "states": number}
+                for version, number in sorted(versions.items())
+            ], binding
+            expected: Any = defaultdict(lambda: {"states": 0, "resources": 0, "data_sources": 0})
+            for _, types in seen:
+                for name in types:
+                    mode = "data_sources" if name.startswith("data.") else "resources"
+                    expected[name.removeprefix("data.")][mode] += 1
+                for name in {name.removeprefix("data.") for name in types}:
+                    expected[name]["states"] += 1
+            assert told(client, TYPES) == [
+                {"resource_type": name, **numbers} for name, numbers in sorted(expected.items())
+            ], binding
+    assert CountTotal.objects.filter(states__lt=0).count() == 0
+
+
+def test_queries(backend: Backend, reader: ApiClient, django_assert_num_queries: Any) -> None:
+    backend.push(document(1, "1.11.4", *(f"aws_{number}" for number in range(30))))
+    index()
+    reader.get(TYPES)  # the token's use is noted, once
+
+    for size in (1, 30):
+        with django_assert_num_queries(2):  # token, page
+            assert reader.get(TYPES, {"page_size": size}).status_code == 200
