@@ -14,9 +14,11 @@ from django.db.models import Q
 from django_filters import FilterSet
 
 from filterlang.fields import Field, FieldSet, field_set, find
+from filterlang.fieldtypes import VersionType
 from filterlang.lookups import LabelEquals, LabelExists, LabelIn, LabelMatches, Piece, TextMatches
 from filterlang.nodes import And, Node, Not, Term
 from filterlang.parser import parse
+from filterlang.versions import VersionAsked
 
 # Operators that are the negation of another, or another word for it.
 _NEGATED: Final = {"!=": "=", "NOT IN": "IN", "IS NULL": "EXISTS"}
@@ -60,6 +62,9 @@ def _compile_term(term: Term, fields: FieldSet) -> Q:
     positive = _NEGATED.get(operator, operator)
     if key is None:
         condition = _column(field, positive, values)
+    elif isinstance(field.type, VersionType):
+        asked = VersionAsked(key, positive, *values)
+        condition = Q((f"{field.path}__version", asked))
     else:
         condition = _label(field, key, positive, values)
     return condition if operator == positive else ~condition

@@ -10,7 +10,7 @@ from django_filters import FilterSet
 
 from filterlang.diagnosis import closest
 from filterlang.errors import Code, FilterError
-from filterlang.fieldtypes import BooleanType, FieldType, LabelType, field_type
+from filterlang.fieldtypes import BooleanType, FieldType, field_type
 from filterlang.nodes import Term
 
 FieldSet = Mapping[str, "Field"]
@@ -32,7 +32,7 @@ class Field(NamedTuple):
     @property
     def written(self) -> str:
         """The field as the user writes it in a list of fields."""
-        return f"{self.name}['<key>']" if isinstance(self.type, LabelType) else self.name
+        return self.type.written(self.name)
 
 
 @functools.cache
@@ -62,13 +62,14 @@ def _field(filterset: type[FilterSet], name: str, declared: Any) -> Field:
 
 
 def find(fields: FieldSet, term: Term) -> tuple[Field, str | None]:
-    """Return the field that a term names, and the key of a label (None for any other field).
+    """Return the field that a term names, and the key that follows (None where none does).
 
     Raises ``FilterError`` when there is none, or when the term's operator is not for it.
     """
-    name, dot, key = term.name.partition(".")
+    name, dot, rest = term.name.partition(".")
     field = fields.get(name)
-    if field is None or isinstance(field.type, LabelType) is not bool(dot):
+    key = field.type.key_of(rest) if field is not None and dot else None
+    if field is None or field.type.has_keys is (key is None) or (dot and key is None):
         raise _unknown(fields, term)
     if term.operator not in field.type.operators:
         raise FilterError(
@@ -77,13 +78,14 @@ def find(fields: FieldSet, term: Term) -> tuple[Field, str | None]:
             f"not allowed for field '{term.name}' ({field.type.name})",
             f"allowed: {', '.join(field.type.operators)}",
         )
-    return field, key if dot else None
+    return field, key
 
 
 def _unknown(fields: FieldSet, term: Term) -> FilterError:
     listed = ", ".join(field.written for field in fields.values())
-    if term.name in fields:
-        suggestion = f"write {fields[term.name].written}"
+    name, dot, _ = term.name.partition(".")
+    if name in fields and (not dot or fields[name].type.has_keys):
+        suggestion = f"write {fields[name].written}"
     else:
         guess = closest(term.name, fields)
         suggestion = f"did you mean '{guess}'?" if guess else ""

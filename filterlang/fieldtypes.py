@@ -13,8 +13,15 @@ from django.core.exceptions import ImproperlyConfigured, ValidationError
 
 from filterlang.diagnosis import closest
 from filterlang.errors import Code, FilterError
-from filterlang.filters import EnumField, IdentifierField, Int64Field, LabelsField
+from filterlang.filters import (
+    EnumField,
+    IdentifierField,
+    Int64Field,
+    LabelsField,
+    VersionsField,
+)
 from filterlang.nodes import Value
+from filterlang.versions import sort_key
 
 EQUALITY: Final = ("=", "!=", "IN", "NOT IN")
 ORDER: Final = ("=", "!=", "<", "<=", ">", ">=", "BETWEEN", "IN", "NOT IN")
@@ -30,9 +37,19 @@ class FieldType:
     operators: ClassVar[tuple[str, ...]]
     pattern: ClassVar[re.Pattern[str]]
     expected: str
+    #: Whether a key follows the field's name, and a dot.
+    has_keys: ClassVar[bool] = False
 
     def __init__(self, field: Any) -> None:
         self.field = field
+
+    def key_of(self, text: str) -> str | None:
+        """Return the key that what follows the dot means; None for none."""
+        return text if self.has_keys else None
+
+    def written(self, name: str) -> str:
+        """Return the field as the user writes it in a list of fields."""
+        return name
 
     def convert(self, value: Value) -> Any:
         """Return what the database compares with; raises ``FilterError`` at the value."""
@@ -172,6 +189,40 @@ class LabelType(StringType):
     name = "label"
     form_field = LabelsField
     operators = (*TEXT, *PRESENCE)
+    has_keys = True
+
+    def written(self, name: str) -> str:
+        """Return it with what stands for the key."""
+        return f"{name}['<key>']"
+
+
+class VersionType(FieldType):
+    """A version, by the precedence of Semantic Versioning; ``5`` is ``5.0.0``."""
+
+    name = "version"
+    form_field = VersionsField
+    operators = ("=", "!=", "<", "<=", ">", ">=", *PRESENCE)
+    expected = "expected a version, such as '5' or '5.31.0-beta1'"
+    has_keys = True
+
+    def key_of(self, text: str) -> str | None:
+        """Return the name of what has the version."""
+        name, dot, last = text.rpartition(".")
+        return name if name and (dot, last) == (".", "version") else None
+
+    def written(self, name: str) -> str:
+        """Return it with what stands for the name."""
+        return f"{name}.<source>.version"
+
+    def _accepts(self, value: Value) -> bool:
+        return sort_key(value.text) is not None
+
+    def _clean(self, text: str) -> Any:
+        return sort_key(text)
+
+    def _suggest(self, text: str) -> str:
+        number = text[1:]
+        return f"write '{number}'" if text[:1] in "vV" and sort_key(number) else ""
 
 
 _TYPES: Final[dict[type, type[FieldType]]] = {
@@ -185,6 +236,7 @@ _TYPES: Final[dict[type, type[FieldType]]] = {
         StringType,
         IdentifierType,
         LabelType,
+        VersionType,
     )
 }
 

@@ -73,3 +73,17 @@ class LabelsFilter(Filter):  # type: ignore[misc]  # django-filter has no types
     """A ``JSONField`` that maps strings to strings; its keys are the user's."""
 
     field_class = LabelsField
+
+
+class VersionsField(forms.CharField):
+    """Versions of things that users name."""
+
+
+class VersionsFilter(Filter):  # type: ignore[misc]  # django-filter has no types
+    """The version of something that the user names, as in ``provider.hashicorp/aws.version``.
+
+    No column has it: a view replaces each comparison, of the path ``<field>__version`` with a
+    ``VersionAsked`` (``filterlang.rewriting``).
+    """
+
+    field_class = VersionsField

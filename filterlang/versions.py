@@ -8,7 +8,7 @@ does not count. Numbers that are left out are 0.
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Final, NamedTuple
 
 #: Characters of a version.
 MOST_CHARACTERS: Final = 100
@@ -50,3 +50,15 @@ def _identifier(text: str) -> str:
     if text.isdigit():
         return f"0{_number(text.lstrip('0') or '0')}{_END}"
     return f"1{text}{_END}"
+
+
+class VersionAsked(NamedTuple):
+    """What a filter asks of the version of something that is called ``name``.
+
+    ``operator`` is ``=``, ``<``, ``<=``, ``>`` or ``>=`` and compares with the ``key`` of a
+    version, or ``EXISTS``.
+    """
+
+    name: str
+    operator: str
+    key: str | None = None

@@ -17,7 +17,7 @@ from states.imported import ImportedVersion
 from states.leaked_token import LeakedToken
 from states.resource_counts import CountTotal, StateCount
 from states.resource_entry import ResourceDigest, ResourceEntry
-from states.version_facts import VersionFacts
+from states.version_facts import UsedVersion, VersionFacts
 
 if TYPE_CHECKING:
     import uuid
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 __all__ = [
     "MAX_SERIAL", "OUTDATED", "STALE_AFTER", "Application", "Component", "CountTotal",
     "Environment", "FormerSlug", "ImportedVersion", "LeakedToken", "ResourceDigest",
-    "ResourceEntry", "State", "StateCount", "StateKey", "StateVersion", "VersionFacts",
+    "ResourceEntry", "State", "StateCount", "StateKey", "StateVersion", "UsedVersion",
+    "VersionFacts",
 ]  # fmt: skip
 
 MAX_SERIAL = 2**63 - 1

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from django.db import models
+from django.db.models import Exists, OuterRef
 from django.utils import timezone
+
+from infra_service.database.pages import NamedBy
 
 if TYPE_CHECKING:
     import datetime as dt
+
+    from filterlang.versions import VersionAsked
+
+_LOOKUPS: Final = {"=": "exact", "<": "lt", "<=": "lte", ">": "gt", ">=": "gte"}
+#: Registries whose host people leave out.
+_PUBLIC: Final = ("registry.terraform.io/", "registry.opentofu.org/")
 
 
 class VersionFacts(models.Model):
@@ -39,3 +48,77 @@ class VersionFacts(models.Model):
 
     def __str__(self) -> str:
         return self.commit or self.run_url or str(self.version_id)
+
+
+class UsedVersion(models.Model):
+    """A version of a provider or a module that a state was made with, for filters.
+
+    Of the newest version of a state that has facts. Whether that is the current one, the state
+    says: a push writes nothing here.
+    """
+
+    class Kind(models.TextChoices):
+        """What has the version; as filters call it."""
+
+        PROVIDER = "provider"
+        MODULE = "module"
+
+    pk = models.CompositePrimaryKey("version_id", "kind", "source", "sort_key")
+    # As of the facts. The state is copied, for an index to find it.
+    version = models.ForeignKey(
+        "states.StateVersion",
+        on_delete=models.CASCADE,
+        related_name="+",
+        db_index=False,
+        db_constraint=False,
+    )
+    state = models.ForeignKey(
+        "states.State",
+        on_delete=models.DO_NOTHING,
+        related_name="+",
+        db_index=False,
+        db_constraint=False,
+    )
+    kind = models.CharField(max_length=8, choices=Kind.choices)
+    source = models.CharField(max_length=1_000)
+    # In the order of bytes (``filterlang.versions``).
+    sort_key = models.CharField(max_length=500)
+
+    class Meta:
+        indexes = [
+            models.Index(
+                name="usedversion_by_source", fields=["kind", "source", "sort_key", "state"]
+            ),
+            # Those of a state, to be replaced.
+            models.Index(name="usedversion_of_state", fields=["state"]),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.source}"
+
+
+class UsedByState(NamedBy):
+    """Whether the current version of a state was made with what a filter asks for.
+
+    The rows lead to states, of which some have been pushed to since: so each is asked in any case.
+    To SQL it is no EXISTS, which PostgreSQL may answer by reading all rows that match.
+    """
+
+    is_exact = False
+    template = "(COALESCE((%(subquery)s), 0) = 1)"
+
+    def __init__(self, kind: str, asked: VersionAsked) -> None:
+        rows = UsedVersion.objects.filter(kind=kind, source=short_source(asked.name))
+        if asked.key is not None:
+            rows = rows.filter((f"sort_key__{_LOOKUPS[asked.operator]}", asked.key))
+        Exists.__init__(self, rows.filter(version=OuterRef("current_version")))
+        self.rows: Any = rows
+        self.column = "state_id"
+
+
+def short_source(source: str) -> str:
+    """Return a source as everybody calls it: ``hashicorp/aws``."""
+    for registry in _PUBLIC:
+        if source.startswith(registry):
+            return source.removeprefix(registry)
+    return source

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 from django.db import transaction
 
 from apikeys import audit
+from filterlang.versions import sort_key
 from infra_service.database.retries import retrying
-from states.models import VersionFacts
+from states.models import UsedVersion, VersionFacts
+from states.version_facts import short_source
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
     from states.pipeline.lock_file import Provider
     from states.pipeline.module_manifest import Module
 
+Kind = UsedVersion.Kind
+#: In one statement.
+_ROWS: Final = 500
 #: What is said, beside who said it and when.
 SAID: Final = ("commit", "repository", "run", "run_url", "providers", "modules")
 
@@ -54,6 +59,7 @@ def record_facts(
         unique_fields=["version"],
         update_fields=[*SAID, "recorded_at", "recorded_by", "token_id"],
     )
+    _use(version, providers, modules)
     audit.record(
         actor,
         "state.facts",
@@ -69,3 +75,29 @@ def record_facts(
 
 def _said(facts: VersionFacts) -> dict[str, Any]:
     return {name: getattr(facts, name) for name in SAID}
+
+
+def _use(version: StateVersion, providers: Sequence[Provider], modules: Sequence[Module]) -> None:
+    """Let filters find the state by these, unless a newer version of it has facts."""
+    of_state = UsedVersion.objects.filter(state_id=version.state_id)
+    if of_state.filter(version__number__gt=version.number).exists():
+        return
+    of_state.delete()
+    # A set: several calls may have one source and version.
+    used = {(Kind.PROVIDER, one.source, sort_key(one.version)) for one in providers}
+    used |= {(Kind.MODULE, one.source, sort_key(one.version)) for one in modules}
+    UsedVersion.objects.bulk_create(
+        [
+            UsedVersion(
+                version=version,
+                state_id=version.state_id,
+                kind=kind,
+                source=short_source(source),
+                sort_key=key,
+            )
+            for kind, source, key in used
+            if key is not None
+        ],
+        batch_size=_ROWS,
+        ignore_conflicts=True,
+    )

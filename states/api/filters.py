@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from django_filters import BooleanFilter, CharFilter, FilterSet, IsoDateTimeFilter, UUIDFilter
 
-from filterlang.filters import EnumFilter, IdentifierFilter, IntegerFilter
+from filterlang.filters import EnumFilter, IdentifierFilter, IntegerFilter, VersionsFilter
 from filterlang.rewriting import rewritten
+from filterlang.versions import VersionAsked
 from states.entries import KINDS, ids_or_query
+from states.version_facts import UsedByState
 
 if TYPE_CHECKING:
     from django.db.models import Q
@@ -32,6 +34,9 @@ class StateFilters(FilterSet):  # type: ignore[misc]  # django-filter has no typ
     created_at = IsoDateTimeFilter()
     updated_at = IsoDateTimeFilter()
     locked = BooleanFilter(field_name="lock_id", lookup_expr="isnull", exclude=True)
+    # Of what the current version was made with, as a pipeline has said (``UsedByState``).
+    provider = VersionsFilter()
+    module = VersionsFilter()
 
 
 class ResourceFilters(FilterSet):  # type: ignore[misc]  # django-filter has no types
@@ -76,13 +81,16 @@ class EnvironmentFilters(CatalogueFilters):
 def with_ids(condition: Q) -> Q:
     """Return a condition with ids in place of what is said of the catalogue's entries.
 
-    By these an index finds the rows. One query for each comparison with such a thing.
+    By these an index finds the rows. One query for each comparison with such a thing. And what is
+    said of versions of providers and modules is asked of the states that use them.
     """
     return rewritten(condition, _with_ids)
 
 
-def _with_ids(path: str, value: Any) -> tuple[str, Any]:
+def _with_ids(path: str, value: Any) -> Any:
     kind, _, lookup = path.partition("__")
+    if isinstance(value, VersionAsked):
+        return UsedByState(kind, value)
     if kind not in KINDS:
         return path, value
     found = ids_or_query(KINDS[kind].objects.filter((lookup, value)))

@@ -40,6 +40,8 @@ class StateViewSet(ResourceViewSet[State]):
     resource, resource_plural = "state", "states"
     other_keys = (("updated_at", "id"),)
     scoped_by = ("deleted_at",)
+    # Found by their rows where few match.
+    searched_fields = ("provider", "module")
     not_found = StateNotFound
     token_kinds = ACCESS_TOKENS
     required_scopes = {

@@ -15,7 +15,8 @@ from states.pipeline.errors import InvalidFile
 
 NAME: Final = "modules.json"
 
-_MOST_CHARACTERS: Final = 1_000
+#: Of a text, since sources stand in an index.
+_MOST_BYTES: Final = 1_000
 _USER: Final = re.compile(r"(?<=://)[^/\s]*@")
 
 
@@ -67,10 +68,8 @@ def _text(entry: dict[str, Any], name: str, position: int) -> str:
     value = entry.get(name, "")
     if not isinstance(value, str) or "\0" in value or not _is_unicode(value):
         raise InvalidFile(NAME, f"Modules[{position}].{name} is no text")
-    if len(value) > _MOST_CHARACTERS:
-        raise InvalidFile(
-            NAME, f"Modules[{position}].{name} has over {_MOST_CHARACTERS} characters"
-        )
+    if len(value.encode()) > _MOST_BYTES:
+        raise InvalidFile(NAME, f"Modules[{position}].{name} has over {_MOST_BYTES} bytes")
     return value
 
 

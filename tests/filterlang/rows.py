@@ -3,7 +3,13 @@
 from django.db import models
 from django_filters import BooleanFilter, CharFilter, FilterSet, IsoDateTimeFilter, UUIDFilter
 
-from filterlang.filters import EnumFilter, IdentifierFilter, IntegerFilter, LabelsFilter
+from filterlang.filters import (
+    EnumFilter,
+    IdentifierFilter,
+    IntegerFilter,
+    LabelsFilter,
+    VersionsFilter,
+)
 
 KINDS = ("Deployment", "StatefulSet", "DaemonSet")
 HEALTHS = ("WORKLOAD_HEALTH_STATUS_UNSPECIFIED", "HEALTHY", "DEGRADED", "ERROR")
@@ -41,3 +47,8 @@ class RowFilters(FilterSet):
     paused = BooleanFilter()
     serial_number = IdentifierFilter(field_name="name")
     labels = LabelsFilter()
+
+
+class VersionedFilters(RowFilters):
+    # No column has it.
+    uses = VersionsFilter()

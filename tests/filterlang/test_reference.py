@@ -11,7 +11,7 @@ from filterlang.compiler import compile_filter
 from filterlang.errors import Code, FilterError
 from filterlang.fields import field_set
 from filterlang.parser import parse
-from tests.filterlang.rows import RowFilters
+from tests.filterlang.rows import RowFilters, VersionedFilters
 
 PAGE = Path(__file__).parents[2].joinpath("docs/reference/filter-language.md").read_text()
 
@@ -29,7 +29,8 @@ def code(cell):
 
 def test_types_and_operators():
     types = {
-        field.type.name: list(field.type.operators) for field in field_set(RowFilters).values()
+        field.type.name: list(field.type.operators)
+        for field in field_set(VersionedFilters).values()
     }
     assert {kind: code(operators) for kind, operators, _ in table("Types and operators")} == types
 

@@ -121,6 +121,8 @@ def _value(chance: random.Random, about: dict[str, Any]) -> str:
             return chance.choice(["true", "false"])
         case "uuid":
             text = f"01941f29-7c00-7d82-b082-{chance.getrandbits(48):012x}"
+        case "version":
+            text = chance.choice(["5", "5.31.0-beta.1", "0.1"])
         case "timestamp":
             text = f"20{chance.randint(10, 99)}-01-31T12:00:00Z"
         case _:

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from django.db import connection
 
+from filterlang.versions import sort_key
 from infra_service.database.pages.reading import MOST_ROWS
 from infra_service.demo.states import load_states
-from states.models import Application, Component, Environment, State
+from states.models import Application, Component, Environment, State, UsedVersion
 from tests.conftest import ApiClient, ClientWith
 from tests.plans import plans_of, rows_of_a_module
 
@@ -25,7 +26,7 @@ NEWEST = 2_000
 @pytest.fixture(scope="module")
 def states(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
     """States for all tests of this module, which each roll back to them."""
-    models = (Application, Component, Environment, State)
+    models = (Application, Component, Environment, State, UsedVersion)
     yield from rows_of_a_module(django_db_blocker, make_states, *models)
 
 
@@ -50,6 +51,48 @@ def make_states() -> None:
             if at % 4 == turn
         ]
         State.objects.filter(pk__in=last).update(environment=environment, application=application)
+    use_versions()
+
+
+def use_versions() -> None:
+    """Let a hundredth use AWS 4 and the others 5 or 6; all use another provider too."""
+    rows = State.objects.order_by("id").values_list("current_version_id", "pk")
+    UsedVersion.objects.bulk_create(
+        [
+            UsedVersion(
+                version_id=version_id, state_id=state_id, kind="provider",
+                source=f"hashicorp/{name}", sort_key=sort_key(version),
+            )
+            for turn, (version_id, state_id) in enumerate(rows)
+            for name, version in (
+                ("aws", "4.67.0" if turn % 100 == 0 else f"{5 + turn % 2}.{turn % 30}.0"),
+                ("random", "3.6.3"),
+            )
+        ],
+        batch_size=5_000,
+    )  # fmt: skip
+
+
+def test_versions_are_found_by_an_index(reader: ApiClient) -> None:
+    aws = "field['provider.hashicorp/aws.version']"
+    few = STATES // 100
+    environment = Environment.objects.get(name="new-0").pk
+    for text, rows, used in [
+        # Few match: each state is looked up, and asked whether it still does.
+        (f"{aws} < '5'", few, 2 * few + 1),
+        (f"{aws} < '5' AND field['environment_id'] = '{environment}'", few, 2 * few + 1),
+        # Many do: states are walked, and each asked.
+        (f"{aws} >= '5'", MOST_ROWS, MOST_ROWS),
+        ("field['provider.hashicorp/random.version'] EXISTS", MOST_ROWS, MOST_ROWS),
+        (f"{aws} != '4.67.0'", MOST_ROWS, MOST_ROWS),
+    ]:
+        with plans_of("states_state", analyze=True) as plans:
+            answer = reader.get(PATH, {"filter": text, "page_size": "100"})
+        assert len(answer.json()["states"]) >= min(few, 10), text
+        read = sum((p.rows_by_table for p in plans), Counter[str]())
+        assert not any(plan.reads_a_table for plan in plans), text
+        assert read["states_state"] <= rows, text
+        assert read["states_usedversion"] <= used, text
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 from django.core.exceptions import EmptyResultSet
 from django.db.models import Exists, OuterRef, lookups
@@ -23,6 +23,9 @@ class NamedBy(Exists):
 
     A page is read from those rows where they lead to it sooner (``pages.naming``).
     """
+
+    #: Whether to be named is enough; else the condition is asked of each row that is named.
+    is_exact: ClassVar[bool] = True
 
     def __init__(self, rows: QuerySet[Any, Any], column: str) -> None:
         super().__init__(rows.filter((column, OuterRef("pk"))))

@@ -68,7 +68,8 @@ class Naming:
 
     def _cut_down(self, queryset: Any, keys: Statement) -> Any:
         queryset = queryset.all()
-        without(queryset.query, self.condition)
+        if self.condition.is_exact:
+            without(queryset.query, self.condition)
         return fenced(queryset, *_rows_of_keys(queryset, *keys))
 
 
