@@ -233,6 +233,8 @@ if STATE_STORAGE_URL:
     STORAGES["states"] = s3_storage(STATE_STORAGE_URL)
 # The largest report of workloads, in bytes, unfolded when it is gzip'd.
 WORKLOADS_MAX_BYTES = env.int("WORKLOADS_MAX_BYTES", default=32 * 1024 * 1024)
+# Who knows which resources of states manage a workload (workloads/managed.py).
+WORKLOADS_MANAGING = "infra_service.managed_workloads.StatesManage"
 # Bodies of ordinary resources; documents have their own limit and are read by the state backend.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
 FILE_UPLOAD_HANDLERS = ["infra_service.api.uploads.RefusingUploadHandler"]

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 #: Bytes of an address or a provider. PostgreSQL refuses what takes over 2,704 in an index.
 MOST_BYTES: Final = 2_000
 MOST_BYTES_OF_MODE: Final = 20
+#: Kubernetes' own limits: a namespace, a slash, and a name.
+MOST_OF_OBJECT: Final = 63 + 1 + 253
 
 
 class ResourceEntryQuerySet(models.QuerySet["ResourceEntry"]):
@@ -69,7 +71,7 @@ class ResourceEntry(models.Model):
     """A resource instance in the current version of a state: where it is, and no value of it."""
 
     #: Columns in the order of bytes, in which what begins with a text is a range.
-    byte_ordered = frozenset({"address", "module", "type", "name", "provider"})
+    byte_ordered = frozenset({"address", "module", "type", "name", "provider", "cluster_object"})
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     state = models.ForeignKey(
@@ -100,6 +102,10 @@ class ResourceEntry(models.Model):
     # A number with count, a text with for_each.
     index_key = models.JSONField(null=True)
     provider = models.CharField(max_length=MOST_BYTES, blank=True)
+    # What it is in a cluster: the uid of a workload, or the namespace/name of a Helm release. In
+    # the clear, so that workloads can be joined with it:
+    # docs/adr/0046-workloads-are-joined-with-states.md.
+    cluster_object = models.CharField(max_length=MOST_OF_OBJECT, null=True)  # noqa: DJ001 - of most it is none
 
     objects = ResourceEntryQuerySet.as_manager()
 
@@ -107,11 +113,19 @@ class ResourceEntry(models.Model):
         verbose_name = "resource"
         # Each ends with the order of the list, so that a page is read and never sorted.
         indexes = [
-            models.Index(name=f"resource_by_{name}", fields=[name, "id"])
-            for name in (
-                *("state", "component", "environment"),
-                *("address", "module", "type", "name", "provider"),
-            )
+            *(
+                models.Index(name=f"resource_by_{name}", fields=[name, "id"])
+                for name in (
+                    *("state", "component", "environment"),
+                    *("address", "module", "type", "name", "provider"),
+                )
+            ),
+            # Only of the few that are something in a cluster.
+            models.Index(
+                name="resource_by_cluster_object",
+                fields=["cluster_object"],
+                condition=models.Q(cluster_object__isnull=False),
+            ),
         ]
 
     def __str__(self) -> str:

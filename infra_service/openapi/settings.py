@@ -61,6 +61,7 @@ SPECTACULAR_SETTINGS = {
         "IssuerKind": "apikeys.models.Issuer.Kind",
         "SigningAlgorithm": "apikeys.federation.keys.ALGORITHMS",
         "WorkloadKind": "workloads.models.KINDS",
+        "WorkloadJoin": ["METADATA_UID", "HELM_RELEASE"],
         "WorkloadHealthStatus": "workloads.models.HEALTH_STATUSES",
         "ClusterHealthStatus": "workloads.cluster_health.HEALTH_STATUSES",
         "ChangeAction": ["ADDED", "CHANGED", "REMOVED"],

@@ -13,6 +13,7 @@ from states.document import contents, format4, masking, sensitive_paths
 from states.document.numbers import number_text
 from states.errors import StateTooComplex
 from states.resource_entry import MOST_BYTES, MOST_BYTES_OF_MODE
+from states.resources.cluster_objects import cluster_object
 from states.resources.digests import digest
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ class Found(NamedTuple):
     name: str
     index_key: int | str | None
     provider: str
+    cluster_object: str | None
     digests: frozenset[uuid.UUID]
 
 
@@ -101,6 +103,7 @@ def _found(
     opening, closing = _PROVIDER
     if opening in provider:
         provider = provider.partition(opening)[2].partition(closing)[0]
+    attributes, identity = _identifying(resource, instance, secrets, effort)
     found = Found(
         address=resource.address(instance),
         deposed=instance.deposed or "",
@@ -110,7 +113,8 @@ def _found(
         name=resource.name,
         index_key=instance.index_key,
         provider=provider,
-        digests=frozenset(map(digest, _identifying(resource, instance, secrets, effort))),
+        cluster_object=cluster_object(resource, attributes),
+        digests=frozenset(map(digest, (*_texts(attributes), *identity))),
     )
     # An address has the module, the type, the name and the key in it.
     texts = {found.address: MOST_BYTES, found.deposed: MOST_BYTES, found.provider: MOST_BYTES,
@@ -122,10 +126,10 @@ def _found(
 
 def _identifying(
     resource: Resource, instance: Instance, secrets: Secrets | None, effort: Effort
-) -> Iterator[Any]:
-    """Yield the values that identify an instance: texts, and the object of its identity."""
+) -> tuple[dict[str, Any], list[Any]]:
+    """Return the attributes of an instance and its identity, if any, without what is hidden."""
     if resource.type.partition("_")[0] in _SECRET_PROVIDERS:
-        return
+        return {}, []
     attributes = format4.decode(instance.values, effort)
     identity = format4.decode(instance.identity, effort)
     shown: Any = {"attributes": attributes, "identity": identity}
@@ -133,12 +137,11 @@ def _identifying(
         marks = sensitive_paths.marks_of(instance, attributes, effort)
         (shown,) = masking.masked(secrets, (shown, {"attributes": marks}))
     if not isinstance(shown, dict):
-        return
-    if isinstance(shown["attributes"], dict):
-        yield from _texts(shown["attributes"])
-    # What is hidden in it, or all of it, is another object.
-    if identity and isinstance(identity, dict) and shown["identity"] is identity:
-        yield identity
+        return {}, []
+    # What is hidden in an identity, or all of it, makes another object of it.
+    is_whole = identity and isinstance(identity, dict) and shown["identity"] is identity
+    is_object = isinstance(shown["attributes"], dict)
+    return shown["attributes"] if is_object else {}, [identity] if is_whole else []
 
 
 def _texts(attributes: dict[str, Any]) -> Iterator[str]:

@@ -50,6 +50,8 @@ def test_one_workload(client_with: ClientWith, cluster: Cluster) -> None:
                 }
             ],
             "last_updated_at": "2026-11-20T12:01:00.000000Z",
+            "managed": False,
+            "managed_by": [],
         }
     }
 

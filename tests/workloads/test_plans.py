@@ -75,6 +75,7 @@ def test_each_filter_is_served_by_an_index(reader: ApiClient) -> None:
             f"labels['app.kubernetes.io/instance'] = '{instance}'": all_of_it,
             "labels['nobody'] EXISTS": all_of_it,
             "field['name'] CONTAINS 'nobody'": all_of_it,
+            "field['managed'] = 'true'": all_of_it,
             "field['cpu_used_millicores'] > 99999999": all_of_it,
             "labels['team'] = 'data' AND field['memory_used_bytes'] < 0": all_of_it,
         }.items():

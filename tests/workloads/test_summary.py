@@ -33,6 +33,16 @@ def times(count: int) -> dict[str, int]:
     return {name: count * figure for name, figure in FIGURES.items()}
 
 
+def counts(number: int, *, measured: int) -> dict[str, int]:
+    """Return the counts of workloads of which no state knows."""
+    return {
+        "workloads": number,
+        "workloads_measured": measured,
+        "workloads_managed": 0,
+        "workloads_unmanaged": number,
+    }
+
+
 def test_counts_and_sums(client_with: ClientWith, cluster: Cluster) -> None:
     apply(cluster, report(
         0, record("a"), record("b"), record("c", health_status=HealthStatus.ERROR),
@@ -46,8 +56,7 @@ def test_counts_and_sums(client_with: ClientWith, cluster: Cluster) -> None:
     measured = {"cpu_used_millicores": 4 * 31, "memory_used_bytes": 4 * 190000000}
     assert answer == {
         "total": {
-            "workloads": 5,
-            "workloads_measured": 4,
+            **counts(5, measured=4),
             "by_health_status": {
                 "WORKLOAD_HEALTH_STATUS_UNSPECIFIED": 0, "HEALTHY": 4, "DEGRADED": 0, "ERROR": 1
             },
@@ -56,13 +65,13 @@ def test_counts_and_sums(client_with: ClientWith, cluster: Cluster) -> None:
         },
         "groups": [
             {"namespace": "bank", "kind": "Deployment", "health_status": "HEALTHY",
-             "workloads": 1, "workloads_measured": 0, **unmeasured},
+             **counts(1, measured=0), **unmeasured},
             {"namespace": "shop", "kind": "DaemonSet", "health_status": "HEALTHY",
-             "workloads": 1, "workloads_measured": 1, **FIGURES},
+             **counts(1, measured=1), **FIGURES},
             {"namespace": "shop", "kind": "Deployment", "health_status": "ERROR",
-             "workloads": 1, "workloads_measured": 1, **FIGURES},
+             **counts(1, measured=1), **FIGURES},
             {"namespace": "shop", "kind": "Deployment", "health_status": "HEALTHY",
-             "workloads": 2, "workloads_measured": 2, **times(2)},
+             **counts(2, measured=2), **times(2)},
         ],
     }  # fmt: skip
 

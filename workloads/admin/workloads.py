@@ -10,6 +10,7 @@ from django.template.defaultfilters import filesizeformat
 from django.urls import reverse
 from django.utils.html import format_html
 
+from apikeys.grants import EVERYWHERE
 from infra_service.admin import ReadOnlyAdmin
 from workloads.admin.clusters import as_of
 from workloads.admin.figures import cpu_bar, mark, memory_bar
@@ -20,6 +21,7 @@ from workloads.admin.filters import (
     NamespaceFilter,
     chosen_cluster,
 )
+from workloads.managed import managing
 from workloads.models import Cluster, Workload
 from workloads.worst_first import PLACE, by_health
 
@@ -56,6 +58,24 @@ class WorkloadAdmin(ReadOnlyAdmin):
         cluster = chosen_cluster(request.GET.get(ClusterFilter.parameter_name, "").strip())
         told = {"chosen_cluster": cluster, "as_of": as_of(cluster) if cluster else ""}
         return super().changelist_view(request, {**told, **(extra_context or {})})
+
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> HttpResponse:
+        """Show also which resources of states manage it, to who may see those."""
+        workload = context.get("original")
+        if workload is not None and request.user.has_perm("states.view_resourceentry"):
+            context["managed_by"] = self._managed_by(workload)
+        return super().render_change_form(request, context, *args, **kwargs)
+
+    def _managed_by(self, workload: Workload) -> list[dict[str, Any]]:
+        """Return the resources that manage it, with the names of what their states belong to."""
+        rows = [one._asdict() for one in managing().managed_by(workload, EVERYWHERE)]
+        for kind in ("component", "environment"):
+            names = self.admin_site.names_of(kind, {str(row[f"{kind}_id"]) for row in rows})
+            for row in rows:
+                row[kind] = names.get(str(row[f"{kind}_id"]), row[f"{kind}_id"])
+        return rows
 
     def segments(self, key: Sequence[str], params: Mapping[str, str]) -> Sequence[Segment]:
         """Return one part for each health, in each of which an index has the order."""

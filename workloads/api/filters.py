@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from django.db.models import Q
-from django_filters import CharFilter, FilterSet, UUIDFilter
+from django_filters import BooleanFilter, CharFilter, FilterSet, UUIDFilter
 
 from filterlang.filters import EnumFilter, IdentifierFilter, IntegerFilter, LabelsFilter
 from filterlang.rewriting import rewritten
 from infra_service.api.identifiers import parse_uuid
 from workloads.kubernetes.figures import FIGURES
+from workloads.managed import managing
 from workloads.models import HEALTH_STATUSES, KINDS
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ class WorkloadFilters(FilterSet):  # type: ignore[misc]  # django-filter has no 
     kind = EnumFilter(choices=KINDS)
     name = CharFilter()
     health_status = EnumFilter(choices=HEALTH_STATUSES, prefix="WORKLOAD_HEALTH_STATUS_")
+    # No column, but a join (``with_join``).
+    managed = BooleanFilter()
     labels = LabelsFilter()
     status_reason = CharFilter()
     replicas_desired = IntegerFilter()
@@ -34,7 +37,8 @@ class WorkloadFilters(FilterSet):  # type: ignore[misc]  # django-filter has no 
 
 #: Those without an index: looked for a piece of the list at a time.
 SEARCHED: Final = (
-    "labels", "status_reason", "replicas_desired", "replicas_ready", "replicas_available",
+    "labels", "managed", "status_reason",
+    "replicas_desired", "replicas_ready", "replicas_available",
     *(figure.name for figure in FIGURES),
 )  # fmt: skip
 
@@ -51,6 +55,17 @@ class ClusterFilters(FilterSet):  # type: ignore[misc]  # django-filter has no t
     """The filterable fields of clusters."""
 
     name = CharFilter()
+
+
+def with_join(condition: Q) -> Q:
+    """Return a condition that asks the states where it says whether a workload is managed."""
+
+    def replace(path: str, value: Any) -> Any:
+        if path != "managed__exact":
+            return path, value
+        return managing().is_managed() if value else ~managing().is_managed()
+
+    return rewritten(condition, replace)
 
 
 def with_cluster_ids(condition: Q, clusters: ClusterQuerySet) -> Q:

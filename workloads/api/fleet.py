@@ -14,7 +14,7 @@ from infra_service.api.pagination import SegmentPagination
 from infra_service.api.parameters import refuse_unknown
 from infra_service.api.viewsets import ResourceViewSet
 from infra_service.database.pages.selecting import ColumnOf
-from workloads.api.filters import SEARCHED, FleetFilters, with_cluster_ids
+from workloads.api.filters import SEARCHED, FleetFilters, with_cluster_ids, with_join
 from workloads.api.serializers import WorkloadSerializer
 from workloads.api.workloads_openapi import fleet_schema, fleet_summary_schema
 from workloads.models import Cluster, Workload
@@ -52,7 +52,7 @@ class FleetViewSet(ResourceViewSet[Workload]):
     def prepared(self, condition: Q) -> Q:
         """Return the condition of a filter as the database is asked."""
         visible = Cluster.objects.inside(caller_of(self.request).binding)
-        return with_cluster_ids(condition, visible)
+        return with_join(with_cluster_ids(condition, visible))
 
     @fleet_summary_schema
     def summary(self, request: Request) -> Response:

@@ -62,6 +62,19 @@ WORKLOAD: Final[dict[str, Any]] = {
     **_ITEM,
     "last_updated_at": "2026-11-21T09:00:05.000000Z",
 }
+MANAGED_WORKLOAD: Final = {
+    **WORKLOAD,
+    "managed": True,
+    "managed_by": [
+        {
+            "state_id": "01941f29-7c00-719e-8289-09881617432c",
+            "component_id": "01941f29-7c00-7b2d-9f0e-2b1f8c1d5a10",
+            "environment_id": "01941f29-7c00-7c55-8f4c-6d1e2a9b7c31",
+            "address": "kubernetes_deployment_v1.cache",
+            "joined_by": "METADATA_UID",
+        }
+    ],
+}
 SNAPSHOT: Final = {
     "reported_at": "2026-11-21T09:00:00Z",
     "cluster_uid": CLUSTER["uid"],
@@ -89,6 +102,7 @@ APPLIED: Final = {
     }
 }
 _SUMS: Final = {"workloads": 1, "workloads_measured": 1, **_FIGURES}
+_MANAGED: Final = {"workloads_managed": 1, "workloads_unmanaged": 0}
 _TOTAL: Final = {
     "by_health_status": {
         "WORKLOAD_HEALTH_STATUS_UNSPECIFIED": 0,
@@ -99,7 +113,12 @@ _TOTAL: Final = {
     **_SUMS,
 }
 _GROUP: Final = {"kind": "Deployment", "health_status": "DEGRADED", **_SUMS}
-SUMMARY: Final = {"summary": {"total": _TOTAL, "groups": [{"namespace": "shop", **_GROUP}]}}
+SUMMARY: Final = {
+    "summary": {
+        "total": {**_TOTAL, **_MANAGED},
+        "groups": [{"namespace": "shop", **_GROUP, **_MANAGED}],
+    }
+}
 FLEET_SUMMARY: Final = {
     "summary": {"total": _TOTAL, "groups": [{"cluster_id": CLUSTER["id"], **_GROUP}]}
 }

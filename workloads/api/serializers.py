@@ -23,6 +23,7 @@ from workloads.collection import (
     MAX_RESOURCE,
 )
 from workloads.kubernetes.figures import FIGURES, MEASURED
+from workloads.managed import MOST_MANAGING, Join
 from workloads.models import HEALTH_STATUSES, KINDS, MAX_COLLECTOR_VERSION
 from workloads.reporting.errors import shown
 
@@ -79,6 +80,36 @@ class WorkloadSerializer(serializers.Serializer[Any]):
     )
     containers = ContainersField(read_only=True)
     last_updated_at = TimestampField(read_only=True)
+
+
+class ManagedBySerializer(serializers.Serializer[Any]):
+    """A resource of a state that manages a workload."""
+
+    state_id = serializers.UUIDField()
+    component_id = serializers.UUIDField()
+    environment_id = serializers.UUIDField()
+    address = serializers.CharField()
+    joined_by = serializers.ChoiceField(
+        [join.value for join in Join],
+        help_text="METADATA_UID: the uid is this object's. HELM_RELEASE: the namespace, and the "
+        "label app.kubernetes.io/instance, are those of a helm_release, which may be one of "
+        "another cluster: a state does not say which.",
+    )
+
+
+class ManagedWorkloadSerializer(WorkloadSerializer):
+    """A workload, and which resources of states manage it."""
+
+    managed = serializers.BooleanField(
+        read_only=True,
+        help_text="Whether a resource of any state manages it, also of one that you may not see.",
+    )
+    managed_by = ManagedBySerializer(
+        many=True,
+        read_only=True,
+        help_text="Of states that you may read; a token without state:read, or bound to a "
+        f"cluster, sees none. {MOST_MANAGING} at most.",
+    )
 
 
 class WorkloadCountsSerializer(serializers.Serializer[Any]):

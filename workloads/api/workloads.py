@@ -21,8 +21,12 @@ from infra_service.api.identifiers import parse_uuid
 from infra_service.api.parameters import refuse_unknown
 from infra_service.api.viewsets import ResourceViewSet
 from workloads import actions, metrics
-from workloads.api.filters import SEARCHED, WorkloadFilters
-from workloads.api.serializers import FailureSerializer, WorkloadSerializer
+from workloads.api.filters import SEARCHED, WorkloadFilters, with_join
+from workloads.api.serializers import (
+    FailureSerializer,
+    ManagedWorkloadSerializer,
+    WorkloadSerializer,
+)
 from workloads.api.workloads_openapi import (
     delta_schema,
     failure_schema,
@@ -32,6 +36,7 @@ from workloads.api.workloads_openapi import (
 )
 from workloads.collection import CollectionFailure, FailureReason
 from workloads.errors import ClusterNotFound
+from workloads.managed import managing
 from workloads.models import Cluster, Workload
 from workloads.reporting.applying import apply_report
 from workloads.reporting.bodies import read_body
@@ -41,7 +46,7 @@ from workloads.reporting.turns import turns
 from workloads.summaries import summarize
 
 if TYPE_CHECKING:
-    from django.db.models import QuerySet
+    from django.db.models import Q, QuerySet
     from rest_framework.request import Request
 
 
@@ -89,7 +94,24 @@ class WorkloadViewSet(ResourceViewSet[Workload]):
         except Cluster.DoesNotExist as error:
             raise ClusterNotFound from error
         workloads = Workload.objects.filter(cluster_id=cluster_id)
-        return workloads.as_fresh_as(Value(snapshot, DateTimeField()))
+        workloads = workloads.as_fresh_as(Value(snapshot, DateTimeField()))
+        # In no row of a list, of which it would double the time.
+        is_one = self.action == "retrieve"
+        return workloads.annotate(managed=managing().is_managed()) if is_one else workloads
+
+    def prepared(self, condition: Q) -> Q:
+        """Return the condition of a filter as the database is asked."""
+        return with_join(condition)
+
+    def retrieve(self, _request: Request, **_path: str) -> Response:
+        """Return one workload, and which resources of states manage it."""
+        workload: Any = self.get_object()
+        caller = caller_of(self.request)
+        may_read_states = Scope.STATE_READ in caller.scopes
+        workload.managed_by = (
+            managing().managed_by(workload, caller.binding) if may_read_states else []
+        )
+        return Response({self.resource: ManagedWorkloadSerializer(workload).data})
 
     @summary_schema
     def summary(self, request: Request, **_path: str) -> Response:

@@ -25,7 +25,11 @@ from infra_service.api.openapi_words import (
 )
 from workloads.api import samples
 from workloads.api.clusters_openapi import CLUSTER_ID
-from workloads.api.serializers import FailureSerializer, WorkloadSerializer
+from workloads.api.serializers import (
+    FailureSerializer,
+    ManagedWorkloadSerializer,
+    WorkloadSerializer,
+)
 from workloads.errors import ClusterNotFound
 from workloads.reporting.errors import (
     ClockAhead,
@@ -39,7 +43,7 @@ from workloads.reporting.errors import (
     TooManyReports,
 )
 from workloads.reporting.wire import Delta, Item, PlaceForm, Snapshot
-from workloads.summaries import GROUPED, MEASURED, SUMMED
+from workloads.summaries import COUNTS, GROUPED, MANAGED, MEASURED, SUMMED
 
 _WORKLOAD_ID: Final = OpenApiParameter(
     "id", OpenApiTypes.UUID, OpenApiParameter.PATH, description="The id of the workload."
@@ -94,25 +98,24 @@ _APPLIED: Final = Named(
     ),
 )
 _SUMS: Final = {
-    "workloads": _INTEGER,
-    "workloads_measured": _INTEGER,
+    **dict.fromkeys(COUNTS, _INTEGER),
     **{name: _MEASURED if name in MEASURED else _INTEGER for name in SUMMED},
 }
-_TOTAL: Final = Named(
-    "SummaryTotal",
-    object_of(by_health_status={"type": "object", "additionalProperties": _INTEGER}, **_SUMS),
-)
 
 
-def _summary(of: str, **told_apart: Any) -> Named:
-    group = {**told_apart, **{name: {"type": "string"} for name in GROUPED}, **_SUMS}
+def _summary(of: str, sums: dict[str, Any], **told_apart: Any) -> Named:
+    by_health = {"type": "object", "additionalProperties": _INTEGER}
+    total = Named(f"{of}SummaryTotal", object_of(by_health_status=by_health, **sums))
+    group = {**told_apart, **{name: {"type": "string"} for name in GROUPED}, **sums}
     groups = list_of(Named(f"{of}SummaryGroup", object_of(**group)))
-    summary = Named(f"{of}Summary", object_of(total=_TOTAL, groups=groups))
+    summary = Named(f"{of}Summary", object_of(total=total, groups=groups))
     return Named(f"{of}SummaryAnswer", object_of(summary=summary))
 
 
-_SUMMARY: Final = _summary("", namespace={"type": "string"})
-_FLEET_SUMMARY: Final = _summary("Fleet", cluster_id={"type": "string", "format": "uuid"})
+_SUMMARY: Final = _summary(
+    "", {**_SUMS, **dict.fromkeys(MANAGED, _INTEGER)}, namespace={"type": "string"}
+)
+_FLEET_SUMMARY: Final = _summary("Fleet", _SUMS, cluster_id={"type": "string", "format": "uuid"})
 
 
 def _report(operation_id: str, form: Named, example: Any) -> dict[str, Any]:
@@ -143,10 +146,10 @@ workloads_schema = extend_schema_view(
         operation_id="get_workload",
         parameters=[CLUSTER_ID, _WORKLOAD_ID],
         responses={
-            200: wrapped("WorkloadAnswer", "workload", WorkloadSerializer),
+            200: wrapped("WorkloadAnswer", "workload", ManagedWorkloadSerializer),
             **refusals(ClusterNotFound),
         },
-        examples=[answered({"workload": samples.WORKLOAD})],
+        examples=[answered({"workload": samples.MANAGED_WORKLOAD})],
     ),
 )
 summary_schema = operation(
