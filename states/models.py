@@ -17,6 +17,7 @@ from states.imported import ImportedVersion
 from states.leaked_token import LeakedToken
 from states.resource_counts import CountTotal, StateCount
 from states.resource_entry import ResourceDigest, ResourceEntry
+from states.state_dependency import StateDependency
 from states.version_facts import UsedVersion, VersionFacts
 
 if TYPE_CHECKING:
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
 __all__ = [
     "MAX_SERIAL", "OUTDATED", "STALE_AFTER", "Application", "Component", "CountTotal",
     "Environment", "FormerSlug", "ImportedVersion", "LeakedToken", "ResourceDigest",
-    "ResourceEntry", "State", "StateCount", "StateKey", "StateVersion", "UsedVersion",
-    "VersionFacts",
+    "ResourceEntry", "State", "StateCount", "StateDependency", "StateKey", "StateVersion",
+    "UsedVersion", "VersionFacts",
 ]  # fmt: skip
 
 MAX_SERIAL = 2**63 - 1

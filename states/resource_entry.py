@@ -16,6 +16,7 @@ from infra_service.database.pages import NamedBy
 from infra_service.database.pages.selecting import ColumnOf
 from states.entries import Component, Environment, ids_or_query, inside_catalogue
 from states.resource_counts import StateCount
+from states.state_dependency import StateDependency
 
 if TYPE_CHECKING:
     import uuid
@@ -64,6 +65,7 @@ class ResourceEntryQuerySet(models.QuerySet["ResourceEntry"]):
         own = self.filter(state_id=state_id)
         ResourceDigest.objects.filter(entry_id__in=own.values("pk")).delete()
         own.delete()
+        StateDependency.objects.filter(state_id=state_id).delete()
         StateCount.objects.forget(state_id)
 
 

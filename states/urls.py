@@ -4,6 +4,7 @@ from infra_service.api.viewsets import ResourceRouter
 from states.api.backend import OutputsBackendView, StateBackendView, StateLockView
 from states.api.catalogue import ApplicationViewSet, ComponentViewSet, EnvironmentViewSet
 from states.api.counts import ProvidersViewSet, ResourceTypesViewSet, TerraformVersionsViewSet
+from states.api.dependencies import DependenciesViewSet
 from states.api.facts import FactsViewSet
 from states.api.named import (
     NoAddressView,
@@ -112,6 +113,11 @@ urlpatterns = [
         _OF_STATE + r"/resources/?$",
         ContentsViewSet.as_view({"get": "resources"}),
         name="state-resources",
+    ),
+    re_path(
+        _OF_STATE + r"/dependencies/?$",
+        DependenciesViewSet.as_view({"get": "dependencies"}),
+        name="state-dependencies",
     ),
     re_path(
         _OF_STATE + r"/outputs\.tfstate/?$",

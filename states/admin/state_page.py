@@ -10,9 +10,11 @@ import msgspec
 from django.urls import reverse
 from rest_framework.exceptions import APIException
 
+from apikeys.grants import EVERYWHERE
 from apikeys.names import token_names
 from states import addresses
 from states.admin.values import json_text
+from states.dependencies import dependencies_of
 from states.document import contents
 from states.errors import VersionNotFound
 from states.holders import holder_of
@@ -33,6 +35,8 @@ VERSIONS: Final = 100
 #: read and compared for each look at the page.
 COMPARED: Final = 20
 COMPARED_BYTES: Final = 512 * 1024
+#: States on the page that it reads, or that read it, together.
+DEPENDENCIES: Final = 50
 #: Outputs and resources on the page; a larger document is read when somebody asks for it.
 ITEMS: Final = 100
 READ_BYTES: Final = 512 * 1024
@@ -144,6 +148,16 @@ def index_of(state: State, request: HttpRequest) -> dict[str, Any]:
 def _type_text(kind: Any) -> str:
     """Return the type as Terraform writes it in a state: a name, or JSON of several."""
     return kind if isinstance(kind, str) else json_text(kind)
+
+
+def related_to(state: State) -> dict[str, Any]:
+    """Return which states it reads and which read it, as the index has it."""
+    found = dependencies_of(state, EVERYWHERE, size=DEPENDENCIES)
+    return {
+        "reads": found.reads,
+        "read_by": found.read_by,
+        "more_dependencies": found.position is not None,
+    }
 
 
 def _short(provider: str) -> str:

@@ -89,6 +89,7 @@ class VersionPages(ReadOnlyAdmin):
             **state_page.backend_of(state, request),
             **state_page.history_of(state, request.GET.get("versions_before", "")),
             **state_page.contents_of(state, is_asked=is_asked),
+            **state_page.related_to(state),
             **state_page.index_of(state, request),
             "may_download": request.user.has_perm(SECRETS),
             "may_restore": may_restore and state.deleted_at is None,

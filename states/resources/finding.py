@@ -15,6 +15,7 @@ from states.errors import StateTooComplex
 from states.resource_entry import MOST_BYTES, MOST_BYTES_OF_MODE
 from states.resources.cluster_objects import cluster_object
 from states.resources.digests import digest
+from states.resources.remote_states import RemoteState, find_remote_states
 
 if TYPE_CHECKING:
     import uuid
@@ -67,6 +68,7 @@ class Contents(NamedTuple):
 
     resources: list[Found]
     terraform_version: str
+    remote_states: list[RemoteState]
 
 
 def find_contents(gzipped: bytes) -> Contents:
@@ -81,7 +83,8 @@ def find_contents(gzipped: bytes) -> Contents:
             raise StateTooComplex
         secrets = masking.secrets_of(effort, document) if _marks_anything(document) else None
         resources = [_found(*one, secrets, effort) for one in document.instances()]
-        return Contents(resources, _version(document.terraform_version))
+        remote_states = list(find_remote_states(document, secrets, effort))
+        return Contents(resources, _version(document.terraform_version), remote_states)
 
 
 def _version(text: str) -> str:

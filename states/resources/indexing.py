@@ -29,6 +29,7 @@ from states.models import (
     StateVersion,
 )
 from states.resources.counting import amounts
+from states.resources.dependencies import write_dependencies
 from states.resources.digests import key_name
 from states.resources.finding import COLUMNS, Found, NamesTooLongError, find_contents
 from states.resources.leaked_tokens import report_leaks
@@ -39,12 +40,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from states.models import StateQuerySet
+    from states.resources.remote_states import RemoteState
 
 log = structlog.get_logger("states.resources")
 
 #: Grows with each change of what is indexed of a document. States that another number has indexed
 #: are read again.
-RULES: Final = 2
+RULES: Final = 4
 #: Rows in one statement.
 _ROWS: Final = 500
 _STATES: Final = 1_000
@@ -152,6 +154,7 @@ class _Read(NamedTuple):
 
     resources: Sequence[Found] = ()
     terraform_version: str = ""
+    remote_states: Sequence[RemoteState] = ()
     problem: str = ""
     leaks: Sequence[Leak] = ()
 
@@ -186,6 +189,7 @@ def _replace(state: State, read: _Read) -> bool:
     """Let the index have these resources of the state; return whether the state is as it was."""
     with transaction.atomic():
         _write(state, read.resources)
+        write_dependencies(state, read.remote_states)
         report_leaks(state, read.leaks)
         as_read = State.objects.due().filter(
             pk=state.pk,

@@ -1,0 +1,64 @@
+"""Which states a state reads, and which read it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rest_framework.decorators import action
+from rest_framework.response import Response
+
+from apikeys.authentication import caller_of
+from apikeys.scopes import Scope
+from infra_service.api.pagination import PageAsked
+from states.api.dependencies_openapi import dependencies_schema
+from states.api.versions import OfStateViewSet
+from states.dependencies import dependencies_of
+
+if TYPE_CHECKING:
+    from rest_framework.request import Request
+
+    from states.dependencies import Dependency
+
+
+@dependencies_schema
+class DependenciesViewSet(OfStateViewSet):
+    """Both directions, as far as the caller sees the other states."""
+
+    required_scopes = {"dependencies": Scope.STATE_READ}
+
+    @action(detail=True)
+    def dependencies(self, request: Request, **_path: str) -> Response:
+        """List what the state reads, and then who reads it."""
+        asked = PageAsked.read(request, self, 2)
+        found = dependencies_of(
+            self.state(), caller_of(request).binding, size=asked.size, position=asked.position
+        )
+        return Response(
+            {
+                "reads": [
+                    {
+                        **_described(one),
+                        "backend": one.found.backend,
+                        "location": one.found.location,
+                    }
+                    for one in found.reads
+                ],
+                "read_by": [_described(one) for one in found.read_by],
+                "next_page_token": asked.token(*found.position) if found.position else "",
+            }
+        )
+
+
+def _described(one: Dependency) -> dict[str, Any]:
+    state = one.state
+    return {
+        "address": one.found.address,
+        "state": state
+        and {
+            "id": state.pk,
+            "component_id": state.component_id,
+            "component_slug": state.component_slug,
+            "environment_id": state.environment_id,
+            "environment_slug": state.environment_slug,
+        },
+    }

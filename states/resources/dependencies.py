@@ -1,0 +1,62 @@
+"""What a state reads, written as rows: which of our states an address names is looked up once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from infra_service.api.identifiers import parse_uuid
+from states import addresses
+from states.models import State, StateDependency
+
+if TYPE_CHECKING:
+    import uuid
+    from collections.abc import Sequence
+
+    from states.resources.remote_states import RemoteState
+
+#: Rows in one statement.
+_ROWS: Final = 500
+
+
+class _Row(NamedTuple):
+    address: str
+    backend: str
+    location: str
+    target_component_id: uuid.UUID | None
+    target_environment_id: uuid.UUID | None
+
+
+def write_dependencies(state: State, found: Sequence[RemoteState]) -> None:
+    """Let the state read these, and leave those alone that are as they were."""
+    targets = {one.named: _target(dict(one.named)) for one in found}
+    rows = {
+        _Row(one.address, one.backend, one.location, *targets[one.named]): None for one in found
+    }
+    own = StateDependency.objects.filter(state_id=state.pk)
+    present = {_Row._make(columns): pk for pk, *columns in own.values_list("pk", *_Row._fields)}
+    gone = [pk for row, pk in present.items() if row not in rows]
+    for start in range(0, len(gone), _ROWS):
+        StateDependency.objects.filter(pk__in=gone[start : start + _ROWS]).delete()
+    StateDependency.objects.bulk_create(
+        [
+            StateDependency(state_id=state.pk, **state.key, **row._asdict())
+            for row in rows
+            if row not in present
+        ],
+        batch_size=_ROWS,
+    )
+
+
+def _target(named: dict[str, str]) -> tuple[uuid.UUID | None, uuid.UUID | None]:
+    """Return the component and environment that are named; both None if one is not there."""
+    place: tuple[uuid.UUID | None, uuid.UUID | None] | None = (None, None)
+    if "state_id" in named:
+        state_id = parse_uuid(named["state_id"])
+        states = State.objects.filter(pk=state_id) if state_id else State.objects.none()
+        place = states.values_list("component_id", "environment_id").first()
+    elif "component_id" in named:
+        place = parse_uuid(named["component_id"]), parse_uuid(named["environment_id"])
+    elif named:
+        names = addresses.Names(**named)
+        place = addresses.find_place(names)[:2] if names.is_valid else None
+    return (None, None) if place is None or None in place else place

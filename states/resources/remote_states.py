@@ -1,0 +1,140 @@
+"""Which other states a document reads: its ``terraform_remote_state`` data sources.
+
+Of their configurations nothing is kept but where the other state is: a password stands in them
+beside its address. What a backend's address consists of is listed here, and all else is left out.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from urllib.parse import unquote
+
+from django.conf import settings
+from django.http.request import split_domain_port, validate_host
+from django.urls import Resolver404, resolve
+
+from apikeys.token_search import find_tokens
+from states.document import format4, masking, sensitive_paths
+from states.state_dependency import MOST_BYTES, MOST_BYTES_OF_BACKEND
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from states.document.effort import Effort
+    from states.document.format4 import Document, Instance, Resource
+    from states.document.secret_values import Secrets
+
+_TYPE: Final = "terraform_remote_state"
+#: What tells where a state is, of each backend of Terraform and OpenTofu.
+_PARTS: Final = {
+    "azurerm": ("storage_account_name", "container_name", "key"),
+    "consul": ("address", "path"),
+    "cos": ("bucket", "prefix", "key"),
+    "gcs": ("bucket", "prefix"),
+    "http": ("address",),
+    "kubernetes": ("namespace", "secret_suffix"),
+    "local": ("path",),
+    "oci": ("bucket", "key"),
+    "oss": ("bucket", "prefix", "key"),
+    "pg": ("schema_name",),
+    "remote": ("hostname", "organization"),
+    "s3": ("bucket", "key"),
+}
+#: Those that are addresses of a network, in which a user and a password may stand.
+_OF_NETWORK: Final = frozenset({"address", "hostname"})
+_ADDRESS: Final = re.compile(
+    r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)?(?:[^/?#]*@)?"
+    r"(?P<host>(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?)(?P<path>/[^?#]*)?(?:[?#].*)?",
+    re.ASCII,
+)
+#: The names of our paths that lead to a state, or to its outputs.
+_OURS: Final = frozenset({
+    "state-backend", "state-outputs-backend", "state-at", "state-in-application",
+    "state-outputs-at", "state-outputs-in-application", "state-outputs-document",
+})  # fmt: skip
+
+
+class RemoteState(NamedTuple):
+    """A state that a document reads.
+
+    ``location`` is the address without what may be secret, empty where none can be told. ``named``
+    is what an address of this service names, as its path does: ids or slugs.
+    """
+
+    address: str
+    backend: str
+    location: str
+    named: tuple[tuple[str, str], ...] = ()
+
+
+def find_remote_states(
+    document: Document, secrets: Secrets | None, effort: Effort
+) -> Iterator[RemoteState]:
+    """Yield what the document reads, without what it marks sensitive."""
+    for resource, instance in document.instances():
+        if resource.type == _TYPE and resource.mode == "data":
+            yield _remote_state(resource, instance, secrets, effort)
+
+
+def _remote_state(
+    resource: Resource, instance: Instance, secrets: Secrets | None, effort: Effort
+) -> RemoteState:
+    shown: Any = format4.decode(instance.values, effort)
+    if secrets is not None:
+        marks = sensitive_paths.marks_of(instance, shown, effort)
+        (shown,) = masking.masked(secrets, (shown, marks))
+    attributes = shown if isinstance(shown, dict) else {}
+    config = attributes.get("config")
+    # Of a type that the configuration decides: the value beside its type.
+    if isinstance(config, dict) and config.keys() == {"value", "type"}:
+        config = config["value"]
+    backend = _kept(attributes.get("backend"), MOST_BYTES_OF_BACKEND)
+    found = dict(_located(backend, config)) if isinstance(config, dict) else {}
+    location = _kept("/".join(found.values()), MOST_BYTES)
+    address = resource.address(instance)
+    return RemoteState(address, backend, location, _named(location) if backend == "http" else ())
+
+
+def _located(backend: str, config: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    for name in _PARTS.get(backend, ()):
+        value = config.get(name)
+        if isinstance(value, str) and value:
+            yield name, _without_secrets(value) if name in _OF_NETWORK or "://" in value else value
+    workspaces = config.get("workspaces")
+    if backend == "remote" and isinstance(workspaces, dict):
+        for name in ("name", "prefix"):
+            if isinstance(value := workspaces.get(name), str) and value:
+                yield name, value
+
+
+def _without_secrets(address: str) -> str:
+    """Return scheme, host and path of an address; nothing of one that is of no known form."""
+    found = _ADDRESS.fullmatch(address)
+    # Of a password that should have been escaped, a part may stand where the host is.
+    if found is None or "@" in address[found.end("host") :]:
+        return ""
+    return f"{found['scheme'] or ''}{found['host']}{found['path'] or ''}"
+
+
+def _kept(text: Any, most: int) -> str:
+    """Return a text as it may be kept and shown, and nothing of any other."""
+    if not isinstance(text, str) or not text.isprintable():
+        return ""
+    written = text.encode("utf-8", "replace")
+    return "" if len(written) > most or find_tokens(written) else text
+
+
+def _named(location: str) -> tuple[tuple[str, str], ...]:
+    """Return what an address of this service names; nothing of another's."""
+    found = _ADDRESS.fullmatch(location)
+    if found is None or found["scheme"] not in {"http://", "https://"} or not found["path"]:
+        return ()
+    host, _port = split_domain_port(found["host"])
+    if not validate_host(host, settings.ALLOWED_HOSTS):
+        return ()
+    try:
+        match = resolve(unquote(found["path"]))
+    except Resolver404:
+        return ()
+    return tuple(sorted(match.kwargs.items())) if match.url_name in _OURS else ()
