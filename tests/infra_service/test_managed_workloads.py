@@ -366,7 +366,10 @@ def test_on_its_page_in_the_admin(backend: Backend, cluster: Cluster) -> None:
     pages = {place.name: f"/admin/workloads/workload/{row.pk}/change/"
              for place, row in rows.items()}  # fmt: skip
 
-    text = text_of(person("viewer").get(pages["web"]))
+    viewer = person("viewer")
+    overview = text_of(viewer.get(f"/admin/workloads/cluster/{cluster.pk}/change/"))
+    assert "What it runs States manage 1 of 2 workloads." in overview
+    text = text_of(viewer.get(pages["web"]))
     environment = Environment.objects.get().pk
     said = f"shop-web in {environment} kubernetes_deployment_v1.web its uid"
     assert f"Managed by State Address Known by {said}" in text

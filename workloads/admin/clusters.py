@@ -228,6 +228,7 @@ def _overview(cluster: Cluster) -> dict[str, Any]:
         "namespaces_left_out": max(len(worst) - NAMESPACES, 0),
         "cpu": cpu_bar("cpu", total["cpu_requests_millicores"], total["cpu_used_millicores"]),
         "memory": memory_bar("memory", total["memory_requests_bytes"], total["memory_used_bytes"]),
+        "managed": f"{total['workloads_managed']:,} of {total['workloads']:,}",
     }
 
 
