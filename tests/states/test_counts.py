@@ -8,10 +8,14 @@ from collections import Counter, defaultdict
 from typing import Any
 
 import pytest
+from django.db import connection
 
 from apikeys.grants import Binding
-from states.models import CountTotal, StateCount
+from infra_service.demo.states import load_states
+from states.models import CountTotal, State, StateCount
+from states.resource_counts import Amount, Counted, Kind
 from tests.conftest import ApiClient, ClientWith, error_reason
+from tests.plans import analyze, plans_of
 from tests.states.conftest import Backend
 from tests.states.indexed import index
 from tests.states.samples import ENCRYPTED, instance, resource, state
@@ -163,3 +167,35 @@ def test_queries(backend: Backend, reader: ApiClient, django_assert_num_queries:
     for size in (1, 30):
         with django_assert_num_queries(2):  # token, page
             assert reader.get(TYPES, {"page_size": size}).status_code == 200
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="about PostgreSQL's planner")
+def test_who_sees_all_is_answered_from_the_totals(client_with: ClientWith) -> None:
+    load_states(2_000, lambda _done: None)
+    states = list(State.objects.order_by("pk"))
+    for each in states[:20]:
+        found = {Counted(Kind.RESOURCE_TYPE, f"t{number}"): Amount(1) for number in range(5)}
+        StateCount.objects.replace(each.pk, found, **each.key)
+    StateCount.objects.bulk_create(
+        StateCount(
+            state_id=each.pk, **each.key, kind=Kind.RESOURCE_TYPE, value="t0",
+            resources=1, data_sources=0,
+        )
+        for each in states[20:]
+    )  # fmt: skip
+    analyze(StateCount)
+    of = states[7]
+    some = Binding(environment_ids=frozenset({of.environment_id}))
+    few = Binding(component_ids=frozenset({of.component_id}))
+    totals = CountTotal.objects.count()
+
+    for binding, table, most in (
+        (Binding(), "states_counttotal", totals),
+        (some, "states_counttotal", totals),
+        (few, "states_statecount", 4 * 5),
+    ):
+        client = client_with("state:read", **binding.columns())
+        with plans_of(table, analyze=True) as plans:
+            assert client.get(TYPES).status_code == 200
+        (plan,) = plans
+        assert 0 < plan.rows_read <= most, binding

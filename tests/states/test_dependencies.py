@@ -19,7 +19,7 @@ from tests.people import person
 from tests.plans import analyze, plans_of
 from tests.states.conftest import Backend
 from tests.states.indexed import index
-from tests.states.samples import instance, path, resource, state
+from tests.states.samples import AFTER, instance, path, resource, state
 from tests.states.test_list_resources import bindings, matrix
 
 BUILTIN = 'provider["terraform.io/builtin/terraform"]'
@@ -181,6 +181,20 @@ def test_what_is_kept_of_a_configuration(
     assert one["location"] == location
     assert one["backend"] == (backend_name if len(backend_name) <= 50 else "")
     assert SECRET not in json.dumps(list(StateDependency.objects.values()), default=str)
+
+
+def test_what_terraform_writes(backend: Backend, reader: ApiClient) -> None:
+    backend.push(AFTER)
+    index()
+
+    (one,) = look(reader, backend.record)["reads"]
+
+    assert one == {
+        "address": "data.terraform_remote_state.self",
+        "backend": "local",
+        "location": "./other.tfstate",
+        "state": None,
+    }
 
 
 def test_what_the_state_marks_sensitive(backend: Backend, reader: ApiClient) -> None:
