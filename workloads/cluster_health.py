@@ -37,12 +37,16 @@ def cluster_health(cluster: Cluster, now: dt.datetime) -> ClusterHealth:
     """
     if cluster.last_received_at is None:
         return ClusterHealth.PENDING
-    patience = dt.timedelta(seconds=MISSED_REPORTS * cluster.report_interval_seconds)
-    if now - cluster.last_received_at > patience:
+    if now - cluster.last_received_at > patience(cluster):
         return ClusterHealth.UNREACHABLE
     if cluster.workloads_error:
         return ClusterHealth.ERROR
     return ClusterHealth.DEGRADED if cluster.workloads_degraded else ClusterHealth.HEALTHY
+
+
+def patience(cluster: Cluster) -> dt.timedelta:
+    """Return how far apart two reports may be."""
+    return dt.timedelta(seconds=MISSED_REPORTS * cluster.report_interval_seconds)
 
 
 def is_in_health(health: ClusterHealth, now: Expression) -> Q:
@@ -62,7 +66,7 @@ def collection_status(cluster: Cluster, now: dt.datetime) -> CollectionStatus:
     heard = heard_at(cluster)
     if heard is None:
         return CollectionStatus.PENDING
-    if now - heard > dt.timedelta(seconds=MISSED_REPORTS * cluster.report_interval_seconds):
+    if now - heard > patience(cluster):
         return CollectionStatus.SILENT
     return CollectionStatus.OK if failing_since(cluster) is None else CollectionStatus.FAILING
 
@@ -83,10 +87,16 @@ def failing_since(cluster: Cluster) -> dt.datetime | None:
 
 def lag(cluster: Cluster, now: dt.datetime) -> dt.timedelta | None:
     """Return how long ago the reporter looked at what is shown; None before the first report."""
+    seen = seen_until(cluster)
+    return None if seen is None else now - seen
+
+
+def seen_until(cluster: Cluster) -> dt.datetime | None:
+    """Return when the reporter looked at what is shown; None before the first report."""
     if cluster.last_report_at is None or cluster.last_received_at is None:
         return None
     # The reporter's clock may be ahead, and what it saw is not newer than its arrival.
-    return now - min(cluster.last_report_at, cluster.last_received_at)
+    return min(cluster.last_report_at, cluster.last_received_at)
 
 
 def heard_within_patience(moment: str, now: Expression) -> Q:

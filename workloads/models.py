@@ -17,6 +17,7 @@ from workloads.collection import (
     MAX_RESOURCE,
 )
 from workloads.fields import JsonType, VerbatimJSONField
+from workloads.history import ReportGap, Transition
 from workloads.kubernetes.facts import WorkloadKind
 from workloads.kubernetes.figures import MEASURED, RESERVED
 from workloads.kubernetes.health import HealthStatus
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     import uuid
 
     from apikeys.grants import Binding
+
+__all__ = ["Cluster", "ReportGap", "Transition", "Workload"]
 
 MAX_COLLECTOR_VERSION = 64
 # Also the database's default: processes of the version before register clusters during an upgrade.
@@ -224,6 +227,9 @@ class Workload(models.Model):
     # [{"name", "image", "restart_count", "state", "ready"}], in this order of keys.
     containers = VerbatimJSONField(default=list)
     observed_at = models.DateTimeField()
+    # Since when health and reason are what they are. The database's default is for the version
+    # before, which writes rows without it during an upgrade.
+    health_since = models.DateTimeField(db_default=Now())
 
     objects = WorkloadQuerySet.as_manager()
 

@@ -3,6 +3,7 @@ from django.urls import include, path, re_path
 from infra_service.api.viewsets import ResourceRouter
 from workloads.api.clusters import ClusterViewSet
 from workloads.api.fleet import FleetViewSet
+from workloads.api.history import HistoryViewSet
 from workloads.api.workloads import WorkloadViewSet
 
 router = ResourceRouter()
@@ -32,6 +33,16 @@ urlpatterns = [
         r"^clusters/(?P<cluster_id>[^/]+)/workloads/(?P<id>[^/]+)/?$",
         WorkloadViewSet.as_view({"get": "retrieve"}),
         name="workload",
+    ),
+    re_path(
+        r"^clusters/(?P<cluster_id>[^/]+)/workloads/(?P<workload_id>[^/]+)/transitions/?$",
+        HistoryViewSet.as_view({"get": "list"}),
+        name="workload-transitions",
+    ),
+    re_path(
+        r"^clusters/(?P<cluster_id>[^/]+)/workloads/(?P<workload_id>[^/]+)/availability/?$",
+        HistoryViewSet.as_view({"get": "availability"}),
+        name="workload-availability",
     ),
     path("", include(router.urls)),
 ]

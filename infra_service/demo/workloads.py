@@ -195,6 +195,7 @@ def _workload(number: int, cluster: int, keys: Sequence[uuid.UUID]) -> Workload:
         memory_used_bytes=int(memory * chance.random()) if measured else None,
         containers=list(_containers(app, reason, chance)),
         observed_at=timezone.now() - dt.timedelta(minutes=chance.expovariate(1 / 600)),
+        health_since=timezone.now() - dt.timedelta(hours=10 + chance.expovariate(1 / 48)),
     )
 
 

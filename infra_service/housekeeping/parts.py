@@ -15,6 +15,7 @@ from apikeys.archiving import archive_next
 from apikeys.audit import Actor
 from states.keeping import pruning, storage, sweeping
 from states.resources.leaked_tokens import forget_ended
+from workloads.history import remove_old_history
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -67,10 +68,16 @@ def _sessions() -> Iterator[int]:
         yield Session.objects.filter(pk__in=keys).delete()[0]
 
 
+def _history() -> Iterator[int]:
+    """Transitions of workloads, and gaps between reports, that ended too long ago."""
+    yield from remove_old_history(timezone.now())
+
+
 PARTS: Final[Mapping[str, Callable[[], Iterator[int]]]] = {
     "versions": _versions,
     "objects": _objects,
     "tokens": _tokens,
     "events": _events,
     "sessions": _sessions,
+    "history": _history,
 }

@@ -63,6 +63,7 @@ SPECTACULAR_SETTINGS = {
         "WorkloadKind": "workloads.models.KINDS",
         "WorkloadJoin": ["METADATA_UID", "HELM_RELEASE"],
         "WorkloadHealthStatus": "workloads.models.HEALTH_STATUSES",
+        "TransitionType": "workloads.api.history_serializers.TRANSITION_TYPES",
         "ClusterHealthStatus": "workloads.cluster_health.HEALTH_STATUSES",
         "ChangeAction": ["ADDED", "CHANGED", "REMOVED"],
         "CollectionStatus": "workloads.collection.COLLECTION_STATUSES",

@@ -93,7 +93,7 @@ def test_words(name: str) -> None:
 
 
 def test_no_operation_is_there_twice() -> None:
-    assert len(OPERATIONS) == len(list(operations())) == 93
+    assert len(OPERATIONS) == len(list(operations())) == 95
 
 
 def assert_shown(content: dict[str, Any]) -> None:

@@ -146,7 +146,9 @@ def test_filterable_fields() -> None:
 # The lists, as the page on lists calls them.
 LISTS = {
     "states": ["list_states"],
-    "versions of a state": ["list_state_versions"],
+    "versions of a state, transitions of a workload": [
+        "list_state_versions", "list_workload_transitions",
+    ],
     "applications, components, environments, clusters": [
         "list_applications", "list_components", "list_environments", "list_clusters",
     ],

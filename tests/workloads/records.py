@@ -5,8 +5,12 @@ from __future__ import annotations
 import datetime as dt
 import gzip
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
+
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from apikeys.audit import Actor
 from workloads.kubernetes.facts import WorkloadKind
@@ -66,6 +70,15 @@ def apply(cluster: Cluster, given: Report) -> Applied:
     return apply_report(cluster_id=cluster.pk, report=given, actor=REPORTER)
 
 
+def statements(cluster: Cluster, given: Report) -> list[str]:
+    """Return the kinds of statements that read or write rows."""
+    with CaptureQueriesContext(connection) as captured:
+        apply(cluster, given)
+    # SQLite takes many rows by one statement, so many times.
+    words = [re.sub(r"^\d+ times: ", "", query["sql"]).split()[0] for query in captured]
+    return [word for word in words if word in ("SELECT", "INSERT", "UPDATE", "DELETE")]
+
+
 def stored(cluster: Cluster) -> dict[Place, Workload]:
     rows = Workload.objects.filter(cluster=cluster)
     return {Place(row.namespace, row.name, row.kind): row for row in rows}
@@ -73,9 +86,8 @@ def stored(cluster: Cluster) -> dict[Place, Workload]:
 
 def as_said(row: Workload | WorkloadRecord) -> dict[str, Any]:
     """Return what a row, or a record, says, in one form for both."""
-    names = [
-        f.name for f in Workload._meta.fields if f.name not in ("id", "cluster", "observed_at")
-    ]
+    ours = ("id", "cluster", "observed_at", "health_since")
+    names = [f.name for f in Workload._meta.fields if f.name not in ours]
     figures = row.figures if isinstance(row, WorkloadRecord) else {}
     said = {n: figures[n] if n in figures else getattr(row, n) for n in names}
     said["kind"], said["health_status"] = str(said["kind"]), str(said["health_status"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import uuid
 
 import pytest
@@ -57,7 +58,11 @@ def test_from_the_cluster_to_what_is_broken(page: Page, live: LiveServer, cluste
     page.get_by_role("link", name="Error", exact=True).click()
     expect(page.locator("#result_list tbody tr")).to_have_count(1)
     page.get_by_role("link", name="queue", exact=True).click()
-    expect(page.get_by_text("CrashLoopBackOff")).to_be_visible()
+    expect(page.get_by_text("CrashLoopBackOff").first).to_be_visible()
+    expect(page.get_by_role("heading", name="Health over time")).to_be_visible()
+    told = re.compile("Health in the last 7 days Not observed from .*: 168 h")
+    expect(page.get_by_role("img", name=told)).to_be_visible()
+    expect(page.get_by_role("row", name="Not there Error CrashLoopBackOff")).to_be_visible()
 
 
 def test_a_narrow_dark_screen_without_a_mouse(page: Page, live: LiveServer, cluster: str) -> None:

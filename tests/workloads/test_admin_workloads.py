@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 import uuid
 from typing import Any
 
@@ -11,8 +12,11 @@ from django.utils import timezone
 
 from tests.people import person, reads_of, statements, text_of
 from tests.workloads.conftest import NewWorkload
+from tests.workloads.records import apply, at, record, report
+from workloads.admin import history
 from workloads.admin.workloads import WorkloadAdmin
-from workloads.models import Cluster
+from workloads.kubernetes.health import HealthStatus
+from workloads.models import Cluster, Workload
 
 LIST = "/admin/workloads/workload/"
 
@@ -157,6 +161,51 @@ def test_one_workload(workload: NewWorkload) -> None:
     ):  # fmt: skip
         assert told in text, told
     assert b"<i>x" not in answer.content
+
+
+def test_the_history_of_one_workload(cluster: Cluster) -> None:
+    now = timezone.now()
+    down: dict[str, Any] = {"health_status": HealthStatus.ERROR, "status_reason": "OOMKilled"}
+    hour = 3600
+    for ago, fields in ((30, {}), (29, {}), (4, {}), (3, down), (2, {}), (1, {})):
+        moment = now - dt.timedelta(hours=ago)
+        given = report((moment - at(0)).total_seconds(), record(**fields), interval_seconds=hour)
+        apply(cluster, given)
+    one = Workload.objects.get()
+    answer = person("viewer").get(f"{LIST}{one.pk}/change/")
+
+    text = text_of(answer)
+    # Of 1 + 3 hours that somebody looked at one was bad; between 29 and 4 hours ago nobody looked.
+    assert (
+        "Healthy for 75 % of the time that was observed in the last 7 days; 164 h were not observed"
+    ) in text
+    for told in (
+        "2 hours ago Error Healthy", "3 hours ago Healthy Error OOMKilled",
+        "1 day ago Not there Healthy",
+    ):  # fmt: skip
+        assert told in text, told
+    content = answer.content.decode()
+    assert 'role="img" aria-labelledby="history-title history-desc"' in content
+    strip = re.findall(r'class="share-(\w+)" [^>]*><title>(.*?) from .*?: (\d+) h<', content)
+    # Each piece of two hours is as bad as the worst moment in it.
+    assert {named for _, named, _ in strip} == {"Healthy", "Error", "Not observed"}
+    assert sum(int(hours) for *_, hours in strip) == 7 * 24
+    assert ("error", "Error", "2") in strip or ("error", "Error", "4") in strip
+
+
+def test_a_history_that_is_long(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(history, "SHOWN", 3)
+    start = (timezone.now() - at(0)).total_seconds() - 60
+    client, costs = person("viewer"), []
+    for number in range(6):
+        health = HealthStatus.ERROR if number % 2 else HealthStatus.HEALTHY
+        apply(cluster, report(start + number, record(health_status=health)))
+        with statements() as found:
+            answer = client.get(f"{LIST}{Workload.objects.get().pk}/change/")
+        costs.append(len(found))
+        assert ("Older ones are in the API." in text_of(answer)) == (number >= 3)
+    assert answer.content.count(b'<th scope="row"><time') == 3
+    assert len(set(costs[1:])) == 1
 
 
 def test_the_list_costs_the_same(cluster: Cluster, workload: NewWorkload) -> None:

@@ -21,6 +21,7 @@ from workloads.admin.filters import (
     NamespaceFilter,
     chosen_cluster,
 )
+from workloads.admin.history import history_of
 from workloads.managed import managing
 from workloads.models import Cluster, Workload
 from workloads.worst_first import PLACE, by_health
@@ -49,8 +50,8 @@ class WorkloadAdmin(ReadOnlyAdmin):
     search_fields = ("name",)
     search_help_text = "Pieces of the name or the namespace."
     fields = (
-        "cluster", "namespace", "name", "kind", "health", "status_reason", "replicas",
-        "cpu", "cpu_limits", "memory", "memory_limits", "uid", "id", "observed_at",
+        "cluster", "namespace", "name", "kind", "health", "status_reason", "health_since",
+        "replicas", "cpu", "cpu_limits", "memory", "memory_limits", "uid", "id", "observed_at",
     )  # fmt: skip
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
@@ -62,9 +63,10 @@ class WorkloadAdmin(ReadOnlyAdmin):
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
-        """Show also which resources of states manage it, to who may see those."""
-        workload = context.get("original")
-        if workload is not None and request.user.has_perm("states.view_resourceentry"):
+        """Show also its history, and which resources of states manage it, to who may see those."""
+        workload: Workload = context["original"]
+        context |= history_of(workload, Cluster.objects.timed().get(pk=workload.cluster_id))
+        if request.user.has_perm("states.view_resourceentry"):
             context["managed_by"] = self._managed_by(workload)
         return super().render_change_form(request, context, *args, **kwargs)
 

@@ -75,6 +75,24 @@ MANAGED_WORKLOAD: Final = {
         }
     ],
 }
+TRANSITION: Final = {
+    "number": 2,
+    "type": "CHANGED",
+    "at": "2026-11-21T09:00:05.000000Z",
+    "from_health_status": "HEALTHY",
+    "to_health_status": "DEGRADED",
+    "status_reason": "ReplicasNotReady",
+}
+AVAILABILITY: Final = {
+    "since": "2026-11-14T09:00:05.000000Z",
+    "until": "2026-11-21T09:00:05.000000Z",
+    "healthy_ratio": 0.9375,
+    "healthy_seconds": 540000.0,
+    "degraded_seconds": 27000.0,
+    "error_seconds": 9000.0,
+    "unspecified_seconds": 0.0,
+    "unobserved_seconds": 28800.0,
+}
 SNAPSHOT: Final = {
     "reported_at": "2026-11-21T09:00:00Z",
     "cluster_uid": CLUSTER["uid"],

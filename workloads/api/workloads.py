@@ -17,7 +17,6 @@ from apikeys.authentication import caller_of
 from apikeys.permissions import ACCESS_TOKENS
 from apikeys.scopes import Scope
 from filterlang.backend import PARAMETER
-from infra_service.api.identifiers import parse_uuid
 from infra_service.api.parameters import refuse_unknown
 from infra_service.api.viewsets import ResourceViewSet
 from workloads import actions, metrics
@@ -27,6 +26,7 @@ from workloads.api.serializers import (
     ManagedWorkloadSerializer,
     WorkloadSerializer,
 )
+from workloads.api.visible import cluster_of_path
 from workloads.api.workloads_openapi import (
     delta_schema,
     failure_schema,
@@ -85,12 +85,9 @@ class WorkloadViewSet(ResourceViewSet[Workload]):
         Raises:
             ClusterNotFound: there is none, or the token does not reach it.
         """
-        clusters = Cluster.objects.inside(caller_of(self.request).binding)
-        found = parse_uuid(self.kwargs["cluster_id"])
-        if found is None:
-            raise ClusterNotFound
+        clusters = cluster_of_path(self.request, self.kwargs["cluster_id"])
         try:
-            cluster_id, snapshot = clusters.values_list("id", "last_snapshot_at").get(pk=found)
+            cluster_id, snapshot = clusters.values_list("id", "last_snapshot_at").get()
         except Cluster.DoesNotExist as error:
             raise ClusterNotFound from error
         workloads = Workload.objects.filter(cluster_id=cluster_id)

@@ -24,6 +24,7 @@ from workloads.reporting.differences import USAGE_PACE, Differences, compare
 from workloads.reporting.errors import ClockAhead, ClusterBusy, ClusterUidMismatch, StaleReport
 from workloads.reporting.reports import Applied
 from workloads.reporting.short_transactions import WaitsShortly, short_transaction, short_wait
+from workloads.reporting.transitions import gap_before
 
 if TYPE_CHECKING:
     import uuid
@@ -63,7 +64,7 @@ def apply_report(*, cluster_id: uuid.UUID, report: Report, actor: Actor) -> Appl
             actor = actor.look_again()
             _announce(cluster_id, report)
         cluster = _judge(cluster_id, report)
-        changes = compare(cluster_id, report, cluster.read_at)
+        changes = compare(cluster_id, report, _observed_at(cluster, report))
         if changes.measures_many and not _is_usage_due(cluster):
             changes.leave_usage()
         if _store(cluster, report, changes, actor):
@@ -89,6 +90,11 @@ def _judge(cluster_id: uuid.UUID, report: Report) -> Cluster:
     if announced and report.reported_at < announced and not _is_from_future(cluster, announced):
         raise StaleReport(report.reported_at, announced)
     return cluster
+
+
+def _observed_at(cluster: Cluster, report: Report) -> dt.datetime:
+    """Return when the reporter looked; its clock may be ahead of the database's."""
+    return min(report.reported_at, cluster.read_at)
 
 
 def _is_from_future(cluster: Cluster, reported_at: dt.datetime | None) -> bool:
@@ -118,7 +124,9 @@ def _announce(cluster_id: uuid.UUID, report: Report) -> None:
 
 def _store(cluster: Cluster, report: Report, changes: Differences, actor: Actor) -> bool:
     """Write the report; return False when another one was applied, or the caller has changed."""
-    if changes.is_empty() and not _is_new(cluster, report) and not _looks_ahead(cluster):
+    gap = gap_before(cluster, _observed_at(cluster, report))
+    writes = not changes.is_empty() or gap is not None
+    if not writes and not _is_new(cluster, report) and not _looks_ahead(cluster):
         with short_wait(ClusterBusy):
             return _claim(cluster, report, changes, actor)  # one statement needs no transaction
     with short_transaction(ClusterBusy):
@@ -129,6 +137,8 @@ def _store(cluster: Cluster, report: Report, changes: Differences, actor: Actor)
         if _looks_ahead(cluster):
             rows = Workload.objects.filter(cluster=cluster, observed_at__gt=cluster.read_at)
             rows.update(observed_at=cluster.read_at)
+        if gap is not None:
+            gap.save(force_insert=True)
         changes.write()
         if changes.any():
             _count(cluster.pk)
@@ -147,7 +157,7 @@ def _looks_ahead(cluster: Cluster) -> bool:
 
 def _claim(cluster: Cluster, report: Report, changes: Differences, actor: Actor) -> bool:
     """Swap the time of the last report, which also locks the cluster's row."""
-    observed_at = min(report.reported_at, cluster.read_at)
+    observed_at = _observed_at(cluster, report)
     values: dict[str, Any] = {"last_report_at": report.reported_at, "last_received_at": Now()}
     if report.complete:
         values["last_snapshot_at"] = observed_at

@@ -69,6 +69,16 @@ class Writer:
                 [[*values, key] for key, *values in rows],
             )
 
+    def delete(self, rows: Sequence[Sequence[Any]]) -> None:
+        """Delete the rows that have all of these columns."""
+        names, table = list(map(_quoted, self._columns)), _quoted(self._table)
+        if connection.vendor == "postgresql":
+            same = " AND ".join(f"{table}.{name} = given.{name}" for name in names)
+            self._execute(f"DELETE FROM {table} USING {self._given()} WHERE {same}", rows)  # noqa: S608 - columns' names
+        else:
+            same = " AND ".join(f"{name} = %s" for name in names)
+            self._execute_each(f"DELETE FROM {table} WHERE {same}", rows)  # noqa: S608 - columns' names
+
     def _given(self) -> str:
         """Return the rows as a table, for PostgreSQL: however many, the text is the same."""
         columns = zip(map(_quoted, self._columns), map(_type, self._fields), strict=True)

@@ -17,6 +17,7 @@ from workloads.kubernetes.figures import MEASURED, RESERVED
 from workloads.models import Workload
 from workloads.reporting.bulk import Writer, batches
 from workloads.reporting.reports import Place
+from workloads.reporting.transitions import Transitions
 
 if TYPE_CHECKING:
     import uuid
@@ -33,6 +34,7 @@ _USAGE: Final = tuple(figure.name for figure in MEASURED)
 _FIGURES: Final = (*(figure.name for figure in RESERVED), *_USAGE)
 _COMPARED: Final[tuple[str, ...]] = ("uid", "labels", *_OWN, *_FIGURES, "containers")
 _PLAIN: Final = _COMPARED[2:-1]
+_HEALTH: Final = slice(2, 4)  # of what is compared: the status and its reason
 _MEASURED: Final = _COMPARED.index(_USAGE[0])
 # Nearly every workload uses another amount each minute, and to write all of 15,000 rows takes
 # 20 MB of PostgreSQL's log. So few rows are written at once, and many at this pace.
@@ -43,8 +45,11 @@ _PAGE: Final = 2000
 _DELETED: Final = 1000
 
 _place_of_new: Final = operator.itemgetter(2, 3, 4)
-_INSERTS: Final = Writer(Workload, ("id", "cluster", *Place._fields, *_COMPARED, "observed_at"))
+_INSERTS: Final = Writer(
+    Workload, ("id", "cluster", *Place._fields, *_COMPARED, "observed_at", "health_since")
+)
 _CHANGES: Final = Writer(Workload, ("id", *_COMPARED, "observed_at"))
+_TURNS: Final = Writer(Workload, ("id", *_COMPARED, "observed_at", "health_since"))
 # No index has these columns: PostgreSQL updates such rows in their place (HOT).
 _MEASUREMENTS: Final = Writer(Workload, ("id", *_USAGE, "observed_at"))
 
@@ -53,12 +58,15 @@ _MEASUREMENTS: Final = Writer(Workload, ("id", *_USAGE, "observed_at"))
 class Differences:
     """What is to be written; of the `measured` only the usage is another one.
 
-    `replaced` of `new` stand in the place of one that is `gone`.
+    `turned` have another health, or another reason of it. `replaced` of `new` stand in the place
+    of one that is `gone`.
     """
 
+    transitions: Transitions
     gone: list[uuid.UUID] = field(default_factory=list)
     new: list[Sequence[Any]] = field(default_factory=list)
     changed: list[Sequence[Any]] = field(default_factory=list)
+    turned: list[Sequence[Any]] = field(default_factory=list)
     measured: list[Sequence[Any]] = field(default_factory=list)
     replaced: int = 0
     unchanged: int = 0
@@ -66,7 +74,7 @@ class Differences:
     @property
     def updated(self) -> int:
         """How many rows are changed."""
-        return len(self.changed) + len(self.measured)
+        return len(self.changed) + len(self.turned) + len(self.measured)
 
     @property
     def measures_many(self) -> bool:
@@ -80,7 +88,7 @@ class Differences:
 
     def any(self) -> bool:
         """Whether anything is to be written that the counts by health may follow."""
-        return bool(self.gone or self.new or self.changed)
+        return bool(self.gone or self.new or self.changed or self.turned)
 
     def is_empty(self) -> bool:
         """Whether nothing is to be written at all."""
@@ -94,26 +102,31 @@ class Differences:
         self.new.sort(key=_place_of_new)
         _INSERTS.insert(self.new)
         _CHANGES.update(self.changed)
+        _TURNS.update(self.turned)
         _MEASUREMENTS.update(self.measured)
+        self.transitions.write()
 
 
-def compare(cluster_id: uuid.UUID, report: Report, received_at: dt.datetime) -> Differences:
-    """Return what the report changes; nothing is shown as observed after `received_at`."""
-    found = Differences()
-    observed_at = min(report.reported_at, received_at)
+def compare(cluster_id: uuid.UUID, report: Report, observed_at: dt.datetime) -> Differences:
+    """Return what the report changes, of which all is shown as observed at `observed_at`."""
+    found = Differences(transitions := Transitions(cluster_id, observed_at))
     pending = {Place(r.namespace, r.name, r.kind.value): r for r in report.records}
 
     def new(record: WorkloadRecord) -> Sequence[Any]:
+        key, said = uuid7(), _said(record, "")
+        transitions.appear(key, *said[_HEALTH])
         place = (record.namespace, record.name, record.kind.value)
-        return _INSERTS.prepare((uuid7(), cluster_id, *place, *_said(record, ""), observed_at))
+        return _INSERTS.prepare((key, cluster_id, *place, *said, observed_at, observed_at))
 
     for key, namespace, name, kind, *stored in _stored(cluster_id, report, pending):
         record = pending.pop(Place(namespace, name, kind), None)
         if record is None:
             found.gone.append(key)
+            transitions.disappear(key, _health(stored))
         elif record.uid and stored[0] and record.uid != stored[0]:
             # Deleted and created again under the same name: another object, with another id.
             found.gone.append(key)
+            transitions.disappear(key, _health(stored))
             found.new.append(new(record))
             found.replaced += 1
         elif (said := _said(record, stored[0])) == (known := _decoded(stored)):
@@ -121,9 +134,13 @@ def compare(cluster_id: uuid.UUID, report: Report, received_at: dt.datetime) -> 
         elif said[:_MEASURED] == known[:_MEASURED] and said[-1] == known[-1]:
             usage = said[_MEASURED:-1]
             found.measured.append(_MEASUREMENTS.prepare((key, *usage, observed_at)))
+        elif said[_HEALTH] != known[_HEALTH]:
+            found.turned.append(_TURNS.prepare((key, *said, observed_at, observed_at)))
+            transitions.change(key, _health(known), *said[_HEALTH])
         else:
             found.changed.append(_CHANGES.prepare((key, *said, observed_at)))
     found.new += [new(record) for record in pending.values()]
+    transitions.prepare()
     return found
 
 
@@ -155,6 +172,11 @@ def _stored(
             if Place(*row[1:4]) in wanted:
                 yield row
                 wanted.discard(Place(*row[1:4]))
+
+
+def _health(said: Sequence[Any]) -> str:
+    health: str = said[_HEALTH][0]
+    return health
 
 
 def _decoded(said: list[Any]) -> list[Any]:

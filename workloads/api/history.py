@@ -1,0 +1,104 @@
+"""What became of a workload: its transitions, and for how much of a time it was healthy."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING, Final
+
+from rest_framework.exceptions import ValidationError
+from rest_framework.response import Response
+
+from apikeys.permissions import ACCESS_TOKENS
+from apikeys.scopes import Scope
+from infra_service.api.fields import TimestampField
+from infra_service.api.identifiers import parse_uuid
+from infra_service.api.parameters import InvalidParameter, refuse_unknown
+from infra_service.api.viewsets import ResourceViewSet
+from workloads.api.history_openapi import availability_schema, transitions_schema
+from workloads.api.history_serializers import AvailabilitySerializer, TransitionSerializer
+from workloads.api.visible import cluster_of_path
+from workloads.availability import availability, known_spans
+from workloads.errors import ClusterNotFound
+from workloads.history import KEPT, Transition
+from workloads.models import Cluster, Workload
+from workloads.reporting.errors import WorkloadNotFound
+
+if TYPE_CHECKING:
+    import uuid
+
+    from rest_framework.request import Request
+
+    from workloads.history import TransitionQuerySet
+
+#: The window when no `since` is given.
+_USUAL: Final = dt.timedelta(days=7)
+_EARLIEST: Final = dt.datetime.min.replace(tzinfo=dt.UTC)
+
+
+@transitions_schema
+class HistoryViewSet(ResourceViewSet[Transition]):
+    """The history of one workload, which may be gone; its transitions are the newest first."""
+
+    queryset = Transition.objects.all()
+    serializer_class = TransitionSerializer
+    filter_backends = ()
+    resource, resource_plural = "transition", "transitions"
+    page_key = ("-number",)
+    not_found = WorkloadNotFound
+    token_kinds = ACCESS_TOKENS
+    required_scopes = {"list": Scope.CLUSTER_READ, "availability": Scope.CLUSTER_READ}
+
+    def get_queryset(self) -> TransitionQuerySet:
+        """Return the transitions of the workload.
+
+        Raises:
+            ClusterNotFound, WorkloadNotFound: there is none, or the token does not reach it.
+        """
+        cluster, workload_id = self._cluster(), self._workload_id()
+        # An id is of one workload, and so of one cluster.
+        found = Transition.objects.filter(workload_id=workload_id)
+        is_there = Workload.objects.filter(pk=workload_id, cluster=cluster).exists()
+        if not is_there and not found.filter(cluster_id=cluster.pk).exists():
+            raise WorkloadNotFound
+        return found.with_type()
+
+    @availability_schema
+    def availability(self, request: Request, **_path: str) -> Response:
+        """Tell for how much of a time the workload was healthy."""
+        refuse_unknown(request.query_params, {"since", "until"})
+        cluster, workload_id = self._cluster(), self._workload_id()
+        until = _moment(request, "until") or cluster.read_at
+        since = _moment(request, "since")
+        if since is None:
+            since = max(until, _EARLIEST + _USUAL) - _USUAL
+        if since >= until:
+            raise InvalidParameter("since", "Not before until.", "OUT_OF_RANGE")
+        if until - since > KEPT:
+            raise InvalidParameter(
+                "since", f"More than {KEPT.days} days before until.", "OUT_OF_RANGE"
+            )
+        found = availability(known_spans(cluster, workload_id, since, until), since, until)
+        return Response({"availability": AvailabilitySerializer(found).data})
+
+    def _cluster(self) -> Cluster:
+        try:
+            return cluster_of_path(self.request, self.kwargs["cluster_id"]).timed().get()
+        except Cluster.DoesNotExist as error:
+            raise ClusterNotFound from error
+
+    def _workload_id(self) -> uuid.UUID:
+        found = parse_uuid(self.kwargs["workload_id"])
+        if found is None:
+            raise WorkloadNotFound
+        return found
+
+
+def _moment(request: Request, name: str) -> dt.datetime | None:
+    text = request.query_params.get(name)
+    if text is None:
+        return None
+    field = TimestampField()
+    try:
+        return field.to_internal_value(text)
+    except ValidationError as error:
+        raise InvalidParameter(name, str(field.error_messages["invalid"])) from error

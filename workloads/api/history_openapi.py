@@ -1,0 +1,61 @@
+"""How the history of a workload is described in OpenAPI."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema_view
+from drf_spectacular.utils import extend_schema as operation
+
+from infra_service.api.openapi_words import answered, list_schema, refusals, wrapped
+from workloads.api import samples
+from workloads.api.clusters_openapi import CLUSTER_ID
+from workloads.api.history_serializers import AvailabilitySerializer, TransitionSerializer
+from workloads.errors import ClusterNotFound
+from workloads.history import KEPT, MOST_TRANSITIONS
+from workloads.reporting.errors import WorkloadNotFound
+
+_WORKLOAD_ID: Final = OpenApiParameter(
+    "workload_id",
+    OpenApiTypes.UUID,
+    OpenApiParameter.PATH,
+    description="The id of the workload, which may be gone.",
+)
+
+
+def _moment(name: str, description: str) -> OpenApiParameter:
+    return OpenApiParameter(name, OpenApiTypes.DATETIME, description=description)
+
+
+transitions_schema: Any = extend_schema_view(
+    list=list_schema(
+        "transition",
+        "When the health of a workload, or the reason of it, became another one; the newest "
+        f"first. Kept for {KEPT.days} days, and {MOST_TRANSITIONS:,} of each workload.",
+        samples.TRANSITION,
+        operation_id="list_workload_transitions",
+        parameters=[CLUSTER_ID, _WORKLOAD_ID],
+        responses={
+            200: TransitionSerializer(many=True),
+            **refusals(ClusterNotFound, WorkloadNotFound),
+        },
+    ),
+)
+availability_schema = operation(
+    operation_id="get_workload_availability",
+    description="For how much of a time a workload was healthy. What nobody observed counts "
+    "neither as healthy nor as unhealthy.",
+    parameters=[
+        CLUSTER_ID,
+        _WORKLOAD_ID,
+        _moment("since", f"Seven days before `until` unless said, and {KEPT.days} at most."),
+        _moment("until", "Now unless said."),
+    ],
+    responses={
+        200: wrapped("AvailabilityAnswer", "availability", AvailabilitySerializer),
+        **refusals(ClusterNotFound, WorkloadNotFound),
+    },
+    examples=[answered({"availability": samples.AVAILABILITY})],
+    filters=False,
+)

@@ -1,0 +1,79 @@
+"""The history of a workload on the wire."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from infra_service.api.fields import TimestampField
+from workloads.history import TransitionType
+from workloads.models import HEALTH_STATUSES
+
+TRANSITION_TYPES = [(kind.value, kind.value) for kind in TransitionType]
+
+
+@extend_schema_field(
+    {"oneOf": [{"$ref": "#/components/schemas/WorkloadHealthStatus"}, {"type": "null"}]}
+)
+class HealthOrNullField(serializers.ChoiceField):
+    """A health, or null while the workload is not there."""
+
+
+class TransitionSerializer(serializers.Serializer[Any]):
+    """A workload's health, or the reason of it, became another one."""
+
+    number = serializers.IntegerField(
+        read_only=True,
+        help_text="Counts those of the workload, from 1; again when none is kept any more.",
+    )
+    type = serializers.ChoiceField(
+        TRANSITION_TYPES,
+        read_only=True,
+        help_text="APPEARED when the workload was not there before, DISAPPEARED when it is gone.",
+    )
+    at = TimestampField(read_only=True, help_text="When the reporter saw it.")
+    from_health_status = HealthOrNullField(
+        HEALTH_STATUSES, read_only=True, allow_null=True, help_text="Null when it appeared."
+    )
+    to_health_status = HealthOrNullField(
+        HEALTH_STATUSES, read_only=True, allow_null=True, help_text="Null when it disappeared."
+    )
+    status_reason = serializers.CharField(
+        read_only=True, help_text="Of the health that it has now."
+    )
+
+
+@extend_schema_field({"type": "number", "format": "double", "minimum": 0})
+class ElapsedField(serializers.Field[dt.timedelta, Any, float, Any]):
+    """A duration, shown in seconds."""
+
+    def to_representation(self, value: dt.timedelta) -> float:
+        return value.total_seconds()
+
+
+class AvailabilitySerializer(serializers.Serializer[Any]):
+    """For how much of a time a workload was healthy."""
+
+    since = TimestampField(read_only=True)
+    until = TimestampField(read_only=True)
+    healthy_ratio = serializers.FloatField(
+        read_only=True,
+        allow_null=True,
+        min_value=0,
+        max_value=1,
+        help_text="The healthy part of the time in which it was healthy, degraded or in error; "
+        "null when there was none.",
+    )
+    healthy_seconds = ElapsedField(source="healthy", read_only=True)
+    degraded_seconds = ElapsedField(source="degraded", read_only=True)
+    error_seconds = ElapsedField(source="error", read_only=True)
+    unspecified_seconds = ElapsedField(source="unspecified", read_only=True)
+    unobserved_seconds = ElapsedField(
+        source="unobserved",
+        read_only=True,
+        help_text="Before its history, in gaps between reports, after the last one, and while it "
+        "was not there.",
+    )

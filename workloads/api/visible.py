@@ -1,0 +1,27 @@
+"""Which cluster a path names, if the caller sees it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from apikeys.authentication import caller_of
+from infra_service.api.identifiers import parse_uuid
+from workloads.errors import ClusterNotFound
+from workloads.models import Cluster
+
+if TYPE_CHECKING:
+    from rest_framework.request import Request
+
+    from workloads.models import ClusterQuerySet
+
+
+def cluster_of_path(request: Request, text: str) -> ClusterQuerySet:
+    """Return the query of the one cluster, which finds none outside of the caller's binding.
+
+    Raises:
+        ClusterNotFound: the text is no id.
+    """
+    found = parse_uuid(text)
+    if found is None:
+        raise ClusterNotFound
+    return Cluster.objects.inside(caller_of(request).binding).filter(pk=found)

@@ -1,0 +1,137 @@
+"""For how much of a time a workload was healthy, of that in which somebody looked.
+
+What is known of a workload is known at reports, and between two that are not too far apart. It is
+not known before its history begins, in gaps between reports, after the last report, and when the
+workload was not there: none of that counts as health, nor as its opposite.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from django.db.models import DateTimeField, Value
+
+from workloads.cluster_health import seen_until
+from workloads.history import ReportGap, Transition
+from workloads.kubernetes.health import HealthStatus
+from workloads.models import Workload
+from workloads.reporting.errors import WorkloadNotFound
+
+if TYPE_CHECKING:
+    import uuid
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from workloads.models import Cluster
+
+#: Gaps that are looked at, the newest ones; what was before them counts as unknown.
+MOST_GAPS: Final = 1000
+
+
+class Span(NamedTuple):
+    """A health, from a moment until another."""
+
+    status: str
+    start: dt.datetime
+    end: dt.datetime
+
+
+class Gap(NamedTuple):
+    """A time in which nobody looked."""
+
+    start: dt.datetime
+    end: dt.datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Availability:
+    """How long a workload was in which health, between two moments."""
+
+    since: dt.datetime
+    until: dt.datetime
+    healthy: dt.timedelta
+    degraded: dt.timedelta
+    error: dt.timedelta
+    unspecified: dt.timedelta
+
+    @property
+    def unobserved(self) -> dt.timedelta:
+        """The time of which nothing is known."""
+        known = self.healthy + self.degraded + self.error + self.unspecified
+        return self.until - self.since - known
+
+    @property
+    def healthy_ratio(self) -> float | None:
+        """The share of healthy time, 0 to 1, of that of which a health was told; None if none."""
+        judged = self.healthy + self.degraded + self.error
+        return self.healthy / judged if judged else None
+
+
+def availability(spans: Iterable[Span], since: dt.datetime, until: dt.datetime) -> Availability:
+    """Add up what ``known_spans`` gave for this time."""
+    durations = dict.fromkeys(HealthStatus, dt.timedelta())
+    for status, start, end in spans:
+        durations[HealthStatus(status)] += end - start
+    return Availability(
+        since,
+        until,
+        healthy=durations[HealthStatus.HEALTHY],
+        degraded=durations[HealthStatus.DEGRADED],
+        error=durations[HealthStatus.ERROR],
+        unspecified=durations[HealthStatus.UNSPECIFIED],
+    )
+
+
+def known_spans(
+    cluster: Cluster, workload_id: uuid.UUID, since: dt.datetime, until: dt.datetime
+) -> list[Span]:
+    """Return what is known of a workload between two moments, also of one that is gone.
+
+    ``cluster`` is as it was read before, up to whose last report all is known that is told.
+
+    Raises:
+        WorkloadNotFound: the cluster has none, and no history of one.
+    """
+    before = Transition.objects.filter(workload_id=workload_id, cluster_id=cluster.pk)
+    still = Value(None, DateTimeField())
+    now = Workload.objects.filter(pk=workload_id, cluster=cluster)
+    # One statement, so that no report comes in between.
+    found: list[Any] = list(
+        before.values_list("from_health_status", "since", "at").union(
+            now.values_list("health_status", "health_since", still), all=True
+        )
+    )
+    if not found:
+        raise WorkloadNotFound
+    seen = seen_until(cluster) or since
+    spans = [Span(status, start, end or seen) for status, start, end in found if start is not None]
+    return list(cut(spans, _gaps(cluster, since, until), since, min(until, seen)))
+
+
+def _gaps(cluster: Cluster, since: dt.datetime, until: dt.datetime) -> list[Gap]:
+    """Return the gaps of a time, in their order."""
+    gaps = ReportGap.objects.filter(cluster_id=cluster.pk, ended_at__gt=since, began_at__lt=until)
+    rows = gaps.order_by("-ended_at").values_list("began_at", "ended_at")[: MOST_GAPS + 1]
+    newest = [Gap(*row) for row in rows]
+    if len(newest) > MOST_GAPS:
+        newest[MOST_GAPS] = Gap(since, newest[MOST_GAPS].end)
+    return newest[::-1]
+
+
+def cut(
+    spans: Iterable[Span], gaps: Sequence[Gap], since: dt.datetime, until: dt.datetime
+) -> Iterator[Span]:
+    """Yield the spans between two moments in their order, without the gaps, which are in theirs."""
+    reached, number = since, 0
+    for status, begin, finish in sorted(spans, key=lambda span: span.start):
+        # Where the database's clock was set back, spans overlap; no moment counts twice.
+        start, end = max(begin, reached), min(finish, until)
+        reached = max(reached, end)
+        while start < end:
+            while number < len(gaps) and gaps[number].end <= start:
+                number += 1
+            gap = gaps[number] if number < len(gaps) else Gap(end, end)
+            if gap.start > start:
+                yield Span(status, start, min(gap.start, end))
+            start = gap.end if gap.start < end else end

@@ -1,0 +1,91 @@
+"""What a report changes in the health of workloads, and whether nobody looked before it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from django.db.models import OuterRef, Subquery
+
+from workloads.cluster_health import patience, seen_until
+from workloads.history import MOST_TRANSITIONS, ReportGap, Transition
+from workloads.models import Workload
+from workloads.reporting.bulk import Writer, batches
+
+if TYPE_CHECKING:
+    import datetime as dt
+    import uuid
+    from collections.abc import Sequence
+
+    from workloads.models import Cluster
+
+# Workloads whose last transitions are looked up by one statement.
+_PAGE: Final = 2000
+_KEY: Final = ("workload_id", "number")
+_INSERTS: Final = Writer(
+    Transition,
+    (
+        *_KEY, "cluster_id", "since", "at", "from_health_status", "to_health_status",
+        "status_reason",
+    ),
+)  # fmt: skip
+_KEYS: Final = Writer(Transition, _KEY)
+
+
+class Transitions:
+    """The transitions of a cluster's workloads by one report, at the moment it was made."""
+
+    def __init__(self, cluster_id: uuid.UUID, at: dt.datetime) -> None:
+        self._cluster_id, self._at = cluster_id, at
+        # Of workloads that were there: from which health to which, None when it is gone, and why.
+        self._left: dict[uuid.UUID, tuple[str, str | None, str]] = {}
+        self._rows: list[Sequence[Any]] = []
+        self._superseded: list[Sequence[Any]] = []
+
+    def appear(self, workload_id: uuid.UUID, health: str, reason: str) -> None:
+        """Note a workload that was not there before."""
+        self._add(workload_id, 1, None, (None, health, reason))
+
+    def change(self, workload_id: uuid.UUID, before: str, health: str, reason: str) -> None:
+        """Note another health, or another reason of the same."""
+        self._left[workload_id] = (before, health, reason)
+
+    def disappear(self, workload_id: uuid.UUID, before: str) -> None:
+        """Note a workload that is not there any more."""
+        self._left[workload_id] = (before, None, "")
+
+    def prepare(self) -> None:
+        """Look up since when workloads were as they were, before any transaction.
+
+        It stays true until the report is written, since no other report is written meanwhile.
+        """
+        newest = Transition.objects.filter(workload_id=OuterRef("pk")).order_by("-number")
+        numbers = Subquery(newest.values("number")[:1])
+        for keys in batches(list(self._left), _PAGE):
+            found = Workload.objects.filter(pk__in=keys)
+            for key, since, number in found.values_list("pk", "health_since", numbers):
+                self._add(key, (number or 0) + 1, since, self._left.pop(key))
+
+    def write(self) -> None:
+        """Write them, and remove of each workload what is one too many."""
+        _INSERTS.insert(self._rows)
+        _KEYS.delete(self._superseded)
+
+    def _add(
+        self,
+        workload_id: uuid.UUID,
+        number: int,
+        since: dt.datetime | None,
+        change: tuple[str | None, str | None, str],
+    ) -> None:
+        row = (workload_id, number, self._cluster_id, since, self._at, *change)
+        self._rows.append(_INSERTS.prepare(row))
+        if number > MOST_TRANSITIONS:
+            self._superseded.append(_KEYS.prepare((workload_id, number - MOST_TRANSITIONS)))
+
+
+def gap_before(cluster: Cluster, observed_at: dt.datetime) -> ReportGap | None:
+    """Return the time in which nobody looked, if the cluster's last report is too long ago."""
+    last = seen_until(cluster)
+    if last is None or observed_at - last <= patience(cluster):
+        return None
+    return ReportGap(cluster_id=cluster.pk, began_at=last, ended_at=observed_at)
