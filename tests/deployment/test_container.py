@@ -181,7 +181,7 @@ def test_the_agents_image_needs_no_other_file(tmp_path: Path) -> None:
     )  # fmt: skip
 
     assert program == "python"
-    assert started.stderr == "CommandError: Service host/port is not set.\n"
+    assert started.stderr.startswith("CommandError: This is no pod: ")
 
 
 def listing(directory: Path) -> dict[str, tuple[int, int]]:

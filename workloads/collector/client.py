@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from kubernetes.client import ApiClient
 
+    from workloads.collector.account import AccountApi
     from workloads.kubernetes.raw import JsonObject
 
 PAGE_SIZE: Final = 500
@@ -95,7 +96,7 @@ class ClusterClient:
     """
 
     def __init__(
-        self, load: Callable[[], ApiClient], failures: tuple[type[Exception], ...]
+        self, load: Callable[[], ApiClient | AccountApi], failures: tuple[type[Exception], ...]
     ) -> None:
         self._connection = Connection(load, failures)
 

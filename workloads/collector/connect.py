@@ -54,15 +54,16 @@ def from_kubeconfig(kubeconfig: str | None, context: str) -> ClusterClient:
 
 def in_cluster() -> ClusterClient:
     """Connect as the service account of the pod that this runs in."""
-    config = _package().config
+    with _installed():
+        import urllib3  # noqa: PLC0415 - comes with the kubernetes package
 
-    def load(configuration: Any) -> None:
-        try:
-            config.load_incluster_config(client_configuration=configuration)
-        except (config.ConfigException, OSError) as error:
-            raise ConnectionSetupError(str(error)) from error
-
-    return _client(load)
+        from workloads.collector import account  # noqa: PLC0415
+    try:
+        return ClusterClient(
+            account.AccountApi, (urllib3.exceptions.HTTPError, account.AccountError)
+        )
+    except (account.AccountError, OSError) as error:
+        raise ConnectionSetupError(str(error)) from error
 
 
 @contextlib.contextmanager
@@ -80,16 +81,23 @@ def _readable(kubeconfig: str | None) -> Iterator[None]:
 
 
 def _package() -> Any:
-    try:
+    with _installed():
         import kubernetes  # noqa: PLC0415 - an extra, which only the collector needs
         import kubernetes.client  # noqa: PLC0415
         import kubernetes.config  # noqa: PLC0415
+    return kubernetes
+
+
+@contextlib.contextmanager
+def _installed() -> Iterator[None]:
+    """Say how to get the extra when the block does not find it."""
+    try:
+        yield
     except ImportError as error:
         raise ConnectionSetupError(
             "The kubernetes package is not installed: "
             "pip install --require-hashes -r requirements-kubernetes.txt"
         ) from error
-    return kubernetes
 
 
 def _client(load: Callable[[Any], None]) -> ClusterClient:

@@ -1,4 +1,4 @@
-"""Requests to an API server, over what the `kubernetes` package sets up.
+"""Requests to an API server, over what the `kubernetes` package, or `account`, sets up.
 
 The package does configuration, authentication, exec plugins and TLS. Credentials that end (a token
 file, a token in a kubeconfig, a client certificate) are read again after a 401.
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from kubernetes.client import ApiClient
+
+    from workloads.collector.account import AccountApi
 
 _CONNECT_TIMEOUT: Final = 10.0
 # A server that wishes for more is asked again all the same.
@@ -55,7 +57,7 @@ class Connection:
     """
 
     def __init__(
-        self, load: Callable[[], ApiClient], failures: tuple[type[Exception], ...]
+        self, load: Callable[[], ApiClient | AccountApi], failures: tuple[type[Exception], ...]
     ) -> None:
         self._load = load
         self._api = load()
@@ -167,7 +169,7 @@ class Connection:
         response.close()
         return self._send(api, request)[0]
 
-    def _send(self, api: ApiClient, request: Request) -> tuple[Any, str | None]:
+    def _send(self, api: ApiClient | AccountApi, request: Request) -> tuple[Any, str | None]:
         """Return the answer, and the credentials that it was asked with."""
         headers = self._headers(api, request)
         query = f"?{urlencode(request.parameters)}" if request.parameters else ""
@@ -177,7 +179,7 @@ class Connection:
         return answer.response, headers.get(_AUTHORIZATION)
 
     @staticmethod
-    def _headers(api: ApiClient, request: Request) -> dict[str, str]:
+    def _headers(api: ApiClient | AccountApi, request: Request) -> dict[str, str]:
         headers = {
             "Accept": request.accept,
             "Accept-Encoding": request.encoding,

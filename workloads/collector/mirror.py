@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
 from workloads.collector.listing import PODS, REPLICASETS, WORKLOADS
+from workloads.collector.pods import PodTable
 from workloads.kubernetes.facts import WorkloadKind
 from workloads.kubernetes.raw import child, text
 from workloads.kubernetes.records import workload_record
-from workloads.kubernetes.reduce import reduce_pod, reduce_replicaset, reduce_workload
-from workloads.kubernetes.tally import tally_pods
+from workloads.kubernetes.reduce import reduce_replicaset, reduce_workload
+from workloads.kubernetes.tally import PodTally
 from workloads.reporting.reports import Place
 
 if TYPE_CHECKING:
@@ -18,62 +21,86 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from workloads.collector.client import Resource
-    from workloads.kubernetes.facts import PodFacts, PodKey, Usage, WorkloadFacts
+    from workloads.kubernetes.facts import PodKey, Usage, WorkloadFacts
     from workloads.kubernetes.raw import JsonObject
     from workloads.kubernetes.records import WorkloadRecord
 
-V = TypeVar("V")
-# From an object to its group and its facts; None when it is of no interest.
-_Reduce: TypeAlias = "Callable[[JsonObject], tuple[str, V] | None]"
 
+class _WorkloadTable:
+    """The facts of one kind of workload by uid."""
 
-class _Table(Generic[V]):
-    """The facts of one resource by uid, in groups: a pod's group is the uid of its controller."""
-
-    def __init__(self, reduce: _Reduce[V]) -> None:
-        self._reduce = reduce
-        self.group_of: dict[str, str] = {}
-        self.groups: dict[str, dict[str, V]] = {}
+    def __init__(self, kind: WorkloadKind) -> None:
+        self._kind = kind
+        self._facts: dict[str, WorkloadFacts] = {}
 
     def put(self, raw: JsonObject) -> set[str]:
-        """Take an object that is new or changed; return the groups that this changes."""
+        """Take an object that is new or changed; return the uids that this is news of."""
         touched = self.remove(raw)
-        reduced = self._reduce(raw)
-        if reduced is not None:
-            group, value = reduced
-            uid = _uid(raw)
-            self.group_of[uid] = group
-            self.groups.setdefault(group, {})[uid] = value
-            touched.add(group)
+        facts = reduce_workload(raw, self._kind)
+        if facts is not None:
+            self._facts[facts.uid] = facts
+            touched.add(facts.uid)
         return touched
 
     def remove(self, raw: JsonObject) -> set[str]:
-        """Drop an object; return the groups that this changes."""
+        """Drop an object; return the uids that this is news of."""
         uid = _uid(raw)
-        group = self.group_of.pop(uid, None)
-        if group is None:
+        return set() if self._facts.pop(uid, None) is None else {uid}
+
+    def of(self, uid: str) -> Iterator[WorkloadFacts]:
+        """Yield the workload of this uid, if it is one of the kind."""
+        if (facts := self._facts.get(uid)) is not None:
+            yield facts
+
+    def all(self) -> Iterable[WorkloadFacts]:
+        """Return all of them."""
+        return self._facts.values()
+
+
+class _ReplicaSetTable:
+    """The Deployment of each ReplicaSet, and the ReplicaSets of each Deployment, by their uids."""
+
+    def __init__(self) -> None:
+        self.deployment_of: dict[str, str] = {}
+        # A dictionary of one takes less than a set of one.
+        self._replicasets: dict[str, dict[str, None]] = {}
+
+    def put(self, raw: JsonObject) -> set[str]:
+        """Take an object that is new or changed; return the Deployments that this is news of."""
+        touched = self.remove(raw)
+        link = reduce_replicaset(raw)
+        if link is not None:
+            uid, deployment = link
+            self.deployment_of[uid] = deployment
+            self._replicasets.setdefault(deployment, {})[uid] = None
+            touched.add(deployment)
+        return touched
+
+    def remove(self, raw: JsonObject) -> set[str]:
+        """Drop an object; return the Deployments that this is news of."""
+        uid = _uid(raw)
+        deployment = self.deployment_of.pop(uid, None)
+        if deployment is None:
             return set()
-        members = self.groups[group]
+        members = self._replicasets[deployment]
         del members[uid]
         if not members:
-            del self.groups[group]
-        return {group}
+            del self._replicasets[deployment]
+        return {deployment}
 
-    def of(self, group: str) -> Iterable[V]:
-        return self.groups.get(group, {}).values()
+    def of(self, deployment: str) -> Iterable[str]:
+        """Return the ReplicaSets of a Deployment."""
+        return self._replicasets.get(deployment, ())
 
 
 class Mirror:
-    """Filled by lists, kept by watches of several threads, and read by the one that reports.
-
-    One pod takes about half a kilobyte: what is equal in the pods of a workload is held once.
-    """
+    """Filled by lists, kept by watches of several threads, and read by the one that reports."""
 
     def __init__(self) -> None:
         # By resource, each of which is of the whole cluster or of one namespace.
-        self._workloads: dict[Resource, _Table[WorkloadFacts]] = {}
-        self._replicasets: dict[Resource, _Table[str]] = {}
-        self._pods: dict[Resource, _Table[PodFacts]] = {}
+        self._workloads: dict[Resource, _WorkloadTable] = {}
+        self._replicasets: dict[Resource, _ReplicaSetTable] = {}
+        self._pods: dict[Resource, PodTable] = {}
         self._lock = threading.Lock()
         # The uids of workloads, and of owners of pods, whose facts are newer than the last report.
         self._touched: set[str] = set()
@@ -87,8 +114,8 @@ class Mirror:
 
         The watch before it may have missed changes, which only the next snapshot finds.
         """
-        tables, reduce = self._role(resource)
-        table = _Table(reduce)
+        tables, new = self._role(resource)
+        table = new()
         for raw in objects:
             table.put(raw)
         with self._lock:
@@ -98,8 +125,8 @@ class Mirror:
     def change(self, resource: Resource, event: str, raw: JsonObject) -> None:
         """Take one event of a watch; a bookmark changes nothing."""
         with self._lock:
-            tables, reduce = self._role(resource)
-            table = tables.setdefault(resource, _Table(reduce))
+            tables, new = self._role(resource)
+            table = tables.setdefault(resource, new())
             if event == "DELETED":
                 self._touched |= table.remove(raw)
             elif event in ("ADDED", "MODIFIED"):
@@ -107,13 +134,24 @@ class Mirror:
 
     def snapshot(
         self, as_of: dt.datetime, usage: Mapping[PodKey, Usage] | None
-    ) -> list[WorkloadRecord]:
-        """Judge every workload as it is now; some rules change with time alone."""
+    ) -> Sequence[WorkloadRecord]:
+        """Judge every workload, each when it is looked at; some rules change with time alone.
+
+        What comes meanwhile may be in it, and is in the next delta in any case.
+        """
         with self._lock:
             self.is_refilled = False
             self._touched.clear()
-            self._reported = {facts.uid: _place(facts) for facts in self._all()}
-            return [self._record(facts, as_of, usage) for facts in self._all()]
+            facts = tuple(self._all())
+            self._reported = {one.uid: _place(one) for one in facts}
+        return _Judged(self, facts, as_of, usage)
+
+    def judge(
+        self, facts: WorkloadFacts, as_of: dt.datetime, usage: Mapping[PodKey, Usage] | None
+    ) -> WorkloadRecord:
+        """Judge one workload by its pods of now."""
+        with self._lock:
+            return self._record(facts, as_of, usage)
 
     def delta(
         self, as_of: dt.datetime, usage: Mapping[PodKey, Usage] | None
@@ -122,45 +160,61 @@ class Mirror:
         with self._lock:
             uids = {self._workload_of(uid) for uid in self._touched}
             self._touched.clear()
-            there = [facts for uid in uids for facts in _members(self._workloads, uid)]
+            there = [f for uid in uids for table in self._workloads.values() for f in table.of(uid)]
             gone = {self._reported.pop(uid) for uid in uids if uid in self._reported}
             self._reported.update((facts.uid, _place(facts)) for facts in there)
             records = [self._record(facts, as_of, usage) for facts in there]
         # One that was deleted and created again has two uids and one place.
         return records, frozenset(gone - set(self._reported.values()))
 
-    def _role(self, resource: Resource) -> tuple[dict[Resource, _Table[Any]], _Reduce[Any]]:
-        """Return the tables that a resource's is among, and what reduces its objects."""
+    def _role(self, resource: Resource) -> tuple[dict[Resource, Any], Callable[[], Any]]:
+        """Return the tables that a resource's is among, and what makes a new one."""
         if resource.name == PODS.name:
-            return self._pods, _reduce_pod
+            return self._pods, PodTable
         if resource.name == REPLICASETS.name:
-            return self._replicasets, _reduce_replicaset
-        return self._workloads, _WORKLOAD_REDUCERS[resource.name]
+            return self._replicasets, _ReplicaSetTable
+        return self._workloads, partial(_WorkloadTable, _KINDS[resource.name])
 
     def _workload_of(self, uid: str) -> str:
         """Return the uid of a ReplicaSet's Deployment; of anything else its own."""
-        owners = (table.group_of.get(uid) for table in self._replicasets.values())
+        owners = (table.deployment_of.get(uid) for table in self._replicasets.values())
         return next(filter(None, owners), uid)
 
     def _all(self) -> Iterator[WorkloadFacts]:
         for table in self._workloads.values():
-            for members in table.groups.values():
-                yield from members.values()
+            yield from table.all()
 
     def _record(
         self, facts: WorkloadFacts, as_of: dt.datetime, usage: Mapping[PodKey, Usage] | None
     ) -> WorkloadRecord:
         owners: Iterable[str] = [facts.uid]
         if facts.kind is WorkloadKind.DEPLOYMENT:
-            owners = _members(self._replicasets, facts.uid)
-        pods = (pod for owner in owners for pod in _members(self._pods, owner))
-        tally = tally_pods(pods, usage)
+            owners = [uid for table in self._replicasets.values() for uid in table.of(facts.uid)]
+        tally = PodTally()
+        for owner in owners:
+            for table in self._pods.values():
+                for key, pod in table.of(facts.namespace, owner):
+                    tally.add(pod, usage.get(key) if usage is not None else None)
         return workload_record(facts, tally, as_of=as_of, usage_known=usage is not None)
 
 
-def _members(tables: Mapping[Resource, _Table[V]], group: str) -> Iterator[V]:
-    for table in tables.values():
-        yield from table.of(group)
+class _Judged(Sequence["WorkloadRecord"]):
+    """The records of a mirror's workloads, of which none is held: they take more than the facts."""
+
+    def __init__(
+        self,
+        mirror: Mirror,
+        facts: tuple[WorkloadFacts, ...],
+        as_of: dt.datetime,
+        usage: Mapping[PodKey, Usage] | None,
+    ) -> None:
+        self._mirror, self._facts, self._as_of, self._usage = mirror, facts, as_of, usage
+
+    def __len__(self) -> int:
+        return len(self._facts)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._mirror.judge(self._facts[index], self._as_of, self._usage)
 
 
 def _uid(raw: JsonObject) -> str:
@@ -171,24 +225,4 @@ def _place(facts: WorkloadFacts) -> Place:
     return Place(facts.namespace, facts.name, facts.kind.value)
 
 
-def _workload_reducer(kind: WorkloadKind) -> _Reduce[WorkloadFacts]:
-    def reduce(raw: JsonObject) -> tuple[str, WorkloadFacts] | None:
-        facts = reduce_workload(raw, kind)
-        return None if facts is None else (facts.uid, facts)
-
-    return reduce
-
-
-def _reduce_replicaset(raw: JsonObject) -> tuple[str, str] | None:
-    link = reduce_replicaset(raw)
-    return None if link is None else (link[1], link[0])
-
-
-def _reduce_pod(raw: JsonObject) -> tuple[str, PodFacts] | None:
-    facts = reduce_pod(raw)
-    return None if facts is None else (facts.owner_uid, facts)
-
-
-_WORKLOAD_REDUCERS: Final = {
-    resource.name: _workload_reducer(kind) for kind, resource in WORKLOADS.items()
-}
+_KINDS: Final = {resource.name: kind for kind, resource in WORKLOADS.items()}

@@ -197,7 +197,7 @@ class Collector:
 
     def _apply(
         self,
-        records: list[WorkloadRecord],
+        records: Sequence[WorkloadRecord],
         as_of: dt.datetime,
         started: float,
         deleted: frozenset[Place] | None = None,

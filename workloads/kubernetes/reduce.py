@@ -101,7 +101,11 @@ def reduce_workload(raw: JsonObject, kind: WorkloadKind) -> WorkloadFacts | None
         namespace=sys.intern(namespace),
         name=name,
         uid=uid,
-        labels={key: text(labels, key) for key, value in labels.items() if isinstance(value, str)},
+        labels={
+            sys.intern(key): sys.intern(text(labels, key))
+            for key, value in labels.items()
+            if isinstance(value, str)
+        },
         created_at=moment(metadata, "creationTimestamp"),
         deleting=bool(metadata.get("deletionTimestamp")),
         generation=integer(metadata, "generation") or 0,
@@ -116,10 +120,12 @@ def reduce_workload(raw: JsonObject, kind: WorkloadKind) -> WorkloadFacts | None
         paused=spec.get("paused") is True,
         on_delete=text(update, "type") == "OnDelete",
         partition=count(child(update, "rollingUpdate"), "partition"),
-        conditions={
-            text(condition, "type"): Condition(text(condition, "status"), _reason(condition))
-            for condition in children(status, "conditions")
-        },
+        conditions=_shared_conditions(
+            tuple(
+                (sys.intern(text(condition, "type")), _condition(condition))
+                for condition in children(status, "conditions")
+            )
+        ),
         containers=tuple(_template_containers(child(child(spec, "template"), "spec"))),
     )
 
@@ -129,6 +135,12 @@ def reduce_workload(raw: JsonObject, kind: WorkloadKind) -> WorkloadFacts | None
 @lru_cache(maxsize=8192)
 def _shared_containers(containers: tuple[ContainerFacts, ...]) -> tuple[ContainerFacts, ...]:
     return containers
+
+
+# So are the conditions of most workloads.
+@lru_cache(maxsize=8192)
+def _shared_conditions(named: tuple[tuple[str, Condition], ...]) -> Mapping[str, Condition]:
+    return dict(named)
 
 
 @lru_cache(maxsize=8192)
@@ -197,8 +209,14 @@ def _template_containers(spec: JsonObject) -> Iterator[TemplateContainer]:
             yield _template_container(container)
 
 
+def _condition(raw: JsonObject) -> Condition:
+    return Condition(sys.intern(text(raw, "status")), _reason(raw))
+
+
 def _template_container(raw: JsonObject) -> TemplateContainer:
-    return TemplateContainer(sys.intern(text(raw, "name")), text(raw, "image")[:MAX_IMAGE])
+    return TemplateContainer(
+        sys.intern(text(raw, "name")), sys.intern(text(raw, "image")[:MAX_IMAGE])
+    )
 
 
 def _container_statuses(spec: JsonObject, status: JsonObject) -> Iterator[ContainerFacts]:

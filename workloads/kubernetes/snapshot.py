@@ -13,9 +13,10 @@ from workloads.kubernetes.tally import PodTally
 class SnapshotBuilder:
     """Joins pods, ReplicaSets and workloads, which may come in any order.
 
-    Pods are joined by `ownerReferences[controller=true].uid`, never by labels: selectors of
-    different workloads may overlap. What is kept grows with the number of workloads and
-    ReplicaSets; a pod is gone as soon as it is added.
+    Pods are joined by namespace and `ownerReferences[controller=true].uid`, never by labels:
+    selectors of different workloads may overlap. An owner is of the pod's own namespace, or none:
+    who may make pods somewhere says nothing of the workloads elsewhere. What is kept grows with the
+    number of workloads and ReplicaSets; a pod is gone as soon as it is added.
 
     `usage` is the cluster's pod metrics, which are needed before the first pod; None when it has
     no working metrics API.
@@ -23,7 +24,7 @@ class SnapshotBuilder:
 
     def __init__(self, usage: Mapping[PodKey, Usage] | None = None) -> None:
         self.usage = usage
-        self._tallies: dict[str, PodTally] = {}
+        self._tallies: dict[tuple[str, str], PodTally] = {}
         self._deployment_of: dict[str, str] = {}
         self._workloads: list[WorkloadFacts] = []
 
@@ -32,7 +33,8 @@ class SnapshotBuilder:
         pod = reduce_pod(raw)
         if pod is not None:
             usage = self.usage.get(pod.key) if self.usage is not None else None
-            self._tallies.setdefault(pod.owner_uid, PodTally()).add(pod, usage)
+            owner = pod.key.namespace, pod.owner_uid
+            self._tallies.setdefault(owner, PodTally()).add(pod, usage)
 
     def add_replicaset(self, raw: JsonObject) -> None:
         """Learn from a raw ReplicaSet which Deployment its pods are of."""
@@ -49,16 +51,16 @@ class SnapshotBuilder:
 
     def records(self, as_of: datetime) -> Iterator[WorkloadRecord]:
         """Judge every workload as it was at `as_of`, when the lists were taken."""
-        deployments: dict[str, PodTally] = {}
-        for uid, deployment_uid in self._deployment_of.items():
-            if uid in self._tallies:
-                deployments.setdefault(deployment_uid, PodTally()).merge(self._tallies[uid])
+        deployments: dict[tuple[str, str], PodTally] = {}
+        for (namespace, uid), tally in self._tallies.items():
+            if (deployment_uid := self._deployment_of.get(uid)) is not None:
+                deployments.setdefault((namespace, deployment_uid), PodTally()).merge(tally)
         nothing = PodTally()
         for workload in self._workloads:
             tallies = deployments if workload.kind is WorkloadKind.DEPLOYMENT else self._tallies
             yield workload_record(
                 workload,
-                tallies.get(workload.uid, nothing),
+                tallies.get((workload.namespace, workload.uid), nothing),
                 as_of=as_of,
                 usage_known=self.usage is not None,
             )

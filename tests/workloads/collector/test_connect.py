@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import ssl
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from kubernetes.config import incluster_config
 
-from tests.apiserver import KUBE_SYSTEM, TOKEN, ReplayServer
-from workloads.collector import connect
+from tests.apiserver import KUBE_SYSTEM, TOKEN, Fault, ReplayServer
+from tests.certificates import self_signed
+from workloads.collector import account, connect, listing
 from workloads.collector.connect import ConnectionSetupError
 from workloads.collector.errors import RefusedError, UnreachableError
 
@@ -124,54 +125,90 @@ def test_no_such_context(api: ReplayServer, tmp_path: Path) -> None:
         connect.from_kubeconfig(str(api.kubeconfig(tmp_path)), "other")
 
 
-def test_the_account_of_the_pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    token, authority = tmp_path / "token", tmp_path / "ca.crt"
-    token.write_text(TOKEN)
-    authority.write_text("-----BEGIN CERTIFICATE-----\n")
-    monkeypatch.setattr(incluster_config, "SERVICE_TOKEN_FILENAME", str(token))
-    monkeypatch.setattr(incluster_config, "SERVICE_CERT_FILENAME", str(authority))
-    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
-    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
-    monkeypatch.setattr(connect, "ClusterClient", lambda load, _failures: load())
+class Account:
+    """A pod's account at an API server with TLS, and what Kubernetes puts into the pod."""
 
-    configuration = connect.in_cluster().configuration  # type: ignore[attr-defined]
+    def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.api = ReplayServer()
+        certificate, key = self_signed(directory, "kubernetes")
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate, key)
+        self.api._http.socket = context.wrap_socket(
+            self.api._http.socket, server_side=True, do_handshake_on_connect=False
+        )
+        self.api._http.handle_error = lambda *_: None  # type: ignore[method-assign]
+        self.token, self.authority = directory / "token", directory / "ca.crt"
+        self.token.write_text(TOKEN)
+        self.authority.write_bytes(certificate.read_bytes())
+        monkeypatch.setattr(account, "TOKEN_FILE", self.token)
+        monkeypatch.setattr(account, "CA_FILE", self.authority)
+        host, _, port = self.api.url.removeprefix("http://").partition(":")
+        monkeypatch.setenv("KUBERNETES_SERVICE_HOST", host)
+        monkeypatch.setenv("KUBERNETES_SERVICE_PORT", port)
 
-    assert configuration.host == "https://10.0.0.1:443"
-    assert configuration.ssl_ca_cert == str(authority)
-    assert configuration.get_api_key_with_prefix("BearerToken") == f"bearer {TOKEN}"
+
+@pytest.fixture
+def pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
+    pod = Account(tmp_path, monkeypatch)
+    with pod.api:
+        yield pod
 
 
-def test_the_token_of_the_pod_is_read_again(
-    api: ReplayServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The kubelet replaces it; the package looks once a minute, a refused request at once."""
-    token, authority = tmp_path / "token", tmp_path / "ca.crt"
-    token.write_text(TOKEN)
-    authority.write_text("-----BEGIN CERTIFICATE-----\n")
-    monkeypatch.setattr(incluster_config, "SERVICE_TOKEN_FILENAME", str(token))
-    monkeypatch.setattr(incluster_config, "SERVICE_CERT_FILENAME", str(authority))
-    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
-    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
-    loader = incluster_config.InClusterConfigLoader
-    real = loader._set_config
+def test_the_account_of_the_pod(pod: Account) -> None:
+    client = connect.in_cluster()
 
-    def without_tls(self: Any, configuration: Any) -> None:
-        real(self, configuration)
-        configuration.host, configuration.ssl_ca_cert = api.url, None
+    assert client.get(KUBE_SYSTEM)["kind"] == "Namespace"
+    assert sum(len(page.items or ()) for page in client.pages(listing.PODS)) == 119
 
-    monkeypatch.setattr(loader, "_set_config", without_tls)
+
+def test_the_token_of_the_pod_is_read_again(pod: Account) -> None:
+    """The kubelet replaces it."""
     client = connect.in_cluster()
     assert client.get(KUBE_SYSTEM)["kind"] == "Namespace"
 
-    api.token = "renewed"
-    token.write_text("renewed")
+    pod.api.token = "renewed"
+    with pytest.raises(RefusedError, match="401"):
+        client.get(KUBE_SYSTEM)
+    pod.token.write_text("renewed\n")
     assert client.get(KUBE_SYSTEM)["kind"] == "Namespace"
+    pod.token.unlink()
+    with pytest.raises(UnreachableError, match="The pod has no account"):
+        client.get(KUBE_SYSTEM)
 
 
-def test_not_within_a_pod(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+def test_the_certificate_of_the_api_server(pod: Account, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    another, _key = self_signed(tmp_path / "other", "other")
+    pod.authority.write_bytes(another.read_bytes())
 
-    with pytest.raises(ConnectionSetupError, match="not set"):
+    with pytest.raises(UnreachableError, match="CERTIFICATE_VERIFY_FAILED"):
+        connect.in_cluster().get(KUBE_SYSTEM)
+    assert pod.api.requests == []
+
+
+def test_a_redirect_is_not_followed(pod: Account) -> None:
+    pod.api.faults[KUBE_SYSTEM].append(Fault(302, b"", headers={"Location": pod.api.url}))
+
+    with pytest.raises(RefusedError, match="302"):
+        connect.in_cluster().get(KUBE_SYSTEM)
+
+
+@pytest.mark.parametrize("missing", ["KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"])
+def test_not_within_a_pod(pod: Account, missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(missing)
+
+    with pytest.raises(ConnectionSetupError, match="are not set"):
+        connect.in_cluster()
+
+
+@pytest.mark.parametrize("content", ["", " \n", None])
+def test_a_pod_without_an_account(pod: Account, content: str | None) -> None:
+    if content is None:
+        pod.token.unlink()
+    else:
+        pod.token.write_text(content)
+
+    with pytest.raises(ConnectionSetupError, match="The pod has no account"):
         connect.in_cluster()
 
 

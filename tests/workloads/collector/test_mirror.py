@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import random
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -39,7 +40,7 @@ Object = dict[str, Any]
 Rows = dict[Place, WorkloadRecord]
 
 
-def by_place(records: list[WorkloadRecord]) -> Rows:
+def by_place(records: Sequence[WorkloadRecord]) -> Rows:
     return {Place(r.namespace, r.name, r.kind.value): r for r in records}
 
 
@@ -115,6 +116,26 @@ def test_a_list_takes_the_place_of_what_was_known() -> None:
     assert len(mirror.snapshot(RECORDED, None)) == 44
 
 
+def test_what_comes_while_a_snapshot_is_read_is_in_the_next_delta() -> None:
+    mirror, lists = Mirror(), recorded_lists()
+    for path, items in lists.items():
+        mirror.fill(RESOURCES[path], items)
+    expected = by_place(mirror.snapshot(RECORDED, None))
+
+    records = iter(mirror.snapshot(RECORDED, None))
+    read = [next(records)]
+    gone, changed = lists[DAEMONSETS][0], copy.deepcopy(lists[DEPLOYMENTS][0])
+    changed["spec"]["replicas"] = 77
+    mirror.change(RESOURCES[DAEMONSETS], "DELETED", gone)
+    mirror.change(RESOURCES[DEPLOYMENTS], "MODIFIED", changed)
+    read += records
+
+    assert by_place(read) == expected
+    (news,), deleted = mirror.delta(RECORDED, None)
+    assert news.replicas_desired == 77
+    assert [place.name for place in deleted] == [gone["metadata"]["name"]]
+
+
 def test_a_list_that_breaks_off_changes_nothing() -> None:
     def broken() -> Any:
         yield recorded_lists()[PODS][0]
@@ -143,6 +164,29 @@ def test_deleted_and_created_again_under_the_same_name() -> None:
     records, deleted = mirror.delta(RECORDED, None)
     assert [record.uid for record in records] == ["another"]
     assert deleted == frozenset()
+
+
+def test_a_pod_elsewhere_is_of_no_owner_here() -> None:
+    """Whoever may make pods in a namespace may write any owner into them, and any name."""
+    there = {
+        path: {raw["metadata"]["uid"]: raw for raw in items}
+        for path, items in recorded_lists().items()
+    }
+    expected, mirror = listed(there), Mirror()
+    alien = copy.deepcopy(
+        next(raw for raw in there[PODS].values() if "ownerReferences" in raw["metadata"])
+    )
+    alien["metadata"] |= {"namespace": "elsewhere", "uid": "alien"}
+    there[PODS]["alien"] = alien
+    for path, items in there.items():
+        mirror.fill(RESOURCES[path], items.values())
+
+    assert listed(there) == expected
+    assert by_place(mirror.snapshot(RECORDED, usage())) == expected
+    for _ in range(2):
+        mirror.change(RESOURCES[PODS], "DELETED", alien)
+    mirror.change(RESOURCES[PODS], "ADDED", alien)
+    assert by_place(mirror.snapshot(RECORDED, usage())) == expected
 
 
 def test_bookmarks_and_what_cannot_be_placed() -> None:
