@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from urllib.parse import quote
 
 from apikeys.models import AccessToken, Issuer
 
 if TYPE_CHECKING:
     from apikeys.audit import Actor
+
+#: Of each; a platform says no more than it signs, which may be long.
+MOST_CHARACTERS: Final = 200
 
 
 class Run(NamedTuple):
@@ -28,8 +32,10 @@ def run_of(actor: Actor) -> Run:
     found: Any = tokens.values_list(*columns).first()
     said, kind, issuer = found or (None, "", "")
     said = said or {}
-    repository, commit, run = (said.get(name) or "" for name in ("repository", "commit", "run"))
-    return Run(repository, commit, run, _url(kind, issuer, repository, run))
+    repository, commit, run = (
+        str(said.get(name) or "")[:MOST_CHARACTERS] for name in ("repository", "commit", "run")
+    )
+    return Run(repository, commit, run, _url(kind, issuer, quote(repository), quote(run)))
 
 
 def _url(kind: str, issuer: str, repository: str, run: str) -> str:
@@ -38,6 +44,6 @@ def _url(kind: str, issuer: str, repository: str, run: str) -> str:
         return ""
     if kind == Issuer.Kind.GITHUB and issuer == "https://token.actions.githubusercontent.com":
         return f"https://github.com/{repository}/actions/runs/{run}"
-    if kind == Issuer.Kind.GITLAB:
+    if kind == Issuer.Kind.GITLAB and issuer.startswith("https://"):
         return f"{issuer}/{repository}/-/pipelines/{run}"
     return ""

@@ -42,7 +42,8 @@ class FactsViewSet(OfStateViewSet):
         version, actor = self.version(), Actor.of(request)
         given = self.read_new()
         providers = lock_file.parse(given.get("lock_file", ""))
-        modules = module_manifest.parse(given.get("modules_file", {"Modules": []}))
+        # Where there are no modules, there is no file, or an empty one.
+        modules = module_manifest.parse(given.get("modules_file") or {"Modules": []})
         # What the platform says goes where the caller says nothing.
         run = run_of(actor)
         said = {"commit": run.commit, "run": run.id, "run_url": run.url}

@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Any, Final
 
 from drf_spectacular.utils import extend_schema as operation
-from drf_spectacular.utils import extend_schema_view
+from drf_spectacular.utils import extend_schema_field, extend_schema_view, inline_serializer
 
 from infra_service.api.openapi_words import answered, asked, refusals, wrapped
-from states.api.facts_serializers import FactsSerializer
+from states.api.facts_serializers import FactsSerializer, JsonFileField
 from states.api.states_openapi import A_STATE, A_VERSION
 from states.errors import FactsNotFound, StateNotFound, VersionNotFound
 from states.pipeline.errors import InvalidFile
+
+extend_schema_field({"type": ["string", "object"]})(JsonFileField)
 
 _LOCK_FILE: Final = """\
 provider "registry.terraform.io/hashicorp/aws" {
@@ -60,7 +62,8 @@ facts_schema = extend_schema_view(
     update=operation(
         operation_id="record_state_version_facts",
         parameters=_OF_VERSION,
-        request=wrapped("RecordFacts", "facts", FactsSerializer),
+        # Also an empty body: then a keyless token says it all.
+        request=inline_serializer("RecordFacts", {"facts": FactsSerializer(required=False)}),
         responses={
             200: _FACTS,
             **refusals(InvalidFile, StateNotFound, VersionNotFound),

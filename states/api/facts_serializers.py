@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
-from django.core.validators import URLValidator
 from rest_framework import serializers
 
 from infra_service.api.fields import StrictSerializer, TextField, TimestampField
@@ -38,6 +38,19 @@ class JsonFileField(serializers.JSONField):
         return data
 
 
+class AddressField(TextField):
+    """An address that a browser opens: nothing is asked of it, but no script may stand there."""
+
+    pattern = r"^https?://[!-~]+$"
+    default_error_messages = {"form": "Not an address that begins with https:// or http://."}
+
+    def to_internal_value(self, data: Any) -> str:
+        text = super().to_internal_value(data)
+        if re.fullmatch(self.pattern, text) is None:
+            self.fail("form")
+        return text
+
+
 class ProviderSerializer(serializers.Serializer[Any]):
     """A provider that is locked."""
 
@@ -64,17 +77,14 @@ class FactsSerializer(StrictSerializer):
     version_number = serializers.IntegerField(read_only=True)
     commit = TextField(
         required=False,
-        allow_blank=True,
         max_length=200,
         help_text="Unless said, that of a keyless token.",
     )
     repository = serializers.CharField(read_only=True, help_text=_OF_PLATFORM)
     run = serializers.CharField(read_only=True, help_text=_OF_PLATFORM)
-    run_url = TextField(
+    run_url = AddressField(
         required=False,
-        allow_blank=True,
         max_length=2000,
-        validators=[URLValidator(["https", "http"])],
         help_text="Where people see the run. Unless said, that of a keyless token of GitHub or "
         "GitLab.",
     )

@@ -1,10 +1,13 @@
 """The examples of the references, with curl against a live server."""
 
 import datetime as dt
+import json
+import re
+import uuid
 from pathlib import Path
 
 from tests.docs.conftest import manage_py, readers
-from tests.docs.walk import ROOT, Walk
+from tests.docs.walk import ROOT, Shell, Walk
 from tests.e2e.backend import Backend
 from tests.server import LiveServer
 
@@ -47,3 +50,28 @@ def test_history(place: Path, service: LiveServer) -> None:
 
     assert Walk(place, environment, words).through(REFERENCE / "state-history.md")
     assert (place / "old.tfstate").read_bytes() == (FIXTURES / "before.tfstate").read_bytes()
+
+
+def test_the_last_step_of_a_pipeline(place: Path, service: LiveServer) -> None:
+    text = (ROOT / "docs" / "how-to" / "provider-versions.md").read_text()
+    _, last_step, question = re.findall(r"^```sh\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    token, name = service.token("state:read", "state:write"), f"network-{uuid.uuid4().hex[:8]}"
+    document = (FIXTURES / "before.tfstate").read_bytes()
+    address = f"/api/v1/state/at/{name}/production"
+    assert service.request("POST", address, document, token=token).status == 200
+    version = 'provider "registry.terraform.io/hashicorp/aws" {\n  version = "4.67.0"\n}\n'
+    (place / ".terraform.lock.hcl").write_text(version)
+    environment = {**readers(place, {}), "BASE_URL": service.url, "TOKEN": token}
+    shell = Shell(place, environment)
+    try:
+        who = "git -c user.name=ada -c user.email=ada@example.com"
+        code, (commit,) = shell.run(
+            f"git init -q . && {who} commit -q --allow-empty -m x && git rev-parse HEAD"
+        )
+        assert code == 0
+        code, printed = shell.run(last_step.replace("'network'", f"'{name}'"))
+        assert code == 0, printed
+        assert json.loads(printed[0])["facts"]["commit"] == commit
+        assert shell.run(question) == (0, [f"{name} production"])
+    finally:
+        shell.close()

@@ -187,6 +187,8 @@ def filter_failure(_context: Any, failure: Any, _case: Any, response: Any) -> bo
         error = response.json()["error"]
         if isinstance(error, str):  # OAuth's form: no schema makes a token that somebody signed
             return error != "invalid_grant"
+        if error["details"][0]["reason"] == "INVALID_FILE":  # nor what Terraform writes
+            return False
         violations = [v for d in error["details"] for v in d.get("field_violations", [])]
         is_missing = {v["reason"] for v in violations} == {"UNKNOWN_APPLICATION"}
         return error["status"] != "FAILED_PRECONDITION" and not is_missing

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apikeys.audit import Actor
-from apikeys.models import AuditEvent, Issuer, TrustPolicy, User
+from apikeys.models import AccessToken, AuditEvent, Issuer, TrustPolicy, User
 from apikeys.tokens import TokenKind
 from states.keeping import pruning
 from states.models import StateVersion, VersionFacts
@@ -106,7 +106,7 @@ def test_the_same_again_changes_nothing(pushed: Backend) -> None:
 
     assert (again.status_code, again.json(), len(events())) == (200, first, 1)
 
-    other = put(pushed, {"commit": "0000000"})
+    other = put(pushed, {"commit": "0000000", "lock_file": "", "modules_file": ""})
     assert (other.status_code, other.json()["facts"]["providers"]) == (200, [])
     assert [event["replaced"] for event in events()] == [False, True]
 
@@ -145,7 +145,7 @@ def test_they_go_with_their_version(pushed: Backend, settings: Any) -> None:
         ({"modules_file": '{"Modules":\n[}'}, "INVALID_FILE", "modules.json, line 2: "),
         ({"modules_file": {"Modules": [{"Key": 1}]}}, "INVALID_FILE",
          "modules.json: Modules[0].Key is no text"),
-        ({"modules_file": {}}, "INVALID_FILE", "modules.json: expected an object"),
+        ({"modules_file": {"modules": []}}, "INVALID_FILE", "modules.json: expected an object"),
         ({"modules_file": {"Modules": [{"Key": "a", "Version": "x"}]}}, "INVALID_FILE",
          "Modules[0].Version is no version"),
         ({"modules_file": "[" * 100_000}, "INVALID_FILE", "modules.json"),
@@ -154,6 +154,7 @@ def test_they_go_with_their_version(pushed: Backend, settings: Any) -> None:
         ({"commit": 7}, "INVALID_FIELDS", ""),
         ({"commit": "x" * 201}, "INVALID_FIELDS", ""),
         ({"run_url": "javascript:alert(1)"}, "INVALID_FIELDS", ""),
+        ({"run_url": "https://x.example/a b"}, "INVALID_FIELDS", ""),
         ({"lockfile": ""}, "INVALID_FIELDS", ""),
         ([], "INVALID_FIELDS", ""),
     ],
@@ -206,6 +207,10 @@ def test_a_keyless_token_fills_in_its_run(
 
     assert facts["repository"] == "acme/infra"
     assert (facts["commit"], facts["run"], facts["run_url"]) == ("abc", "417", url)
+    AccessToken.objects.filter(trust_policy=policy).update(run={"commit": "c" * 5_000})
+    facts = put(pipeline, {}).json()["facts"]
+    assert (facts["repository"], facts["commit"], facts["run_url"]) == ("", "c" * 200, "")
+    AccessToken.objects.filter(trust_policy=policy).update(run=run)
     own = put(pipeline, {"commit": "mine", "run_url": "https://x.example/1"}).json()["facts"]
     assert (own["commit"], own["run"], own["run_url"]) == ("mine", "417", "https://x.example/1")
 
