@@ -41,9 +41,10 @@ STALE_AFTER: Final = dt.timedelta(hours=1)
 #: Of which states the index of resources is behind. Without a parameter, for PostgreSQL compares it
 #: with the condition of the index on it.
 _BEHIND: Final = Q(deleted_at=None, indexed_number__lt=F("version_number"))
+#: The others. A push takes its state out of an index with this condition, and writes nothing there.
+_INDEXED: Final = Q(deleted_at=None, indexed_number__gte=F("version_number"))
 #: ``State.index_key`` of those that are in the index, and are to be read again.
 OUTDATED: Final = "0"
-_OUTDATED: Final = Q(deleted_at=None, index_key=OUTDATED)
 
 
 class StateKey(TypedDict):
@@ -71,13 +72,17 @@ class StateQuerySet(models.QuerySet["State"]):
         """Those whose current version is not in the index of resources."""
         return self.filter(_BEHIND)
 
+    def indexed(self) -> StateQuerySet:
+        """Those whose current version is in the index, or that have none."""
+        return self.filter(_INDEXED)
+
     def outdated(self) -> StateQuerySet:
         """Those that are in the index as other rules or another key have it."""
-        return self.filter(_OUTDATED)
+        return self.indexed().filter(index_key=OUTDATED)
 
     def due(self) -> StateQuerySet:
         """Those whose current version is to be indexed, for either reason."""
-        return self.filter(_BEHIND | _OUTDATED)
+        return self.filter(_BEHIND | (_INDEXED & Q(index_key=OUTDATED)))
 
     def unreadable(self) -> StateQuerySet:
         """Those of which no resource can be indexed."""
@@ -241,9 +246,7 @@ class State(models.Model):
             ),
             models.Index(name="state_index_due", fields=["id"], condition=_BEHIND),
             # What other rules or another key have indexed, found without looking at the others.
-            models.Index(
-                name="state_by_index_key", fields=["index_key", "id"], condition=Q(deleted_at=None)
-            ),
+            models.Index(name="state_by_index_key", fields=["index_key", "id"], condition=_INDEXED),
             models.Index(
                 name="state_unreadable",
                 fields=["id"],

@@ -21,7 +21,9 @@ class Migration(migrations.Migration):
         AddIndexUnderTraffic(
             model_name="state",
             index=models.Index(
-                name="state_by_index_key", fields=["index_key", "id"], condition=_PRESENT
+                name="state_by_index_key",
+                fields=["index_key", "id"],
+                condition=models.Q(deleted_at=None, indexed_number__gte=models.F("version_number")),
             ),
         ),
         AddIndexUnderTraffic(

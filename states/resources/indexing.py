@@ -104,12 +104,12 @@ def begin_anew(*, everything: bool = False) -> None:
             ResourceEntry.objects.forget(state.pk)
     for used in _stamps():
         if everything or used != stamp():
-            _outdate(State.objects.visible().filter(index_key=used))
+            _outdate(State.objects.indexed().filter(index_key=used))
 
 
 def _stamps() -> Iterator[str]:
     """Yield the stamps that states have, each with one look at an index."""
-    ordered = State.objects.visible().order_by("index_key").values_list("index_key", flat=True)
+    ordered = State.objects.indexed().order_by("index_key").values_list("index_key", flat=True)
     last: str | None = OUTDATED
     while (last := ordered.filter(index_key__gt=last).first()) is not None:
         yield last

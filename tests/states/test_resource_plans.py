@@ -147,7 +147,11 @@ def test_who_is_due_is_read_from_an_index(reader: ApiClient, changed: int) -> No
     ids = list(State.objects.values_list("pk", flat=True)[:changed])
     for due, change, index in (
         (State.objects.behind(), {"indexed_number": 0}, "state_index_due"),
-        (State.objects.outdated(), {"index_key": OUTDATED}, "state_by_index_key"),
+        (
+            State.objects.outdated(),
+            {"index_key": OUTDATED, "indexed_number": 1},
+            "state_by_index_key",
+        ),
     ):
         State.objects.filter(pk__in=ids).update(**change)
         with plans_of("states_state", analyze=True) as plans:
