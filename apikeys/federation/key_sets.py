@@ -16,10 +16,11 @@ import structlog
 from django.db.models import F, Q
 from django.utils import timezone
 
-from apikeys.federation.fetching import SECONDS, Deadline, FetchError, fetch_json
+from apikeys.federation.fetching import SECONDS, Deadline, fetch_json
 from apikeys.federation.keys import KeySetError, has_key, usable_keys
 from apikeys.federation.refusals import AssertionRefused, IssuerBusy
 from apikeys.models.federation import Issuer
+from infra_service.outgoing.connecting import FetchError
 
 if TYPE_CHECKING:
     from apikeys.federation.keys import KeySet

@@ -378,7 +378,7 @@ def test_a_name_that_resolves_elsewhere_the_second_time(
         raise ConnectionRefusedError
 
     monkeypatch.setattr(socket, "getaddrinfo", resolve)
-    monkeypatch.setattr(fetching.socket.socket, "connect", connect)
+    monkeypatch.setattr(socket.socket, "connect", connect)
     url = f"https://rebinding.example:{port}/keys"
     with pytest.raises(fetching.FetchError, match="nobody listens"):
         fetching.fetch_json(url, "", fetching.Deadline())

@@ -1,0 +1,175 @@
+"""Connections to addresses that somebody else names: soon or not at all, and not inside.
+
+Whoever names an address that this service asks must not lead it to what only this service can
+reach. A name is resolved once and the connection goes to the address that was looked at: a name
+that answers otherwise the second time is not asked a second time.
+"""
+
+from __future__ import annotations
+
+import io
+import ipaddress
+import queue
+import socket
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+    from urllib.parse import SplitResult
+
+    Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+    Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+#: Of an answer's status line and headers.
+MAX_HEADER_BYTES: Final = 16 * 1024
+#: IPv4 addresses within IPv6, for networks that have no other (RFC 6052).
+_NAT64: Final = ipaddress.ip_network("64:ff9b::/96")
+
+
+class FetchError(Exception):
+    """A sentence that says why there was no answer."""
+
+
+class Deadline:
+    """The moment by which everything must be done."""
+
+    def __init__(self, seconds: float) -> None:
+        self._at = time.monotonic() + seconds
+
+    def left(self) -> float:
+        """Return the seconds that are left.
+
+        Raises:
+            FetchError: there are none.
+        """
+        left = self._at - time.monotonic()
+        if left <= 0:
+            raise FetchError("the answer took too long")
+        return left
+
+
+def parse_url(url: str, schemes: Collection[str] = ("https",)) -> SplitResult:
+    """Return the parts of an address with a host and without a user.
+
+    Raises:
+        FetchError: it is none.
+    """
+    if not url.isascii() or not url.isprintable() or " " in url:
+        raise FetchError("this is no address")
+    try:
+        parts = urlsplit(url)
+        is_sound = parts.scheme in schemes and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_sound = False
+    if not is_sound or "@" in parts.netloc:
+        raise FetchError(f"only {' and '.join(schemes)} addresses without a user are asked")
+    return parts
+
+
+def target_of(parts: SplitResult) -> str:
+    """Return what the first line of a request asks for."""
+    return (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+
+
+def connect(
+    host: str, port: int, deadline: Deadline, check: Callable[[Address], None]
+) -> socket.socket:
+    """Return a connection to the first address of the host that takes one.
+
+    ``check`` refuses an address by a FetchError; if one is refused, none is asked.
+
+    Raises:
+        FetchError: the name leads to no address, or to one that is refused, or nobody listens.
+    """
+    failure: OSError | None = None
+    for family, address in _checked(host, port, deadline, check):
+        connection = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            connection.settimeout(deadline.left())
+            connection.connect(address)
+        except OSError as error:
+            connection.close()
+            failure = error
+        except FetchError:
+            connection.close()
+            raise
+        else:
+            return connection
+    raise FetchError(f"nobody listens there: {failure}")
+
+
+def is_inside(address: Address, networks: Collection[Network]) -> bool:
+    """Whether the address, or the IPv4 address that it stands for, is in one of the networks."""
+    inner = _inner(address)
+    return any(inner in network for network in networks)
+
+
+def is_public(address: Address) -> bool:
+    """Whether the address can be reached from everywhere, so that asking it opens nothing."""
+    inner = _inner(address)
+    return inner.is_global and not inner.is_multicast
+
+
+def _checked(
+    host: str, port: int, deadline: Deadline, check: Callable[[Address], None]
+) -> list[tuple[Any, Any]]:
+    found = []
+    for family, _type, _protocol, _name, address in _resolve(host, port, deadline):
+        check(ipaddress.ip_address(address[0].partition("%")[0]))
+        found.append((family, address))
+    return found
+
+
+def _inner(address: Address) -> Address:
+    """Return the IPv4 address that an IPv6 address stands for, or else the address itself."""
+    if isinstance(address, ipaddress.IPv4Address):
+        return address
+    if address in _NAT64:
+        return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    return address.ipv4_mapped or address.sixtofour or address
+
+
+def _resolve(host: str, port: int, deadline: Deadline) -> Any:
+    """Return what the system says of the name; it knows no limit of time, so a thread asks it."""
+    answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
+
+    def ask() -> None:
+        try:
+            answers.put(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+        except (OSError, UnicodeError) as error:
+            answers.put(error)
+
+    threading.Thread(target=ask, daemon=True, name="resolving").start()
+    try:
+        answer = answers.get(timeout=deadline.left())
+    except queue.Empty:
+        raise FetchError("the name was not resolved in time") from None
+    if isinstance(answer, Exception):
+        raise FetchError(f"the name cannot be resolved: {answer}")
+    return answer
+
+
+class Limited(io.RawIOBase):
+    """A connection's bytes, so many at most, and none after the deadline."""
+
+    def __init__(self, connection: socket.socket, deadline: Deadline, most: int) -> None:
+        self._connection, self._deadline = connection, deadline
+        self._most = self._left = most
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        self._connection.settimeout(self._deadline.left())
+        received = self._connection.recv_into(buffer)
+        self._left -= received
+        if self._left < 0:
+            raise FetchError(f"the answer is longer than {self._most} bytes")
+        return received
+
+    def makefile(self, _mode: str) -> io.BufferedReader:
+        """Return the reader that http.client asks a socket for."""
+        return io.BufferedReader(self)
