@@ -30,6 +30,10 @@ class Scope(TextChoices):
         "federation:write",
         "Decide which pipelines get tokens for those of their platform: issuers and trust policies",
     )
+    WEBHOOK_WRITE = (
+        "webhook:write",
+        "Have webhooks told of events, of which the caller holds the scopes too",
+    )
 
 
 #: Scopes that another one includes.

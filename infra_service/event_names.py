@@ -10,6 +10,7 @@ from django.core.exceptions import ValidationError
 from django.urls import reverse
 
 from apikeys.models import AccessToken, ApiKey, Issuer, TrustPolicy, User
+from infra_service.webhooks.models import WebhookEndpoint
 from states.models import Application, Component, Environment, State
 from workloads.models import Cluster
 
@@ -33,6 +34,7 @@ _NAMED: Final[dict[str, tuple[Any, str]]] = {
     "component": (Component, "name"),
     "environment": (Environment, "name"),
     "cluster": (Cluster, "name"),
+    "webhook": (WebhookEndpoint, "name"),
     "user": (User, "username"),
     "group": (Group, "name"),
 }

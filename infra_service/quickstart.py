@@ -27,7 +27,8 @@ def main() -> None:
     _prepare_database()
     _introduce(port)
     sys.stdout.flush()
-    _start_indexer()
+    _start_beside("index_states")
+    _start_beside("deliver_events")
     os.environ["BIND"] = f"127.0.0.1:{port}"
     arguments = ["gunicorn", "-c", "python:infra_service.gunicorn", "infra_service.wsgi"]
     os.execv(sys.executable, [sys.executable, "-m", *arguments])  # noqa: S606 - our own server
@@ -78,14 +79,14 @@ def _prepare_database() -> None:
     call_command("setup_groups", stdout=io.StringIO())
 
 
-def _start_indexer() -> None:
-    """Start what keeps the index of resources, and ends with the service however that ends.
+def _start_beside(name: str) -> None:
+    """Start a command that works beside the service, and ends with it however that ends.
 
     It reads from a pipe, whose other end only the server and its workers have.
     """
     reading, writing = os.pipe()
     os.set_inheritable(writing, True)  # noqa: FBT003 - its signature
-    command = [sys.executable, "manage.py", "index_states", "--watch", "--until-eof"]
+    command = [sys.executable, "manage.py", name, "--watch", "--until-eof"]
     subprocess.Popen(  # noqa: S603 - our own command
         command,
         cwd=_ROOT,

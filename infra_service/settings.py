@@ -49,6 +49,7 @@ INSTALLED_APPS = [
     "apikeys.apps.ApiKeysConfig",
     "states.apps.StatesConfig",
     "workloads.apps.WorkloadsConfig",
+    "infra_service.webhooks.apps.WebhooksConfig",
     "rest_framework",
     "django_filters",
     "drf_spectacular",
@@ -204,6 +205,9 @@ OWNER_IDLE_DAYS = env.int("OWNER_IDLE_DAYS", default=0)
 # Networks with private addresses, such as 10.0.0.0/8, in which issuers of pipelines' tokens may be
 # asked for their keys; else only public addresses are.
 ISSUER_NETWORKS = env.networks("ISSUER_NETWORKS", default="")
+# Networks with private addresses to which webhooks may be sent, and by plain http; else only by
+# https to public ones.
+WEBHOOK_NETWORKS = env.networks("WEBHOOK_NETWORKS", default="")
 # Where they are counted: redis://…, for all worker processes together; else in the memory of each.
 CACHE_URL = env.str("CACHE_URL", default="")
 

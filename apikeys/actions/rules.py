@@ -8,7 +8,7 @@ from apikeys.errors import ExpiryPast, SecretRetired
 
 if TYPE_CHECKING:
     from apikeys.audit import Actor
-    from apikeys.models import AccessToken, ApiKey, TrustPolicy
+    from apikeys.models.grant_holder import GrantHolder
 
 
 def refuse_retired(actor: Actor) -> None:
@@ -21,7 +21,7 @@ def refuse_retired(actor: Actor) -> None:
         raise SecretRetired
 
 
-def refuse_ended(credential: ApiKey | AccessToken | TrustPolicy) -> None:
+def refuse_ended(credential: GrantHolder) -> None:
     """Refuse a key, token or policy that would have ended when it is made, however close it was.
 
     Raises:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import threading
@@ -51,3 +52,15 @@ def stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
         waker.close()
     if interrupts:
         raise KeyboardInterrupt
+
+
+def stop_at_eof(stop: threading.Event) -> None:
+    """Set the event when standard input ends, which is a pipe of the process to end with."""
+    threading.Thread(target=_wait_for_eof, args=(stop,), daemon=True).start()
+
+
+def _wait_for_eof(stop: threading.Event) -> None:
+    # Not by sys.stdin: a thread that waits in there keeps the process from ending.
+    while os.read(0, 1024):
+        pass
+    stop.set()

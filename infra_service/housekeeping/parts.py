@@ -13,6 +13,7 @@ from django.utils import timezone
 from apikeys.actions.ended import remove_ended_tokens, remove_expired_assertions
 from apikeys.archiving import archive_next
 from apikeys.audit import Actor
+from infra_service.webhooks.pruning import prune as prune_deliveries
 from states.keeping import pruning, storage, sweeping
 from states.resources.leaked_tokens import forget_ended
 from workloads.history import remove_old_history
@@ -80,4 +81,5 @@ PARTS: Final[Mapping[str, Callable[[], Iterator[int]]]] = {
     "events": _events,
     "sessions": _sessions,
     "history": _history,
+    "webhooks": prune_deliveries,
 }

@@ -50,6 +50,7 @@ SPECTACULAR_SETTINGS = {
             "clusters": "Clusters and what runs in them.",
             "workloads": "What runs in all clusters.",
             "audit-events": "The audit trail.",
+            "webhooks": "Who is told of events, and what was sent to them.",
             "service": "The service itself.",
         }.items()
     ],
@@ -60,6 +61,9 @@ SPECTACULAR_SETTINGS = {
         "AccessTokenKind": "apikeys.models.AccessToken.Kind",
         "IssuerKind": "apikeys.models.Issuer.Kind",
         "SigningAlgorithm": "apikeys.federation.keys.ALGORITHMS",
+        "WebhookEventType": "infra_service.webhooks.event_types.NAMES",
+        "WebhookFormat": "infra_service.webhooks.models.WebhookEndpoint.Format",
+        "DeliveryStatus": "infra_service.webhooks.models.Delivery.Status",
         "WorkloadKind": "workloads.models.KINDS",
         "WorkloadJoin": ["METADATA_UID", "HELM_RELEASE"],
         "WorkloadHealthStatus": "workloads.models.HEALTH_STATUSES",

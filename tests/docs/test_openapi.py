@@ -93,7 +93,7 @@ def test_words(name: str) -> None:
 
 
 def test_no_operation_is_there_twice() -> None:
-    assert len(OPERATIONS) == len(list(operations())) == 95
+    assert len(OPERATIONS) == len(list(operations())) == 104
 
 
 def assert_shown(content: dict[str, Any]) -> None:
@@ -186,7 +186,7 @@ WAYS = ("", "_at", "_in_application")
 SECRETIVE = {
     *(f"read_state_{what}{way}" for what in ("document", "outputs") for way in WAYS),
     "get_state_outputs_document", "create_api_key", "rotate_api_key", "mint_access_token",
-    "exchange_token",
+    "exchange_token", "create_webhook", "rotate_webhook_secret",
     "get_state_version_document", "diff_state_versions", "list_state_outputs",
     "list_state_resources",
 }  # fmt: skip
@@ -288,7 +288,7 @@ def test_filters_list_their_fields() -> None:
         if parameter["name"] == "filter"
     }
 
-    assert len(filters) == 15
+    assert len(filters) == 17
     assert list(filters["list_api_keys"]["x-filter-fields"]) == [
         "status", "name", "created_at", "expires_at"
     ]  # fmt: skip

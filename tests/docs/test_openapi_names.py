@@ -76,7 +76,7 @@ def test_creations_have_one_form() -> None:
         if method == "post" and "201" in operation["responses"]
     }
 
-    assert len(creations) == 8
+    assert len(creations) == 9
     for name, operation in creations.items():
         _, _, resource = name.partition("_")
         asked = operation["requestBody"]["content"]["application/json"]["schema"]["$ref"]
@@ -97,5 +97,5 @@ def test_examples_of_requests_call_nothing_by_a_name_that_somebody_uses() -> Non
         for example in operation["requestBody"]["content"]["application/json"]["examples"].values()
     }
 
-    assert len(named) == 14
+    assert len(named) == 16
     assert {name for name, names in named.items() if names != ["example"]} == set()

@@ -158,6 +158,7 @@ LISTS = {
         "list_api_keys", "list_access_tokens", "list_issuers", "list_trust_policies",
     ],
     "audit events": ["list_audit_events"],
+    "webhooks, deliveries of a webhook": ["list_webhooks", "list_deliveries"],
 }  # fmt: skip
 
 

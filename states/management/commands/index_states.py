@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final
@@ -12,7 +11,7 @@ from django.db import Error as DatabaseFailure
 from django.db import connection
 
 from infra_service.commandline.base import ServiceCommand
-from infra_service.commandline.stopping import stopped_by_signals
+from infra_service.commandline.stopping import stop_at_eof, stopped_by_signals
 from states.errors import StorageUnavailable
 from states.models import State
 from states.resources import indexing
@@ -71,7 +70,7 @@ class Command(ServiceCommand):
             indexing.begin_anew(everything=options["all"])
             if options["watch"]:
                 if options["until_eof"]:
-                    threading.Thread(target=_stop_at_eof, args=(stop,), daemon=True).start()
+                    stop_at_eof(stop)
                 self._watch(stop, options["interval"])
             else:
                 self._once(stop)
@@ -113,13 +112,6 @@ class Command(ServiceCommand):
             yield done
             if stop.is_set():
                 return
-
-
-def _stop_at_eof(stop: threading.Event) -> None:
-    # Not by sys.stdin: a thread that waits in there keeps the process from ending.
-    while os.read(0, 1024):
-        pass
-    stop.set()
 
 
 def _described(done: Indexed) -> dict[str, Any]:

@@ -1,0 +1,261 @@
+"""What is done with webhook endpoints; keyword-only, each whole or not at all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from django.db import transaction
+from django.utils import timezone
+from uuid_utils.compat import uuid7
+
+from apikeys import audit
+from apikeys.actions.rules import maker_columns, refuse_ended, refuse_retired
+from apikeys.actions.trail import differences
+from apikeys.grants import Grant
+from infra_service.api.parameters import InvalidParameter
+from infra_service.database.retries import retrying
+from infra_service.outgoing.connecting import FetchError, parse_url
+from infra_service.webhooks import secrets, trail
+from infra_service.webhooks.errors import TooManyWebhooks, WebhookDisabled, WebhookNotFound
+from infra_service.webhooks.event_types import TEST, scopes_of
+from infra_service.webhooks.models import (
+    BOTH_SIGN,
+    MAX_ENDPOINTS,
+    Delivery,
+    WebhookEndpoint,
+    WebhookEvent,
+)
+from infra_service.webhooks.sending import SCHEMES
+
+if TYPE_CHECKING:
+    import datetime as dt
+    import uuid
+    from collections.abc import Mapping
+
+    from apikeys.audit import Actor
+    from infra_service.webhooks.models import WebhookEndpointQuerySet
+
+_CHANGED: Final = ("name", "url", "event_types", "filter", "format")
+
+
+@retrying
+@transaction.atomic
+def create_endpoint(
+    *, owner_id: uuid.UUID, fields: Mapping[str, Any], expires_at: dt.datetime | None, actor: Actor
+) -> tuple[WebhookEndpoint, str]:
+    """Create an endpoint, bound as the actor; return it and its secret, which is shown once.
+
+    Raises:
+        GrantExceeded: its events need a scope that the actor has not, or it ends after the actor.
+        InvalidParameter: the URL cannot be one.
+        TooManyWebhooks: the owner has enough.
+        SecretRetired: the actor's secret was replaced.
+        ExpiryPast: it would have ended already.
+    """
+    refuse_retired(actor)
+    grant = actor.grant.handed_on(scopes_of(fields["event_types"]), None, expires_at)
+    _check_url(fields["url"])
+    if WebhookEndpoint.objects.filter(owner_id=owner_id).count() >= MAX_ENDPOINTS:
+        raise TooManyWebhooks(MAX_ENDPOINTS)
+    secret = secrets.new_secret()
+    endpoint = WebhookEndpoint(owner_id=owner_id, **_columns(fields), **grant.columns())
+    endpoint.secret, endpoint.encryption_key = secrets.encrypt(secret, endpoint.pk)
+    for column, value in maker_columns(actor).items():
+        setattr(endpoint, column, value)
+    refuse_ended(endpoint)
+    trail.begin()
+    audit.record(actor, "webhook.create", endpoint.pk, **_described(endpoint))
+    endpoint.save(force_insert=True)
+    return endpoint, secrets.shown(secret)
+
+
+@retrying
+@transaction.atomic
+def change_endpoint(
+    *,
+    endpoints: WebhookEndpointQuerySet,
+    endpoint_id: uuid.UUID,
+    changes: Mapping[str, Any],
+    actor: Actor,
+) -> None:
+    """Change one of these endpoints; who made it, and so what it can be told at most, stays.
+
+    Raises:
+        WebhookNotFound: it is none of these.
+        GrantExceeded: the actor has not all that it is told then, and would send it somewhere.
+        InvalidParameter, SecretRetired, ExpiryPast: as for a new one.
+    """
+    endpoint = _locked(endpoints, endpoint_id, actor)
+    before = _described(endpoint)
+    for column, value in _columns(changes).items():
+        setattr(endpoint, column, value)
+    _check_url(endpoint.url)
+    endpoint.scopes = sorted(scopes_of(endpoint.event_types))
+    endpoint.expires_at = changes.get("expires_at", endpoint.expires_at)
+    changed = differences(before, _described(endpoint))
+    if not changed:
+        return
+    actor.grant.check(endpoint.grant)
+    refuse_ended(endpoint)
+    audit.record(actor, "webhook.update", endpoint.pk, **changed)
+    columns = (*_CHANGED, "scopes", "expires_at", "disabled_at", "disabled_reason")
+    WebhookEndpoint.objects.filter(pk=endpoint.pk).change(
+        updated_at=timezone.now(), **{column: getattr(endpoint, column) for column in columns}
+    )
+
+
+@retrying
+@transaction.atomic
+def rotate_secret(
+    *, endpoints: WebhookEndpointQuerySet, endpoint_id: uuid.UUID, actor: Actor
+) -> str:
+    """Return a new secret; the one before signs beside it for a day.
+
+    Raises:
+        WebhookNotFound: it is none of these.
+        GrantExceeded: the actor has not all that the endpoint is told.
+        SecretRetired: the actor's secret was replaced.
+    """
+    endpoint = _locked(endpoints, endpoint_id, actor)
+    actor.grant.check(Grant(frozenset(endpoint.scopes), endpoint.binding, actor.grant.expires_at))
+    secret = secrets.new_secret()
+    encrypted, key_name = secrets.encrypt(secret, endpoint.pk)
+    audit.record(actor, "webhook.rotate_secret", endpoint.pk)
+    now = timezone.now()
+    WebhookEndpoint.objects.filter(pk=endpoint.pk).change(
+        secret=encrypted,
+        encryption_key=key_name,
+        retired_secret=endpoint.secret,
+        retired_encryption_key=endpoint.encryption_key,
+        retired_secret_until=now + BOTH_SIGN,
+        updated_at=now,
+    )
+    return secrets.shown(secret)
+
+
+@retrying
+@transaction.atomic
+def delete_endpoint(
+    *, endpoints: WebhookEndpointQuerySet, endpoint_id: uuid.UUID, actor: Actor
+) -> None:
+    """Delete an endpoint, and all that was or is to be sent to it.
+
+    Raises:
+        WebhookNotFound: it is none of these.
+        SecretRetired: the actor's secret was replaced.
+    """
+    endpoint = _locked(endpoints, endpoint_id, actor)
+    audit.record(actor, "webhook.delete", endpoint.pk, name=endpoint.name)
+    Delivery.objects.filter(endpoint=endpoint).delete()
+    endpoint.delete()
+
+
+@transaction.atomic
+def disable_endpoint(*, endpoint_id: uuid.UUID, reason: str, actor: Actor) -> None:
+    """Disable an endpoint, whose receiver has said that it is no more; what waits is given up."""
+    working = WebhookEndpoint.objects.filter(pk=endpoint_id, disabled_at=None)
+    if working.change(disabled_at=timezone.now(), disabled_reason=reason):
+        audit.record(actor, "webhook.disable", endpoint_id, reason=reason)
+    Delivery.objects.waiting().filter(endpoint_id=endpoint_id).update(
+        status=Delivery.Status.FAILED, next_attempt_at=None, error="the webhook is disabled"
+    )
+
+
+@retrying
+@transaction.atomic
+def send_test(*, endpoint: WebhookEndpoint, actor: Actor) -> Delivery:
+    """Have a message sent that says nothing, and return its delivery.
+
+    Raises:
+        WebhookDisabled: nothing is sent to it.
+        SecretRetired: the actor's secret was replaced.
+    """
+    refuse_retired(actor)
+    _refuse_disabled(endpoint)
+    resource_id = str(endpoint.pk)
+    event = WebhookEvent.objects.create(
+        id=uuid7(),
+        type=TEST,
+        occurred_at=timezone.now(),
+        resource_id=resource_id,
+        owner_id=endpoint.owner_id,
+        data={"id": resource_id, "name": endpoint.name},
+    )
+    audit.record(actor, "webhook.test", endpoint.pk)
+    return Delivery.objects.create(endpoint=endpoint, event=event, resource_id=resource_id)
+
+
+@retrying
+@transaction.atomic
+def redeliver(*, delivery: Delivery, actor: Actor) -> None:
+    """Have an event sent again, with the message's id that it had, and all attempts anew.
+
+    Raises:
+        WebhookDisabled: nothing is sent to its endpoint.
+        SecretRetired: the actor's secret was replaced.
+    """
+    refuse_retired(actor)
+    _refuse_disabled(delivery.endpoint)
+    audit.record(actor, "webhook.redeliver", delivery.endpoint_id, delivery=delivery.pk)
+    Delivery.objects.filter(pk=delivery.pk).update(
+        status=Delivery.Status.WAITING, next_attempt_at=timezone.now(), attempts=0, claim=None
+    )
+
+
+def reencrypt_secrets() -> int:
+    """Encrypt with the first key what another one has encrypted; return how many endpoints."""
+    name = secrets.current_key()
+    done = 0
+    for endpoint in WebhookEndpoint.objects.exclude(encryption_key=name):
+        try:
+            secret = secrets.decrypt(endpoint.secret, endpoint.encryption_key, endpoint.pk)
+        except secrets.SecretUnreadableError:
+            continue  # its owner is told by the deliveries, and rotates it
+        encrypted, key_name = secrets.encrypt(secret, endpoint.pk)
+        seen = WebhookEndpoint.objects.as_seen(endpoint)
+        done += seen.change(secret=encrypted, encryption_key=key_name)
+    return done
+
+
+def _locked(
+    endpoints: WebhookEndpointQuerySet, endpoint_id: uuid.UUID, actor: Actor
+) -> WebhookEndpoint:
+    refuse_retired(actor)
+    rows = endpoints.select_for_update(no_key=True, of=("self",))
+    endpoint: WebhookEndpoint | None = rows.filter(pk=endpoint_id).first()
+    if endpoint is None:
+        raise WebhookNotFound
+    return endpoint
+
+
+def _refuse_disabled(endpoint: WebhookEndpoint) -> None:
+    if endpoint.disabled_at is not None:
+        raise WebhookDisabled
+
+
+def _columns(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns of what a request says; to be enabled is two."""
+    columns = {name: fields[name] for name in _CHANGED if name in fields}
+    if "is_enabled" in fields:
+        is_enabled = fields["is_enabled"]
+        columns["disabled_at"] = None if is_enabled else timezone.now()
+        columns["disabled_reason"] = "" if is_enabled else "OWNER"
+    return columns
+
+
+def _described(endpoint: WebhookEndpoint) -> dict[str, Any]:
+    """Return what the trail keeps of an endpoint."""
+    expires_at = endpoint.expires_at
+    return {
+        **{name: getattr(endpoint, name) for name in _CHANGED},
+        "expires_at": None if expires_at is None else expires_at.isoformat(),
+        "enabled": endpoint.is_enabled,
+    }
+
+
+def _check_url(url: str) -> None:
+    """Refuse what is no address. Where it leads to is looked at with each connection."""
+    try:
+        parse_url(url, SCHEMES)
+    except FetchError as error:
+        raise InvalidParameter("url", f"Not a URL: {error}.") from error

@@ -1,0 +1,147 @@
+"""How webhooks are described in OpenAPI."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
+from rest_framework import serializers
+
+from apikeys.errors import GrantExceeded, SecretRetired
+from infra_service.api.openapi_words import (
+    EMPTY,
+    NO_STORE,
+    answered,
+    asked,
+    list_schema,
+    refusals,
+    update_mask,
+    wrapped,
+)
+from infra_service.webhooks.api.serializers import DeliverySerializer, WebhookSerializer
+from infra_service.webhooks.errors import (
+    DeliveryNotFound,
+    TooManyWebhooks,
+    WebhookDisabled,
+    WebhookNotFound,
+)
+
+WEBHOOK: Final[dict[str, Any]] = {
+    "id": "0193f1c2-6f0a-7c1e-9d51-3a2b4c5d6e7f",
+    "name": "deployments to chat",
+    "url": "https://hooks.example.com/infra",
+    "event_types": ["state.push", "state.force_unlock"],
+    "filter": "field['environment'] = 'production'",
+    "format": "standard",
+    "enabled": True,
+    "disabled_reason": "",
+    "binding": None,
+    "expires_at": None,
+    "created_at": "2026-11-23T08:00:00.000000Z",
+    "updated_at": "2026-11-23T08:00:00.000000Z",
+}
+DELIVERY: Final[dict[str, Any]] = {
+    "id": 1042,
+    "message_id": "msg_0193f1c27a117d3e8f000c9d8e7f6a5b",
+    "event_type": "state.push",
+    "resource_id": "0193f1b0-1111-7000-8000-000000000001",
+    "status": "DELIVERED",
+    "attempts": 1,
+    "next_attempt_at": None,
+    "last_attempt_at": "2026-11-23T08:00:02.000000Z",
+    "response_status": 204,
+    "error": "",
+    "created_at": "2026-11-23T08:00:01.000000Z",
+}
+_WAITING: Final = {
+    **DELIVERY,
+    "status": "WAITING",
+    "attempts": 0,
+    "next_attempt_at": "2026-11-23T08:00:01.000000Z",
+    "last_attempt_at": None,
+    "response_status": None,
+}
+_NEW: Final = {
+    **{name: WEBHOOK[name] for name in ("url", "event_types", "filter")}, "name": "example"
+}  # fmt: skip
+_SECRET: Final = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="  # noqa: S105 - an example
+_ANSWER: Final = wrapped("WebhookAnswer", "webhook", WebhookSerializer)
+_WITH_SECRET: Final = wrapped(
+    "WebhookAndSecret",
+    "webhook",
+    WebhookSerializer,
+    secret=serializers.CharField(help_text="What it signs with; shown only now."),
+)
+_DELIVERY: Final = wrapped("DeliveryAnswer", "delivery", DeliverySerializer)
+_WEBHOOK_ID: Final = OpenApiParameter(
+    "webhook_id", OpenApiTypes.UUID, OpenApiParameter.PATH, description="The id of the webhook."
+)
+_DELIVERY_ID: Final = OpenApiParameter(
+    "delivery_id", int, OpenApiParameter.PATH, description="The id of the delivery."
+)
+_MASK, _MASK_PARAMETER = update_mask(WebhookSerializer)
+_SHOWN: Final = answered({"webhook": WEBHOOK})
+_SHOWN_SECRET: Final = answered({"webhook": WEBHOOK, "secret": _SECRET})
+
+webhooks_schema = extend_schema_view(
+    list=list_schema(
+        "webhook",
+        "The caller's own webhooks, as far as they are inside what the caller is bound to.",
+        WEBHOOK,
+    ),
+    retrieve=extend_schema(operation_id="get_webhook", responses=_ANSWER, examples=[_SHOWN]),
+    create=extend_schema(
+        operation_id="create_webhook",
+        parameters=[NO_STORE],
+        request=wrapped("CreateWebhook", "webhook", WebhookSerializer),
+        responses={201: _WITH_SECRET, **refusals(GrantExceeded, SecretRetired, TooManyWebhooks)},
+        examples=[asked({"webhook": _NEW}), _SHOWN_SECRET],
+    ),
+    partial_update=extend_schema(
+        operation_id="update_webhook",
+        parameters=[_MASK_PARAMETER],
+        request=wrapped(
+            "UpdateWebhook", "webhook", WebhookSerializer, partial=True, update_mask=_MASK
+        ),
+        responses={200: _ANSWER, **refusals(GrantExceeded, SecretRetired)},
+        examples=[asked({"webhook": {"name": "example"}, "update_mask": "name"}), _SHOWN],
+    ),
+    destroy=extend_schema(
+        operation_id="delete_webhook", responses={204: EMPTY, **refusals(SecretRetired)}
+    ),
+    test=extend_schema(
+        operation_id="test_webhook",
+        request=None,
+        responses={200: _DELIVERY, **refusals(WebhookDisabled, SecretRetired)},
+        examples=[answered({"delivery": {**_WAITING, "event_type": "webhook.test"}})],
+    ),
+    rotate_secret=extend_schema(
+        operation_id="rotate_webhook_secret",
+        parameters=[NO_STORE],
+        request=None,
+        responses={200: _WITH_SECRET, **refusals(GrantExceeded, SecretRetired)},
+        examples=[_SHOWN_SECRET],
+    ),
+)
+
+deliveries_schema = extend_schema_view(
+    list=list_schema(
+        "delivery",
+        "What is, was or could not be sent to a webhook, the newest first.",
+        DELIVERY,
+        plural="deliveries",
+        parameters=[_WEBHOOK_ID],
+        responses={200: DeliverySerializer(many=True), **refusals(WebhookNotFound)},
+    ),
+    redeliver=extend_schema(
+        operation_id="redeliver",
+        parameters=[_WEBHOOK_ID, _DELIVERY_ID],
+        request=None,
+        responses={
+            200: _DELIVERY,
+            **refusals(WebhookDisabled, WebhookNotFound, DeliveryNotFound, SecretRetired),
+        },
+        examples=[answered({"delivery": _WAITING})],
+    ),
+)

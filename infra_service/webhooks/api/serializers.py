@@ -1,0 +1,106 @@
+"""Webhook endpoints and their deliveries in requests and answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+from rest_framework.exceptions import ValidationError
+
+from apikeys.api.serializers import BindingSerializer
+from filterlang.compiler import compile_filter
+from filterlang.errors import FilterError
+from infra_service.api.fields import (
+    FlagField,
+    StrictSerializer,
+    TextField,
+    TimestampField,
+    WordField,
+    WordsField,
+)
+from infra_service.webhooks.event_types import NAMES
+from infra_service.webhooks.filters import WebhookEventFilters
+from infra_service.webhooks.messages import message_id
+from infra_service.webhooks.models import MAX_FILTER, MAX_URL, Delivery, WebhookEndpoint
+
+
+class EventFilterField(TextField):
+    """A filter expression on where events happen."""
+
+    def to_internal_value(self, data: Any) -> str:
+        text = super().to_internal_value(data)
+        try:
+            compile_filter(WebhookEventFilters, text)
+        except FilterError as error:
+            raise ValidationError(str(error), code="invalid") from error
+        return text
+
+
+class WebhookSerializer(StrictSerializer):
+    """A webhook: an address that is told of events."""
+
+    id = serializers.UUIDField(read_only=True)
+    name = TextField(max_length=200)
+    url = TextField(
+        max_length=MAX_URL,
+        help_text="https; http only to addresses of WEBHOOK_NETWORKS.",
+    )
+    event_types = WordsField(
+        NAMES,
+        code="unknown_value",
+        allow_empty=False,
+        help_text="What it is told of; the caller needs the scope of each.",
+    )
+    filter = EventFilterField(
+        max_length=MAX_FILTER,
+        required=False,
+        allow_blank=True,
+        help_text="Where events must happen: component, environment, application, cluster, each "
+        "also with `_id`. Empty is everywhere that the webhook is bound to.",
+    )
+    format = WordField(
+        WebhookEndpoint.Format.choices, required=False, help_text="'standard' unless said."
+    )
+    enabled = FlagField(
+        source="is_enabled", required=False, help_text="To a disabled one nothing is sent."
+    )
+    disabled_reason = serializers.CharField(
+        read_only=True,
+        help_text="OWNER, or GONE when the receiver has answered 410; empty while enabled.",
+    )
+    binding = BindingSerializer(
+        read_only=True,
+        allow_null=True,
+        help_text="Where its creator works, outside of which it is told nothing.",
+    )
+    expires_at = TimestampField(
+        in_future=True,
+        required=False,
+        allow_null=True,
+        help_text="Null is never; it ends no later than what made it.",
+    )
+    created_at = TimestampField(read_only=True)
+    updated_at = TimestampField(read_only=True)
+
+
+class DeliverySerializer(serializers.Serializer[Delivery]):
+    """What became of an event for a webhook."""
+
+    id = serializers.IntegerField(read_only=True)
+    message_id = serializers.SerializerMethodField(
+        help_text="The header webhook-id of all its attempts."
+    )
+    event_type = serializers.CharField(source="event.type", read_only=True)
+    resource_id = serializers.CharField(read_only=True)
+    status = serializers.ChoiceField(choices=Delivery.Status.choices, read_only=True)
+    attempts = serializers.IntegerField(read_only=True)
+    next_attempt_at = TimestampField(read_only=True, allow_null=True)
+    last_attempt_at = TimestampField(read_only=True, allow_null=True)
+    response_status = serializers.IntegerField(
+        read_only=True, allow_null=True, help_text="Of the last answer; null when there was none."
+    )
+    error = serializers.CharField(read_only=True)
+    created_at = TimestampField(read_only=True)
+
+    def get_message_id(self, delivery: Delivery) -> str:
+        return message_id(delivery.event)

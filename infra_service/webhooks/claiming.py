@@ -1,0 +1,157 @@
+"""Which deliveries are sent next, and what becomes of them.
+
+By conditional writes, so that several processes can work and each can be killed. Whoever sends a
+delivery holds it for a minute by its ``claim``. A process that is killed between sending and
+writing it down lets go by that, and the message is sent again with the same id.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+import uuid
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from django.db import connection, transaction
+from django.db.models import F
+from django.utils import timezone
+
+from apikeys.audit import Actor
+from infra_service.database.retries import retrying
+from infra_service.webhooks.actions import disable_endpoint
+from infra_service.webhooks.event_types import TEST
+from infra_service.webhooks.models import MAX_ERROR, Delivery
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from infra_service.webhooks.reach import Reach
+    from infra_service.webhooks.sending import Answer
+
+#: Seconds between two attempts, as the Standard Webhooks specification has them: three days in all.
+PAUSES: Final = tuple(
+    dt.timedelta(seconds=seconds)
+    for seconds in (5, 300, 1800, 7200, 18000, 36000, 50400, 72000, 86400)
+)
+#: No answer's Retry-After is believed for longer.
+_LONGEST: Final = PAUSES[-1]
+_JITTER: Final = 0.1
+#: Longer than an attempt takes.
+LEASE: Final = dt.timedelta(seconds=60)
+#: Of each delivery that is taken so many are looked at, since one endpoint may have the first ones.
+_LOOKED_AT: Final = 8
+_ASK_LATER: Final = frozenset({429, 503})
+_GONE: Final = 410
+
+
+@retrying
+def claim(
+    reached: Mapping[uuid.UUID, Reach], most: int, room: Callable[[uuid.UUID], int]
+) -> list[Delivery]:
+    """Take up to so many deliveries that are due, and as many of an endpoint as it has room for."""
+    open_ = [pk for pk in reached if room(pk) > 0]
+    due = Delivery.objects.due().filter(endpoint_id__in=open_)
+    if most <= 0 or not due.exists():
+        return []
+    mine = uuid.uuid4()
+    with transaction.atomic():
+        if connection.features.has_select_for_update_skip_locked:
+            due = due.select_for_update(skip_locked=True, no_key=True, of=("self",))
+        taken: Counter[uuid.UUID] = Counter()
+        ids: list[int] = []
+        looked_at: Any = due.order_by("next_attempt_at", "id").values_list("pk", "endpoint_id")
+        for pk, endpoint_id in looked_at[: most * _LOOKED_AT]:
+            if len(ids) < most and taken[endpoint_id] < room(endpoint_id):
+                taken[endpoint_id] += 1
+                ids.append(pk)
+        until = timezone.now() + LEASE
+        Delivery.objects.filter(pk__in=ids).update(claim=mine, next_attempt_at=until)
+    claimed = Delivery.objects.filter(pk__in=ids, claim=mine).select_related("event")
+    return list(claimed.order_by("pk"))
+
+
+def may_be_sent(delivery: Delivery, reach: Reach) -> bool:
+    """Whether the endpoint may still be told: it may have lost rights since the event."""
+    return delivery.event.type == TEST or reach.has(delivery.event)
+
+
+class Attempt(NamedTuple):
+    """A delivery that was tried, and what came of it."""
+
+    delivery: Delivery
+    answer: Answer
+
+
+@retrying
+def note(attempts: Sequence[Attempt]) -> None:
+    """Write down what came of attempts, unless somebody else has taken the delivery meanwhile."""
+    now = timezone.now()
+    delivered: dict[int | None, list[Delivery]] = defaultdict(list)
+    with transaction.atomic():
+        for delivery, answer in attempts:
+            if answer.is_success:
+                delivered[answer.status].append(delivery)
+            else:
+                _note_failure(delivery, answer, now)
+        for status, deliveries in delivered.items():
+            _held(*deliveries).update(
+                status=Delivery.Status.DELIVERED,
+                next_attempt_at=None,
+                attempts=F("attempts") + 1,
+                last_attempt_at=now,
+                response_status=status,
+                error="",
+            )
+
+
+def give_up(error: str, *deliveries: Delivery) -> None:
+    """End deliveries that were claimed and are not to be sent."""
+    _held(*deliveries).update(status=Delivery.Status.FAILED, next_attempt_at=None, error=error)
+
+
+def end_of_ended(reached: Mapping[uuid.UUID, Reach]) -> int:
+    """End what waits for endpoints that have ended or are disabled; return how many there were."""
+    return (
+        Delivery.objects.waiting()
+        .exclude(endpoint_id__in=list(reached))
+        .update(
+            status=Delivery.Status.FAILED,
+            next_attempt_at=None,
+            error="the endpoint has ended or is disabled",
+        )
+    )
+
+
+def _note_failure(delivery: Delivery, answer: Answer, now: dt.datetime) -> None:
+    next_at = _next_attempt(delivery.attempts, answer, now)
+    noted = _held(delivery).update(
+        status=Delivery.Status.FAILED if next_at is None else Delivery.Status.WAITING,
+        next_attempt_at=next_at,
+        attempts=F("attempts") + 1,
+        last_attempt_at=now,
+        response_status=answer.status,
+        error=(answer.error or f"it answered with the status {answer.status}")[:MAX_ERROR],
+    )
+    if noted and answer.status == _GONE:
+        disable_endpoint(
+            endpoint_id=delivery.endpoint_id,
+            reason="GONE",
+            actor=Actor.of_command("deliver_events"),
+        )
+
+
+def _next_attempt(attempts: int, answer: Answer, now: dt.datetime) -> dt.datetime | None:
+    """Return when to try again after so many attempts before this one; None is never."""
+    if answer.status == _GONE or attempts >= len(PAUSES):
+        return None
+    jitter = random.uniform(1 - _JITTER, 1 + _JITTER)  # noqa: S311 - jitter, not a secret
+    next_at = now + PAUSES[attempts] * jitter
+    if answer.status in _ASK_LATER and answer.retry_at is not None:
+        next_at = max(next_at, min(answer.retry_at, now + _LONGEST))
+    return next_at
+
+
+def _held(*deliveries: Delivery) -> Any:
+    ids, claims = {one.pk for one in deliveries}, {one.claim for one in deliveries}
+    return Delivery.objects.waiting().filter(pk__in=ids, claim__in=claims)

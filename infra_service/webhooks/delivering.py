@@ -1,0 +1,110 @@
+"""The work of ``deliver_events``: one thread has the database, others have the connections."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from typing import TYPE_CHECKING, Final
+
+from infra_service.webhooks import claiming, publishing, trail
+from infra_service.webhooks.claiming import Attempt
+from infra_service.webhooks.messages import message
+from infra_service.webhooks.reach import reaches
+from infra_service.webhooks.secrets import SecretUnreadableError
+from infra_service.webhooks.sending import Answer, post
+
+if TYPE_CHECKING:
+    import threading
+    import uuid
+    from collections.abc import Callable
+
+    from infra_service.webhooks.models import Delivery
+    from infra_service.webhooks.reach import Reach
+
+#: Messages of one process that are on their way at once, and of them to one endpoint.
+_THREADS: Final = 32
+_OF_ENDPOINT: Final = 8
+#: To one that has failed last: who does not answer must not take all threads.
+_OF_FAILING: Final = 1
+#: Seconds between two looks for what waits for nobody.
+_SWEEP_EVERY: Final = 30.0
+#: For so long a pass waits for answers before it looks for new events.
+_WAIT: Final = 0.25
+
+
+class Deliverer:
+    """Publishes events of the trail and sends what is due, until told to stop."""
+
+    def __init__(self, stop: threading.Event, attempted: Callable[[Attempt], None]) -> None:
+        self._stop, self._attempted = stop, attempted
+        self._running: dict[Future[Answer], Delivery] = {}
+        self._failing: set[uuid.UUID] = set()
+        self._swept_at = -_SWEEP_EVERY
+
+    def run(self, interval: float | None) -> None:
+        """Work until nothing is due, or with an interval until somebody stops it.
+
+        What is on its way when it is stopped is waited for and written down.
+        """
+        trail.begin()
+        with ThreadPoolExecutor(_THREADS, thread_name_prefix="sending") as pool:
+            try:
+                while not self._stop.is_set():
+                    if self._pass(pool) or self._running:
+                        continue
+                    if interval is None:
+                        break
+                    self._stop.wait(interval)
+            finally:
+                self._collect(timeout=None)
+
+    def _pass(self, pool: ThreadPoolExecutor) -> bool:
+        """Do a piece of each work; return whether there was any."""
+        published = publishing.publish_next()
+        reached = reaches()
+        if time.monotonic() - self._swept_at > _SWEEP_EVERY:
+            self._swept_at = time.monotonic()
+            claiming.end_of_ended(reached)
+        started = self._start(pool, reached)
+        ended = self._collect(timeout=0 if published or started else _WAIT)
+        return bool(published or started or ended)
+
+    def _start(self, pool: ThreadPoolExecutor, reached: dict[uuid.UUID, Reach]) -> int:
+        on_the_way = Counter(delivery.endpoint_id for delivery in self._running.values())
+
+        def room(endpoint_id: uuid.UUID) -> int:
+            most = _OF_FAILING if endpoint_id in self._failing else _OF_ENDPOINT
+            return most - on_the_way[endpoint_id]
+
+        claimed = claiming.claim(reached, _THREADS - len(self._running), room)
+        for delivery in claimed:
+            reach = reached[delivery.endpoint_id]
+            if not claiming.may_be_sent(delivery, reach):
+                claiming.give_up("the endpoint may not be told of it any more", delivery)
+                continue
+            try:
+                headers, body = message(reach.endpoint, delivery.event)
+            except SecretUnreadableError:
+                claiming.give_up("the secret cannot be read: rotate it", delivery)
+                continue
+            self._running[pool.submit(post, reach.endpoint.url, headers, body)] = delivery
+        return len(claimed)
+
+    def _collect(self, timeout: float | None) -> int:
+        """Write down what has come of those that are over; None waits for all of them."""
+        if not self._running:
+            return 0
+        until = FIRST_COMPLETED if timeout is not None else "ALL_COMPLETED"
+        over, _ = wait(self._running, timeout, until)
+        attempts = [Attempt(self._running.pop(one), one.result()) for one in over]
+        if attempts:
+            claiming.note(attempts)
+        for attempt in attempts:
+            endpoint_id = attempt.delivery.endpoint_id
+            if attempt.answer.is_success:
+                self._failing.discard(endpoint_id)
+            else:
+                self._failing.add(endpoint_id)
+            self._attempted(attempt)
+        return len(attempts)

@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+from rest_framework.exceptions import APIException, NotFound
+
+
+class WebhookNotFound(NotFound):
+    meaning = "No such webhook, another's, or outside the caller's binding."
+    default_code = "WEBHOOK_NOT_FOUND"
+    default_detail = "You have no such webhook."
+    advice = "GET /api/v1/webhooks lists those that you have, with their ids."
+
+
+class DeliveryNotFound(NotFound):
+    meaning = "No such delivery of the webhook; they are kept for 30 days."
+    default_code = "DELIVERY_NOT_FOUND"
+    default_detail = "The webhook has no such delivery."
+
+
+class WebhookDisabled(APIException):
+    meaning = "Nothing is sent to a webhook that is disabled."
+    status_code = 400
+    rpc_status = "FAILED_PRECONDITION"
+    default_code = "WEBHOOK_DISABLED"
+    default_detail = "The webhook is disabled; enable it first."
+
+
+class TooManyWebhooks(APIException):
+    meaning = "The owner has as many webhooks as there may be."
+    status_code = 400
+    rpc_status = "FAILED_PRECONDITION"
+    default_code = "TOO_MANY_WEBHOOKS"
+
+    def __init__(self, most: int) -> None:
+        super().__init__(f"You have {most} webhooks; delete those that you do not need.")
+        self.metadata = {"limit": str(most)}

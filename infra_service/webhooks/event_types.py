@@ -1,0 +1,68 @@
+"""What endpoints can be told of: events of the trail, and which of their details are told.
+
+A type has the name of the trail's action. Details are named one by one, because the trail has more
+than an endpoint may be told: who holds a lock by which token, for example.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from apikeys.scopes import Scope
+
+#: Sent by ``:test``, and not to be asked for.
+TEST: Final = "webhook.test"
+
+
+@dataclass(frozen=True, slots=True)
+class EventType:
+    """One type: the scope that an endpoint needs for it, and the details that it has."""
+
+    scope: Scope
+    description: str
+    details: tuple[str, ...] = ()
+
+
+_PUSHED: Final = ("version", "serial", "md5", "size_bytes")
+
+TYPES: Final[dict[str, EventType]] = {
+    "state.create": EventType(Scope.STATE_READ, "A state was registered"),
+    "state.push": EventType(
+        Scope.STATE_READ, "A version of a state was pushed", (*_PUSHED, "force")
+    ),
+    "state.import": EventType(Scope.STATE_READ, "A version came from another backend", _PUSHED),
+    "state.restore": EventType(
+        Scope.STATE_READ,
+        "An old version was made current",
+        (*_PUSHED, "restored", "reason"),
+    ),
+    "state.lock": EventType(Scope.STATE_READ, "A state was locked", ("lock",)),
+    "state.unlock": EventType(Scope.STATE_READ, "A state was unlocked", ("lock",)),
+    "state.force_unlock": EventType(
+        Scope.STATE_READ, "Somebody else's lock was broken", ("lock", "reason")
+    ),
+    "state.delete": EventType(Scope.STATE_READ, "A state was deleted", ("version", "reason")),
+    "state.undelete": EventType(Scope.STATE_READ, "A deleted state came back", ("version",)),
+    "cluster.create": EventType(Scope.CLUSTER_READ, "A cluster was registered", ("name",)),
+    "cluster.update": EventType(Scope.CLUSTER_READ, "A cluster was renamed or changed", ("name",)),
+    "cluster.delete": EventType(Scope.CLUSTER_READ, "A cluster was deleted", ("name", "workloads")),
+    "api_key.create": EventType(
+        Scope.APIKEY_READ, "A key of the endpoint's owner was made", ("name", "expires_at")
+    ),
+    "api_key.rotate": EventType(
+        Scope.APIKEY_READ,
+        "The secret of a key of the endpoint's owner was replaced",
+        ("grace_period_seconds",),
+    ),
+    "api_key.revoke": EventType(Scope.APIKEY_READ, "A key of the endpoint's owner was revoked"),
+}
+
+
+#: As a field of the API has them.
+NAMES: Final = [(name, name) for name in TYPES]
+
+
+def scopes_of(types: list[str]) -> set[str]:
+    """Return what an endpoint must hold to be told of these."""
+    return {TYPES[name].scope.value for name in types}

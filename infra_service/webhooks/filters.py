@@ -1,0 +1,30 @@
+from django_filters import CharFilter, FilterSet, IsoDateTimeFilter, UUIDFilter
+
+from filterlang.filters import EnumFilter, IdentifierFilter
+from infra_service.webhooks.models import Delivery
+
+
+class WebhookEventFilters(FilterSet):  # type: ignore[misc]  # django-filter has no types
+    """What an endpoint's filter may ask of an event: where it happened."""
+
+    component_id = UUIDFilter()
+    environment_id = UUIDFilter()
+    application_id = UUIDFilter()
+    cluster_id = UUIDFilter()
+    component = IdentifierFilter(field_name="component__slug")
+    environment = IdentifierFilter(field_name="environment__slug")
+    application = IdentifierFilter(field_name="application__slug")
+    cluster = IdentifierFilter(field_name="cluster__name")
+
+
+class WebhookFilters(FilterSet):  # type: ignore[misc]  # django-filter has no types
+    """The filterable fields of endpoints."""
+
+    name = CharFilter()
+    created_at = IsoDateTimeFilter()
+
+
+class DeliveryFilters(FilterSet):  # type: ignore[misc]  # django-filter has no types
+    """The filterable fields of the deliveries of an endpoint."""
+
+    status = EnumFilter(choices=Delivery.Status.choices)

@@ -1,0 +1,40 @@
+"""An event as it is sent: the body, and the headers of the Standard Webhooks specification."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+from infra_service.webhooks.secrets import sign, signing_secrets
+
+if TYPE_CHECKING:
+    from infra_service.webhooks.models import WebhookEndpoint, WebhookEvent
+
+
+def message_id(event: WebhookEvent) -> str:
+    """Return what a receiver knows a message by, which is the same on each try."""
+    return f"msg_{event.pk.hex}"
+
+
+def message(endpoint: WebhookEndpoint, event: WebhookEvent) -> tuple[dict[str, str], bytes]:
+    """Return the headers and the body, signed for the endpoint as of now.
+
+    Raises:
+        SecretUnreadableError: the endpoint's secret cannot be read.
+    """
+    told: dict[str, Any] = {
+        "type": event.type,
+        "timestamp": f"{event.occurred_at.astimezone(dt.UTC):%Y-%m-%dT%H:%M:%S.%fZ}",
+        "data": event.data,
+    }
+    body = json.dumps(told, separators=(",", ":")).encode()
+    name, timestamp = message_id(event), int(time.time())
+    signatures = [sign(secret, name, timestamp, body) for secret in signing_secrets(endpoint)]
+    headers = {
+        "webhook-id": name,
+        "webhook-timestamp": str(timestamp),
+        "webhook-signature": " ".join(signatures),
+    }
+    return headers, body

@@ -1,0 +1,29 @@
+"""What was delivered or given up goes after a while."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING, Final
+
+from django.utils import timezone
+
+from infra_service.webhooks.models import Delivery, WebhookEvent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+#: How long it can be looked up, and sent again.
+KEPT: Final = dt.timedelta(days=30)
+_ROWS: Final = 500
+
+
+def prune() -> Iterator[int]:
+    """Remove what is old and does not wait, a piece at a time, and yield how many deliveries."""
+    before = timezone.now() - KEPT
+    ended = Delivery.objects.filter(created_at__lt=before).exclude(status=Delivery.Status.WAITING)
+    while ids := list(ended.order_by("pk").values_list("pk", flat=True)[:_ROWS]):
+        yield Delivery.objects.filter(pk__in=ids).delete()[0]
+    told = WebhookEvent.objects.filter(created_at__lt=before, deliveries=None)
+    while old := list(told.order_by("created_at").values_list("pk", flat=True)[:_ROWS]):
+        WebhookEvent.objects.filter(pk__in=old).delete()
+        yield 0

@@ -1,0 +1,153 @@
+"""From the trail to deliveries: which events are told, how they read, and to whom."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any, Final
+
+from django.db import transaction
+
+from apikeys.models import ApiKey
+from infra_service.database.retries import retrying
+from infra_service.webhooks import trail
+from infra_service.webhooks.event_types import TYPES
+from infra_service.webhooks.models import Delivery, TrailPosition, WebhookEvent
+from infra_service.webhooks.reach import Reach, reaches
+from states.models import State
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+    from uuid import UUID
+
+    from apikeys.models import AuditEvent
+
+#: Characters of a text that somebody has typed: a message has less than 20 KB.
+_MAX_TEXT: Final = 200
+#: What is told of a lock: neither its ID nor whose token took it.
+_OF_LOCKS: Final = ("who", "operation", "created")
+
+
+@retrying
+def publish_next() -> int:
+    """Make deliveries of the trail's next events; return how many events were read.
+
+    0 also when somebody else is at it.
+    """
+    position = TrailPosition.objects.first()
+    if position is None or not trail.has_unread(position):
+        return 0
+    with transaction.atomic():
+        position = trail.locked_position()
+        if position is None:
+            return 0
+        before = position.event_id
+        events = trail.read(position)
+        if position.event_id != before:
+            position.save()
+        publish(_told(events))
+        return len(events)
+
+
+def publish(events: Iterable[WebhookEvent]) -> None:
+    """Enter events, and a delivery for each endpoint that is told of it.
+
+    The caller holds the trail's position (``trail.locked_position``), so that deliveries have ids
+    in the order in which they are entered. An event that was entered before is left out.
+    """
+    reached = list(reaches().values())
+    found = {event.pk: event for event in events if any(one.has(event) for one in reached)}
+    known = WebhookEvent.objects.filter(pk__in=found).values_list("pk", flat=True)
+    for pk in list(known):
+        del found[pk]
+    if not found:
+        return
+    WebhookEvent.objects.bulk_create(found.values())
+    passed = _filtered(found, reached)
+    Delivery.objects.bulk_create(
+        Delivery(endpoint=reach.endpoint, event=event, resource_id=event.resource_id)
+        for event in found.values()
+        for reach in reached
+        if reach.has(event) and event.pk in passed[reach.endpoint.filter]
+    )
+
+
+def _filtered(events: Collection[UUID], reached: Iterable[Reach]) -> dict[str, set[UUID]]:
+    """Return by the text of each filter which events it leaves."""
+    # Other commands are loaded without the filter language, and this one with them.
+    from filterlang.compiler import compile_filter  # noqa: PLC0415
+    from infra_service.webhooks.filters import WebhookEventFilters  # noqa: PLC0415
+
+    entered = WebhookEvent.objects.filter(pk__in=events)
+    passed = {"": set(events)}
+    for text in {reach.endpoint.filter for reach in reached} - passed.keys():
+        condition = compile_filter(WebhookEventFilters, text)
+        passed[text] = set(entered.filter(condition).values_list("pk", flat=True))
+    return passed
+
+
+def _told(events: Iterable[AuditEvent]) -> list[WebhookEvent]:
+    """Return what can be told of the trail's events, in their order."""
+    wanted = [event for event in events if event.action in TYPES]
+    ids: dict[str, set[str]] = defaultdict(set)
+    for event in wanted:
+        ids[event.action.partition(".")[0]].add(event.resource_id)
+    states = {
+        str(state.pk): state for state in State.objects.with_names().filter(pk__in=ids["state"])
+    }
+    keys = {key.pk: key for key in ApiKey.objects.filter(pk__in=ids["api_key"])}
+    told = []
+    for event in wanted:
+        made = _event_of(event, states.get(event.resource_id), keys.get(event.resource_id))
+        told += [] if made is None else [made]
+    return told
+
+
+def _event_of(event: AuditEvent, state: State | None, key: ApiKey | None) -> WebhookEvent | None:
+    """Return the event as it is told; None when what it is about is there no more."""
+    data = {"id": event.resource_id, "actor": event.actor_name, **_details(event)}
+    made = WebhookEvent(
+        id=event.pk,
+        type=event.action,
+        occurred_at=event.occurred_at,
+        resource_id=event.resource_id,
+        data=data,
+    )
+    kind = event.action.partition(".")[0]
+    if kind == "cluster":
+        made.cluster_id = event.resource_id
+    elif kind == "state" and state is not None:
+        place_in(made, state)
+    elif kind == "api_key" and key is not None:
+        made.owner_id = key.created_by_id
+        made.data = {"name": key.name, **data}
+    else:
+        return None
+    return made
+
+
+def place_in(event: WebhookEvent, state: State) -> None:
+    """Say where the state is that the event is about; it was read ``with_names()``."""
+    event.component_id = state.component_id
+    event.environment_id = state.environment_id
+    event.application_id = state.application_id
+    named: Any = state
+    event.data |= {
+        "component_id": str(state.component_id),
+        "component": named.component_slug,
+        "environment_id": str(state.environment_id),
+        "environment": named.environment_slug,
+        "application_id": None if state.application_id is None else str(state.application_id),
+        "application": named.application_slug,
+    }
+
+
+def _details(event: AuditEvent) -> dict[str, Any]:
+    details = event.details
+    told = {name: details[name] for name in TYPES[event.action].details if name in details}
+    if lock := told.get("lock"):
+        told["lock"] = {name: _cut(lock[name]) for name in _OF_LOCKS if name in lock}
+    return {name: _cut(value) for name, value in told.items()}
+
+
+def _cut(value: Any) -> Any:
+    return value[:_MAX_TEXT] if isinstance(value, str) else value

@@ -1,0 +1,85 @@
+"""The secrets that endpoints are signed for with, and the signatures (Standard Webhooks 1.0.0)."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import secrets
+from typing import TYPE_CHECKING, Final
+
+from cryptography.exceptions import InvalidTag
+from django.utils import timezone
+
+from states.document.sealing import keyring
+
+if TYPE_CHECKING:
+    import uuid
+
+    from infra_service.webhooks.models import WebhookEndpoint
+
+_PREFIX: Final = "whsec_"
+_BYTES: Final = 32
+_NONCE_BYTES: Final = 12
+
+
+class SecretUnreadableError(Exception):
+    """The key that it is encrypted with is not configured any more, or the row was damaged."""
+
+
+def new_secret() -> bytes:
+    return secrets.token_bytes(_BYTES)
+
+
+def shown(secret: bytes) -> str:
+    """Return the secret as its owner is shown it, once."""
+    return _PREFIX + base64.b64encode(secret).decode()
+
+
+def encrypt(secret: bytes, endpoint_id: uuid.UUID) -> tuple[bytes, str]:
+    """Return the secret for the endpoint's row, and the name of the key: the first configured."""
+    name, cipher = next(iter(keyring().items()))
+    nonce = secrets.token_bytes(_NONCE_BYTES)
+    return nonce + cipher.encrypt(nonce, secret, _context(endpoint_id)), name
+
+
+def decrypt(encrypted: bytes | memoryview, key_name: str, endpoint_id: uuid.UUID) -> bytes:
+    """Return the secret.
+
+    Raises:
+        SecretUnreadableError: it cannot be read.
+    """
+    try:
+        cipher = keyring()[key_name]
+        sealed = bytes(encrypted)
+        return cipher.decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], _context(endpoint_id))
+    except (KeyError, InvalidTag, ValueError) as error:
+        raise SecretUnreadableError from error
+
+
+def current_key() -> str:
+    """Return the name of the key that encrypts."""
+    return next(iter(keyring()))
+
+
+def signing_secrets(endpoint: WebhookEndpoint) -> list[bytes]:
+    """Return what signs now: the secret, and for a day the one before.
+
+    Raises:
+        SecretUnreadableError: one of them cannot be read.
+    """
+    sealed = [(endpoint.secret, endpoint.encryption_key)]
+    until = endpoint.retired_secret_until
+    if endpoint.retired_secret is not None and until is not None and until > timezone.now():
+        sealed.append((endpoint.retired_secret, endpoint.retired_encryption_key))
+    return [decrypt(secret, key_name, endpoint.pk) for secret, key_name in sealed]
+
+
+def sign(secret: bytes, message_id: str, timestamp: int, body: bytes) -> str:
+    signed = f"{message_id}.{timestamp}.".encode() + body
+    return "v1," + base64.b64encode(hmac.digest(secret, signed, hashlib.sha256)).decode()
+
+
+def _context(endpoint_id: uuid.UUID) -> bytes:
+    """Return the associated data: a secret that was moved to another row does not decrypt."""
+    return b"webhook" + endpoint_id.bytes

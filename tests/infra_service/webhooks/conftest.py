@@ -1,0 +1,88 @@
+"""What the tests of webhooks share."""
+
+from __future__ import annotations
+
+import datetime as dt
+import ipaddress
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from apikeys.models import User
+from infra_service.webhooks.delivering import Deliverer
+from infra_service.webhooks.models import Delivery, WebhookEndpoint
+from tests.committed import db  # noqa: F401 - a fixture: only what is committed is told
+from tests.conftest import ApiClient, ClientWith
+from tests.infra_service.webhooks.receiver import Receiver, receiving
+from tests.states.conftest import Backend
+
+SCOPES = ("webhook:write", "state:read", "state:write", "state:admin", "cluster:read",
+          "cluster:write", "apikey:read")  # fmt: skip
+PATH = "/api/v1/webhooks"
+
+
+@pytest.fixture(autouse=True)
+def loopback_is_allowed(settings: Any) -> None:
+    settings.WEBHOOK_NETWORKS = [ipaddress.ip_network("127.0.0.0/8")]
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with receiving() as receiver:
+        yield receiver
+
+
+@pytest.fixture
+def client(client_with: ClientWith) -> ApiClient:
+    return client_with(*SCOPES)
+
+
+@pytest.fixture
+def backend(client: ApiClient) -> Backend:
+    return Backend(client)
+
+
+class Hook:
+    """A webhook that was created over the API."""
+
+    def __init__(self, client: ApiClient, answer: Any) -> None:
+        self.client, self.secret = client, answer["secret"]
+        self.id: str = answer["webhook"]["id"]
+
+    @property
+    def path(self) -> str:
+        return f"{PATH}/{self.id}"
+
+    @property
+    def endpoint(self) -> WebhookEndpoint:
+        endpoint: WebhookEndpoint = WebhookEndpoint.objects.get(pk=self.id)
+        return endpoint
+
+    def deliveries(self) -> list[Any]:
+        """Return what the API says of them, the oldest first."""
+        return self.client.items(f"{self.path}/deliveries", "deliveries")[::-1]
+
+
+def hook_of(client: ApiClient, receiver: Receiver, *types: str, **fields: Any) -> Hook:
+    """Create a webhook that is told of these types, by whoever the client is."""
+    body = {"name": "test", "url": receiver.url, "event_types": list(types), **fields}
+    answer = client.send("POST", PATH, {"webhook": body})
+    assert answer.status_code == 201, answer.content
+    return Hook(client, answer.json())
+
+
+def deliver() -> None:
+    """Deliver all that is due now."""
+    Deliverer(threading.Event(), lambda _: None).run(None)
+
+
+def pass_time(**of: float) -> None:
+    """Let what waits for its next attempt have waited."""
+    Delivery.objects.waiting().update(next_attempt_at=timezone.now() - dt.timedelta(**of))
+
+
+def somebody(name: str) -> User:
+    return User.objects.create(username=name)

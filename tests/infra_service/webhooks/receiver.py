@@ -1,0 +1,88 @@
+"""A receiver of webhooks: a real HTTP server on loopback that answers as it is told to."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Received:
+    """One request as it came."""
+
+    path: str
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def message_id(self) -> str:
+        return self.headers["webhook-id"]
+
+    @property
+    def told(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def type(self) -> str:
+        kind: str = self.told["type"]
+        return kind
+
+
+class Receiver:
+    """What came, and how the next requests are answered."""
+
+    def __init__(self, port: int) -> None:
+        self.url = f"http://127.0.0.1:{port}/hook"
+        self.received: list[Received] = []
+        self.answer: Callable[[BaseHTTPRequestHandler], None] = answers(204)
+
+    def types(self) -> list[str]:
+        return [one.type for one in self.received]
+
+
+def answers(status: int, **headers: str) -> Callable[[BaseHTTPRequestHandler], None]:
+    """Return how a request is answered with a status and headers, and no body."""
+
+    def answer(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(status)
+        for name, value in headers.items():
+            handler.send_header(name.replace("_", "-"), value)
+        handler.send_header("Content-Length", "0")
+        handler.end_headers()
+
+    return answer
+
+
+@contextmanager
+def receiving() -> Iterator[Receiver]:
+    """Receive on loopback until the block ends."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            receiver.received.append(Received(self.path, headers, body))
+            receiver.answer(self)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    class Server(ThreadingHTTPServer):
+        daemon_threads = True
+        request_queue_size = 128
+
+        def handle_error(self, *_: Any) -> None:
+            """A client that has hung up is what some tests are about."""
+
+    with Server(("127.0.0.1", 0), Handler) as server:
+        receiver = Receiver(server.server_address[1])
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+        try:
+            yield receiver
+        finally:
+            server.shutdown()

@@ -1,0 +1,326 @@
+"""``/api/v1/webhooks``: who may have what told, and what is refused."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from apikeys import actions
+from apikeys.audit import Actor
+from apikeys.models import AccessToken, ApiKey, AuditEvent, User
+from infra_service.webhooks import actions as webhook_actions
+from infra_service.webhooks import models
+from infra_service.webhooks.event_types import TYPES
+from infra_service.webhooks.models import Delivery, WebhookEndpoint
+from tests.conftest import ApiClient, ClientWith, error_reason
+from tests.infra_service.webhooks.conftest import PATH, SCOPES, deliver, hook_of
+from tests.infra_service.webhooks.receiver import Receiver, answers
+from tests.infra_service.webhooks.test_trail import event
+from tests.states.conftest import Backend, document
+
+DOCS = Path(__file__).resolve().parents[3] / "docs"
+
+
+def body(**fields: Any) -> Any:
+    wanted = {"name": "n", "url": "https://example.com/x", "event_types": ["state.push"]}
+    return {"webhook": {**wanted, **fields}}
+
+
+def test_its_life(client: ApiClient) -> None:
+    created = client.send("POST", PATH, body(filter="field['cluster'] = 'a'"))
+    assert created.status_code == 201
+    assert created["Cache-Control"] == "no-store"
+    webhook, secret = created.json()["webhook"], created.json()["secret"]
+    path = f"{PATH}/{webhook['id']}"
+    assert re.fullmatch(r"whsec_[A-Za-z0-9+/]{43}=", secret)
+    assert (webhook["enabled"], webhook["disabled_reason"]) == (True, "")
+    assert (webhook["format"], webhook["binding"]) == ("standard", None)
+    assert client.get(path).json() == {"webhook": webhook}
+    assert client.items(PATH, "webhooks") == [webhook]
+
+    changed = client.send(
+        "PATCH", path, {"name": "m", "enabled": False, "event_types": ["state.lock"]}
+    )
+    assert changed.status_code == 200, changed.content
+    assert changed.json()["webhook"]["disabled_reason"] == "OWNER"
+    assert error_reason(client.send("POST", f"{path}:test")) == "WEBHOOK_DISABLED"
+
+    assert client.send("DELETE", path).status_code == 204
+    assert error_reason(client.get(path)) == "WEBHOOK_NOT_FOUND"
+    trail = AuditEvent.objects.filter(action__startswith="webhook.").order_by("id")
+    assert [one.action for one in trail] == ["webhook.create", "webhook.update", "webhook.delete"]
+    assert set(trail[1].details) == {"name", "event_types", "enabled"}
+    assert secret not in str([one.details for one in trail])
+
+
+def test_the_secret_is_encrypted(client: ApiClient, receiver: Receiver) -> None:
+    hook = hook_of(client, receiver, "state.push")
+
+    raw = webhook_actions.secrets.decrypt(
+        hook.endpoint.secret, hook.endpoint.encryption_key, hook.endpoint.pk
+    )
+
+    assert webhook_actions.secrets.shown(raw) == hook.secret
+    assert raw not in bytes(hook.endpoint.secret)
+    with pytest.raises(webhook_actions.secrets.SecretUnreadableError):
+        webhook_actions.secrets.decrypt(
+            hook.endpoint.secret, hook.endpoint.encryption_key, uuid.uuid4()
+        )
+
+
+def test_a_new_encryption_key(client: ApiClient, receiver: Receiver, settings: Any) -> None:
+    hook = hook_of(client, receiver, "cluster.create")
+    old = settings.STATE_ENCRYPTION_KEYS[0]
+    settings.STATE_ENCRYPTION_KEYS = ["A" * 43 + "=", old]
+
+    assert webhook_actions.reencrypt_secrets() == 1
+    settings.STATE_ENCRYPTION_KEYS = ["A" * 43 + "="]
+    assert webhook_actions.reencrypt_secrets() == 0
+    event("a").save()
+    deliver()
+    settings.STATE_ENCRYPTION_KEYS = [old]
+    event("b").save()
+    deliver()
+
+    assert len(receiver.received) == 1
+    assert hook.deliveries()[1]["error"] == "the secret cannot be read: rotate it"
+
+
+BAD: dict[str, tuple[Any, str]] = {
+    "no name": (body(name=""), "webhook.name"),
+    "no events": (body(event_types=[]), "webhook.event_types"),
+    "unknown event": (body(event_types=["state.pushed"]), "webhook.event_types.0"),
+    "not to be asked for": (body(event_types=["webhook.test"]), "webhook.event_types.0"),
+    "filter": (body(filter="field['nothing'] = 'x'"), "webhook.filter"),
+    "long filter": (body(filter="x" * 1025), "webhook.filter"),
+    "format": (body(format="xml"), "webhook.format"),
+    "past": (body(expires_at="2020-01-01T00:00:00Z"), "webhook.expires_at"),
+    "enabled": (body(enabled="yes"), "webhook.enabled"),
+    "unknown": (body(secret="mine"), "webhook.secret"),
+    **{
+        url: (body(url=url), "url")
+        for url in ("ftp://x/", "https://", "https://a:b@x/", "https://x/ y", "https://x:0/",
+                    "javascript:alert(1)", "/x", "https://[::1", "https://é/")
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_what_is_refused(case: str, client: ApiClient) -> None:
+    sent, field = BAD[case]
+
+    answer = client.send("POST", PATH, sent)
+
+    assert answer.status_code == 400, answer.content
+    violations = answer.json()["error"]["details"][1]["field_violations"]
+    assert field in [one["field"] for one in violations]
+    assert not WebhookEndpoint.objects.exists()
+
+
+def test_scopes(client_with: ClientWith, anonymous: Client) -> None:
+    assert error_reason(anonymous.get(PATH)) == "CREDENTIALS_MISSING"
+    assert error_reason(client_with("state:read").get(PATH)) == "SCOPE_INSUFFICIENT"
+    less = client_with("webhook:write", "cluster:read")
+    assert error_reason(less.send("POST", PATH, body())) == "GRANT_EXCEEDED"
+    assert less.send("POST", PATH, body(event_types=["cluster.create"])).status_code == 201
+
+
+def test_who_may_not_read_it_sends_it_nowhere(client: ApiClient, client_with: ClientWith) -> None:
+    """Another token of the same owner, without state:read, does not change where pushes go."""
+    path = f"{PATH}/{client.send('POST', PATH, body()).json()['webhook']['id']}"
+    less = client_with("webhook:write")
+
+    for change in ({"url": "https://evil.example/"}, {"filter": "field['cluster'] = 'a'"}):
+        assert error_reason(less.send("PATCH", path, change)) == "GRANT_EXCEEDED"
+    assert error_reason(less.send("POST", f"{path}:rotate-secret")) == "GRANT_EXCEEDED"
+    assert client.get(path).json()["webhook"]["url"] == "https://example.com/x"
+
+
+def test_others_and_other_bindings(client: ApiClient, client_with: ClientWith) -> None:
+    path = f"{PATH}/{client.send('POST', PATH, body()).json()['webhook']['id']}"
+    bound = client_with(*SCOPES, bound_cluster_id=uuid.uuid4())
+    stranger = client_with(*SCOPES)
+    AccessToken.objects.filter(pk=stranger.token.pk).update(
+        created_by=User.objects.create(username="stranger")
+    )
+
+    for other in (bound, stranger):
+        assert other.items(PATH, "webhooks") == []
+        for method, suffix in (
+            ("GET", ""), ("PATCH", ""), ("DELETE", ""), ("POST", ":test"),
+            ("POST", ":rotate-secret"), ("GET", "/deliveries"), ("POST", "/deliveries/1:redeliver"),
+        ):  # fmt: skip
+            sent = {"name": "x"} if method == "PATCH" else None
+            assert error_reason(other.send(method, path + suffix, sent)) == "WEBHOOK_NOT_FOUND"
+
+
+def test_it_is_told_no_more_than_its_maker_may_read_now(
+    operator: User, receiver: Receiver, client: ApiClient
+) -> None:
+    """A key that is narrowed, then revoked; nothing is done to the webhook itself."""
+    key, secret = actions.create_api_key(
+        user_id=operator.pk, name="k", scopes=["webhook:write", "state:read", "cluster:read"],
+        expires_at=None, actor=Actor(name="test"),
+    )  # fmt: skip
+    maker = ApiClient(secret, AccessToken())
+    hook = hook_of(maker, receiver, "cluster.create", "state.push")
+    backend = Backend(client)
+    backend.push(document(1))
+    event("first").save()
+    deliver()
+    ApiKey.objects.filter(pk=key.pk).change(scopes=["webhook:write", "state:read"])
+    backend.push(document(2))
+    event("second").save()
+    deliver()
+    narrowed = sorted(receiver.types())
+    receiver.answer = answers(500)
+    backend.push(document(3))
+    deliver()
+    ApiKey.objects.revoke(key.pk)
+    backend.push(document(4))
+    deliver()
+
+    assert narrowed == ["cluster.create", "state.push", "state.push"]
+    assert len(receiver.received) == 4
+    last = Delivery.objects.filter(endpoint_id=hook.id).latest("id")
+    assert (last.status, last.error) == ("FAILED", "the endpoint has ended or is disabled")
+
+
+def test_keys_of_its_owner_alone(client: ApiClient, receiver: Receiver, operator: User) -> None:
+    hook_of(client, receiver, "api_key.create")
+    for user in (User.objects.create(username="other"), operator):
+        actions.create_api_key(
+            user_id=user.pk, name=f"of {user}", scopes=["state:read"], expires_at=None,
+            actor=Actor(name="test"),
+        )  # fmt: skip
+
+    deliver()
+
+    assert [one.told["data"]["name"] for one in receiver.received] == ["of operator"]
+
+
+def test_it_ends_no_later_than_its_maker(client: ApiClient) -> None:
+    soon = timezone.now() + dt.timedelta(hours=1)
+    AccessToken.objects.filter(pk=client.token.pk).update(expires_at=soon)
+
+    answer = client.send("POST", PATH, body())
+    assert answer.json()["webhook"]["expires_at"] == soon.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    never = client.send("POST", PATH, body(expires_at=None))
+    assert error_reason(never) == "GRANT_EXCEEDED"
+
+
+def test_so_many(client: ApiClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert models.MAX_ENDPOINTS == 100
+    monkeypatch.setattr(webhook_actions, "MAX_ENDPOINTS", 1)
+
+    assert client.send("POST", PATH, body()).status_code == 201
+    assert error_reason(client.send("POST", PATH, body())) == "TOO_MANY_WEBHOOKS"
+
+
+def test_a_test(client: ApiClient, receiver: Receiver) -> None:
+    hook = hook_of(client, receiver, "state.push", filter="field['cluster'] = 'nowhere'")
+
+    answer = client.send("POST", f"{hook.path}:test")
+    deliver()
+
+    assert answer.json()["delivery"]["status"] == "WAITING"
+    (one,) = receiver.received
+    assert one.told["type"] == "webhook.test"
+    assert one.told["data"] == {"id": hook.id, "name": "test"}
+    assert one.message_id == answer.json()["delivery"]["message_id"]
+
+
+def test_redeliver(client: ApiClient, receiver: Receiver) -> None:
+    hook = hook_of(client, receiver, "cluster.create")
+    event("a").save()
+    deliver()
+    (delivery,) = hook.deliveries()
+    path = f"{hook.path}/deliveries/{delivery['id']}:redeliver"
+
+    assert client.send("POST", path).json()["delivery"]["status"] == "WAITING"
+    deliver()
+
+    assert len(receiver.received) == 2
+    assert len({one.message_id for one in receiver.received}) == 1
+    for number in ("0", "x", "9" * 30, "-1"):
+        answer = client.send("POST", f"{hook.path}/deliveries/{number}:redeliver")
+        assert error_reason(answer) == "DELIVERY_NOT_FOUND"
+    listed = client.get(f"{hook.path}/deliveries", {"filter": "field['status'] = 'FAILED'"})
+    assert listed.json() == {"deliveries": [], "next_page_token": ""}
+
+
+PRIVATE = ("127.0.0.1", "10.0.0.1", "169.254.169.254", "[::1]", "[fd00::1]", "0.0.0.0")
+
+
+@pytest.mark.parametrize("host", PRIVATE)
+def test_private_addresses(host: str, client: ApiClient, receiver: Receiver, settings: Any) -> None:
+    settings.WEBHOOK_NETWORKS = []
+    hook = hook_of(client, receiver, "cluster.create", url=f"https://{host}/x")
+    event("a").save()
+
+    deliver()
+
+    assert "private address" in hook.deliveries()[0]["error"]
+
+
+def test_plain_http_only_where_it_is_allowed(
+    client: ApiClient, receiver: Receiver, settings: Any
+) -> None:
+    settings.WEBHOOK_NETWORKS = []
+    hook = hook_of(client, receiver, "cluster.create")
+    event("a").save()
+
+    deliver()
+
+    assert not receiver.received
+    assert hook.deliveries()[0]["error"] == "plain http is only for addresses of WEBHOOK_NETWORKS"
+
+
+def test_a_push_asks_nothing_more(client: ApiClient, receiver: Receiver) -> None:
+    """With a webhook that is told of it, the statements are those without one."""
+    backend = Backend(client)
+    backend.push(document(1))
+    with CaptureQueriesContext(connection) as without:
+        backend.push(document(2))
+    hook_of(client, receiver, "state.push")
+    with CaptureQueriesContext(connection) as beside:
+        backend.push(document(3))
+
+    assert len(beside) == len(without)
+
+
+def test_the_reference_has_all_events() -> None:
+    text = (DOCS / "reference" / "webhooks.md").read_text()
+    table = text[text.index("## Events") : text.index("## Messages")]
+    first = re.findall(r"^\| (`.+?`) \| `([a-z]+:[a-z]+)` \|", table, re.MULTILINE)
+    documented = {
+        name: scope for names, scope in first for name in re.findall(r"`([a-z_.]+)`", names)
+    }
+
+    assert documented == {name: one.scope.value for name, one in TYPES.items()}
+
+
+def test_the_verification_of_the_guide(client: ApiClient, receiver: Receiver) -> None:
+    text = (DOCS / "how-to" / "receive-webhooks.md").read_text()
+    (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    guide: dict[str, Any] = {}
+    exec(code, guide)
+    hook = hook_of(client, receiver, "cluster.create")
+    event("a").save()
+    deliver()
+
+    (one,) = receiver.received
+    is_genuine = guide["is_genuine"]
+    assert is_genuine(hook.secret, one.headers, one.body)
+    assert not is_genuine(hook.secret, one.headers, one.body + b" ")
+    old = {**one.headers, "webhook-timestamp": "1"}
+    assert not is_genuine(hook.secret, old, one.body)

@@ -1,0 +1,372 @@
+"""From a change to the receiver: what it gets, and what becomes of each kind of answer."""
+
+from __future__ import annotations
+
+import base64
+import datetime as dt
+import email.utils
+import hashlib
+import hmac
+import threading
+import time
+import uuid
+from http.server import BaseHTTPRequestHandler
+
+import pytest
+from django.utils import timezone
+
+from apikeys.models import AuditEvent
+from infra_service.webhooks import claiming, sending
+from infra_service.webhooks.claiming import PAUSES
+from infra_service.webhooks.models import Delivery
+from states.models import Environment
+from tests.conftest import ApiClient, ClientWith
+from tests.infra_service.webhooks.conftest import deliver, hook_of, pass_time
+from tests.infra_service.webhooks.receiver import Receiver, answers
+from tests.states.conftest import Backend, document
+
+
+def is_signed(secret: str, one: object) -> bool:
+    """Verify as the specification says, with nothing of ours."""
+    key = base64.b64decode(secret.removeprefix("whsec_"))
+    headers = one.headers  # type: ignore[attr-defined]
+    signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + one.body  # type: ignore[attr-defined]
+    wanted = base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode()
+    return f"v1,{wanted}" in headers["webhook-signature"].split(" ")
+
+
+def test_a_push_is_told(client: ApiClient, backend: Backend, receiver: Receiver) -> None:
+    hook = hook_of(client, receiver, "state.push")
+    backend.push(document())
+    event = AuditEvent.objects.get(action="state.push")
+
+    deliver()
+
+    (one,) = receiver.received
+    assert one.told == {
+        "type": "state.push",
+        "timestamp": event.occurred_at.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+        "data": {
+            "id": str(backend.record.pk),
+            "actor": "operator",
+            "version": 1,
+            "serial": 1,
+            "md5": hashlib.md5(document()).hexdigest(),
+            "size_bytes": len(document()),
+            "component_id": str(backend.component_id),
+            "component": backend.record.component.slug,
+            "environment_id": str(backend.environment_id),
+            "environment": backend.record.environment.slug,
+            "application_id": None,
+            "application": None,
+        },
+    }
+    assert one.path == "/hook"
+    assert one.headers["content-type"] == "application/json"
+    assert one.message_id == f"msg_{event.pk.hex}"
+    assert abs(int(one.headers["webhook-timestamp"]) - time.time()) < 60
+    assert is_signed(hook.secret, one)
+    (delivery,) = hook.deliveries()
+    assert (delivery["status"], delivery["attempts"]) == ("DELIVERED", 1)
+    assert (delivery["response_status"], delivery["error"]) == (204, "")
+    assert delivery["message_id"] == one.message_id
+
+
+def test_nothing_is_told_of_a_lock_but_who_and_when(
+    client: ApiClient, backend: Backend, receiver: Receiver
+) -> None:
+    hook_of(client, receiver, "state.lock", "state.force_unlock")
+    lock_id = uuid.uuid4()
+    backend.lock(lock_id, Who="ada@host")
+    backend.call(":force-unlock", {"reason": "left behind"})
+
+    deliver()
+
+    locked, broken = receiver.received
+    assert set(locked.told["data"]["lock"]) <= {"who", "operation", "created"}
+    assert locked.told["data"]["lock"]["who"] == "ada@host"
+    assert broken.told["data"]["reason"] == "left behind"
+    for one in (locked, broken):
+        assert str(lock_id) not in one.body.decode()
+        assert client.token.pk not in one.body.decode()
+
+
+def test_long_texts_are_cut(client: ApiClient, backend: Backend, receiver: Receiver) -> None:
+    hook_of(client, receiver, "state.lock")
+    backend.lock(uuid.uuid4(), Who="😀" * 5000, Operation="x" * 5000)
+
+    deliver()
+
+    assert len(receiver.received[0].body) < 20_000
+
+
+@pytest.mark.parametrize("status", [300, 304, 404, 500, 599])
+def test_only_2xx_is_success(
+    status: int, client: ApiClient, backend: Backend, receiver: Receiver
+) -> None:
+    hook = hook_of(client, receiver, "state.create")
+    receiver.answer = answers(status)
+    backend.push(document())
+
+    before = timezone.now()
+    deliver()
+
+    (delivery,) = hook.deliveries()
+    assert (delivery["status"], delivery["response_status"]) == ("WAITING", status)
+    assert delivery["error"] == f"it answered with the status {status}"
+    waits = Delivery.objects.get().next_attempt_at - before  # type: ignore[operator]
+    assert PAUSES[0] * 0.9 <= waits <= PAUSES[0] * 1.1 + dt.timedelta(seconds=10)
+
+
+def test_a_redirect_is_not_followed(
+    client: ApiClient, backend: Backend, receiver: Receiver
+) -> None:
+    hook = hook_of(client, receiver, "state.create")
+    receiver.answer = answers(301, Location=receiver.url + "/elsewhere")
+    backend.push(document())
+
+    deliver()
+
+    assert [one.path for one in receiver.received] == ["/hook"]
+    assert hook.deliveries()[0]["response_status"] == 301
+
+
+def test_ten_attempts_under_one_id(client: ApiClient, backend: Backend, receiver: Receiver) -> None:
+    hook = hook_of(client, receiver, "state.create")
+    receiver.answer = answers(503)
+    backend.push(document())
+
+    for turn in range(len(PAUSES) + 3):
+        pass_time(seconds=1)
+        deliver()
+        if turn < len(PAUSES):
+            waits = Delivery.objects.get().next_attempt_at - timezone.now()  # type: ignore[operator]
+            assert PAUSES[turn] * 0.85 <= waits <= PAUSES[turn] * 1.1
+
+    assert len(receiver.received) == len(PAUSES) + 1 == 10
+    assert len({one.message_id for one in receiver.received}) == 1
+    assert {one.body for one in receiver.received} == {receiver.received[0].body}
+    (delivery,) = hook.deliveries()
+    assert (delivery["status"], delivery["attempts"]) == ("FAILED", 10)
+    assert delivery["next_attempt_at"] is None
+
+
+def test_gone_disables(client: ApiClient, backend: Backend, receiver: Receiver) -> None:
+    hook = hook_of(client, receiver, "state.create", "state.push", "state.lock")
+    receiver.answer = answers(410)
+    backend.push(document())
+
+    deliver()
+    backend.lock(uuid.uuid4())
+    deliver()
+
+    assert len(receiver.received) == 1
+    assert hook.endpoint.disabled_reason == "GONE"
+    assert client.get(hook.path).json()["webhook"]["enabled"] is False
+    assert {one["status"] for one in hook.deliveries()} == {"FAILED"}
+    event = AuditEvent.objects.get(action="webhook.disable")
+    assert (event.actor_name, event.details) == ("command deliver_events", {"reason": "GONE"})
+
+    receiver.answer = answers(200)
+    assert client.send("PATCH", hook.path, {"enabled": True}).status_code == 200
+    backend.unlock(None)
+    backend.lock(uuid.uuid4())
+    deliver()
+    assert receiver.types()[1:] == ["state.lock"] * (len(receiver.received) - 1) != []
+
+
+HOURS = 3600
+RETRY_AFTER = {
+    "1": 5, "600": 600, "9999999999": 24 * HOURS, "-5": 5, "soon": 5, "1.5": 5, "": 5,
+    email.utils.formatdate(time.time() - 1000, usegmt=True): 5,
+    email.utils.formatdate(time.time() + 40 * 24 * HOURS, usegmt=True): 24 * HOURS,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("value", RETRY_AFTER)
+def test_how_long_retry_after_is_believed(value: str) -> None:
+    now = timezone.now()
+    answer = sending.Answer(429, retry_at=sending._moment(value))
+
+    waits = claiming._next_attempt(0, answer, now)
+    assert waits is not None
+    assert 0.9 * RETRY_AFTER[value] <= (waits - now).total_seconds() <= 1.1 * RETRY_AFTER[value] + 1
+
+
+@pytest.mark.parametrize(("status", "seconds"), [(429, 3600), (503, 3600), (500, 5)])
+def test_retry_after(
+    status: int, seconds: int, client: ApiClient, backend: Backend, receiver: Receiver
+) -> None:
+    hook_of(client, receiver, "state.create")
+    receiver.answer = answers(status, Retry_After="3600")
+    backend.push(document())
+
+    before = timezone.now()
+    deliver()
+
+    waits = Delivery.objects.get().next_attempt_at - before  # type: ignore[operator]
+    assert seconds * 0.9 <= waits.total_seconds() <= seconds * 1.1 + 10
+
+
+def test_a_large_answer_is_not_read(
+    client: ApiClient, backend: Backend, receiver: Receiver
+) -> None:
+    sent = []
+
+    def answer(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(200)
+        handler.send_header("Content-Length", str(10 * 2**20))
+        handler.end_headers()
+        try:
+            for _ in range(160):
+                handler.wfile.write(b"x" * 2**16)
+                sent.append(2**16)
+        except OSError:
+            sent.append(-1)
+
+    receiver.answer = answer
+    hook = hook_of(client, receiver, "state.create")
+    backend.push(document())
+
+    deliver()
+
+    assert hook.deliveries()[0]["status"] == "DELIVERED"
+    assert sent.count(2**16) < 160
+
+
+def test_endless_headers(client: ApiClient, backend: Backend, receiver: Receiver) -> None:
+    def answer(handler: BaseHTTPRequestHandler) -> None:
+        handler.wfile.write(b"HTTP/1.1 200 OK\r\n" + b"X-Y: z\r\n" * 50_000)
+
+    receiver.answer = answer
+    hook = hook_of(client, receiver, "state.create")
+    backend.push(document())
+
+    deliver()
+
+    assert hook.deliveries()[0]["error"]
+    assert hook.deliveries()[0]["response_status"] is None
+
+
+def test_a_slow_answer_ends_in_time(
+    client: ApiClient, backend: Backend, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each byte is in time, and all of them are not. Others are told meanwhile."""
+    over = threading.Event()
+
+    def drip(handler: BaseHTTPRequestHandler) -> None:
+        handler.wfile.write(b"HTTP/1.1 200 ")
+        while not over.wait(0.05):
+            handler.wfile.write(b"O")
+
+    assert sending.SECONDS == 15
+    monkeypatch.setattr(sending, "SECONDS", 0.5)
+    receiver.answer = drip
+    hook = hook_of(client, receiver, "state.create")
+    backend.push(document())
+
+    deliver()
+    over.set()
+
+    (delivery,) = hook.deliveries()
+    assert delivery["error"] == "the answer took too long"
+
+
+def test_in_order_for_each_resource(
+    client: ApiClient, backend: Backend, receiver: Receiver
+) -> None:
+    """What comes later waits for what came before, and other resources do not."""
+    other = Backend(client)
+    hook_of(client, receiver, "state.create", "state.push")
+    failing = str(uuid.uuid4())
+
+    def answer(handler: BaseHTTPRequestHandler) -> None:
+        is_failing = receiver.received[-1].told["data"]["id"] == failing
+        answers(500 if is_failing else 200)(handler)
+
+    backend.push(document(1))
+    failing = str(backend.record.pk)
+    receiver.answer = answer
+    other.push(document(1))
+    backend.push(document(2))
+
+    deliver()
+    tried = [one for one in receiver.received if one.told["data"]["id"] == failing]
+    others = [one.type for one in receiver.received if one not in tried]
+    assert [one.type for one in tried] == ["state.create"]
+    assert others == ["state.create", "state.push"]
+
+    receiver.answer = answers(200)
+    pass_time(seconds=1)
+    deliver()
+    told = [one for one in receiver.received if one.told["data"]["id"] == failing]
+    assert [(one.type, one.told["data"].get("serial")) for one in told[1:]] == [
+        ("state.create", None), ("state.push", 1), ("state.push", 2),
+    ]  # fmt: skip
+
+
+def test_two_secrets_sign_for_a_day(
+    client: ApiClient, backend: Backend, receiver: Receiver
+) -> None:
+    hook = hook_of(client, receiver, "state.push")
+    answer = client.send("POST", f"{hook.path}:rotate-secret")
+    assert answer["Cache-Control"] == "no-store"
+    new = answer.json()["secret"]
+
+    backend.push(document(1))
+    deliver()
+    type(hook.endpoint).objects.update(retired_secret_until=timezone.now())
+    backend.push(document(2))
+    deliver()
+
+    first, second = receiver.received
+    assert is_signed(new, first)
+    assert is_signed(hook.secret, first)
+    assert is_signed(new, second)
+    assert not is_signed(hook.secret, second)
+
+
+def test_what_happened_before_is_not_told(
+    client: ApiClient, backend: Backend, receiver: Receiver
+) -> None:
+    backend.push(document(1))
+    hook_of(client, receiver, "state.push")
+    backend.push(document(2))
+
+    deliver()
+
+    assert [one.told["data"]["serial"] for one in receiver.received] == [2]
+
+
+def test_a_filter_and_a_binding(client_with: ClientWith, receiver: Receiver) -> None:
+    client = client_with("webhook:write", "state:read", "state:write", "cluster:write",
+                         "cluster:read")  # fmt: skip
+    here, there = Backend(client), Backend(client)
+    here.push(document())
+    there.push(document())
+    Environment.objects.filter(pk=here.environment_id).update(slug="production")
+    hook_of(client, receiver, "state.push", "cluster.create",
+            filter="field['environment'] = 'production'")  # fmt: skip
+    bound = client_with(
+        "webhook:write", "state:read", "cluster:read",
+        bound_component_ids=[str(there.component_id)],
+    )  # fmt: skip
+    hook_of(bound, receiver, "state.push", "cluster.create", url=receiver.url + "/bound")
+    here.push(document(2))
+    there.push(document(2))
+    client.send("POST", "/api/v1/clusters", {"name": "c"})
+
+    deliver()
+
+    told = {(one.path, one.told["data"]["component_id"]) for one in receiver.received}
+    assert told == {("/hook", str(here.component_id)), ("/hook/bound", str(there.component_id))}
+
+
+def test_a_cluster_by_its_name(client: ApiClient, receiver: Receiver) -> None:
+    hook_of(client, receiver, "cluster.create", filter="field['cluster'] = 'b'")
+    for name in "abc":
+        client.send("POST", "/api/v1/clusters", {"name": name})
+
+    deliver()
+
+    assert [one.told["data"]["name"] for one in receiver.received] == ["b"]

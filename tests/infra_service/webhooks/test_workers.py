@@ -1,0 +1,89 @@
+"""Several at once, and one that is killed between sending and writing it down."""
+
+from __future__ import annotations
+
+import datetime as dt
+import threading
+from collections import Counter
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from infra_service.webhooks import claiming
+from infra_service.webhooks.claiming import LEASE
+from infra_service.webhooks.models import Delivery
+from infra_service.webhooks.sending import SECONDS, Answer
+from tests.conftest import ApiClient
+from tests.infra_service.webhooks.conftest import deliver, hook_of
+from tests.infra_service.webhooks.receiver import Receiver
+from tests.infra_service.webhooks.test_trail import event
+
+
+class Killed(BaseException):
+    """As SIGKILL: nothing of ours runs after it."""
+
+
+def test_killed_between_sending_and_writing_down(
+    client: ApiClient, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sent twice, with the same id; and not before the lease is over."""
+    hook_of(client, receiver, "cluster.create")
+    event("one").save()
+
+    def kill(_attempts: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(claiming, "note", kill)
+        with pytest.raises(Killed):
+            deliver()
+    deliver()
+    sent_within_the_lease = len(receiver.received)
+    Delivery.objects.update(next_attempt_at=timezone.now())
+    deliver()
+
+    assert sent_within_the_lease == 1
+    assert len(receiver.received) == 2
+    assert len({one.message_id for one in receiver.received}) == 1
+    assert Delivery.objects.get().status == "DELIVERED"
+
+
+def test_who_lost_the_lease_changes_nothing(client: ApiClient, receiver: Receiver) -> None:
+    hook_of(client, receiver, "cluster.create")
+    event("one").save()
+    deliver()
+    delivery = Delivery.objects.get()
+    delivery.claim = None
+    claiming.note([claiming.Attempt(delivery, Answer(500))])
+
+    assert Delivery.objects.get().attempts == 1
+
+
+def test_the_lease_is_longer_than_an_attempt() -> None:
+    assert 2 * dt.timedelta(seconds=SECONDS) < LEASE
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="the copy of SQLite is in memory")
+def test_two_at_once(client: ApiClient, receiver: Receiver) -> None:
+    hook_of(client, receiver, "cluster.create")
+    for number in range(40):
+        event(str(number)).save()
+    both_are_there = threading.Barrier(2)
+
+    def work() -> None:
+        try:
+            both_are_there.wait()
+            deliver()
+        finally:
+            connection.close()
+
+    workers = [threading.Thread(target=work) for _ in range(2)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    deliver()
+
+    assert Counter(Delivery.objects.values_list("status", flat=True)) == {"DELIVERED": 40}
+    assert len(receiver.received) == len({one.message_id for one in receiver.received}) == 40
