@@ -2,7 +2,7 @@
 
 Safe while the service runs: the column is null, and its collation is changed before it has a value,
 neither of which writes a row; on PostgreSQL the index is built and dropped concurrently. What was
-indexed before has none until its state is indexed again, by a push or by ``index_states --all``.
+indexed before has none until its state is indexed again, which ``index_states`` does by itself.
 """
 
 from django.db import migrations, models
