@@ -67,6 +67,8 @@ def find(fields: FieldSet, term: Term) -> tuple[Field, str | None]:
     Raises ``FilterError`` when there is none, or when the term's operator is not for it.
     """
     name, dot, rest = term.name.partition(".")
+    if term.name in fields:  # its own name may have a dot
+        name, dot, rest = term.name, "", ""
     field = fields.get(name)
     key = field.type.key_of(rest) if field is not None and dot else None
     if field is None or field.type.has_keys is (key is None) or (dot and key is None):

@@ -15,6 +15,7 @@ from infra_service.database.constraints import breaks
 from workloads.collection import MAX_MESSAGE, MAX_RESOURCE, safe_text
 from workloads.errors import ClusterExists, ClusterNotFound
 from workloads.models import MAX_COLLECTOR_VERSION, Cluster, Workload
+from workloads.reporting import image_rows
 from workloads.reporting.errors import ClusterBusy
 from workloads.reporting.short_transactions import WaitsShortly, short_wait
 
@@ -75,6 +76,7 @@ def delete_cluster(*, cluster_id: uuid.UUID, actor: Actor) -> None:
     """
     cluster = _locked(cluster_id)
     workloads, _ = Workload.objects.filter(cluster=cluster).delete()
+    image_rows.remove(cluster_id)
     cluster.delete()
     audit.record(actor, "cluster.delete", cluster_id, name=cluster.name, workloads=workloads)
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from django.db import models
 from django.db.models import F, Q
@@ -9,6 +9,7 @@ from django.db.models.lookups import Exact
 from django.utils import timezone
 from uuid_utils.compat import uuid7
 
+from workloads.bound import inside_clusters
 from workloads.collection import (
     DEFAULT_REPORT_INTERVAL,
     FAILURE_REASONS,
@@ -18,9 +19,12 @@ from workloads.collection import (
 )
 from workloads.fields import JsonType, VerbatimJSONField
 from workloads.history import ReportGap, Transition
+from workloads.images import ClusterImage, WorkloadImage
 from workloads.kubernetes.facts import WorkloadKind
 from workloads.kubernetes.figures import MEASURED, RESERVED
 from workloads.kubernetes.health import HealthStatus
+
+__all__ = ["Cluster", "ClusterImage", "Workload", "WorkloadImage"]
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -39,16 +43,6 @@ MAX_NAME = 253
 # The names are the wire format.
 KINDS = [(kind.value, kind.value) for kind in WorkloadKind]
 HEALTH_STATUSES = [(status.value, status.value) for status in HealthStatus]
-
-
-Rows = TypeVar("Rows", bound="models.QuerySet[Any]")
-
-
-def inside_clusters(rows: Rows, binding: Binding, column: str) -> Rows:
-    """Return the rows of the clusters that a token with this binding sees, named by a column."""
-    if any(ids is not None for ids in binding.lists.values()):
-        return rows.none()
-    return rows.all() if binding.cluster_id is None else rows.filter((column, binding.cluster_id))
 
 
 class ClusterQuerySet(models.QuerySet["Cluster"]):
@@ -88,6 +82,9 @@ class Cluster(models.Model):
     workloads_error = models.IntegerField(default=0)
     # The newest report that is being applied, when an older one came in between: those are late.
     announced_report_at = models.DateTimeField(null=True)
+    # The last report that the rows of images follow. Another one than the last report was applied
+    # by a release that knows no images: then they are made anew.
+    images_report_at = models.DateTimeField(null=True)
     # When the usage of very many workloads was last written for its own sake.
     usage_stored_at = models.DateTimeField(null=True)
     # Why the collector could not report, when it last said so. It fails while that is newer than

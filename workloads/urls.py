@@ -4,12 +4,14 @@ from infra_service.api.viewsets import ResourceRouter
 from workloads.api.clusters import ClusterViewSet
 from workloads.api.fleet import FleetViewSet
 from workloads.api.history import HistoryViewSet
+from workloads.api.images import ImageViewSet
 from workloads.api.workloads import WorkloadViewSet
 
 router = ResourceRouter()
 router.register("clusters", ClusterViewSet, basename="cluster")
 
 urlpatterns = [
+    re_path(r"^images/?$", ImageViewSet.as_view({"get": "list"}), name="image-list"),
     re_path(r"^workloads/?$", FleetViewSet.as_view({"get": "list"}), name="fleet-list"),
     re_path(
         r"^workloads:summary/?$", FleetViewSet.as_view({"get": "summary"}), name="fleet-summary"

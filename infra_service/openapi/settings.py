@@ -49,6 +49,7 @@ SPECTACULAR_SETTINGS = {
             "environments": "Where components are deployed.",
             "clusters": "Clusters and what runs in them.",
             "workloads": "What runs in all clusters.",
+            "images": "Which images run, and where.",
             "audit-events": "The audit trail.",
             "webhooks": "Who is told of events, and what was sent to them.",
             "service": "The service itself.",

@@ -7,6 +7,7 @@ The best of some requests, because the machine is shared.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import time
 from collections.abc import Iterator
@@ -21,10 +22,13 @@ from tests.bench.lists import serving
 CLUSTERS, EACH = 200, 5_000
 ROUNDS = 15
 PAGES = 50
-#: Milliseconds that a page may take.
-PAGE = 15
+#: Milliseconds that a page may take, and one of what runs an image.
+PAGE, IMAGE = 15, 10
+PROXY = f"sha256:{hashlib.sha256(b'0-17').hexdigest()}"
 
 MAKE = """
+CREATE FUNCTION pg_temp.sha(integer, integer) RETURNS text IMMUTABLE LANGUAGE sql AS
+    $$ SELECT encode(sha256(($1 || '-' || $2)::bytea), 'hex') $$;
 CREATE TEMP TABLE numbered AS
     SELECT gen_random_uuid() AS id, n FROM generate_series(0, %(clusters)s - 1) n;
 INSERT INTO workloads_cluster
@@ -46,12 +50,28 @@ INSERT INTO workloads_workload
         3, 3, 3, 300, 600, 120, 268435456, 536870912, 190000000,
         json_build_array(
             json_build_object('name', 'app', 'image', 'registry.example/shop/service-' || w || ':'
-                || c.n %% 5, 'restart_count', 0, 'state', 'running', 'ready', true),
+                || c.n %% 5, 'restart_count', 0, 'state', 'running', 'ready', true, 'running',
+                json_build_array('registry.example/shop/service-' || w || ':' || c.n %% 5
+                || '@sha256:' || pg_temp.sha(w, c.n %% 5))),
             json_build_object('name', 'proxy', 'image', 'registry.example/mesh/proxy:1.17',
-                'restart_count', 0, 'state', 'running', 'ready', true)),
+                'restart_count', 0, 'state', 'running', 'ready', true, 'running',
+                json_build_array('registry.example/mesh/proxy:1.17@sha256:'
+                || pg_temp.sha(0, 17)))),
         now()
     FROM numbered c, generate_series(0, %(each)s - 1) w,
         LATERAL (SELECT (w * 7919 + c.n * 104729) %% 1000 AS h) health;
+INSERT INTO workloads_workloadimage
+    (workload_id, number, repository, digest, cluster_id, health_status, namespace, name, kind)
+    SELECT id, 0, 'registry.example/shop/' || name,
+        substring(containers::text FROM '@(sha256:[0-9a-f]+)'),
+        cluster_id, health_status, namespace, name, kind FROM workloads_workload
+    UNION ALL SELECT id, 1, 'registry.example/mesh/proxy', 'sha256:' || pg_temp.sha(0, 17),
+        cluster_id, health_status, namespace, name, kind FROM workloads_workload;
+INSERT INTO workloads_clusterimage (id, cluster_id, repository, tag, digest, workloads)
+    SELECT gen_random_uuid(), cluster_id, repository,
+        CASE number WHEN 0 THEN (c.n %% 5)::text ELSE '1.17' END, digest, COUNT(*)
+    FROM workloads_workloadimage JOIN numbered c ON c.id = cluster_id
+    GROUP BY cluster_id, repository, 4, digest;
 """
 
 
@@ -62,8 +82,8 @@ def make(url: str) -> None:
             if statement.strip():
                 connection.execute(statement % {"clusters": CLUSTERS, "each": EACH})
     with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute("VACUUM ANALYZE workloads_workload")
-        connection.execute("VACUUM ANALYZE workloads_cluster")
+        for table in ("workload", "cluster", "workloadimage", "clusterimage"):
+            connection.execute(f"VACUUM ANALYZE workloads_{table}")
 
 
 def filters() -> Iterator[tuple[str, str]]:
@@ -80,6 +100,26 @@ def filters() -> Iterator[tuple[str, str]]:
     yield "label, one row", "labels['only'] = 'here'"
     yield "label + cluster", f"labels['only'] = 'here' AND {cluster}"
     yield "label + health", f"labels['team'] = 'team-77' AND {error}"
+
+
+def filters_of_images() -> Iterator[tuple[str, str]]:
+    yield "(none)", ""
+    yield "repository", "field['repository'] = 'registry.example/shop/service-77'"
+    yield "repository, beginning", "field['repository'] STARTS_WITH 'registry.example/mesh/'"
+    yield "digest", f"field['digest'] = '{PROXY}'"
+    yield "tag, common", "field['tag'] = '3'"
+    yield "tag, none", "field['tag'] = 'none'"
+
+
+def filters_by_image() -> Iterator[tuple[str, str]]:
+    everywhere = "field['image.repository'] = 'registry.example/mesh/proxy'"
+    some = "field['image.repository'] = 'registry.example/shop/service-77'"
+    yield "repository, in 200", some
+    yield "repository, in all", everywhere
+    yield "digest, in all", f"field['image.digest'] = '{PROXY}'"
+    yield "repository + health", f"{everywhere} AND field['health_status'] = 'HEALTHY'"
+    yield "repository + cluster", f"{everywhere} AND field['cluster'] = 'cluster-123'"
+    yield "repository, none", "field['image.repository'] = 'nobody'"
 
 
 def walk(client: Any, path: str, text: str) -> dict[str, Any]:
@@ -130,21 +170,25 @@ def bench(url: str) -> None:
 
         token = server.token("cluster:read")
         client = Client(headers={"Authorization": f"Bearer {token}"})
-        most = pages(client, "/api/v1/workloads", "workloads", filters())
+        for items, asked, texts, target in (
+            ("workloads", "any filter", filters(), PAGE),
+            ("workloads", "where an image runs", filters_by_image(), IMAGE),
+            ("images", "any filter", filters_of_images(), IMAGE),
+        ):
+            publish(
+                Figure(
+                    work=f"page of 100 {items} at {CLUSTERS * EACH:,} workloads, {asked}",
+                    ours=pages(client, f"/api/v1/{items}", items, texts),
+                    peer=target,
+                    peer_name="the target itself",
+                    unit="ms",
+                    at_most=1,
+                )
+            )
         started = time.perf_counter()
         assert client.get("/api/v1/workloads:summary").status_code == 200
         seconds = time.perf_counter() - started
         remark(f"{CLUSTERS * EACH:,} workloads of {CLUSTERS} clusters added up: {seconds:.1f} s.")
-        publish(
-            Figure(
-                work=f"page of 100 workloads of {CLUSTERS * EACH:,}, any filter",
-                ours=most,
-                peer=PAGE,
-                peer_name="the target itself",
-                unit="ms",
-                at_most=1,
-            )
-        )
 
 
 def main() -> None:

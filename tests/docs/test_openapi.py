@@ -93,7 +93,7 @@ def test_words(name: str) -> None:
 
 
 def test_no_operation_is_there_twice() -> None:
-    assert len(OPERATIONS) == len(list(operations())) == 104
+    assert len(OPERATIONS) == len(list(operations())) == 105
 
 
 def assert_shown(content: dict[str, Any]) -> None:
@@ -288,7 +288,7 @@ def test_filters_list_their_fields() -> None:
         if parameter["name"] == "filter"
     }
 
-    assert len(filters) == 17
+    assert len(filters) == 18
     assert list(filters["list_api_keys"]["x-filter-fields"]) == [
         "status", "name", "created_at", "expires_at"
     ]  # fmt: skip

@@ -20,7 +20,12 @@ from states.api.serializers import (
     StateSerializer,
 )
 from tests.conftest import ClientWith
-from workloads.api.serializers import ClusterSerializer, ContainerSerializer, WorkloadSerializer
+from workloads.api.serializers import (
+    ClusterSerializer,
+    ContainerSerializer,
+    ImageSerializer,
+    WorkloadSerializer,
+)
 from workloads.models import Cluster
 
 PAGE = (
@@ -48,8 +53,8 @@ def test_lists(path: str, scope: str, order: str, fields: str) -> None:
     assert list(field_set(view.filterset_class)) == code(fields)  # type: ignore[attr-defined]
 
 
-def test_there_are_eight_lists() -> None:
-    assert len(LISTS) == 8
+def test_there_are_nine_lists() -> None:
+    assert len(LISTS) == 9
 
 
 @pytest.mark.parametrize(
@@ -58,6 +63,7 @@ def test_there_are_eight_lists() -> None:
         ("states[]", StateSerializer),
         ("component", ComponentSerializer),
         ("resources[]", ResourceEntrySerializer),
+        ("images[]", ImageSerializer),
         ("cluster", ClusterSerializer),
         ("workloads[]", WorkloadSerializer),
     ],

@@ -9,8 +9,10 @@ from django.db import connection
 from infra_service.database.pages.reading import MOST_ROWS
 from infra_service.demo.workloads import load_clusters, load_workloads
 from tests.conftest import ApiClient, ClientWith
-from tests.plans import plans_of, rows_of_a_module
+from tests.plans import analyze, plans_of, rows_of_a_module
+from workloads.images import ClusterImage, WorkloadImage
 from workloads.models import Cluster, Workload
+from workloads.reporting.image_rows import rebuild
 
 pytestmark = pytest.mark.skipif(
     connection.vendor != "postgresql", reason="about PostgreSQL's planner"
@@ -81,3 +83,45 @@ def test_a_late_page_costs_what_the_first_costs(reader: ApiClient) -> None:
             query = {"filter": text, "page_size": 10, "page_token": token}
             token = reader.get(LIST, query).json()["next_page_token"]
         assert rows_read(reader, text, page_token=token) <= AT_ONCE
+
+
+def test_where_an_image_runs_is_read_in_the_order_of_the_list(reader: ApiClient) -> None:
+    for cluster_id in Cluster.objects.values_list("pk", flat=True):
+        rebuild(cluster_id)
+    analyze(WorkloadImage, ClusterImage)
+    cluster = Cluster.objects.order_by("id")[7]
+    own, healthy = f"field['cluster'] = '{cluster.name}'", "field['health_status'] = 'HEALTHY'"
+    everywhere = "field['image.repository'] = 'registry.example.com/proxy'"
+    for text, rows in {
+        everywhere: AT_ONCE,
+        f"{everywhere} AND {healthy}": AT_ONCE,
+        f"{everywhere} AND {own}": AT_ONCE,
+        f"{everywhere} AND {own} AND {healthy}": AT_ONCE,
+        "field['image.repository'] = 'nobody'": 0,
+        "field['image.digest'] = 'sha256:nobody'": 0,
+        f"{everywhere} AND {healthy} AND labels['nobody'] EXISTS": 2 * MOST_ROWS,
+    }.items():
+        assert rows_read(reader, text) <= rows, text
+    token = ""
+    for _ in range(40):
+        query = {"filter": everywhere, "page_size": 10, "page_token": token}
+        token = reader.get(LIST, query).json()["next_page_token"]
+    assert rows_read(reader, everywhere, page_token=token) <= AT_ONCE
+
+
+def test_images_are_read_in_an_index(reader: ApiClient) -> None:
+    for cluster_id in Cluster.objects.values_list("pk", flat=True):
+        rebuild(cluster_id)
+    analyze(WorkloadImage, ClusterImage)
+    for text in (
+        "",
+        "field['repository'] = 'registry.example.com/proxy'",
+        "field['repository'] STARTS_WITH 'registry.example.com/'",
+        "field['digest'] = ''",
+        "field['tag'] = '3.3'",
+    ):
+        with plans_of("workloads_clusterimage", analyze=True) as plans:
+            assert (
+                reader.get("/api/v1/images", {"filter": text, "page_size": 10}).status_code == 200
+            )
+        assert not [plan.sql for plan in plans if "Seq Scan" in plan.types], text

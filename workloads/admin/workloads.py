@@ -22,6 +22,7 @@ from workloads.admin.filters import (
     chosen_cluster,
 )
 from workloads.admin.history import history_of
+from workloads.kubernetes.images import images_of, registry_of
 from workloads.managed import managing
 from workloads.models import Cluster, Workload
 from workloads.worst_first import PLACE, by_health
@@ -63,9 +64,13 @@ class WorkloadAdmin(ReadOnlyAdmin):
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
-        """Show also its history, and which resources of states manage it, to who may see those."""
+        """Show also its history, its images, and to who may see it which resources manage it."""
         workload: Workload = context["original"]
         context |= history_of(workload, Cluster.objects.timed().get(pk=workload.cluster_id))
+        context["images"] = [
+            {"registry": registry_of(image.repository), **image._asdict()}
+            for image in images_of(workload.containers)
+        ]
         if request.user.has_perm("states.view_resourceentry"):
             context["managed_by"] = self._managed_by(workload)
         return super().render_change_form(request, context, *args, **kwargs)

@@ -10,12 +10,20 @@ from django_filters import BooleanFilter, CharFilter, FilterSet, UUIDFilter
 from filterlang.filters import EnumFilter, IdentifierFilter, IntegerFilter, LabelsFilter
 from filterlang.rewriting import rewritten
 from infra_service.api.identifiers import parse_uuid
+from infra_service.database.pages import NamedBy
 from workloads.kubernetes.figures import FIGURES
+from workloads.kubernetes.images import full_repository
 from workloads.managed import managing
 from workloads.models import HEALTH_STATUSES, KINDS
 
 if TYPE_CHECKING:
-    from workloads.models import ClusterQuerySet
+    from django.db.models import QuerySet
+
+    from workloads.models import ClusterQuerySet, WorkloadImage
+
+
+#: How the paths of what is said of images begin.
+_IMAGE: Final = "image__"
 
 
 class WorkloadFilters(FilterSet):  # type: ignore[misc]  # django-filter has no types
@@ -33,13 +41,17 @@ class WorkloadFilters(FilterSet):  # type: ignore[misc]  # django-filter has no 
     replicas_ready = IntegerFilter()
     replicas_available = IntegerFilter()
     vars().update({figure.name: IntegerFilter() for figure in FIGURES})
+    # Of an image that one of its containers runs; other rows have them (``with_images``).
+    vars()["image.repository"] = CharFilter(field_name=f"{_IMAGE}repository")
+    vars()["image.digest"] = IdentifierFilter(field_name=f"{_IMAGE}digest")
 
 
-#: Those without an index: looked for a piece of the list at a time.
+#: Those without an index of workloads: looked for a piece of the list at a time, but for images,
+#: which an index of other rows finds.
 SEARCHED: Final = (
     "labels", "managed", "status_reason",
     "replicas_desired", "replicas_ready", "replicas_available",
-    *(figure.name for figure in FIGURES),
+    *(figure.name for figure in FIGURES), "image.repository", "image.digest",
 )  # fmt: skip
 
 
@@ -49,6 +61,14 @@ class FleetFilters(WorkloadFilters):
     cluster_id = UUIDFilter()
     # A name or an id, which is looked up before (``with_cluster_ids``).
     cluster = IdentifierFilter(field_name="cluster__name")
+
+
+class ImageFilters(FilterSet):  # type: ignore[misc]  # django-filter has no types
+    """The filterable fields of images."""
+
+    repository = CharFilter()
+    tag = CharFilter()
+    digest = IdentifierFilter()
 
 
 class ClusterFilters(FilterSet):  # type: ignore[misc]  # django-filter has no types
@@ -83,3 +103,22 @@ def with_cluster_ids(condition: Q, clusters: ClusterQuerySet) -> Q:
         return ("cluster_id", found[0]) if len(found) == 1 else ("cluster_id__in", found)
 
     return rewritten(condition, replace)
+
+
+def with_images(condition: Q, rows: QuerySet[WorkloadImage]) -> Q:
+    """Return a condition in which ``rows`` name the workloads that run an image."""
+
+    def replace(path: str, value: Any) -> Any:
+        if not path.startswith(_IMAGE):
+            return path, value
+        compared = path.removeprefix(_IMAGE), value
+        return NamedBy(rows.filter(with_full_repository(*compared)), "workload_id")
+
+    return rewritten(condition, replace)
+
+
+def with_full_repository(path: str, value: Any) -> tuple[str, Any]:
+    """Return a comparison, of a repository with what it means: ``nginx`` has a registry too."""
+    if path == "repository__exact":
+        return path, full_repository(value)
+    return path, list(map(full_repository, value)) if path == "repository__in" else value

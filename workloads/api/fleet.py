@@ -14,10 +14,16 @@ from infra_service.api.pagination import SegmentPagination
 from infra_service.api.parameters import refuse_unknown
 from infra_service.api.viewsets import ResourceViewSet
 from infra_service.database.pages.selecting import ColumnOf
-from workloads.api.filters import SEARCHED, FleetFilters, with_cluster_ids, with_join
+from workloads.api.filters import (
+    SEARCHED,
+    FleetFilters,
+    with_cluster_ids,
+    with_images,
+    with_join,
+)
 from workloads.api.serializers import WorkloadSerializer
 from workloads.api.workloads_openapi import fleet_schema, fleet_summary_schema
-from workloads.models import Cluster, Workload
+from workloads.models import Cluster, Workload, WorkloadImage
 from workloads.summaries import summarize
 from workloads.worst_first import PLACE, by_health
 
@@ -52,7 +58,8 @@ class FleetViewSet(ResourceViewSet[Workload]):
     def prepared(self, condition: Q) -> Q:
         """Return the condition of a filter as the database is asked."""
         visible = Cluster.objects.inside(caller_of(self.request).binding)
-        return with_join(with_cluster_ids(condition, visible))
+        named = with_join(with_cluster_ids(condition, visible))
+        return with_images(named, WorkloadImage.objects.all())
 
     @fleet_summary_schema
     def summary(self, request: Request) -> Response:

@@ -93,6 +93,14 @@ AVAILABILITY: Final = {
     "unspecified_seconds": 0.0,
     "unobserved_seconds": 28800.0,
 }
+IMAGE: Final = {
+    "registry": "registry.example.com",
+    "repository": "registry.example.com/cache",
+    "tag": "6.29",
+    "digest": _DIGEST,
+    "workloads": 12,
+    "clusters": 3,
+}
 SNAPSHOT: Final = {
     "reported_at": "2026-11-21T09:00:00Z",
     "cluster_uid": CLUSTER["uid"],

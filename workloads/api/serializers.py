@@ -112,6 +112,21 @@ class ManagedWorkloadSerializer(WorkloadSerializer):
     )
 
 
+class ImageSerializer(serializers.Serializer[Any]):
+    """An image that runs in clusters that the token sees."""
+
+    registry = serializers.CharField()
+    repository = serializers.CharField(help_text="With its registry.")
+    tag = serializers.CharField(help_text="Empty where a digest alone names the image.")
+    digest = serializers.CharField(help_text="Empty while it is not known.")
+    workloads = serializers.IntegerField(
+        source="in_workloads", help_text="How many workloads run it."
+    )
+    clusters = serializers.IntegerField(
+        source="in_clusters", help_text="In how many clusters it runs."
+    )
+
+
 class WorkloadCountsSerializer(serializers.Serializer[Any]):
     """How many workloads a cluster has, by their health."""
 

@@ -20,7 +20,7 @@ from filterlang.backend import PARAMETER
 from infra_service.api.parameters import refuse_unknown
 from infra_service.api.viewsets import ResourceViewSet
 from workloads import actions, metrics
-from workloads.api.filters import SEARCHED, WorkloadFilters, with_join
+from workloads.api.filters import SEARCHED, WorkloadFilters, with_images, with_join
 from workloads.api.serializers import (
     FailureSerializer,
     ManagedWorkloadSerializer,
@@ -37,7 +37,7 @@ from workloads.api.workloads_openapi import (
 from workloads.collection import CollectionFailure, FailureReason
 from workloads.errors import ClusterNotFound
 from workloads.managed import managing
-from workloads.models import Cluster, Workload
+from workloads.models import Cluster, Workload, WorkloadImage
 from workloads.reporting.applying import apply_report
 from workloads.reporting.bodies import read_body
 from workloads.reporting.errors import WorkloadNotFound, shown
@@ -98,7 +98,8 @@ class WorkloadViewSet(ResourceViewSet[Workload]):
 
     def prepared(self, condition: Q) -> Q:
         """Return the condition of a filter as the database is asked."""
-        return with_join(condition)
+        own = WorkloadImage.objects.filter(cluster_id=uuid.UUID(self.kwargs["cluster_id"]))
+        return with_images(with_join(condition), own)
 
     def retrieve(self, _request: Request, **_path: str) -> Response:
         """Return one workload, and which resources of states manage it."""

@@ -168,6 +168,14 @@ fleet_schema = extend_schema_view(
         operation_id="list_workloads_of_all_clusters",
     ),
 )
+images_schema = extend_schema_view(
+    list=list_schema(
+        "image",
+        "The images that run in the clusters that the token sees, in the order of repository, tag "
+        "and digest, and how many workloads and clusters run each.",
+        samples.IMAGE,
+    ),
+)
 fleet_summary_schema = operation(
     operation_id="summarize_workloads_of_all_clusters",
     responses={200: OpenApiResponse(_FLEET_SUMMARY, "The sums.")},

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from workloads.kubernetes.facts import MAX_IMAGE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
 
 #: Of a repository with its registry: a DNS name and a port, and 255 characters of path.
 MAX_REPOSITORY: Final = 520
@@ -58,6 +61,17 @@ def parse_image(text: str) -> Image | None:
     if tag is not None and not _TAG.fullmatch(tag):
         return None
     return Image(repository, tag or ("" if at else _DEFAULT_TAG), digest)
+
+
+def images_of(containers: Iterable[Mapping[str, Any]]) -> list[Image]:
+    """Return the images of stored containers, each once: those that run, else the template's."""
+    found: dict[Image, None] = {}
+    for container in containers:
+        for text in container.get("running") or [container["image"]]:
+            image = parse_image(text)
+            if image is not None:
+                found[image] = None
+    return list(found)
 
 
 def full_repository(text: str) -> str:

@@ -20,6 +20,7 @@ from apikeys import audit
 from infra_service.database.retries import retrying
 from workloads.kubernetes.health import HealthStatus
 from workloads.models import Cluster, Workload
+from workloads.reporting import image_rows
 from workloads.reporting.differences import USAGE_PACE, Differences, compare
 from workloads.reporting.errors import ClockAhead, ClusterBusy, ClusterUidMismatch, StaleReport
 from workloads.reporting.reports import Applied
@@ -125,7 +126,7 @@ def _announce(cluster_id: uuid.UUID, report: Report) -> None:
 def _store(cluster: Cluster, report: Report, changes: Differences, actor: Actor) -> bool:
     """Write the report; return False when another one was applied, or the caller has changed."""
     gap = gap_before(cluster, _observed_at(cluster, report))
-    writes = not changes.is_empty() or gap is not None
+    writes = not changes.is_empty() or gap is not None or _lags_in_images(cluster)
     if not writes and not _is_new(cluster, report) and not _looks_ahead(cluster):
         with short_wait(ClusterBusy):
             return _claim(cluster, report, changes, actor)  # one statement needs no transaction
@@ -140,6 +141,10 @@ def _store(cluster: Cluster, report: Report, changes: Differences, actor: Actor)
         if gap is not None:
             gap.save(force_insert=True)
         changes.write()
+        if _lags_in_images(cluster):
+            image_rows.rebuild(cluster.pk)
+        else:
+            changes.images.write(cluster.pk)
         if changes.any():
             _count(cluster.pk)
     return True
@@ -155,10 +160,19 @@ def _looks_ahead(cluster: Cluster) -> bool:
     return _is_from_future(cluster, cluster.last_report_at)
 
 
+def _lags_in_images(cluster: Cluster) -> bool:
+    """Whether a release that knows no images has applied a report, or there were none before."""
+    return cluster.images_report_at != cluster.last_report_at
+
+
 def _claim(cluster: Cluster, report: Report, changes: Differences, actor: Actor) -> bool:
     """Swap the time of the last report, which also locks the cluster's row."""
     observed_at = _observed_at(cluster, report)
-    values: dict[str, Any] = {"last_report_at": report.reported_at, "last_received_at": Now()}
+    values: dict[str, Any] = {
+        "last_report_at": report.reported_at,
+        "images_report_at": report.reported_at,
+        "last_received_at": Now(),
+    }
     if report.complete:
         values["last_snapshot_at"] = observed_at
     elif cluster.last_snapshot_at is not None:

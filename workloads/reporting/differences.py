@@ -16,6 +16,7 @@ from infra_service.database.keyset import beyond
 from workloads.kubernetes.figures import MEASURED, RESERVED
 from workloads.models import Workload
 from workloads.reporting.bulk import Writer, batches
+from workloads.reporting.image_rows import ImageChanges
 from workloads.reporting.reports import Place
 from workloads.reporting.transitions import Transitions
 
@@ -36,6 +37,7 @@ _COMPARED: Final[tuple[str, ...]] = ("uid", "labels", *_OWN, *_FIGURES, "contain
 _PLAIN: Final = _COMPARED[2:-1]
 _HEALTH: Final = slice(2, 4)  # of what is compared: the status and its reason
 _MEASURED: Final = _COMPARED.index(_USAGE[0])
+_STATUS: Final = _COMPARED.index("health_status")
 # Nearly every workload uses another amount each minute, and to write all of 15,000 rows takes
 # 20 MB of PostgreSQL's log. So few rows are written at once, and many at this pace.
 FEW_MEASURED: Final = 1000
@@ -68,6 +70,7 @@ class Differences:
     changed: list[Sequence[Any]] = field(default_factory=list)
     turned: list[Sequence[Any]] = field(default_factory=list)
     measured: list[Sequence[Any]] = field(default_factory=list)
+    images: ImageChanges = field(default_factory=ImageChanges)
     replaced: int = 0
     unchanged: int = 0
 
@@ -116,6 +119,7 @@ def compare(cluster_id: uuid.UUID, report: Report, observed_at: dt.datetime) -> 
         key, said = uuid7(), _said(record, "")
         transitions.appear(key, *said[_HEALTH])
         place = (record.namespace, record.name, record.kind.value)
+        found.images.add(key, (cluster_id, said[_STATUS], *place), said[-1])
         return _INSERTS.prepare((key, cluster_id, *place, *said, observed_at, observed_at))
 
     for key, namespace, name, kind, *stored in _stored(cluster_id, report, pending):
@@ -123,10 +127,12 @@ def compare(cluster_id: uuid.UUID, report: Report, observed_at: dt.datetime) -> 
         if record is None:
             found.gone.append(key)
             transitions.disappear(key, _health(stored))
+            found.images.leave(key, msgspec.json.decode(stored[-1]))
         elif record.uid and stored[0] and record.uid != stored[0]:
             # Deleted and created again under the same name: another object, with another id.
             found.gone.append(key)
             transitions.disappear(key, _health(stored))
+            found.images.leave(key, msgspec.json.decode(stored[-1]))
             found.new.append(new(record))
             found.replaced += 1
         elif (said := _said(record, stored[0])) == (known := _decoded(stored)):
@@ -134,11 +140,14 @@ def compare(cluster_id: uuid.UUID, report: Report, observed_at: dt.datetime) -> 
         elif said[:_MEASURED] == known[:_MEASURED] and said[-1] == known[-1]:
             usage = said[_MEASURED:-1]
             found.measured.append(_MEASUREMENTS.prepare((key, *usage, observed_at)))
-        elif said[_HEALTH] != known[_HEALTH]:
-            found.turned.append(_TURNS.prepare((key, *said, observed_at, observed_at)))
-            transitions.change(key, _health(known), *said[_HEALTH])
         else:
-            found.changed.append(_CHANGES.prepare((key, *said, observed_at)))
+            copied = (cluster_id, said[_STATUS], namespace, name, kind)
+            found.images.change(key, copied, (known[_STATUS], known[-1]), said[-1])
+            if said[_HEALTH] != known[_HEALTH]:
+                found.turned.append(_TURNS.prepare((key, *said, observed_at, observed_at)))
+                transitions.change(key, _health(known), *said[_HEALTH])
+            else:
+                found.changed.append(_CHANGES.prepare((key, *said, observed_at)))
     found.new += [new(record) for record in pending.values()]
     transitions.prepare()
     return found

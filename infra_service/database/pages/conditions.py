@@ -78,11 +78,6 @@ class Conditions(NamedTuple):
     others: int
     named: tuple[NamedBy, ...] = ()
 
-    @property
-    def is_only_named(self) -> bool:
-        """Whether there is no condition but that some rows name the row."""
-        return not self.comparisons and self.others == len(self.named) == 1
-
     def of(self, column: str, *kinds: Kind) -> tuple[Comparison, ...]:
         """Return the comparisons of the column."""
         return tuple(c for c in self.comparisons if c.column == column and c.kind in kinds)

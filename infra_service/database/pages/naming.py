@@ -1,8 +1,8 @@
 """Rows that are in a list because rows of another table name them: the components of some states.
 
 Walking the list would ask of each row whether something names it, and find one in 250,000. So a
-page is read from the rows that name: in the order of the list where an index of theirs has it, else
-all of them where they are few.
+page is read from the rows that name: in the order of the list where an index of theirs has it, of
+keys or of copies of the list's own columns; else all of them where they are few.
 """
 
 from __future__ import annotations
@@ -14,9 +14,15 @@ from django.db import connection, connections
 from django.db.models import lookups
 from django.db.models.expressions import RawSQL
 
-from infra_service.database.pages.conditions import conditions_of, without
-from infra_service.database.pages.fences import compiled, each_of, fenced, statement_of
-from infra_service.database.pages.indexes import Access, ordered_by, sets
+from infra_service.database.keyset import beyond
+from infra_service.database.pages.conditions import Kind, conditions_of, without
+from infra_service.database.pages.fences import (
+    compiled,
+    each_of,
+    fenced,
+    statement_of,
+)
+from infra_service.database.pages.indexes import Access, ordered_by, sets, walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -36,6 +42,13 @@ class Naming:
     condition: NamedBy
     #: How many values are searched one by one.
     values: int = 1
+    #: The comparisons of the list that it decides, because the rows that name have copies.
+    decides: frozenset[int] = frozenset()
+
+    def decides_all(self, conditions: Conditions) -> bool:
+        """Whether nothing is left but that some rows name the row."""
+        written = {id(c.lookup) for c in conditions.comparisons if c.node is not None}
+        return conditions.others == len(conditions.named) == 1 and written <= self.decides
 
     def keys(self, limit: int) -> Statement:
         """Return the statement that finds the named keys in any order, and some of them twice."""
@@ -73,6 +86,43 @@ class Naming:
         return fenced(queryset, *_rows_of_keys(queryset, *keys))
 
 
+@dataclass(frozen=True)
+class Copied(Naming):
+    """The same by an index in the order of the list, whose columns the rows that name have too.
+
+    ``rows`` are those rows, compared with what the list's own are compared with; ``key`` is the
+    order of the list.
+    """
+
+    rows: Any = None
+    key: tuple[str, ...] = ()
+
+    def next_keys(self, limit: int, position: Sequence[Any] | None) -> Statement:
+        """Return the statement that finds the next named keys behind a position, in their order."""
+        sql, params = self._next(limit, position)
+        return f'SELECT "next"."{self.condition.column}" FROM ({sql}) "next"', params  # noqa: S608 - compiled
+
+    def last(
+        self, limit: int, position: Sequence[Any] | None, using: str
+    ) -> list[int | str] | None:
+        """Return where the next so many keys end; None where there are fewer."""
+        sql, params = self._next(limit, position)
+        shown = ", ".join(f'"next"."{name}"' for name in self.key)
+        with connections[using].cursor() as cursor:
+            cursor.execute(f'SELECT {shown} FROM ({sql} OFFSET {limit - 1:d}) "next"', params)  # noqa: S608 - compiled
+            found = cursor.fetchone()
+        return None if found is None else [str(value) for value in found]
+
+    def _next(self, limit: int, position: Sequence[Any] | None) -> Statement:
+        # No other index has this order, so that the planner needs no help to take this one. Several
+        # rows may name the same one: they stand beside each other in it.
+        rows = self.rows
+        if position is not None:
+            rows = rows.filter(beyond(self.key, position, rows))
+        columns = (*self.key, self.condition.column)
+        return compiled(rows.values(*columns).order_by(*columns).distinct()[:limit])
+
+
 def _rows_of_keys(queryset: Any, keys: str, params: tuple[Any, ...]) -> Statement:
     """Return the statement that reads the rows of some keys from the queryset's table.
 
@@ -95,7 +145,7 @@ def _rows_of_keys(queryset: Any, keys: str, params: tuple[Any, ...]) -> Statemen
 def in_order(model: Any, conditions: Conditions, key: Sequence[str]) -> Naming | None:
     """Return how the named rows are found in the order of the list, if an index has it."""
     if list(key) != [model._meta.pk.attname]:
-        return None
+        return _copied(conditions, key)
     for condition in conditions.named:
         inner = conditions_of(condition.rows.query)
         access = ordered_by(condition.rows.model, inner, condition.column)
@@ -103,6 +153,24 @@ def in_order(model: Any, conditions: Conditions, key: Sequence[str]) -> Naming |
             values = max((len(set(c.lookup.rhs)) for c in access.within), default=1)
             if values <= _MOST_VALUES:
                 return Naming(access, condition, values)
+    return None
+
+
+def _copied(conditions: Conditions, key: Sequence[str]) -> Copied | None:
+    """Return how they are found by an index that has copies of what the list is ordered by."""
+    for condition in conditions.named:
+        model = condition.rows.model
+        copies: frozenset[str] = getattr(model, "copied", frozenset())
+        if not copies.issuperset(key):
+            continue
+        fixed = [c for c in conditions.comparisons if c.column in copies and c.kind is Kind.EQUAL]
+        rows = condition.rows.filter(*((c.column, c.lookup.rhs) for c in fixed))
+        inner = conditions_of(rows.query)
+        access = walk(model, inner, key)
+        names = [name for name, _ in access.index.columns]
+        if access.decides_all(inner) and names[-1] == condition.column:
+            decides = frozenset(id(c.lookup) for c in fixed)
+            return Copied(access, condition, decides=decides, rows=rows, key=tuple(key))
     return None
 
 

@@ -121,7 +121,7 @@ def _bounded(asked: _Request) -> Page:
     heavy = weight(asked.queryset.query)
     most = max(_LEAST_ROWS, min(MOST_ROWS, _SEARCHES // max(heavy, 1)))
     naming = in_order(asked.queryset.model, asked.conditions, asked.key)
-    if naming is not None and asked.conditions.is_only_named:
+    if naming is not None and naming.decides_all(asked.conditions):
         piece = naming.next_piece(asked.queryset, asked.size + 1, asked.position)
         return asked.page(piece, asked.key)
     few = _few(asked, most)

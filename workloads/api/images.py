@@ -1,0 +1,114 @@
+"""The images that run in the clusters that a token sees, and in how many places."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from django.db.models import Count, Sum
+from rest_framework.response import Response
+
+from apikeys.authentication import caller_of
+from apikeys.permissions import ACCESS_TOKENS
+from apikeys.scopes import Scope
+from filterlang.rewriting import rewritten
+from infra_service.api.pagination import KeysetPagination, PageAsked
+from infra_service.api.viewsets import ResourceViewSet
+from infra_service.database import replica
+from infra_service.database.pages.conditions import conditions_of
+from infra_service.database.pages.fences import fenced, rows_of, statement_of
+from infra_service.database.pages.indexes import walk
+from workloads.api.filters import ImageFilters, with_full_repository
+from workloads.api.serializers import ImageSerializer
+from workloads.api.workloads_openapi import images_schema
+from workloads.images import IMAGE, ClusterImage
+from workloads.kubernetes.images import registry_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from django.db.models import Q, QuerySet
+    from rest_framework.request import Request
+
+    from workloads.images import ClusterImageQuerySet
+
+#: Rows that are looked at for a page: of an image there is one for each cluster.
+MOST_ROWS: Final = 20_000
+_ORDER: Final = (*IMAGE, "cluster_id")
+#: What an index has, so that no table is read.
+_READ: Final = (*_ORDER, "workloads")
+_SUMS: Final[dict[str, Any]] = {
+    "in_workloads": Sum("workloads"),
+    "in_clusters": Count("cluster_id"),
+}
+
+
+def read_images(
+    rows: QuerySet[ClusterImage, Any], position: Sequence[Any] | None, size: int
+) -> tuple[list[dict[str, Any]], Sequence[str] | None]:
+    """Return up to ``size`` images behind a position, added up, and where the next page begins.
+
+    No more than ``MOST_ROWS`` rows are looked at, so that a page may be short though it is not the
+    last.
+    """
+    access = walk(ClusterImage, conditions_of(rows.query), _ORDER)
+    after = None if position is None else (IMAGE, position)
+    piece = fenced(rows, *statement_of(access, rows, MOST_ROWS, _READ, after))
+    found = list(piece.values(*IMAGE).annotate(**_SUMS).order_by(*IMAGE)[: size + 1])
+    if len(found) > size:
+        return found[:size], _place(found[size - 1])
+    ends = rows_of(access, rows, IMAGE, after)[MOST_ROWS - 1 : MOST_ROWS]
+    end = next(iter(ends), None)
+    if end is None:
+        return found, None
+    if found and _place(found[-1]) == _place(end):
+        # The piece may have ended among the clusters of this one.
+        found[-1:] = rows.filter(**end).values(*IMAGE).annotate(**_SUMS).order_by(*IMAGE)
+    return found, _place(end)
+
+
+def _place(image: dict[str, Any]) -> list[str]:
+    return [image[name] for name in IMAGE]
+
+
+class ImagePagination(KeysetPagination):
+    """Pages of images, of which each is many rows."""
+
+    takes_order = False
+
+    def answer(self, queryset: QuerySet[Any, Any], request: Request, view: Any) -> Response:
+        """Answer with a page of images, and the next page's token.
+
+        Raises:
+            InvalidParameter, InvalidPageToken: see there.
+        """
+        asked = PageAsked.read(request, view, len(IMAGE))
+        found, end = replica.read(
+            lambda alias: read_images(queryset.using(alias), asked.position, asked.size)
+        )
+        images = [{**row, "registry": registry_of(row["repository"])} for row in found]
+        shown = view.get_serializer(images, many=True).data
+        token = "" if end is None else asked.token(*end)
+        return Response({view.resource_plural: shown, "next_page_token": token})
+
+
+@images_schema
+class ImageViewSet(ResourceViewSet[ClusterImage]):
+    """Images, in the order of repository, tag and digest."""
+
+    queryset = ClusterImage.objects.all()
+    serializer_class = ImageSerializer
+    filterset_class = ImageFilters
+    pagination_class = ImagePagination
+    resource, resource_plural = "image", "images"
+    page_key = IMAGE
+    searched_fields = ("tag",)
+    token_kinds = ACCESS_TOKENS
+    required_scopes = {"list": Scope.CLUSTER_READ}
+
+    def get_queryset(self) -> ClusterImageQuerySet:
+        """Return what the caller sees."""
+        return ClusterImage.objects.inside(caller_of(self.request).binding)
+
+    def prepared(self, condition: Q) -> Q:
+        """Return the condition of a filter as the database is asked."""
+        return rewritten(condition, with_full_repository)

@@ -1,0 +1,19 @@
+"""Which rows are of clusters that a token sees: said once, for all that belongs to a cluster."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
+    from apikeys.grants import Binding
+
+Rows = TypeVar("Rows", bound="QuerySet[Any]")
+
+
+def inside_clusters(rows: Rows, binding: Binding, column: str) -> Rows:
+    """Return the rows of the clusters that a token with this binding sees, named by a column."""
+    if any(ids is not None for ids in binding.lists.values()):
+        return rows.none()
+    return rows.all() if binding.cluster_id is None else rows.filter((column, binding.cluster_id))

@@ -1,0 +1,104 @@
+"""Which images run where: rows that follow from the containers of the workloads.
+
+Whoever writes workloads keeps them, in the same transaction (``workloads.reporting.image_rows``).
+They copy what they need, so that a list of workloads is read in an index of theirs. No constraint
+ties them to what they are copied from: the release before deletes that, and knows them not.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.db import models
+from uuid_utils.compat import uuid7
+
+from workloads.bound import inside_clusters
+from workloads.kubernetes.images import MAX_DIGEST, MAX_REPOSITORY, MAX_TAG
+
+if TYPE_CHECKING:
+    from apikeys.grants import Binding
+
+#: What tells an image from others, and the order of their list.
+IMAGE = ("repository", "tag", "digest")
+#: Bytes of the longest namespace, name, kind and health of a workload.
+_NAMESPACE, _NAME, _KIND, _HEALTH = 63, 253, 11, 34
+
+
+class WorkloadImage(models.Model):
+    """A repository and a digest that a workload runs."""
+
+    #: Columns in the order of bytes, in which what begins with a text is a range.
+    byte_ordered = frozenset({"repository", "digest", "namespace", "name", "kind"})
+    #: Columns that are those of the workload.
+    copied = frozenset({"cluster_id", "health_status", "namespace", "name", "kind"})
+
+    pk = models.CompositePrimaryKey("workload_id", "number")
+    workload_id = models.UUIDField()
+    number = models.SmallIntegerField()
+    repository = models.CharField(max_length=MAX_REPOSITORY)
+    digest = models.CharField(max_length=MAX_DIGEST, blank=True)
+    cluster_id = models.UUIDField()
+    health_status = models.CharField(max_length=_HEALTH)
+    namespace = models.CharField(max_length=_NAMESPACE)
+    name = models.CharField(max_length=_NAME)
+    kind = models.CharField(max_length=_KIND)
+
+    class Meta:
+        indexes = [
+            *(
+                models.Index(
+                    name=f"workloadimage_by_{column}",
+                    fields=[
+                        column, "health_status", "cluster_id", "namespace", "name", "kind",
+                        "workload_id",
+                    ],
+                )
+                for column in ("repository", "digest")
+            ),
+            models.Index(name="workloadimage_of_cluster", fields=["cluster_id", "repository"]),
+        ]  # fmt: skip
+
+    def __str__(self) -> str:
+        return f"{self.repository}@{self.digest}"
+
+
+class ClusterImageQuerySet(models.QuerySet["ClusterImage"]):
+    """Rules over many images of clusters."""
+
+    def inside(self, binding: Binding) -> ClusterImageQuerySet:
+        """Those of the clusters that a token with this binding sees."""
+        return inside_clusters(self, binding, "cluster_id")
+
+
+class ClusterImage(models.Model):
+    """An image that runs in a cluster, and how many of its workloads run it."""
+
+    byte_ordered = frozenset(IMAGE)
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    cluster_id = models.UUIDField()
+    # With its registry, such as docker.io/library/nginx.
+    repository = models.CharField(max_length=MAX_REPOSITORY)
+    tag = models.CharField(max_length=MAX_TAG, blank=True)
+    digest = models.CharField(max_length=MAX_DIGEST, blank=True)
+    workloads = models.IntegerField()
+
+    objects = ClusterImageQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(name="clusterimage_of_cluster", fields=["cluster_id", *IMAGE]),
+            models.CheckConstraint(
+                name="clusterimage_is_of_some", condition=models.Q(workloads__gt=0)
+            ),
+        ]
+        indexes = [
+            # Of all clusters: what is added up is in the index.
+            models.Index(name="clusterimage_by_name", fields=[*IMAGE, "cluster_id", "workloads"]),
+            models.Index(
+                name="clusterimage_by_digest", fields=["digest", "repository", "tag", "cluster_id"]
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.repository}:{self.tag}@{self.digest}"
