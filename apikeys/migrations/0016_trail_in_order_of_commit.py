@@ -43,7 +43,9 @@ def backwards(apps, schema_editor):
 
 
 class Migration(migrations.Migration):
-    safe_while_running = True
+    safe_while_running = (
+        "What it runs is the adding of a column without a value, and of its index concurrently."
+    )
     atomic = False
 
     dependencies = [("apikeys", "0015_tokens_of_policies")]
