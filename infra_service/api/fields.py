@@ -53,6 +53,10 @@ def _unknown_field(name: str, known: Iterable[str]) -> ErrorDetail:
     return ErrorDetail(f"Unknown field{did_you_mean(name, known)}", code="unknown_field")
 
 
+class KnownListField(serializers.ListField):
+    """A list within JSON that is kept as it came, left out while nothing of it is known."""
+
+
 class PresentSerializer(serializers.Serializer[Any]):
     """An object made of its parent's own columns, left out while ``present_with`` is null."""
 

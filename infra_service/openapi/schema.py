@@ -15,7 +15,7 @@ from drf_spectacular.plumbing import build_examples_list, get_doc
 from rest_framework import serializers
 
 from infra_service.api import orders
-from infra_service.api.fields import PresentSerializer, TextField
+from infra_service.api.fields import KnownListField, PresentSerializer, TextField
 from infra_service.api.openapi_words import Page, Refusal
 from infra_service.openapi.answers import Answers
 from infra_service.openapi.components import lift
@@ -188,7 +188,7 @@ class ApiSchema(AutoSchema):  # type: ignore[misc,unused-ignore]
             schema["required"] = [
                 name
                 for name, field in serializer.fields.items()
-                if not isinstance(field, PresentSerializer)
+                if not isinstance(field, PresentSerializer | KnownListField)
             ]
         return schema
 

@@ -6,6 +6,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from infra_service.api.fields import (
+    KnownListField,
     StrictSerializer,
     TextField,
     TimestampField,
@@ -39,9 +40,8 @@ class ContainerSerializer(serializers.Serializer[Any]):
     restart_count = serializers.IntegerField()
     state = serializers.CharField(help_text="The worst of running, waiting and terminated.")
     ready = serializers.BooleanField()
-    running = serializers.ListField(
+    running = KnownListField(
         child=serializers.CharField(),
-        required=False,
         help_text="References with digests to the images that its pods run: more than one during a "
         "rollout, or where a tag has moved. Absent while no digest is known.",
     )
