@@ -13,6 +13,7 @@ from apikeys.actions import access_tokens
 from filterlang import grammar
 from infra_service.api import pagination
 from infra_service.database.pages import reading
+from infra_service.webhooks.models import MAX_ENDPOINTS
 from states import lockinfo
 from states.actions.catalogue import CatalogueEntry
 from states.document import sealing
@@ -20,6 +21,7 @@ from states.models import MAX_SERIAL
 from tests.conftest import ApiClient, ClientWith, error_reason
 from tests.docs.walk import ROOT
 from tests.e2e.backend import document, lock_info
+from workloads.history import KEPT, MOST_TRANSITIONS
 from workloads.reporting.wire import MAX_WORKLOADS
 
 EXPLANATION = ROOT / "docs" / "explanation"
@@ -130,6 +132,8 @@ def test_sizes() -> None:
             f"{revalidation.MAX_WORKING_KEYS}, where a key makes them, or prolongs expired ones"
         ),
         "a rotation's grace period": f"{actions.MAX_GRACE_PERIOD.days} days",
+        "webhooks of one owner": f"{MAX_ENDPOINTS}",
+        "transitions of a workload": f"{MOST_TRANSITIONS}, and {KEPT.days} days",
     }
 
 
