@@ -208,6 +208,8 @@ ISSUER_NETWORKS = env.networks("ISSUER_NETWORKS", default="")
 # Networks with private addresses to which webhooks may be sent, and by plain http; else only by
 # https to public ones.
 WEBHOOK_NETWORKS = env.networks("WEBHOOK_NETWORKS", default="")
+# A lock that is held for so many minutes is told to webhooks (state.lock_held).
+WEBHOOK_LOCK_HELD_MINUTES = env.int("WEBHOOK_LOCK_HELD_MINUTES", default=60)
 # Where they are counted: redis://…, for all worker processes together; else in the memory of each.
 CACHE_URL = env.str("CACHE_URL", default="")
 

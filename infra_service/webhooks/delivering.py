@@ -13,6 +13,7 @@ from infra_service.webhooks.messages import message
 from infra_service.webhooks.reach import reaches
 from infra_service.webhooks.secrets import SecretUnreadableError
 from infra_service.webhooks.sending import Answer, post
+from infra_service.webhooks.timed import publish_timed
 
 if TYPE_CHECKING:
     import threading
@@ -27,7 +28,7 @@ _THREADS: Final = 32
 _OF_ENDPOINT: Final = 8
 #: To one that has failed last: who does not answer must not take all threads.
 _OF_FAILING: Final = 1
-#: Seconds between two looks for what waits for nobody.
+#: Seconds between two looks for what waits for nobody, and for what time has made.
 _SWEEP_EVERY: Final = 30.0
 #: For so long a pass waits for answers before it looks for new events.
 _WAIT: Final = 0.25
@@ -66,6 +67,7 @@ class Deliverer:
         if time.monotonic() - self._swept_at > _SWEEP_EVERY:
             self._swept_at = time.monotonic()
             claiming.end_of_ended(reached)
+            published += publish_timed()
         started = self._start(pool, reached)
         ended = self._collect(timeout=0 if published or started else _WAIT)
         return bool(published or started or ended)

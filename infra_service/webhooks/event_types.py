@@ -1,7 +1,8 @@
 """What endpoints can be told of: events of the trail, and which of their details are told.
 
-A type has the name of the trail's action. Details are named one by one, because the trail has more
-than an endpoint may be told: who holds a lock by which token, for example.
+A type has the name of the trail's action; those that ``timed.py`` makes are no actions. Details are
+named one by one, because the trail has more than an endpoint may be told: who holds a lock by which
+token, for example.
 """
 
 from __future__ import annotations
@@ -44,9 +45,14 @@ TYPES: Final[dict[str, EventType]] = {
     ),
     "state.delete": EventType(Scope.STATE_READ, "A state was deleted", ("version", "reason")),
     "state.undelete": EventType(Scope.STATE_READ, "A deleted state came back", ("version",)),
+    "state.lock_held": EventType(Scope.STATE_READ, "A lock is held for long"),
+    "state.token_found": EventType(
+        Scope.STATE_READ, "A working key or token lies in a state", ("version", "address")
+    ),
     "cluster.create": EventType(Scope.CLUSTER_READ, "A cluster was registered", ("name",)),
     "cluster.update": EventType(Scope.CLUSTER_READ, "A cluster was renamed or changed", ("name",)),
     "cluster.delete": EventType(Scope.CLUSTER_READ, "A cluster was deleted", ("name", "workloads")),
+    "cluster.unreachable": EventType(Scope.CLUSTER_READ, "The reports of a cluster have ceased"),
     "api_key.create": EventType(
         Scope.APIKEY_READ, "A key of the endpoint's owner was made", ("name", "expires_at")
     ),
@@ -56,6 +62,7 @@ TYPES: Final[dict[str, EventType]] = {
         ("grace_period_seconds",),
     ),
     "api_key.revoke": EventType(Scope.APIKEY_READ, "A key of the endpoint's owner was revoked"),
+    "api_key.expiring": EventType(Scope.APIKEY_READ, "A key of the endpoint's owner ends soon"),
 }
 
 

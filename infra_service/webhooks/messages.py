@@ -8,6 +8,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from infra_service.webhooks.secrets import sign, signing_secrets
+from infra_service.webhooks.slack import slack_message
 
 if TYPE_CHECKING:
     from infra_service.webhooks.models import WebhookEndpoint, WebhookEvent
@@ -24,11 +25,8 @@ def message(endpoint: WebhookEndpoint, event: WebhookEvent) -> tuple[dict[str, s
     Raises:
         SecretUnreadableError: the endpoint's secret cannot be read.
     """
-    told: dict[str, Any] = {
-        "type": event.type,
-        "timestamp": f"{event.occurred_at.astimezone(dt.UTC):%Y-%m-%dT%H:%M:%S.%fZ}",
-        "data": event.data,
-    }
+    is_slack = endpoint.format == endpoint.Format.SLACK
+    told = slack_message(event) if is_slack else _standard(event)
     body = json.dumps(told, separators=(",", ":")).encode()
     name, timestamp = message_id(event), int(time.time())
     signatures = [sign(secret, name, timestamp, body) for secret in signing_secrets(endpoint)]
@@ -38,3 +36,11 @@ def message(endpoint: WebhookEndpoint, event: WebhookEvent) -> tuple[dict[str, s
         "webhook-signature": " ".join(signatures),
     }
     return headers, body
+
+
+def _standard(event: WebhookEvent) -> dict[str, Any]:
+    return {
+        "type": event.type,
+        "timestamp": f"{event.occurred_at.astimezone(dt.UTC):%Y-%m-%dT%H:%M:%S.%fZ}",
+        "data": event.data,
+    }

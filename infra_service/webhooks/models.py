@@ -53,6 +53,7 @@ class WebhookEndpoint(GrantHolder):
         """How a message is written."""
 
         STANDARD = "standard", "Standard Webhooks"
+        SLACK = "slack", "Slack's incoming webhooks"
 
     id: models.UUIDField[uuid.UUID, uuid.UUID] = models.UUIDField(
         primary_key=True, default=uuid7, editable=False

@@ -141,11 +141,16 @@ def place_in(event: WebhookEvent, state: State) -> None:
     }
 
 
+def lock_details(lock: dict[str, Any]) -> dict[str, Any]:
+    """Return what is told of a lock, of what the trail keeps."""
+    return {name: _cut(lock[name]) for name in _OF_LOCKS if name in lock}
+
+
 def _details(event: AuditEvent) -> dict[str, Any]:
     details = event.details
     told = {name: details[name] for name in TYPES[event.action].details if name in details}
     if lock := told.get("lock"):
-        told["lock"] = {name: _cut(lock[name]) for name in _OF_LOCKS if name in lock}
+        told["lock"] = lock_details(lock)
     return {name: _cut(value) for name, value in told.items()}
 
 

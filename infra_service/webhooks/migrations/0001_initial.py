@@ -75,7 +75,10 @@ class Migration(migrations.Migration):
                 (
                     "format",
                     models.CharField(
-                        choices=[("standard", "Standard Webhooks")],
+                        choices=[
+                            ("standard", "Standard Webhooks"),
+                            ("slack", "Slack's incoming webhooks"),
+                        ],
                         default="standard",
                         max_length=10,
                     ),

@@ -1,0 +1,55 @@
+"""An event as Slack's incoming webhooks take it: one sentence, and what it is about.
+
+The form, the escapes and the 3,000 characters of a section are those of
+https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks and
+https://docs.slack.dev/reference/block-kit/blocks/section-block.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from infra_service.webhooks.event_types import TEST, TYPES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from infra_service.webhooks.models import WebhookEvent
+
+#: Of a value, each character of which may be five when it is escaped: a section takes 3,000.
+_MOST: Final = 100
+_ESCAPED: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
+
+
+def slack_message(event: WebhookEvent) -> dict[str, Any]:
+    """Return the payload: ``text`` for notifications, and a block for the channel."""
+    what = "A test of a webhook" if event.type == TEST else TYPES[event.type].description
+    lines = [f"{name}: {_escaped(value)}" for name, value in _said(event.data)]
+    section = {"type": "mrkdwn", "text": "\n".join([f"*{what}*", *lines])}
+    return {
+        "text": ", ".join([what, *lines[:1]]),
+        "blocks": [{"type": "section", "text": section}],
+    }
+
+
+def _said(data: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield what people ask first: where, who, and why."""
+    if "environment_id" in data:
+        component = data["component"] or data["component_id"]
+        whole = f"{data['application']}/{component}" if data["application"] else component
+        yield "State", f"{whole} in {data['environment'] or data['environment_id']}"
+    else:
+        yield "About", data.get("name") or data["id"]
+    lock = data.get("lock") or {}
+    if lock:
+        yield "Locked by", f"{lock.get('who') or 'somebody'} for {lock.get('operation') or 'work'}"
+    for name, label in (
+        ("held_since", "Since"), ("expires_at", "Ends"), ("address", "Found at"),
+        ("reason", "Reason"), ("actor", "By"),
+    ):  # fmt: skip
+        if data.get(name):
+            yield label, data[name]
+
+
+def _escaped(value: Any) -> str:
+    return str(value)[:_MOST].translate(_ESCAPED)

@@ -1,0 +1,93 @@
+"""The body of a webhook of Slack's, as Slack documents it."""
+
+import json
+import re
+import uuid
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from infra_service.webhooks.event_types import TYPES
+from infra_service.webhooks.models import WebhookEvent
+from infra_service.webhooks.slack import slack_message
+from states.models import Component, Environment
+from tests.conftest import ApiClient
+from tests.docs.walk import ROOT
+from tests.infra_service.webhooks.conftest import PATH, deliver, hook_of
+from tests.infra_service.webhooks.receiver import Receiver
+from tests.states.conftest import Backend
+
+TEXTS = st.text(max_size=200)
+
+
+def section(told: dict[str, Any]) -> str:
+    """Return the text of the one section, if the message has the form that Slack takes."""
+    assert told.keys() == {"text", "blocks"}
+    assert told["text"]
+    (block,) = told["blocks"]
+    assert block.keys() == {"type", "text"}
+    assert (block["type"], block["text"]["type"]) == ("section", "mrkdwn")
+    text: str = block["text"]["text"]
+    assert 1 <= len(text) <= 3000
+    return text
+
+
+def test_a_broken_lock(client: ApiClient, backend: Backend, receiver: Receiver) -> None:
+    hook_of(client, receiver, "state.force_unlock", format="slack")
+    backend.lock(uuid.uuid4(), Who="ada <ada@laptop>", Operation="OperationTypeApply")
+    Component.objects.update(slug="network")
+    Environment.objects.update(slug="production")
+    backend.unlock(None)
+
+    deliver()
+
+    (one,) = receiver.received
+    text = section(one.told)
+    assert text.startswith("*Somebody else's lock was broken*\nState: network in production\n")
+    assert "Locked by: ada &lt;ada@laptop&gt; for OperationTypeApply" in text
+    assert "By: operator" in text
+    assert "webhook-signature" in one.headers
+
+
+def test_a_test(client: ApiClient, receiver: Receiver) -> None:
+    hook = hook_of(client, receiver, "state.push", format="slack")
+    client.send("POST", f"{PATH}/{hook.id}:test")
+
+    deliver()
+
+    (one,) = receiver.received
+    assert section(one.told) == "*A test of a webhook*\nAbout: test"
+
+
+@given(
+    st.sampled_from(sorted(TYPES)),
+    st.fixed_dictionaries({"name": TEXTS, "actor": TEXTS, "reason": TEXTS, "address": TEXTS}),
+    TEXTS,
+    st.booleans(),
+)
+def test_any_text_fits(kind: str, said: dict[str, str], who: str, of_state: bool) -> None:
+    data: dict[str, Any] = {"id": "x", **said, "lock": {"who": who, "operation": who}}
+    if of_state:
+        slugs = dict.fromkeys(("component", "environment", "application"), "s" * 100)
+        data |= {"component_id": "c", "environment_id": "e", **slugs}
+    text = section(slack_message(WebhookEvent(type=kind, data=data)))
+
+    # Nothing that Slack would read as a link, a mention or an unfinished escape.
+    assert not re.search(r"[<>]|&(?!amp;|lt;|gt;)", text)
+
+
+def test_the_reference_shows_one() -> None:
+    text = (ROOT / "docs" / "reference" / "webhooks.md").read_text()
+    (shown,) = re.findall(r"```json\n(\{\"text\".*?)\n```", text)
+    event = WebhookEvent(
+        type="state.lock_held",
+        data={
+            "id": "x", "component_id": "c", "component": "network", "environment_id": "e",
+            "environment": "production", "application": None,
+            "lock": {"who": "ada@laptop", "operation": "OperationTypeApply"},
+            "held_since": "2026-11-23T08:00:00.000000Z",
+        },
+    )  # fmt: skip
+
+    assert json.loads(shown) == slack_message(event)

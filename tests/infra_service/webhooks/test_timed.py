@@ -1,0 +1,178 @@
+"""What is told because time has passed: once each, whoever looks, and not for ever."""
+
+import datetime as dt
+import uuid
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from apikeys.actions import create_api_key
+from apikeys.audit import Actor
+from apikeys.models import ApiKey
+from infra_service.webhooks.models import WebhookEndpoint, WebhookEvent
+from infra_service.webhooks.timed import publish_timed
+from states.models import State
+from tests.conftest import ApiClient
+from tests.infra_service.webhooks.conftest import deliver, hook_of
+from tests.infra_service.webhooks.receiver import Receiver
+from tests.states.conftest import Backend
+from workloads.models import Cluster
+
+MINUTE = dt.timedelta(minutes=1)
+DAY = dt.timedelta(days=1)
+
+
+@pytest.fixture
+def key_of_owner(client: ApiClient) -> ApiKey:
+    """A key of the user whose webhooks are made here."""
+    key, _ = create_api_key(
+        user_id=client.token.created_by_id, name="deploy", scopes=["state:read"],
+        expires_at=None, actor=Actor(name="test"),
+    )  # fmt: skip
+    return key
+
+
+def long_ago() -> None:
+    """Let the webhooks have been there for a year."""
+    WebhookEndpoint.objects.update(created_at=timezone.now() - 365 * DAY)
+
+
+def told(receiver: Receiver) -> list[Any]:
+    return [one.told for one in receiver.received]
+
+
+def hold(backend: Backend, age: dt.timedelta) -> dt.datetime:
+    """Take a lock, so long ago."""
+    backend.lock(uuid.uuid4(), Who="ada@laptop", Operation="OperationTypeApply")
+    since = timezone.now() - age
+    State.objects.update(lock_acquired_at=since)
+    return since
+
+
+def test_a_lock_that_is_held_is_told_once(
+    client: ApiClient, backend: Backend, receiver: Receiver, settings: Any
+) -> None:
+    settings.WEBHOOK_LOCK_HELD_MINUTES = 30
+    hook_of(client, receiver, "state.lock_held")
+    long_ago()
+    since = hold(backend, 29 * MINUTE)
+    deliver()
+    assert told(receiver) == []
+
+    since -= 2 * MINUTE
+    State.objects.update(lock_acquired_at=since)
+    for _ in range(3):
+        deliver()
+
+    (one,) = told(receiver)
+    assert one["type"] == "state.lock_held"
+    moment = dt.datetime.fromisoformat(one["timestamp"])
+    assert moment == since + 30 * MINUTE
+    assert one["data"]["lock"] == {
+        "who": "ada@laptop", "operation": "OperationTypeApply",
+        "created": one["data"]["lock"]["created"],
+    }  # fmt: skip
+    assert one["data"]["component_id"] == str(backend.component_id)
+    lock_id = State.objects.get().lock_id
+    assert str(lock_id) not in receiver.received[0].body.decode()
+
+
+def test_the_next_lock_is_another(client: ApiClient, backend: Backend, receiver: Receiver) -> None:
+    hook_of(client, receiver, "state.lock_held")
+    long_ago()
+    hold(backend, DAY)
+    deliver()
+    State.objects.update(lock_acquired_at=timezone.now() - 2 * DAY)
+    deliver()
+
+    assert len(told(receiver)) == 2
+
+
+@pytest.mark.parametrize(("age", "number"), [(7 * DAY, 1), (30 * DAY, 0)])
+def test_after_a_pause(
+    client: ApiClient, backend: Backend, receiver: Receiver, age: dt.timedelta, number: int
+) -> None:
+    """Nobody looked for a week: it is told. Of what is older nobody is sure that it was not."""
+    hook_of(client, receiver, "state.lock_held")
+    long_ago()
+    hold(backend, age)
+    deliver()
+
+    assert len(told(receiver)) == number
+
+
+def test_a_webhook_is_not_told_of_before_it(
+    client: ApiClient, backend: Backend, receiver: Receiver
+) -> None:
+    hold(backend, DAY)
+    hook_of(client, receiver, "state.lock_held")
+    deliver()
+
+    assert told(receiver) == []
+
+
+#: Days until a key of 60 days ends, and the notices that are given then for the first time.
+ENDS = [(31, []), (29, [30]), (8, [30]), (6, [7]), (2, [7]), (0.5, [1])]
+
+
+@pytest.mark.parametrize(("days", "notices"), ENDS)
+def test_a_key_that_ends_soon(
+    client: ApiClient, receiver: Receiver, key_of_owner: ApiKey, days: float, notices: list[int]
+) -> None:
+    hook_of(client, receiver, "api_key.expiring")
+    long_ago()
+    now = timezone.now()
+    # Notices of over two weeks ago are not given any more.
+    ApiKey.objects.filter(pk=key_of_owner.pk).update(
+        created_at=now - 60 * DAY, expires_at=now + days * DAY
+    )
+    for _ in range(2):
+        deliver()
+
+    assert [one["data"]["days"] for one in told(receiver)] == [
+        notice for notice in notices if notice - days <= 14
+    ]
+
+
+def test_a_key_that_was_made_for_a_day(
+    client: ApiClient, receiver: Receiver, key_of_owner: ApiKey
+) -> None:
+    hook_of(client, receiver, "api_key.expiring")
+    long_ago()
+    now = timezone.now()
+    ApiKey.objects.filter(pk=key_of_owner.pk).update(
+        created_at=now - DAY / 2, expires_at=now + DAY / 3
+    )
+    deliver()
+
+    assert told(receiver) == []
+
+
+def test_a_cluster_that_has_ceased(client: ApiClient, receiver: Receiver) -> None:
+    hook_of(client, receiver, "cluster.unreachable")
+    long_ago()
+    heard = timezone.now() - 10 * MINUTE
+    Cluster.objects.create(name="quiet", last_received_at=heard, last_report_at=heard)
+    now = timezone.now()
+    Cluster.objects.create(name="well", last_received_at=now, last_report_at=now)
+    Cluster.objects.create(name="new")
+    for _ in range(2):
+        deliver()
+
+    (one,) = told(receiver)
+    assert one["data"]["name"] == "quiet"
+    assert dt.datetime.fromisoformat(one["timestamp"]) == heard + 3 * MINUTE
+
+    Cluster.objects.filter(name="quiet").update(last_received_at=heard + MINUTE)
+    deliver()
+    assert len(told(receiver)) == 2
+
+
+def test_nobody_wants_it(client: ApiClient, backend: Backend, receiver: Receiver) -> None:
+    hook_of(client, receiver, "state.push")
+    long_ago()
+    hold(backend, DAY)
+
+    assert publish_timed() == 0
+    assert not WebhookEvent.objects.exists()
