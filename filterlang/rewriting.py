@@ -9,10 +9,14 @@ from django.db.models import Q
 def rewritten(condition: Q, replace: Callable[[str, Any], Any]) -> Q:
     """Return the condition with what ``replace(path, value)`` gives for each of its comparisons.
 
-    That is a pair of a path and a value, or an expression that is true or false.
+    That is a pair of a path and a value, or an expression that is true or false. Expressions that
+    are there already stay.
     """
-    parts: list[Any] = condition.children
-    children: list[Any] = [
-        rewritten(part, replace) if isinstance(part, Q) else replace(*part) for part in parts
-    ]
+
+    def part_of(part: Any) -> Any:
+        if isinstance(part, Q):
+            return rewritten(part, replace)
+        return replace(*part) if isinstance(part, tuple) else part
+
+    children = map(part_of, condition.children)
     return Q(*children, _connector=condition.connector, _negated=condition.negated)

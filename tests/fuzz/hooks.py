@@ -61,6 +61,7 @@ def _make_right(case: Any) -> None:
     query, body = case.query or {}, case.body
     # A token of another page is signed, and nobody can make one up.
     query.pop("page_token", None)
+    _make_time_right(query)
     if "filter" in query:
         (parameter,) = [p for p in case.operation.query if p.name == "filter"]
         query["filter"] = _filter(parameter.definition["x-filter-fields"], query["filter"])
@@ -73,11 +74,22 @@ def _make_right(case: Any) -> None:
         body["update_mask"] = list(next((v for v in body.values() if isinstance(v, dict)), {}))
     if "reported_at" in body:
         _make_report_right(body)
-    for wrapper in ("api_key", "access_token"):
+    if isinstance(body.get("webhook"), dict):
+        right = {"url": "https://hooks.example.com/infra", "filter": "field['cluster'] = 'prod'"}
+        body["webhook"] |= {name: right[name] for name in right.keys() & body["webhook"].keys()}
+    for wrapper in ("api_key", "access_token", "webhook"):
         if isinstance(body.get(wrapper), dict):
             _make_credential_right(body[wrapper])
     if "grace_period" in body:
         body["grace_period"] = _seconds(body["grace_period"], 7 * 86400)
+
+
+def _make_time_right(query: dict[str, Any]) -> None:
+    """Let a time end after its beginning, and soon."""
+    now = dt.datetime.now(dt.UTC)
+    for name, moment in (("since", now - dt.timedelta(days=1)), ("until", now)):
+        if name in query:
+            query[name] = moment.isoformat()
 
 
 def _whole(value: Any) -> Any:

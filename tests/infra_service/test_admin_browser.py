@@ -128,5 +128,6 @@ def test_a_telephone_reaches_every_page(browser: Browser, live: LiveServer) -> N
 
     assert sorted(named) == [
         "API keys", "Access tokens", "Applications", "Audit events", "Clusters", "Components",
-        "Environments", "Groups", "Issuers", "States", "Trust policies", "Users", "Workloads",
+        "Environments", "Groups", "Issuers", "Resources", "States", "Trust policies", "Users",
+        "Workloads",
     ]  # fmt: skip

@@ -149,6 +149,7 @@ def sample(client: ApiClient) -> dict[str, dict[str, Any]]:
     ids = {
         "component_id": backend.component_id, "environment_id": backend.environment_id,
         "state_id": state["id"], "number": 1, "cluster_id": cluster.pk, "id": uuid.uuid4(),
+        "workload_id": uuid.uuid4(), "webhook_id": uuid.uuid4(), "delivery_id": 1,
         "application": "shop", "component": "network", "environment": "production", "path": "/x",
     }  # fmt: skip
     return {

@@ -15,9 +15,7 @@ from workloads.models import HEALTH_STATUSES
 TRANSITION_TYPES = [(kind.value, kind.value) for kind in TransitionType]
 
 
-@extend_schema_field(
-    {"oneOf": [{"$ref": "#/components/schemas/WorkloadHealthStatus"}, {"type": "null"}]}
-)
+@extend_schema_field({"$ref": "#/components/schemas/WorkloadHealthStatus"})
 class HealthOrNullField(serializers.ChoiceField):
     """A health, or null while the workload is not there."""
 

@@ -25,24 +25,24 @@ _ONLY_HERE = ("token_file", "trust_policy", "identity_token_file", "token_cache"
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the options of an agent."""
-    agent = parser.add_argument_group(
-        "an agent, which reports over HTTPS and needs none of the service's settings"
+    parser.add_argument(
+        "--report-to",
+        metavar="URL",
+        help="be an agent, which needs none of the service's settings: report to the service at "
+        "this address; --cluster is then the cluster's id",
     )
-    agent.add_argument(
-        "--report-to", metavar="URL", help="the service; --cluster is then the cluster's id"
-    )
-    whose = agent.add_mutually_exclusive_group()
+    whose = parser.add_mutually_exclusive_group()
     whose.add_argument("--token-file", metavar="F", help="an access token; read at each request")
     whose.add_argument(
         "--trust-policy", metavar="ID", help="fed-…: exchange the pod's own token for one"
     )
-    agent.add_argument(
+    parser.add_argument(
         "--identity-token-file", metavar="F", help="the pod's own, for the issuer's audience"
     )
-    agent.add_argument(
+    parser.add_argument(
         "--token-cache", metavar="F", help="keep the exchanged token here, for the next start"
     )
-    agent.add_argument(
+    parser.add_argument(
         "--ca-file", metavar="F", help="who vouches for the service, if not the system's"
     )
 
