@@ -14,10 +14,11 @@ from django.utils import timezone
 from apikeys import audit
 from apikeys.audit import Actor
 from apikeys.models import AuditEvent
-from infra_service.webhooks import publishing, trail
+from infra_service.webhooks import trail
 from infra_service.webhooks.models import Delivery, TrailPosition, WebhookEvent
+from infra_service.webhooks.publishing import publish_next
 from tests.conftest import ApiClient
-from tests.infra_service.webhooks.conftest import deliver, hook_of
+from tests.infra_service.webhooks.conftest import deliver, hook_of, publish
 from tests.infra_service.webhooks.receiver import Receiver
 
 on_postgresql = pytest.mark.skipif(connection.vendor != "postgresql", reason="about transactions")
@@ -166,9 +167,9 @@ def test_an_event_is_entered_once(client: ApiClient, receiver: Receiver) -> None
     hook_of(client, receiver, "cluster.create")
     position = TrailPosition.objects.get()
     event("once").save()
-    publishing.publish_next()
+    publish()
     position.save()
-    publishing.publish_next()
+    publish()
 
     assert WebhookEvent.objects.count() == Delivery.objects.count() == 1
 
@@ -177,7 +178,7 @@ def test_what_nobody_is_told_leaves_no_row(client: ApiClient, receiver: Receiver
     hook_of(client, receiver, "state.push")
     event("nobody's").save()
 
-    publishing.publish_next()
+    publish()
 
     assert not WebhookEvent.objects.exists()
     assert TrailPosition.objects.get().event_id == AuditEvent.objects.latest("id").pk
@@ -186,7 +187,7 @@ def test_what_nobody_is_told_leaves_no_row(client: ApiClient, receiver: Receiver
 def test_without_webhooks_nothing_is_read(db: None) -> None:
     event("unread").save()
 
-    assert publishing.publish_next() == 0
+    assert publish() == 0
     assert not TrailPosition.objects.exists()
 
 
@@ -194,7 +195,7 @@ def test_an_idle_look_takes_no_lock(client: ApiClient, receiver: Receiver) -> No
     hook_of(client, receiver, "cluster.create")
     deliver()
     with CaptureQueriesContext(connection) as asked:
-        assert publishing.publish_next() == 0
+        assert publish_next() == 0
 
     assert all(query["sql"].lstrip().startswith("SELECT") for query in asked)
     assert not any("FOR UPDATE" in query["sql"] for query in asked)
