@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -30,8 +31,12 @@ _OF_ENDPOINT: Final = 8
 _OF_FAILING: Final = 1
 #: Seconds between two looks for what waits for nobody, and for what time has made.
 _SWEEP_EVERY: Final = 30.0
-#: For so long a pass waits for answers before it looks for new events.
+#: Seconds that a pass waits for answers, and between two looks at the trail while it has work.
 _WAIT: Final = 0.25
+#: Seconds for which what endpoints may be told is believed to be as it was read.
+_FRESH: Final = 1.0
+#: Seconds after a first answer in which others come: they are written down together.
+_GATHER: Final = 0.01
 
 
 class Deliverer:
@@ -41,7 +46,8 @@ class Deliverer:
         self._stop, self._attempted = stop, attempted
         self._running: dict[Future[Answer], Delivery] = {}
         self._failing: set[uuid.UUID] = set()
-        self._swept_at = -_SWEEP_EVERY
+        self._reached: dict[uuid.UUID, Reach] = {}
+        self._read_at = self._looked_at = self._swept_at = -math.inf
 
     def run(self, interval: float | None) -> None:
         """Work until nothing is due, or with an interval until somebody stops it.
@@ -62,26 +68,37 @@ class Deliverer:
 
     def _pass(self, pool: ThreadPoolExecutor) -> bool:
         """Do a piece of each work; return whether there was any."""
-        published = publishing.publish_next()
-        reached = reaches()
-        if time.monotonic() - self._swept_at > _SWEEP_EVERY:
-            self._swept_at = time.monotonic()
-            claiming.end_of_ended(reached)
+        now = time.monotonic()
+        published = 0
+        if now - self._looked_at >= _WAIT:
+            published = publishing.publish_next()
+            # Where some was, there may be more.
+            self._looked_at = -math.inf if published else now
+        is_time_to_sweep = now - self._swept_at >= _SWEEP_EVERY
+        # An endpoint that was made just now is not taken for one that has ended.
+        if published or is_time_to_sweep or now - self._read_at >= _FRESH:
+            self._reached, self._read_at = reaches(), now
+        if is_time_to_sweep:
+            self._swept_at = now
+            claiming.end_of_ended(self._reached)
             published += publish_timed()
-        started = self._start(pool, reached)
+        started = self._start(pool)
         ended = self._collect(timeout=0 if published or started else _WAIT)
-        return bool(published or started or ended)
+        is_idle = not (published or started or ended)
+        if is_idle:
+            self._looked_at = -math.inf  # it is looked for again as soon as somebody asks
+        return not is_idle
 
-    def _start(self, pool: ThreadPoolExecutor, reached: dict[uuid.UUID, Reach]) -> int:
+    def _start(self, pool: ThreadPoolExecutor) -> int:
         on_the_way = Counter(delivery.endpoint_id for delivery in self._running.values())
 
         def room(endpoint_id: uuid.UUID) -> int:
             most = _OF_FAILING if endpoint_id in self._failing else _OF_ENDPOINT
             return most - on_the_way[endpoint_id]
 
-        claimed = claiming.claim(reached, _THREADS - len(self._running), room)
+        claimed = claiming.claim(self._reached, _THREADS - len(self._running), room)
         for delivery in claimed:
-            reach = reached[delivery.endpoint_id]
+            reach = self._reached[delivery.endpoint_id]
             if not claiming.may_be_sent(delivery, reach):
                 claiming.give_up("the endpoint may not be told of it any more", delivery)
                 continue
@@ -98,7 +115,9 @@ class Deliverer:
         if not self._running:
             return 0
         until = FIRST_COMPLETED if timeout is not None else "ALL_COMPLETED"
-        over, _ = wait(self._running, timeout, until)
+        over, others = wait(self._running, timeout, until)
+        if over and others:
+            over, _ = wait(self._running, _GATHER)
         attempts = [Attempt(self._running.pop(one), one.result()) for one in over]
         if attempts:
             claiming.note(attempts)

@@ -173,12 +173,13 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
         The lease of who was killed has ended.
         """
         now = timezone.now()
-        older = Delivery.objects.waiting().filter(
-            endpoint_id=models.OuterRef("endpoint_id"),
-            resource_id=models.OuterRef("resource_id"),
-            id__lt=models.OuterRef("id"),
+        of_resource = Delivery.objects.waiting().filter(
+            endpoint_id=models.OuterRef("endpoint_id"), resource_id=models.OuterRef("resource_id")
         )
-        return self.waiting().filter(~models.Exists(older), next_attempt_at__lte=now)
+        # Not "none that is older exists", which PostgreSQL makes a join of: nothing waits when it
+        # counts rows, so it expects one, and compares each of thousands with all the others.
+        oldest = models.Subquery(of_resource.order_by("id").values("id")[:1])
+        return self.waiting().filter(id=oldest, next_attempt_at__lte=now)
 
 
 class Delivery(models.Model):

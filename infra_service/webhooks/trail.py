@@ -15,7 +15,7 @@ enters behind.
 from __future__ import annotations
 
 import uuid
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from django.db import connection, transaction
 from django.utils import timezone
@@ -23,16 +23,21 @@ from django.utils import timezone
 from apikeys.models import AuditEvent
 from infra_service.webhooks.models import TrailPosition
 
+if TYPE_CHECKING:
+    import datetime as dt
+
 #: Events that are read at once.
 MOST: Final = 500
 _LAST: Final = uuid.UUID(int=2**128 - 1)
 _COLUMNS: Final = "e.id, e.occurred_at, e.action, e.actor_name, e.resource_id, e.details"
-_POSTGRESQL: Final = f"""
+# All that is there; and of it what nothing comes before any more, which alone is read.
+_COMMITTED: Final = f"""
     SELECT {_COLUMNS}, e.transaction_id::text AS transaction FROM apikeys_auditevent e
     WHERE (e.transaction_id, e.id) > (%s::text::xid8, %s::uuid)
-      AND e.transaction_id < pg_snapshot_xmin(pg_current_snapshot())
+      AND e.transaction_id < pg_snapshot_xmax(pg_current_snapshot())
     ORDER BY e.transaction_id, e.id LIMIT %s
 """  # noqa: S608 - nothing in it is from outside
+_POSTGRESQL: Final = _COMMITTED.replace("xmax", "xmin")
 _SQLITE: Final = f"""
     SELECT {_COLUMNS}, NULL AS "transaction" FROM apikeys_auditevent e
     WHERE e.rowid > COALESCE((SELECT rowid FROM apikeys_auditevent WHERE id = %s), 0)
@@ -73,10 +78,20 @@ def has_unread(position: TrailPosition) -> bool:
     return bool(_behind(position, 1)) or _is_of_another_cluster(position)
 
 
-def _behind(position: TrailPosition, most: int) -> list[AuditEvent]:
+def unread_since() -> dt.datetime | None:
+    """Return the time of the first event that is not read, also of one that may not be read yet.
+
+    None where all is read, and while nobody began to.
+    """
+    position = TrailPosition.objects.first()
+    events = [] if position is None else _behind(position, 1, _COMMITTED)
+    return events[0].occurred_at if events else None
+
+
+def _behind(position: TrailPosition, most: int, query: str = _POSTGRESQL) -> list[AuditEvent]:
     if connection.vendor == "postgresql":
         parameters = [str(position.transaction_id), position.event_id, most]
-        return list(AuditEvent.objects.raw(_POSTGRESQL, parameters))
+        return list(AuditEvent.objects.raw(query, parameters))
     last = position.event_id
     return list(AuditEvent.objects.raw(_SQLITE, ["" if last is None else last.hex, most]))
 
