@@ -13,13 +13,15 @@ from apikeys import audit
 if TYPE_CHECKING:
     from apikeys.audit import Actor
 
-_SHOWN: Final = ("apikeys", "infra_service", "states", "workloads")
+_SHOWN: Final = ("apikeys", "infra_service", "states", "webhooks", "workloads")
 
 OPERATOR: Final = (
     "apikeys.revoke_apikey",
     "apikeys.revoke_accesstoken",
     "states.force_unlock_state",
     "states.restore_state",
+    # To disable one, to enable it again, and to send again what it was sent.
+    "webhooks.change_webhookendpoint",
 )
 ADMINISTRATOR: Final = (
     # A document holds all secrets of the state; who issues tokens could read it in any case.

@@ -33,6 +33,9 @@ CSV: Final = "csv"
 # NUL, and halves of a surrogate pair: no database takes them.
 _NO_TEXT: Final = re.compile("[\0\ud800-\udfff]")
 
+#: Beyond it no column has a number, and SQLite takes none.
+_NO_NUMBER: Final = 2**63
+
 
 class KeysetChangeList(ChangeList):
     """The list of an admin that says its ``page_key``."""
@@ -163,6 +166,7 @@ def _read_position(text: str) -> list[int | str]:
         not isinstance(position, list)
         or not position
         or not all(isinstance(value, int | str) for value in position)
+        or not all(abs(value) < _NO_NUMBER for value in position if isinstance(value, int))
         or _NO_TEXT.search("".join(map(str, position)))
     ):
         raise IncorrectLookupParameters

@@ -17,6 +17,7 @@ from infra_service.overview.counting import Number, number_of
 from infra_service.overview.credentials import Found, ending_soon, first_of_all, never_used
 from infra_service.overview.events import failed_logins
 from infra_service.overview.states import HeldLocks, describe_locks, leaked_tokens, not_indexed
+from infra_service.overview.webhooks import undelivered
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,6 +67,8 @@ def findings(
         found.append(_logins())
     if user.has_perm("infra_service.view_housekeepingpart"):
         found.append(_jobs())
+    if user.has_perm("webhooks.view_delivery"):
+        found.append(_undelivered())
     return found
 
 
@@ -159,6 +162,18 @@ def _jobs() -> Finding:
     late = list(HousekeepingPart.objects.late().order_by("succeeded_at"))
     title = f"Jobs not done for {LATE_AFTER.days} days"
     return Finding("jobs", title, "error", Number(len(late)), late)
+
+
+def _undelivered() -> Finding:
+    late, failed, rows = undelivered(SHOWN)
+    number = Number(late.value + failed.value, is_more=late.is_more or failed.is_more)
+    links = []
+    if failed.value:
+        links.append(_link("webhooks_delivery", "status=FAILED", "All that failed"))
+    if late.value:
+        links.append(_link("webhooks_delivery", "status=late", f"{late} that wait"))
+    title = "Messages to webhooks that could not be delivered"
+    return Finding("undelivered", title, "error", number, rows, links)
 
 
 def _link(model: str, query: str, text: str) -> tuple[str, str]:

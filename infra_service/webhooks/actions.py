@@ -24,6 +24,7 @@ from infra_service.webhooks.models import (
     Delivery,
     WebhookEndpoint,
     WebhookEvent,
+    origin_of,
 )
 from infra_service.webhooks.sending import SCHEMES
 
@@ -64,7 +65,7 @@ def create_endpoint(
         setattr(endpoint, column, value)
     refuse_ended(endpoint)
     trail.begin()
-    audit.record(actor, "webhook.create", endpoint.pk, **_described(endpoint))
+    audit.record(actor, "webhook.create", endpoint.pk, **_for_the_trail(_described(endpoint)))
     endpoint.save(force_insert=True)
     return endpoint, secrets.shown(secret)
 
@@ -97,7 +98,7 @@ def change_endpoint(
         return
     actor.grant.check(endpoint.grant)
     refuse_ended(endpoint)
-    audit.record(actor, "webhook.update", endpoint.pk, **changed)
+    audit.record(actor, "webhook.update", endpoint.pk, **_for_the_trail(changed))
     columns = (*_CHANGED, "scopes", "expires_at", "disabled_at", "disabled_reason")
     WebhookEndpoint.objects.filter(pk=endpoint.pk).change(
         updated_at=timezone.now(), **{column: getattr(endpoint, column) for column in columns}
@@ -150,9 +151,10 @@ def delete_endpoint(
     endpoint.delete()
 
 
+@retrying
 @transaction.atomic
 def disable_endpoint(*, endpoint_id: uuid.UUID, reason: str, actor: Actor) -> None:
-    """Disable an endpoint, whose receiver has said that it is no more; what waits is given up."""
+    """Disable an endpoint that its receiver or an operator has ended; what waits is given up."""
     working = WebhookEndpoint.objects.filter(pk=endpoint_id, disabled_at=None)
     if working.change(disabled_at=timezone.now(), disabled_reason=reason):
         audit.record(actor, "webhook.disable", endpoint_id, reason=reason)
@@ -244,13 +246,23 @@ def _columns(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _described(endpoint: WebhookEndpoint) -> dict[str, Any]:
-    """Return what the trail keeps of an endpoint."""
+    """Return what of an endpoint its owner decides."""
     expires_at = endpoint.expires_at
     return {
         **{name: getattr(endpoint, name) for name in _CHANGED},
         "expires_at": None if expires_at is None else expires_at.isoformat(),
         "enabled": endpoint.is_enabled,
     }
+
+
+def _for_the_trail(details: dict[str, Any]) -> dict[str, Any]:
+    """Return what the trail keeps, whose readers are not to have the secret of a URL."""
+    url = details.get("url")
+    if url is None:
+        return details
+    if isinstance(url, str):
+        return {**details, "url": origin_of(url)}
+    return {**details, "url": {when: origin_of(one) for when, one in url.items()}}
 
 
 def _check_url(url: str) -> None:

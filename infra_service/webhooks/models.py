@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 from django.db import models
 from django.db.models import Q
@@ -26,6 +27,8 @@ MAX_FILTER: Final = 1024
 MAX_ERROR: Final = 200
 #: Of one person, so that one cannot make the trail be sent everywhere.
 MAX_ENDPOINTS: Final = 100
+#: What waits for longer than this is told to operators.
+LATE_AFTER: Final = dt.timedelta(hours=1)
 
 
 class WebhookEndpointQuerySet(GrantHolderQuerySet[Any]):
@@ -85,6 +88,7 @@ class WebhookEndpoint(GrantHolder):
     objects = WebhookEndpointQuerySet.as_manager()
 
     class Meta(GrantHolder.Meta):
+        verbose_name = "webhook endpoint"
         constraints = [
             *GrantHolder.Meta.constraints,
             models.CheckConstraint(
@@ -111,6 +115,17 @@ class WebhookEndpoint(GrantHolder):
     def is_enabled(self) -> bool:
         """Whether neither its owner nor its receiver has ended it."""
         return self.disabled_at is None
+
+    @property
+    def origin(self) -> str:
+        """Where it leads, for whom the URL is none of their business."""
+        return origin_of(self.url)
+
+
+def origin_of(url: str) -> str:
+    """Return scheme, host and port; path and query may be a secret, as those of Slack's URLs."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"
 
 
 def _named(model: str) -> Any:
@@ -166,6 +181,14 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
     def waiting(self) -> DeliveryQuerySet:
         """Those that are to be sent, now or later."""
         return self.filter(status=Delivery.Status.WAITING)
+
+    def late(self) -> DeliveryQuerySet:
+        """Those that wait for long: their receivers fail, or nobody sends."""
+        return self.waiting().filter(created_at__lt=timezone.now() - LATE_AFTER)
+
+    def failed(self) -> DeliveryQuerySet:
+        """Those that were given up."""
+        return self.filter(status=Delivery.Status.FAILED)
 
     def due(self) -> DeliveryQuerySet:
         """Those that are to be sent now: nobody is at it, and nothing older of its resource waits.
@@ -236,6 +259,7 @@ class Delivery(models.Model):
                 name="delivery_in_order",
                 condition=Q(status="WAITING"),
             ),
+            models.Index(fields=["-id"], name="delivery_failed", condition=Q(status="FAILED")),
         ]
 
     def __str__(self) -> str:

@@ -128,6 +128,6 @@ def test_a_telephone_reaches_every_page(browser: Browser, live: LiveServer) -> N
 
     assert sorted(named) == [
         "API keys", "Access tokens", "Applications", "Audit events", "Clusters", "Components",
-        "Environments", "Groups", "Issuers", "Resources", "States", "Trust policies", "Users",
-        "Workloads",
+        "Deliveries", "Environments", "Groups", "Issuers", "Resources", "States",
+        "Trust policies", "Users", "Webhook endpoints", "Workloads",
     ]  # fmt: skip

@@ -14,6 +14,7 @@ from django.test import Client
 from apikeys.models import User
 from states.models import State
 from tests.apikeys.admin.conftest import make_key, make_token
+from tests.infra_service.test_admin_webhooks import make_delivery, make_endpoint
 from tests.people import person
 from workloads.models import Cluster, Workload
 
@@ -40,7 +41,17 @@ OF_LISTS = (
     "id__in",
     "x__y",
 )
-TAILS = ("change/", "history/", "delete/", "password/", "revoke/", "force-unlock/", "compare/")
+TAILS = (
+    "change/",
+    "history/",
+    "delete/",
+    "password/",
+    "revoke/",
+    "force-unlock/",
+    "compare/",
+    "disable/",
+    "redeliver/",
+)
 
 
 @pytest.fixture
@@ -55,6 +66,8 @@ def pages(root: Client, operator: User) -> list[str]:
     """Every list, every form for a new object, and one object of those that are easily made."""
     cluster = Cluster.objects.create(name="c")
     made: list[Any] = [operator, make_key(operator), make_token(operator), cluster]
+    made.append(make_delivery(make_endpoint(operator)))
+    made.append(made[-1].endpoint)
     made += [*State.objects.all()[:1], *Workload.objects.all()[:1]]
     found = [
         "/admin/",

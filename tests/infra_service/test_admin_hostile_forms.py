@@ -17,6 +17,7 @@ from apikeys.models import User
 from infra_service.admin import ReadOnlyAdmin
 from states.models import State
 from tests.apikeys.admin.conftest import make_key, make_token
+from tests.infra_service.test_admin_webhooks import make_delivery, make_endpoint
 from tests.people import log_in, person
 from tests.states.conftest import backend, lock_id, locked_state  # noqa: F401 - fixtures
 from workloads.models import Cluster
@@ -50,7 +51,9 @@ def objects(root: Client, operator: User, locked_state: State) -> list[Any]:  # 
     other = User.objects.create_user("other", password="correct horse")
     inactive = User.objects.create(username="inactive", is_active=False)
     make_key(inactive)
+    delivery = make_delivery(make_endpoint(operator))
     return [
+        delivery, delivery.endpoint,
         make_key(operator), make_token(operator), group, other, inactive,
         Cluster.objects.create(name="c"), locked_state, locked_state.component,
         locked_state.environment, locked_state.application,

@@ -32,6 +32,8 @@ NO_PAGES = {
 CHOSEN = {
     "apikeys_apikey": "?status=active", "apikeys_accesstoken": "?status=active",
     "states_state_force_unlock": "?is=locked", "states_state_undelete": "?is=deleted",
+    "webhooks_webhookendpoint": "?status=working",
+    "webhooks_webhookendpoint_enable": "?status=disabled",
 }  # fmt: skip
 #: What else is given in the address.
 QUERIES = {"states_state_compare": "?before=1&after=2"}
@@ -70,18 +72,33 @@ def story(live: LiveServer, tmp_path_factory: pytest.TempPathFactory) -> Story:
         ("setup_groups",),
         ("seed_demo", "--states", "12", "--clusters", "2", "--workloads", "12"),
     )
-    token = live.token("state:read", "state:write", "state:admin", "cluster:read")
+    token = live.token("state:read", "state:write", "state:admin", "cluster:read", "webhook:write")
     deleted, locked, used = (f"/api/v1/state/{uuid.uuid4()}/env/{uuid.uuid4()}" for _ in range(3))
     for path, body in ((deleted, BEFORE), (locked, BEFORE), (used, BEFORE), (used, AFTER)):
         assert live.request("POST", f"{path}?force=true", body, token=token).status == 200
     assert live.request("DELETE", deleted, token=token).status == 200
     lock = json.dumps(lock_info(uuid.uuid4())).encode()
     assert live.request("LOCK", locked, lock, token=token).status == 200
+    make_webhooks(live, token)
     trust = tmp_path_factory.mktemp("trust") / "trust.toml"
     trust.write_text(TRUST)
     live.manage_all(("trust", "--file", str(trust), "--create-users"), ("index_states",))
     clusters = live.request("GET", "/api/v1/clusters", token=token).json()["clusters"]
     return Story(next(c["name"] for c in clusters if c["workload_counts"]["total"]))
+
+
+def make_webhooks(live: LiveServer, token: str) -> None:
+    """Make one webhook that is enabled, with a message to it, and one that is disabled."""
+    for enabled in (False, True):
+        fields = {
+            "name": "chat", "url": "https://hooks.example.com/services/T0/B0/x",
+            "event_types": ["state.push", "state.lock"], "enabled": enabled,
+        }  # fmt: skip
+        body = json.dumps({"webhook": fields}).encode()
+        made = live.request("POST", "/api/v1/webhooks", body, token=token)
+        assert made.status == 201
+    test = f"/api/v1/webhooks/{made.json()['webhook']['id']}:test"
+    assert live.request("POST", test, b"{}", token=token).status == 200
 
 
 @pytest.fixture(scope="module")

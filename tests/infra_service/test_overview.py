@@ -111,6 +111,7 @@ def test_who_may_see_nothing_sees_nothing(db: None) -> None:
         ("view_accesstoken", ["ending", "unused"]),
         ("view_auditevent", ["logins"]),
         ("view_housekeepingpart", ["jobs"]),
+        ("view_delivery", ["undelivered"]),
     ],
 )
 def test_each_finding_is_for_who_may_see_its_pages(

@@ -66,7 +66,8 @@ class WebhookSerializer(StrictSerializer):
     )
     disabled_reason = serializers.CharField(
         read_only=True,
-        help_text="OWNER, or GONE when the receiver has answered 410; empty while enabled.",
+        help_text="OWNER, OPERATOR, or GONE when the receiver has answered 410; empty while "
+        "enabled.",
     )
     binding = BindingSerializer(
         read_only=True,

@@ -1,0 +1,50 @@
+"""Messages to webhooks that do not arrive."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING, Any, Final
+
+from django.db.models import Count, Q
+from django.utils import timezone
+
+from infra_service.overview.counting import EXACT, MOST, Number, up_to
+from infra_service.webhooks.models import LATE_AFTER, Delivery
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+#: A message is tried for three days, so that this has all that were given up in the last four.
+_MADE_WITHIN: Final = dt.timedelta(days=7)
+
+
+def undelivered(most: int) -> tuple[Number, Number, Sequence[Delivery]]:
+    """Return how many wait for long, how many of the last days were given up, and the first.
+
+    Those that wait are looked for among the next ones to be sent, of which there are few while
+    somebody sends; those that were given up among the newest.
+    """
+    now = timezone.now()
+    is_late, is_recent = Q(created_at__lt=now - LATE_AFTER), Q(created_at__gt=now - _MADE_WITHIN)
+    waiting = Delivery.objects.waiting().order_by("next_attempt_at", "id")[: EXACT + 1]
+    failed = Delivery.objects.failed().order_by("-id")[: MOST + 1]
+    late_number, failed_number = _number_of(waiting, is_late), _number_of(failed, is_recent)
+    rows: list[Delivery] = []
+    if failed_number.value:
+        newest = Delivery.objects.failed().filter(is_recent).order_by("-id")
+        rows += _shown(newest)[:most]
+    if late_number.value:
+        longest = Delivery.objects.waiting().filter(is_late).order_by("next_attempt_at", "id")
+        rows += _shown(longest)[:most]
+    return late_number, failed_number, rows[:most]
+
+
+def _number_of(looked_at: Any, condition: Q) -> Number:
+    counted = looked_at.aggregate(found=Count("pk", filter=condition))
+    return up_to(MOST, counted["found"])
+
+
+def _shown(deliveries: Any) -> Any:
+    return deliveries.select_related("endpoint", "event").defer(
+        "endpoint__secret", "endpoint__retired_secret", "event__data"
+    )

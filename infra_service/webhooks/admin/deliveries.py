@@ -1,0 +1,141 @@
+"""Deliveries: what is, was or could not be sent, and sent again."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import admin
+from django.urls import reverse
+from django.utils.html import format_html
+
+from infra_service.admin import ReadOnlyAdmin, object_tool
+from infra_service.admin.input_filters import InputFilter
+from infra_service.templatetags.charts import identifier
+from infra_service.templatetags.moments import relative
+from infra_service.webhooks import actions
+from infra_service.webhooks.admin.marks import status_mark
+from infra_service.webhooks.messages import message_id
+from infra_service.webhooks.models import LATE_AFTER, Delivery
+
+if TYPE_CHECKING:
+    import datetime as dt
+
+    from django.db.models import QuerySet
+    from django.http import HttpRequest
+
+    from apikeys.audit import Actor
+    from infra_service.webhooks.models import DeliveryQuerySet
+
+
+class StatusFilter(admin.SimpleListFilter):
+    """By what has become of it."""
+
+    title = "status"
+    parameter_name = "status"
+
+    def lookups(self, _request: HttpRequest, _model_admin: Any) -> list[tuple[str, str]]:
+        hours = LATE_AFTER.total_seconds() / 3600
+        late = ("late", f"Waiting for over {hours:g} h")
+        return [*((value, str(label)) for value, label in Delivery.Status.choices), late]
+
+    def queryset(self, _request: HttpRequest, queryset: Any) -> Any:
+        deliveries: DeliveryQuerySet = queryset
+        if self.value() == "late":
+            return deliveries.late()
+        if self.value() in Delivery.Status.values:
+            return deliveries.filter(status=self.value())
+        return deliveries
+
+
+class EndpointFilter(InputFilter):
+    """By the webhook's id; what is no id finds nothing."""
+
+    title = "webhook's id"
+    parameter_name = "endpoint"
+
+    def typed(self, queryset: QuerySet[Any], text: str, request: HttpRequest) -> QuerySet[Any]:
+        del request
+        try:
+            return queryset.filter(endpoint=uuid.UUID(text))
+        except ValueError:
+            return queryset.none()
+
+
+def _moment(moment: dt.datetime | None) -> str | None:
+    return None if moment is None else relative(moment)
+
+
+@admin.register(Delivery)
+class DeliveryAdmin(ReadOnlyAdmin):
+    """Deliveries, the newest first."""
+
+    list_display = (
+        "made", "event_type", "webhook", "shown_status", "attempts", "next_attempt",
+        "response_status", "error",
+    )  # fmt: skip
+    list_filter = (StatusFilter, EndpointFilter)
+    fields = (
+        "id", "message", "webhook", "event_type", "about", "shown_status", "attempts",
+        "next_attempt", "last_attempt", "response_status", "error", "made",
+    )  # fmt: skip
+    tools = ("redeliver",)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Delivery]:
+        """Return the deliveries with what they tell whom, without secrets and contents."""
+        deliveries: QuerySet[Delivery] = super().get_queryset(request)
+        return deliveries.select_related("endpoint", "event").defer(
+            "endpoint__secret", "endpoint__retired_secret", "event__data"
+        )
+
+    @admin.display(description="made")
+    def made(self, delivery: Delivery) -> str:
+        """Tell how long ago the event was read from the trail."""
+        return relative(delivery.created_at)
+
+    @admin.display(description="event")
+    def event_type(self, delivery: Delivery) -> str:
+        """Return the type of the event."""
+        return delivery.event.type
+
+    @admin.display(description="about")
+    def about(self, delivery: Delivery) -> str:
+        """Return the id of what the event is about."""
+        return identifier(delivery.resource_id)
+
+    @admin.display(description="webhook")
+    def webhook(self, delivery: Delivery) -> str:
+        """Return the webhook's name, with its page."""
+        url = reverse("admin:webhooks_webhookendpoint_change", args=(delivery.endpoint_id,))
+        return format_html('<a href="{}">{}</a>', url, delivery.endpoint.name)
+
+    @admin.display(description="webhook-id")
+    def message(self, delivery: Delivery) -> str:
+        """Return what the receiver knows the message by, which its logs may have."""
+        return format_html('<span class="identifier">{}</span>', message_id(delivery.event))
+
+    @admin.display(description="status")
+    def shown_status(self, delivery: Delivery) -> str:
+        """Return the status as a word with a mark."""
+        return status_mark(delivery.status)
+
+    @admin.display(description="next attempt")
+    def next_attempt(self, delivery: Delivery) -> str | None:
+        """Tell in how long it is sent, or since when it could be."""
+        return _moment(delivery.next_attempt_at)
+
+    @admin.display(description="last attempt")
+    def last_attempt(self, delivery: Delivery) -> str | None:
+        """Tell how long ago it was sent last."""
+        return _moment(delivery.last_attempt_at)
+
+    @object_tool(
+        label="Redeliver",
+        permission="webhooks.change_webhookendpoint",
+        question="The message is sent again, under the same webhook-id and with all attempts anew. "
+        "A receiver that remembers ids acts on it once.",
+        offered=lambda delivery: delivery.endpoint.is_enabled,
+    )
+    def redeliver(self, obj: Delivery, actor: Actor) -> str:
+        actions.redeliver(delivery=obj, actor=actor)
+        return "The message is to be sent again."

@@ -1,0 +1,178 @@
+"""Webhook endpoints: disabled and enabled here, made over the API. Their secrets are not read."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING, Any, Final
+
+from django.contrib import admin
+from django.db.models import OuterRef, Subquery
+from django.urls import reverse
+from django.utils.html import format_html, format_html_join
+
+from apikeys.admin.bindings import BindingColumns
+from apikeys.admin.federation import DisabledFilter
+from apikeys.models import User
+from infra_service.admin import object_tool
+from infra_service.templatetags.moments import relative
+from infra_service.webhooks import actions
+from infra_service.webhooks.admin.marks import status_mark
+from infra_service.webhooks.models import Delivery, WebhookEndpoint
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from django.db.models import QuerySet
+    from django.http import HttpRequest
+
+    from apikeys.audit import Actor
+
+_WHY_DISABLED: Final = {
+    "OWNER": "by its owner",
+    "OPERATOR": "by an operator",
+    "GONE": "its receiver answered 410",
+}
+
+
+def _is_disabled(endpoint: WebhookEndpoint) -> bool:
+    return not endpoint.is_enabled
+
+
+@admin.register(WebhookEndpoint)
+class WebhookEndpointAdmin(BindingColumns):
+    """Who is told of events, the newest first."""
+
+    list_display = ("name", "owner_name", "origin", "shown_events", "enabled", "last_delivery")
+    list_filter = (DisabledFilter,)
+    search_fields = ("id",)
+    search_help_text = "An id, or the user name of the owner."
+    fields = (
+        "id", "name", "owner_name", "origin", "format", "shown_events", "filter",
+        "shown_binding", "enabled", "last_delivery", "deliveries", "made_by", "expires_at",
+        "created_at", "updated_at",
+    )  # fmt: skip
+    tools = ("disable", "enable")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[WebhookEndpoint]:
+        """Return the endpoints with their owners and without their secrets."""
+        endpoints: QuerySet[WebhookEndpoint] = super().get_queryset(request)
+        return endpoints.select_related("owner").defer("secret", "retired_secret")
+
+    def get_search_results(
+        self, _request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        """Find by id or by owner, exactly; both have an index."""
+        term = search_term.strip()
+        if not term:
+            return queryset, False
+        owner = User.objects.filter(username=term).first()
+        if owner is not None:
+            return queryset.filter(owner=owner), False
+        try:
+            return queryset.filter(pk=uuid.UUID(term)), False
+        except ValueError:
+            return queryset.none(), False
+
+    def get_object(
+        self, request: HttpRequest, object_id: str, from_field: str | None = None
+    ) -> WebhookEndpoint | None:
+        """Return the endpoint with what its row shows."""
+        endpoint: WebhookEndpoint | None = super().get_object(request, object_id, from_field)
+        if endpoint is not None:
+            self.prepare_page(request, [endpoint])
+        return endpoint
+
+    def prepare_page(self, request: HttpRequest, rows: Sequence[Any]) -> None:
+        """Look up the last deliveries of a page's endpoints, and which endpoints still work."""
+        super().prepare_page(request, rows)
+        shown = WebhookEndpoint.objects.filter(pk__in=[endpoint.pk for endpoint in rows])
+        working = set(shown.working().values_list("pk", flat=True))
+        of_endpoint = Delivery.objects.filter(endpoint=OuterRef("pk")).order_by("-id")
+        last = shown.order_by().values_list(Subquery(of_endpoint.values("pk")[:1]), flat=True)
+        deliveries = {one.endpoint_id: one for one in Delivery.objects.filter(pk__in=last)}
+        for endpoint in rows:
+            endpoint.works = endpoint.pk in working
+            endpoint.last = deliveries.get(endpoint.pk)
+
+    @admin.display(description="owner")
+    def owner_name(self, endpoint: WebhookEndpoint) -> str:
+        """Return the user name of the owner."""
+        return endpoint.owner.get_username()
+
+    @admin.display(description="sends to")
+    def origin(self, endpoint: WebhookEndpoint) -> str:
+        """Return scheme and host: whoever knows the rest of a URL of Slack's may post there."""
+        return endpoint.origin
+
+    @admin.display(description="events")
+    def shown_events(self, endpoint: WebhookEndpoint) -> str:
+        """Return the types of events, one beside the other."""
+        types = ((one,) for one in endpoint.event_types)
+        return format_html_join(" ", '<code class="scope">{}</code>', types)
+
+    @admin.display(description="enabled")
+    def enabled(self, endpoint: Any) -> str:
+        """Tell whether it is told of anything, and why not."""
+        if endpoint.disabled_at is not None:
+            reason = endpoint.disabled_reason
+            why, ago = _WHY_DISABLED.get(reason, reason), relative(endpoint.disabled_at)
+            return format_html('<span class="status status-idle">Disabled</span> {}, {}', why, ago)
+        if not endpoint.works:
+            return format_html(
+                '<span class="status status-idle">Ended</span> {}',
+                "with its time, its owner or the key that made it",
+            )
+        return format_html('<span class="status status-ok">{}</span>', "Enabled")
+
+    @admin.display(description="last delivery")
+    def last_delivery(self, endpoint: Any) -> str:
+        """Return what became of the newest message, with its page."""
+        delivery: Delivery | None = endpoint.last
+        if delivery is None:
+            return "none in 30 days"
+        url = reverse("admin:webhooks_delivery_change", args=(delivery.pk,))
+        mark, ago = status_mark(delivery.status), relative(delivery.created_at)
+        return format_html('{} <a href="{}">{}</a>', mark, url, ago)
+
+    @admin.display(description="deliveries")
+    def deliveries(self, endpoint: WebhookEndpoint) -> str:
+        """Lead to the list of what is, was or could not be sent."""
+        url = reverse("admin:webhooks_delivery_changelist")
+        return format_html('<a href="{}?endpoint={}">All of them</a>', url, endpoint.pk)
+
+    @admin.display(description="made by")
+    def made_by(self, endpoint: WebhookEndpoint) -> str:
+        """Return the key, and the token, with which the endpoint ends."""
+        if endpoint.maker_id is None:
+            return endpoint.maker_token_id or "no key: it ends with its owner alone"
+        url = reverse("admin:apikeys_apikey_change", args=(endpoint.maker_id,))
+        token = f" by the token {endpoint.maker_token_id}" if endpoint.maker_token_id else ""
+        link = '<a class="identifier" href="{}">{}</a>{}'
+        return format_html(link, url, endpoint.maker_id, token)
+
+    @object_tool(
+        label="Disable",
+        permission="webhooks.change_webhookendpoint",
+        question="Nothing is sent to it any more, and what waits for it is given up. Events from "
+        "now on are not told later either. Its owner can enable it again, and so can you.",
+        offered=lambda endpoint: endpoint.is_enabled,
+        destructive=True,
+    )
+    def disable(self, obj: WebhookEndpoint, actor: Actor) -> str:
+        actions.disable_endpoint(endpoint_id=obj.pk, reason="OPERATOR", actor=actor)
+        return f"The webhook {obj.name} is disabled."
+
+    @object_tool(
+        label="Enable",
+        permission="webhooks.change_webhookendpoint",
+        question="It is told of events from now on. Those that were given up can be redelivered.",
+        offered=_is_disabled,
+    )
+    def enable(self, obj: WebhookEndpoint, actor: Actor) -> str:
+        actions.change_endpoint(
+            endpoints=WebhookEndpoint.objects.all(),
+            endpoint_id=obj.pk,
+            changes={"is_enabled": True},
+            actor=actor,
+        )
+        return f"The webhook {obj.name} is enabled."

@@ -1,0 +1,21 @@
+"""What the lists of webhooks show in the same way."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from django.utils.html import format_html
+
+from infra_service.webhooks.models import Delivery
+
+_SIGNS: Final = {
+    Delivery.Status.WAITING: "idle",
+    Delivery.Status.DELIVERED: "ok",
+    Delivery.Status.FAILED: "error",
+}
+
+
+def status_mark(status: str) -> str:
+    """Return a delivery's status as a word with a mark."""
+    known = Delivery.Status(status)
+    return format_html('<span class="status status-{}">{}</span>', _SIGNS[known], known.label)
