@@ -40,6 +40,7 @@ QUERIES = {"states_state_compare": "?before=1&after=2"}
 
 #: In BEFORE.
 RESOURCE_ID = "5abd676a-a949-882e-9378-092ccbebea2e"
+_JSON = {"Content-Type": "application/json"}
 
 TRUST = """
 [[issuers]]
@@ -95,10 +96,10 @@ def make_webhooks(live: LiveServer, token: str) -> None:
             "event_types": ["state.push", "state.lock"], "enabled": enabled,
         }  # fmt: skip
         body = json.dumps({"webhook": fields}).encode()
-        made = live.request("POST", "/api/v1/webhooks", body, token=token)
+        made = live.request("POST", "/api/v1/webhooks", body, token=token, headers=_JSON)
         assert made.status == 201
     test = f"/api/v1/webhooks/{made.json()['webhook']['id']}:test"
-    assert live.request("POST", test, b"{}", token=token).status == 200
+    assert live.request("POST", test, b"{}", token=token, headers=_JSON).status == 200
 
 
 @pytest.fixture(scope="module")
