@@ -244,8 +244,14 @@ def test_deliveries_are_found(operator: User) -> None:
         f"?endpoint={other.pk}": [delivered, waiting],
         f"?endpoint={other.pk}&status=DELIVERED": [delivered],
         "?endpoint=other": [],
+        f"?q=msg_{late.event_id.hex}": [late],
+        "?q=other": [],
     }.items():
         assert shown(client.get(DELIVERIES + query)) == [one.pk for one in found], query
+
+
+def test_a_webhook_can_be_typed(endpoint: WebhookEndpoint) -> None:
+    assert 'name="endpoint"' in person("viewer").get(DELIVERIES).content.decode()
 
 
 def test_pages_of_deliveries(endpoint: WebhookEndpoint) -> None:

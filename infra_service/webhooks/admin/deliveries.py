@@ -75,6 +75,8 @@ class DeliveryAdmin(ReadOnlyAdmin):
         "response_status", "error",
     )  # fmt: skip
     list_filter = (StatusFilter, EndpointFilter)
+    search_fields = ("event",)
+    search_help_text = "A message's webhook-id, as the receiver's log may have it."
     fields = (
         "id", "message", "webhook", "event_type", "about", "shown_status", "attempts",
         "next_attempt", "last_attempt", "response_status", "error", "made",
@@ -87,6 +89,18 @@ class DeliveryAdmin(ReadOnlyAdmin):
         return deliveries.select_related("endpoint", "event").defer(
             "endpoint__secret", "endpoint__retired_secret", "event__data"
         )
+
+    def get_search_results(
+        self, _request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        """Find by the message's id, exactly."""
+        term = search_term.strip()
+        if not term:
+            return queryset, False
+        try:
+            return queryset.filter(event=uuid.UUID(term.removeprefix("msg_"))), False
+        except ValueError:
+            return queryset.none(), False
 
     @admin.display(description="made")
     def made(self, delivery: Delivery) -> str:
