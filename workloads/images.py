@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from django.db import models
-from uuid_utils.compat import uuid7
 
 from workloads.bound import inside_clusters
 from workloads.kubernetes.images import MAX_DIGEST, MAX_REPOSITORY, MAX_TAG
@@ -75,7 +74,7 @@ class ClusterImage(models.Model):
 
     byte_ordered = frozenset(IMAGE)
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    pk = models.CompositePrimaryKey("cluster_id", *IMAGE)
     cluster_id = models.UUIDField()
     # With its registry, such as docker.io/library/nginx.
     repository = models.CharField(max_length=MAX_REPOSITORY)
@@ -87,7 +86,6 @@ class ClusterImage(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(name="clusterimage_of_cluster", fields=["cluster_id", *IMAGE]),
             models.CheckConstraint(
                 name="clusterimage_is_of_some", condition=models.Q(workloads__gt=0)
             ),

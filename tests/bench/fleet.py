@@ -67,11 +67,11 @@ INSERT INTO workloads_workloadimage
         cluster_id, health_status, namespace, name, kind FROM workloads_workload
     UNION ALL SELECT id, 1, 'registry.example/mesh/proxy', 'sha256:' || pg_temp.sha(0, 17),
         cluster_id, health_status, namespace, name, kind FROM workloads_workload;
-INSERT INTO workloads_clusterimage (id, cluster_id, repository, tag, digest, workloads)
-    SELECT gen_random_uuid(), cluster_id, repository,
+INSERT INTO workloads_clusterimage (cluster_id, repository, tag, digest, workloads)
+    SELECT cluster_id, repository,
         CASE number WHEN 0 THEN (c.n %% 5)::text ELSE '1.17' END, digest, COUNT(*)
     FROM workloads_workloadimage JOIN numbered c ON c.id = cluster_id
-    GROUP BY cluster_id, repository, 4, digest;
+    GROUP BY cluster_id, repository, 3, digest;
 """
 
 

@@ -3,7 +3,6 @@
 Safe while the service runs: the tables are new, and the column has no default.
 """
 
-import uuid_utils.compat
 from django.db import migrations, models
 
 _TEXTS = {
@@ -44,9 +43,13 @@ class Migration(migrations.Migration):
             name="ClusterImage",
             fields=[
                 (
-                    "id",
-                    models.UUIDField(
-                        default=uuid_utils.compat.uuid7,
+                    "pk",
+                    models.CompositePrimaryKey(
+                        "cluster_id",
+                        "repository",
+                        "tag",
+                        "digest",
+                        blank=True,
                         editable=False,
                         primary_key=True,
                         serialize=False,
@@ -70,10 +73,6 @@ class Migration(migrations.Migration):
                     ),
                 ],
                 "constraints": [
-                    models.UniqueConstraint(
-                        fields=("cluster_id", "repository", "tag", "digest"),
-                        name="clusterimage_of_cluster",
-                    ),
                     models.CheckConstraint(
                         condition=models.Q(("workloads__gt", 0)), name="clusterimage_is_of_some"
                     ),

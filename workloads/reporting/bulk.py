@@ -24,7 +24,7 @@ _BATCH: Final = 5000
 
 
 class Writer:
-    """Writes these columns of a model's table; ``columns`` begin with the primary key."""
+    """Writes these columns of a model's table; ``columns`` begin with its key."""
 
     def __init__(self, model: type[Model], columns: Sequence[str]) -> None:
         fields = {field.name: field for field in model._meta.concrete_fields}
@@ -44,18 +44,18 @@ class Writer:
                     row[at] = field.get_db_prep_save(row[at], connection)
         return row
 
-    def insert(self, rows: Sequence[Sequence[Any]]) -> None:
-        """Insert prepared rows."""
+    def insert(self, rows: Sequence[Sequence[Any]], or_else: str = "") -> None:
+        """Insert prepared rows; ``or_else`` is SQL of what is done where one is there."""
         names = ", ".join(map(_quoted, self._columns))
         into = f"INSERT INTO {_quoted(self._table)} ({names})"
         if connection.vendor == "postgresql":
-            self._execute(f"{into} SELECT * FROM {self._given()}", rows)  # noqa: S608 - columns' names
+            self._execute(f"{into} SELECT * FROM {self._given()}{or_else}", rows)  # noqa: S608 - columns' names
         else:
             marks = ", ".join(["%s"] * len(self._fields))
-            self._execute_each(f"{into} VALUES ({marks})", rows)
+            self._execute_each(f"{into} VALUES ({marks}){or_else}", rows)
 
     def update(self, rows: Sequence[Sequence[Any]]) -> None:
-        """Update the rows that these have the primary keys of."""
+        """Update the rows that have the first column of these."""
         key, *names = map(_quoted, self._columns)
         table = _quoted(self._table)
         if connection.vendor == "postgresql":
@@ -78,6 +78,40 @@ class Writer:
         else:
             same = " AND ".join(f"{name} = %s" for name in names)
             self._execute_each(f"DELETE FROM {table} WHERE {same}", rows)  # noqa: S608 - columns' names
+
+    def add(self, rows: Sequence[Sequence[Any]]) -> None:
+        """Add the last column to that of the rows with the key before it, or insert them.
+
+        No two of ``rows`` have the same key.
+        """
+        *key, number = map(_quoted, self._columns)
+        sums = f"{number} = {_quoted(self._table)}.{number} + excluded.{number}"
+        self.insert(rows, f" ON CONFLICT ({', '.join(key)}) DO UPDATE SET {sums}")
+
+    def subtract(self, rows: Sequence[Sequence[Any]]) -> None:
+        """Subtract the last column, and delete what has nothing left."""
+        *key, number = map(_quoted, self._columns)
+        table = _quoted(self._table)
+        if connection.vendor == "postgresql":
+            given = self._given()
+            same = " AND ".join(f"{table}.{name} = given.{name}" for name in key)
+            self._execute(
+                f"DELETE FROM {table} USING {given} "  # noqa: S608 - columns' names
+                f"WHERE {same} AND {table}.{number} <= given.{number}",
+                rows,
+            )
+            self._execute(
+                f"UPDATE {table} SET {number} = {table}.{number} - given.{number} "  # noqa: S608 - columns' names
+                f"FROM {given} WHERE {same}",
+                rows,
+            )
+        else:
+            same = " AND ".join(f"{name} = %s" for name in key)
+            self._execute_each(f"DELETE FROM {table} WHERE {same} AND {number} <= %s", rows)  # noqa: S608 - columns' names
+            self._execute_each(
+                f"UPDATE {table} SET {number} = {number} - %s WHERE {same}",  # noqa: S608 - columns' names
+                [[count, *values] for *values, count in rows],
+            )
 
     def _given(self) -> str:
         """Return the rows as a table, for PostgreSQL: however many, the text is the same."""

@@ -5,20 +5,19 @@ The caller has the cluster's row locked, so that what is read here is not change
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from django.db.models import TextField
 from django.db.models.functions import Cast
-from uuid_utils.compat import uuid7
 
 from infra_service.database.keyset import beyond
 from workloads.images import IMAGE, ClusterImage, WorkloadImage
 from workloads.kubernetes.images import Image, images_of
 from workloads.models import Workload
-from workloads.reporting.bulk import Writer, batches
+from workloads.reporting.bulk import Writer
 from workloads.reporting.reports import Place
 
 if TYPE_CHECKING:
@@ -30,7 +29,9 @@ if TYPE_CHECKING:
 _BATCH: Final = 1000
 _COPIED: Final = ("cluster_id", "health_status", *Place._fields)
 _LINKS: Final = Writer(WorkloadImage, ("workload_id", "number", "repository", "digest", *_COPIED))
-_COUNTS: Final = Writer(ClusterImage, ("id", "cluster_id", *IMAGE, "workloads"))
+_LEFT: Final = Writer(WorkloadImage, ("workload_id",))
+_HEALTH: Final = Writer(WorkloadImage, ("workload_id", "health_status"))
+_COUNTS: Final = Writer(ClusterImage, ("cluster_id", *IMAGE, "workloads"))
 
 
 @dataclass(slots=True)
@@ -38,10 +39,10 @@ class ImageChanges:
     """What is to be written of a cluster's images when its workloads are."""
 
     #: Workloads whose rows go, though some come anew.
-    left: list[uuid.UUID] = field(default_factory=list)
+    left: list[Sequence[Any]] = field(default_factory=list)
     links: list[Sequence[Any]] = field(default_factory=list)
-    #: Workloads of which only the health is another one, by that.
-    turned: dict[str, list[uuid.UUID]] = field(default_factory=lambda: defaultdict(list))
+    #: Workloads of which only the health is another one, and that.
+    turned: list[Sequence[Any]] = field(default_factory=list)
     #: How many workloads more, or fewer, run an image.
     counts: Counter[Image] = field(default_factory=Counter)
 
@@ -56,7 +57,7 @@ class ImageChanges:
 
     def leave(self, key: uuid.UUID, containers: Containers) -> None:
         """Take a workload that is gone."""
-        self.left.append(key)
+        self.left.append(_LEFT.prepare((key,)))
         self.counts.subtract(images_of(containers))
 
     def change(
@@ -72,35 +73,17 @@ class ImageChanges:
             self.leave(key, known)
             self.add(key, copied, containers)
         elif copied[1] != health:
-            self.turned[copied[1]].append(key)
+            self.turned.append(_HEALTH.prepare((key, copied[1])))
 
     def write(self, cluster_id: uuid.UUID) -> None:
-        """Write the changes."""
-        for keys in batches(self.left, _BATCH):
-            WorkloadImage.objects.filter(workload_id__in=keys).delete()
+        """Write the changes, without reading what is there."""
+        _LEFT.delete(self.left)
         _LINKS.insert(self.links)
-        for health, turned in self.turned.items():
-            for keys in batches(turned, _BATCH):
-                rows = WorkloadImage.objects.filter(workload_id__in=keys)
-                rows.update(health_status=health)
-        self._write_counts(cluster_id)
-
-    def _write_counts(self, cluster_id: uuid.UUID) -> None:
-        changed = sorted({i.repository for i, count in self.counts.items() if count})
-        for repositories in batches(changed, _BATCH):
-            rows = ClusterImage.objects.filter(cluster_id=cluster_id, repository__in=repositories)
-            wanted = set(repositories)
-            counts = Counter({i: n for i, n in self.counts.items() if i.repository in wanted})
-            for *image, count in rows.values_list(*IMAGE, "workloads"):
-                counts[Image(*image)] += count
-            rows.delete()
-            _COUNTS.insert(
-                [
-                    _COUNTS.prepare((uuid7(), cluster_id, *image, count))
-                    for image, count in counts.items()
-                    if count > 0
-                ]
-            )
+        _HEALTH.update(self.turned)
+        # In the order of the key, whose index a first snapshot fills from its beginning to its end.
+        counts = sorted(self.counts.items())
+        _COUNTS.add([_COUNTS.prepare((cluster_id, *i, n)) for i, n in counts if n > 0])
+        _COUNTS.subtract([_COUNTS.prepare((cluster_id, *i, -n)) for i, n in counts if n < 0])
 
 
 def remove(cluster_id: uuid.UUID) -> None:
