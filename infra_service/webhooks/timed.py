@@ -48,11 +48,11 @@ def publish_timed() -> int:
     0 also when somebody else is at it.
     """
     reached, now = reaches().values(), timezone.now()
-    wanted = {name for one in reached for name in one.endpoint.event_types if name in _FINDERS}
+    wanted = {name for one in reached for name in one.endpoint.event_types if name in FINDERS}
     due = [
         event
         for name in sorted(wanted)
-        for event in _FINDERS[name](now, reached)
+        for event in FINDERS[name](now, reached)
         if now - _LATEST <= event.occurred_at <= now and any(one.has(event) for one in reached)
     ]
     entered = 0
@@ -140,9 +140,8 @@ def _unreachable_clusters(_now: dt.datetime, _reached: Collection[Reach]) -> Ite
             yield event
 
 
-_FINDERS: Final[
-    Mapping[str, Callable[[dt.datetime, Collection[Reach]], Iterator[WebhookEvent]]]
-] = {
+#: How those of a type are found.
+FINDERS: Final[Mapping[str, Callable[[dt.datetime, Collection[Reach]], Iterator[WebhookEvent]]]] = {
     "state.lock_held": _held_locks,
     "api_key.expiring": _expiring_keys,
     "cluster.unreachable": _unreachable_clusters,
