@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.utils.module_loading import import_string
 
 from tests.apiserver import DEPLOYMENTS, ReplayServer, lines
 from tests.server import ROOT, LiveServer
@@ -159,3 +160,16 @@ URL = "https://infra.example.com"
 def test_what_cannot_be_done(options: tuple[str, ...], message: str) -> None:
     with pytest.raises(CommandError, match=message):
         call_command("sync_workloads", *options)
+
+
+def test_its_settings_are_of_no_service() -> None:
+    """No key, no database, no address: what a cluster need not hold."""
+    from infra_service.agent import settings  # noqa: PLC0415 - not those of these tests
+
+    assert {name for name in vars(settings) if name.isupper()} == {
+        "INSTALLED_APPS", "DATABASES", "USE_TZ", "TIME_ZONE", "USE_I18N",
+        "LOG_LEVEL", "LOGGING_CONFIG", "LOGGING",
+    }  # fmt: skip
+    assert settings.DATABASES == {}
+    apps = [import_string(path) for path in settings.INSTALLED_APPS]
+    assert [app.name for app in apps] == ["infra_service", "workloads"]
