@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from django.db import connection, models
 from django.db.models import Count, Sum
 
-from states.entries import Component, Environment, ids_or_query, inside_catalogue
+from states.entries import Environment, inside_catalogue
+from states.of_state import OfState, OfStateQuerySet
 
 if TYPE_CHECKING:
     import uuid
@@ -51,16 +52,8 @@ class Amount(NamedTuple):
     data_sources: int = 0
 
 
-class StateCountQuerySet(models.QuerySet["StateCount"]):
+class StateCountQuerySet(OfStateQuerySet["StateCount"]):
     """Rules over the counts of many states."""
-
-    def inside(self, binding: Binding) -> StateCountQuerySet:
-        """Those of states that a token with this binding sees; as of the resources themselves."""
-        inside = inside_catalogue(self, binding)
-        if binding.application_ids is not None:
-            own = Component.objects.filter(application_id__in=binding.application_ids)
-            inside = inside.filter(component_id__in=ids_or_query(own))
-        return inside
 
     def replace(
         self,
@@ -119,28 +112,10 @@ def _change(before: Amount | None, after: Amount | None) -> tuple[int, int, int]
     )
 
 
-class StateCount(models.Model):
+class StateCount(OfState):
     """How much a state has of a thing."""
 
     pk = models.CompositePrimaryKey("state_id", "kind", "value")
-    state = models.ForeignKey(
-        "states.State", on_delete=models.CASCADE, related_name="+", db_index=False
-    )
-    # Copied, as into ResourceEntry.
-    component = models.ForeignKey(
-        Component,
-        on_delete=models.DO_NOTHING,
-        related_name="+",
-        db_index=False,
-        db_constraint=False,
-    )
-    environment = models.ForeignKey(
-        Environment,
-        on_delete=models.DO_NOTHING,
-        related_name="+",
-        db_index=False,
-        db_constraint=False,
-    )
     kind = models.CharField(max_length=20, choices=Kind)
     value = models.CharField(max_length=MOST_BYTES)
     resources = models.BigIntegerField()

@@ -14,7 +14,8 @@ from uuid_utils.compat import uuid7
 
 from infra_service.database.pages import NamedBy
 from infra_service.database.pages.selecting import ColumnOf
-from states.entries import Component, Environment, ids_or_query, inside_catalogue
+from states.entries import Component, Environment
+from states.of_state import OfState, OfStateQuerySet
 from states.resource_counts import StateCount
 from states.state_dependency import StateDependency
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     import uuid
     from collections.abc import Sequence
 
-    from apikeys.grants import Binding
 
 #: Bytes of an address or a provider. PostgreSQL refuses what takes over 2,704 in an index.
 MOST_BYTES: Final = 2_000
@@ -31,20 +31,8 @@ MOST_BYTES_OF_MODE: Final = 20
 MOST_OF_OBJECT: Final = 63 + 1 + 253
 
 
-class ResourceEntryQuerySet(models.QuerySet["ResourceEntry"]):
+class ResourceEntryQuerySet(OfStateQuerySet["ResourceEntry"]):
     """Rules over many resources."""
-
-    def inside(self, binding: Binding) -> ResourceEntryQuerySet:
-        """Those of states that a token with this binding sees.
-
-        One query when it is bound to applications: their components are looked up, because a
-        component may be moved, and its states' resources are many.
-        """
-        inside = inside_catalogue(self, binding)
-        if binding.application_ids is not None:
-            own = Component.objects.filter(application_id__in=binding.application_ids)
-            inside = inside.filter(component_id__in=ids_or_query(own))
-        return inside
 
     def with_names(self) -> ResourceEntryQuerySet:
         """Return them with the slugs of what they belong to, and the version they stand in."""
@@ -69,32 +57,13 @@ class ResourceEntryQuerySet(models.QuerySet["ResourceEntry"]):
         StateCount.objects.forget(state_id)
 
 
-class ResourceEntry(models.Model):
+class ResourceEntry(OfState):
     """A resource instance in the current version of a state: where it is, and no value of it."""
 
     #: Columns in the order of bytes, in which what begins with a text is a range.
     byte_ordered = frozenset({"address", "module", "type", "name", "provider", "cluster_object"})
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    state = models.ForeignKey(
-        "states.State", on_delete=models.CASCADE, related_name="+", db_index=False
-    )
-    # Copied from the state, whose own never change, because a filter through the join cannot be
-    # served by an index. The state's rows hold the constraints.
-    component = models.ForeignKey(
-        Component,
-        on_delete=models.DO_NOTHING,
-        related_name="+",
-        db_index=False,
-        db_constraint=False,
-    )
-    environment = models.ForeignKey(
-        Environment,
-        on_delete=models.DO_NOTHING,
-        related_name="+",
-        db_index=False,
-        db_constraint=False,
-    )
     address = models.CharField(max_length=MOST_BYTES)
     deposed = models.CharField(max_length=MOST_BYTES, blank=True)
     module = models.CharField(max_length=MOST_BYTES, blank=True)

@@ -5,34 +5,19 @@ Kept with the index of resources (``states.resources.indexing``), and made of no
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from django.db import models
 from uuid_utils.compat import uuid7
 
-from states.entries import Component, Environment, ids_or_query, inside_catalogue
-
-if TYPE_CHECKING:
-    from apikeys.grants import Binding
+from states.of_state import OfState, OfStateQuerySet
 
 #: Bytes of an address.
 MOST_BYTES: Final = 2_000
 MOST_BYTES_OF_BACKEND: Final = 50
 
 
-class StateDependencyQuerySet(models.QuerySet["StateDependency"]):
-    """Rules over many dependencies."""
-
-    def inside(self, binding: Binding) -> StateDependencyQuerySet:
-        """Those of states that read, and that a token with this binding sees."""
-        inside = inside_catalogue(self, binding)
-        if binding.application_ids is not None:
-            own = Component.objects.filter(application_id__in=binding.application_ids)
-            inside = inside.filter(component_id__in=ids_or_query(own))
-        return inside
-
-
-class StateDependency(models.Model):
+class StateDependency(OfState):
     """A data source in the current version of a state, and what it reads.
 
     What an address of this service named when the state was indexed is in ``target_…``: a name may
@@ -40,31 +25,13 @@ class StateDependency(models.Model):
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    state = models.ForeignKey(
-        "states.State", on_delete=models.CASCADE, related_name="+", db_index=False
-    )
-    # Copied, as into ResourceEntry.
-    component = models.ForeignKey(
-        Component,
-        on_delete=models.DO_NOTHING,
-        related_name="+",
-        db_index=False,
-        db_constraint=False,
-    )
-    environment = models.ForeignKey(
-        Environment,
-        on_delete=models.DO_NOTHING,
-        related_name="+",
-        db_index=False,
-        db_constraint=False,
-    )
     address = models.CharField(max_length=MOST_BYTES)
     backend = models.CharField(max_length=MOST_BYTES_OF_BACKEND, blank=True)
     location = models.CharField(max_length=MOST_BYTES, blank=True)
     target_component_id = models.UUIDField(null=True)
     target_environment_id = models.UUIDField(null=True)
 
-    objects = StateDependencyQuerySet.as_manager()
+    objects = OfStateQuerySet["StateDependency"].as_manager()
 
     class Meta:
         indexes = [
