@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
@@ -28,7 +29,6 @@ from apikeys.federation.errors import (
 )
 from apikeys.federation.refusals import AssertionRefused
 from apikeys.grants import Grant
-from apikeys.idle_owners import is_idle, last_signed_on
 from apikeys.models import Issuer, TrustPolicy, User
 from infra_service.database.retries import retrying
 
@@ -225,6 +225,7 @@ def endings(policy: TrustPolicy) -> Iterator[tuple[str, str]]:
         yield "issuer_disabled", "The issuer is disabled"
     if not policy.owner.is_active:
         yield "owner_inactive", "The policy's owner is not active"
-    signed_on = User.objects.values_list(last_signed_on(), flat=True).get(pk=policy.owner_id)
-    if is_idle(signed_on, timezone.now()):
+    elif (days := settings.OWNER_IDLE_DAYS) and (
+        User.objects.idle(days, timezone.now()).filter(pk=policy.owner_id).exists()
+    ):
         yield "owner_idle", "The policy's owner has not signed on for too long"
