@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING, Any, Final
 
-from django.core.management.base import CommandError
 from django.db import Error as DatabaseFailure
 from django.db import connection
 
 from infra_service.commandline.base import ServiceCommand
-from infra_service.commandline.stopping import stop_at_eof, stopped_by_signals
+from infra_service.commandline.stopping import stopped_by_signals
+from infra_service.commandline.watching import add_watch_options, stop_of
 from infra_service.webhooks.actions import reencrypt_secrets
 from infra_service.webhooks.delivering import Deliverer
 
 if TYPE_CHECKING:
+    import threading
     from argparse import ArgumentParser
 
     from infra_service.webhooks.claiming import Attempt
@@ -34,17 +34,7 @@ class Command(ServiceCommand):
     examples = ("deliver_events", "deliver_events --watch", "deliver_events --json")
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--watch", action="store_true", help="go on until SIGTERM")
-        parser.add_argument(
-            "--interval", type=float, default=1.0, metavar="S",
-            help="with --watch: seconds between two looks for new events",
-        )  # fmt: skip
-        parser.add_argument(
-            "--until-eof",
-            action="store_true",
-            help="with --watch: end also when standard input does, which is a pipe of the process "
-            "that this is to end with",
-        )
+        add_watch_options(parser, "new events")
 
     def handle(self, *_args: Any, **options: Any) -> None:
         """Deliver.
@@ -52,9 +42,7 @@ class Command(ServiceCommand):
         Raises:
             CommandError: the interval is none.
         """
-        if options["interval"] <= 0:
-            raise CommandError("--interval is more than 0 seconds")
-        stop = threading.Event()
+        stop = stop_of(options)
         with stopped_by_signals(stop.set), self.progress("messages") as bar:
             counts = {"delivered": 0, "failed": 0}
 
@@ -64,8 +52,6 @@ class Command(ServiceCommand):
 
             deliverer = Deliverer(stop, count)
             if options["watch"]:
-                if options["until_eof"]:
-                    stop_at_eof(stop)
                 self._watch(deliverer, stop, options["interval"])
             else:
                 reencrypt_secrets()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,12 +10,14 @@ from django.db import Error as DatabaseFailure
 from django.db import connection
 
 from infra_service.commandline.base import ServiceCommand
-from infra_service.commandline.stopping import stop_at_eof, stopped_by_signals
+from infra_service.commandline.stopping import stopped_by_signals
+from infra_service.commandline.watching import add_watch_options, stop_of
 from states.errors import StorageUnavailable
 from states.models import State
 from states.resources import indexing
 
 if TYPE_CHECKING:
+    import threading
     from argparse import ArgumentParser
     from collections.abc import Iterator
 
@@ -40,17 +41,7 @@ class Command(ServiceCommand):
     examples = ("index_states", "index_states --watch", "index_states --all --json")
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--watch", action="store_true", help="go on until SIGTERM")
-        parser.add_argument(
-            "--interval", type=float, default=1.0, metavar="S",
-            help="with --watch: seconds between two looks for changed states",
-        )  # fmt: skip
-        parser.add_argument(
-            "--until-eof",
-            action="store_true",
-            help="with --watch: end also when standard input does, which is a pipe of the process "
-            "that this is to end with",
-        )
+        add_watch_options(parser, "changed states")
         parser.add_argument(
             "--all",
             action="store_true",
@@ -63,14 +54,10 @@ class Command(ServiceCommand):
         Raises:
             CommandError: the object store does not answer.
         """
-        if options["interval"] <= 0:
-            raise CommandError("--interval is more than 0 seconds")
-        stop = threading.Event()
+        stop = stop_of(options)
         with stopped_by_signals(stop.set):
             indexing.begin_anew(everything=options["all"])
             if options["watch"]:
-                if options["until_eof"]:
-                    stop_at_eof(stop)
                 self._watch(stop, options["interval"])
             else:
                 self._once(stop)

@@ -1,0 +1,43 @@
+"""The options of commands that do their work again and again."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+from django.core.management.base import CommandError
+
+from infra_service.commandline.stopping import stop_at_eof
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+    from collections.abc import Mapping
+
+
+def add_watch_options(parser: ArgumentParser, looked_for: str) -> None:
+    """Add ``--watch``, how often it looks, and what else ends it."""
+    parser.add_argument("--watch", action="store_true", help="go on until SIGTERM")
+    parser.add_argument(
+        "--interval", type=float, default=1.0, metavar="S",
+        help=f"with --watch: seconds between two looks for {looked_for}",
+    )  # fmt: skip
+    parser.add_argument(
+        "--until-eof",
+        action="store_true",
+        help="with --watch: end also when standard input does, which is a pipe of the process "
+        "that this is to end with",
+    )
+
+
+def stop_of(options: Mapping[str, Any]) -> threading.Event:
+    """Return the event that ends the work, which standard input sets where it is to.
+
+    Raises:
+        CommandError: the interval is none.
+    """
+    if options["interval"] <= 0:
+        raise CommandError("--interval is more than 0 seconds")
+    stop = threading.Event()
+    if options["watch"] and options["until_eof"]:
+        stop_at_eof(stop)
+    return stop
