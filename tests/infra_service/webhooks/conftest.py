@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import ipaddress
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -13,6 +13,7 @@ from django.db import connection
 from django.utils import timezone
 
 from apikeys.models import User
+from infra_service.webhooks.claiming import Attempt
 from infra_service.webhooks.delivering import Deliverer
 from infra_service.webhooks.models import Delivery, WebhookEndpoint
 from infra_service.webhooks.publishing import publish_next
@@ -103,10 +104,10 @@ def publish() -> int:
     return publish_next()
 
 
-def deliver() -> None:
-    """Deliver all that is due now."""
+def deliver(attempted: Callable[[Attempt], None] = lambda _: None) -> None:
+    """Deliver all that is due now, and call what is given after each attempt."""
     let_others_end()
-    Deliverer(threading.Event(), lambda _: None).run(None)
+    Deliverer(threading.Event(), attempted).run(None)
 
 
 def pass_time(**of: float) -> None:

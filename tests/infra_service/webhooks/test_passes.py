@@ -15,12 +15,11 @@ from prometheus_client import CollectorRegistry
 
 from infra_service.webhooks import delivering
 from infra_service.webhooks.claiming import Attempt, claim
-from infra_service.webhooks.delivering import Deliverer
 from infra_service.webhooks.metrics import DeliveryCollector
 from infra_service.webhooks.models import Delivery, TrailPosition, WebhookEndpoint, WebhookEvent
 from infra_service.webhooks.reach import reaches
 from tests.conftest import ApiClient
-from tests.infra_service.webhooks.conftest import Hook, deliver, hook_of
+from tests.infra_service.webhooks.conftest import Hook, deliver, hook_of, let_others_end
 from tests.infra_service.webhooks.receiver import Receiver
 from tests.infra_service.webhooks.test_trail import event, on_postgresql
 from tests.plans import plans_of
@@ -60,7 +59,7 @@ def test_rights_are_looked_at_while_messages_wait(
     def narrow(_attempt: Attempt) -> None:
         WebhookEndpoint.objects.update(scopes=["webhook:write"])
 
-    Deliverer(threading.Event(), narrow).run(None)
+    deliver(narrow)
 
     assert len(receiver.received) == 1
     given_up = Delivery.objects.filter(error="the endpoint may not be told of it any more")
@@ -81,8 +80,9 @@ def test_an_endpoint_of_now_is_not_taken_for_one_that_has_ended(
         if WebhookEndpoint.objects.count() == 1:
             hook_of(client, receiver, "cluster.create", url=receiver.url + "/added")
             event("after").save()
+            let_others_end()
 
-    Deliverer(threading.Event(), add).run(None)
+    deliver(add)
 
     assert sorted((one.path, one.told["data"]["name"]) for one in receiver.received) == [
         ("/hook", "after"), ("/hook", "before"), ("/hook/added", "after"),
