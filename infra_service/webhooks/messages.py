@@ -19,6 +19,11 @@ def message_id(event: WebhookEvent) -> str:
     return f"msg_{event.pk.hex}"
 
 
+def written(moment: dt.datetime) -> str:
+    """Return a moment as messages have it."""
+    return f"{moment.astimezone(dt.UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
+
+
 def message(endpoint: WebhookEndpoint, event: WebhookEvent) -> tuple[dict[str, str], bytes]:
     """Return the headers and the body, signed for the endpoint as of now.
 
@@ -41,6 +46,6 @@ def message(endpoint: WebhookEndpoint, event: WebhookEvent) -> tuple[dict[str, s
 def _standard(event: WebhookEvent) -> dict[str, Any]:
     return {
         "type": event.type,
-        "timestamp": f"{event.occurred_at.astimezone(dt.UTC):%Y-%m-%dT%H:%M:%S.%fZ}",
+        "timestamp": written(event.occurred_at),
         "data": event.data,
     }

@@ -18,6 +18,7 @@ from django.utils import timezone
 from apikeys.models import ApiKey
 from infra_service.database.retries import retrying
 from infra_service.webhooks import trail
+from infra_service.webhooks.messages import written
 from infra_service.webhooks.models import WebhookEvent
 from infra_service.webhooks.publishing import lock_details, place_in, publish
 from infra_service.webhooks.reach import reaches
@@ -81,10 +82,6 @@ def _event(kind: str, resource_id: Any, moment: dt.datetime, **data: Any) -> Web
     )
 
 
-def _written(moment: dt.datetime) -> str:
-    return f"{moment.astimezone(dt.UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
-
-
 def _held_locks(now: dt.datetime, _reached: Collection[Reach]) -> Iterator[WebhookEvent]:
     """Yield the locks that are held for too long, each once."""
     longest = dt.timedelta(minutes=settings.WEBHOOK_LOCK_HELD_MINUTES)
@@ -98,7 +95,7 @@ def _held_locks(now: dt.datetime, _reached: Collection[Reach]) -> Iterator[Webho
         stored: Any = state.lock_info
         said = LockInfo(**stored).described()
         event = _event("state.lock_held", state.pk, since + longest, lock=lock_details(said))
-        event.data["held_since"] = _written(since)
+        event.data["held_since"] = written(since)
         place_in(event, state)
         yield event
 
@@ -121,7 +118,7 @@ def _expiring_keys(now: dt.datetime, reached: Collection[Reach]) -> Iterator[Web
                 moment,
                 name=key.name,
                 days=days,
-                expires_at=_written(ends_at),
+                expires_at=written(ends_at),
             )
             event.owner_id = key.created_by_id
             yield event

@@ -30,14 +30,15 @@ if TYPE_CHECKING:
 MOST: Final = 500
 _LAST: Final = uuid.UUID(int=2**128 - 1)
 _COLUMNS: Final = "e.id, e.occurred_at, e.action, e.actor_name, e.resource_id, e.details"
-# All that is there; and of it what nothing comes before any more, which alone is read.
-_COMMITTED: Final = f"""
+_BEFORE: Final = f"""
     SELECT {_COLUMNS}, e.transaction_id::text AS transaction FROM apikeys_auditevent e
     WHERE (e.transaction_id, e.id) > (%s::text::xid8, %s::uuid)
-      AND e.transaction_id < pg_snapshot_xmax(pg_current_snapshot())
+      AND e.transaction_id < {{}}(pg_current_snapshot())
     ORDER BY e.transaction_id, e.id LIMIT %s
 """  # noqa: S608 - nothing in it is from outside
-_POSTGRESQL: Final = _COMMITTED.replace("xmax", "xmin")
+#: All that is there; and of it what nothing comes before any more, which alone is read.
+_COMMITTED: Final = _BEFORE.format("pg_snapshot_xmax")
+_POSTGRESQL: Final = _BEFORE.format("pg_snapshot_xmin")
 _SQLITE: Final = f"""
     SELECT {_COLUMNS}, NULL AS "transaction" FROM apikeys_auditevent e
     WHERE e.rowid > COALESCE((SELECT rowid FROM apikeys_auditevent WHERE id = %s), 0)
