@@ -201,7 +201,7 @@ RATE_LIMIT_FAILURES = env.int("RATE_LIMIT_FAILURES", default=600)
 RATE_LIMIT_LOGINS = env.int("RATE_LIMIT_LOGINS", default=20)
 # Keys and tokens of people who have not signed on to the admin for so many days are refused; 0:
 # nobody's are.
-OWNER_IDLE_DAYS = env.int("OWNER_IDLE_DAYS", default=0)
+OWNER_IDLE_DAYS = env.days("OWNER_IDLE_DAYS", default=0)
 # Networks with private addresses, such as 10.0.0.0/8, in which issuers of pipelines' tokens may be
 # asked for their keys; else only public addresses are.
 ISSUER_NETWORKS = env.networks("ISSUER_NETWORKS", default="")
@@ -219,18 +219,18 @@ STATE_MAX_BYTES = env.int("STATE_MAX_BYTES", default=64 * 1024 * 1024)
 # into or are sent. Five times STATE_MAX_BYTES at least, which restoring the largest takes.
 MEMORY_BUDGET_BYTES = env.int("MEMORY_BUDGET_BYTES", default=512 * 1024 * 1024)
 # How long a deleted state's history is kept.
-STATE_RETENTION_DAYS = env.int("STATE_RETENTION_DAYS", default=90)
+STATE_RETENTION_DAYS = env.days("STATE_RETENTION_DAYS", default=90)
 # prune_states keeps this many of the newest versions of a state, and all that are younger than
 # this.
 STATE_VERSIONS_KEPT = env.int("STATE_VERSIONS_KEPT", default=100)
-STATE_VERSIONS_DAYS = env.int("STATE_VERSIONS_DAYS", default=30)
+STATE_VERSIONS_DAYS = env.days("STATE_VERSIONS_DAYS", default=30)
 # Access tokens that ended so many days ago are removed by housekeeping.
-ACCESS_TOKENS_KEPT_DAYS = env.int("ACCESS_TOKENS_KEPT_DAYS", default=30)
+ACCESS_TOKENS_KEPT_DAYS = env.days("ACCESS_TOKENS_KEPT_DAYS", default=30)
 # Whether index_states revokes the keys and tokens of this service that lie in a state's document.
 REVOKE_TOKENS_IN_STATES = env.bool("REVOKE_TOKENS_IN_STATES", default=False)
 # Where housekeeping archives audit events that are older than this; empty: the trail is left alone.
 AUDIT_ARCHIVE_DIR = env.str("AUDIT_ARCHIVE_DIR", default="")
-AUDIT_EVENTS_KEPT_DAYS = env.int("AUDIT_EVENTS_KEPT_DAYS", default=400)
+AUDIT_EVENTS_KEPT_DAYS = env.days("AUDIT_EVENTS_KEPT_DAYS", default=400)
 # s3://bucket/prefix?endpoint_url=…&region_name=…: documents go there instead of the database.
 STATE_STORAGE_URL = env.str("STATE_STORAGE_URL", default="")
 # False while documents are moved back into the database: new ones stay there already.

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import ipaddress
+import re
+from typing import Final
 
 import environ
 from django.core.exceptions import ImproperlyConfigured
 from environ.fileaware_mapping import FileAwareMapping
+
+# So long ago there is still a year 1.
+_MOST_DAYS: Final = 700_000
+_DAYS: Final = re.compile(r"[0-9]{1,6}", re.ASCII)
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -41,6 +47,17 @@ class Environment(environ.Env):  # type: ignore[misc,unused-ignore]
         """
         value: str = self.str(name, default=default)
         return [part.strip() for part in value.split(",") if part.strip()]
+
+    def days(self, name: str, default: int) -> int:
+        """Return a number of days, with a moment so long ago: else each look for it would fail.
+
+        Raises:
+            ImproperlyConfigured: it is no such number.
+        """
+        value: str = self.str(name, default=str(default)).strip()
+        if not _DAYS.fullmatch(value) or int(value) > _MOST_DAYS:
+            raise ImproperlyConfigured(f"{name} is not a number of days from 0 to {_MOST_DAYS}")
+        return int(value)
 
     def networks(self, name: str, default: str) -> list[Network]:
         """Return the networks, such as ``10.0.0.0/8``, of a comma-separated value.

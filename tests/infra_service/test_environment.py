@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from pathlib import Path
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
+from django.utils import timezone
 
 from infra_service.operations.environment import Environment, MountedSecrets
 
@@ -58,3 +60,20 @@ def test_parts_that_are_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Env().parts("NOT_SET", default="a,b") == ["a", "b"]
     with pytest.raises(ImproperlyConfigured, match="NOT_SET"):
         Env().parts("NOT_SET")
+
+
+@pytest.mark.parametrize(("value", "days"), [("0", 0), ("90", 90), (" 700000\n", 700_000)])
+def test_days(value: str, days: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_DAYS", value)
+
+    assert Env().days("SOME_DAYS", default=1) == days
+    assert Env().days("NOT_SET", default=1) == 1
+    assert (timezone.now() - dt.timedelta(days=days)).year >= 1
+
+
+@pytest.mark.parametrize("value", ["-1", "700001", "1000000000", "1.5", "a week", "", "٩٠"])
+def test_no_days(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_DAYS", value)
+
+    with pytest.raises(ImproperlyConfigured, match="SOME_DAYS is not a number of days from 0 to"):
+        Env().days("SOME_DAYS", default=1)
