@@ -17,8 +17,8 @@ from django.utils import timezone
 from apikeys import actions
 from apikeys.audit import Actor
 from apikeys.models import AccessToken, ApiKey, AuditEvent, User
-from infra_service.webhooks import actions as webhook_actions
-from infra_service.webhooks import models
+from infra_service.webhooks import models, secrets
+from infra_service.webhooks.actions import endpoints, reencrypt_secrets
 from infra_service.webhooks.event_types import TYPES
 from infra_service.webhooks.models import Delivery, WebhookEndpoint
 from tests.conftest import ApiClient, ClientWith, error_reason
@@ -65,16 +65,12 @@ def test_its_life(client: ApiClient) -> None:
 def test_the_secret_is_encrypted(client: ApiClient, receiver: Receiver) -> None:
     hook = hook_of(client, receiver, "state.push")
 
-    raw = webhook_actions.secrets.decrypt(
-        hook.endpoint.secret, hook.endpoint.encryption_key, hook.endpoint.pk
-    )
+    raw = secrets.decrypt(hook.endpoint.secret, hook.endpoint.encryption_key, hook.endpoint.pk)
 
-    assert webhook_actions.secrets.shown(raw) == hook.secret
+    assert secrets.shown(raw) == hook.secret
     assert raw not in bytes(hook.endpoint.secret)
-    with pytest.raises(webhook_actions.secrets.SecretUnreadableError):
-        webhook_actions.secrets.decrypt(
-            hook.endpoint.secret, hook.endpoint.encryption_key, uuid.uuid4()
-        )
+    with pytest.raises(secrets.SecretUnreadableError):
+        secrets.decrypt(hook.endpoint.secret, hook.endpoint.encryption_key, uuid.uuid4())
 
 
 def test_a_new_encryption_key(client: ApiClient, receiver: Receiver, settings: Any) -> None:
@@ -82,9 +78,9 @@ def test_a_new_encryption_key(client: ApiClient, receiver: Receiver, settings: A
     old = settings.STATE_ENCRYPTION_KEYS[0]
     settings.STATE_ENCRYPTION_KEYS = ["A" * 43 + "=", old]
 
-    assert webhook_actions.reencrypt_secrets() == 1
+    assert reencrypt_secrets() == 1
     settings.STATE_ENCRYPTION_KEYS = ["A" * 43 + "="]
-    assert webhook_actions.reencrypt_secrets() == 0
+    assert reencrypt_secrets() == 0
     event("a").save()
     deliver()
     settings.STATE_ENCRYPTION_KEYS = [old]
@@ -220,7 +216,7 @@ def test_it_ends_no_later_than_its_maker(client: ApiClient) -> None:
 
 def test_so_many(client: ApiClient, monkeypatch: pytest.MonkeyPatch) -> None:
     assert models.MAX_ENDPOINTS == 100
-    monkeypatch.setattr(webhook_actions, "MAX_ENDPOINTS", 1)
+    monkeypatch.setattr(endpoints, "MAX_ENDPOINTS", 1)
 
     assert client.send("POST", PATH, body()).status_code == 201
     assert error_reason(client.send("POST", PATH, body())) == "TOO_MANY_WEBHOOKS"

@@ -1,4 +1,4 @@
-"""What is done with webhook endpoints; keyword-only, each whole or not at all."""
+"""Endpoints: made, changed, ended, and their secrets."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from django.db import transaction
 from django.utils import timezone
-from uuid_utils.compat import uuid7
 
 from apikeys import audit
 from apikeys.actions.rules import maker_columns, refuse_ended, refuse_retired
@@ -16,14 +15,13 @@ from infra_service.api.parameters import InvalidParameter
 from infra_service.database.retries import retrying
 from infra_service.outgoing.connecting import FetchError, parse_url
 from infra_service.webhooks import secrets, trail
-from infra_service.webhooks.errors import TooManyWebhooks, WebhookDisabled, WebhookNotFound
-from infra_service.webhooks.event_types import TEST, scopes_of
+from infra_service.webhooks.errors import TooManyWebhooks, WebhookNotFound
+from infra_service.webhooks.event_types import scopes_of
 from infra_service.webhooks.models import (
     BOTH_SIGN,
     MAX_ENDPOINTS,
     Delivery,
     WebhookEndpoint,
-    WebhookEvent,
     origin_of,
 )
 from infra_service.webhooks.sending import SCHEMES
@@ -163,47 +161,6 @@ def disable_endpoint(*, endpoint_id: uuid.UUID, reason: str, actor: Actor) -> No
     )
 
 
-@retrying
-@transaction.atomic
-def send_test(*, endpoint: WebhookEndpoint, actor: Actor) -> Delivery:
-    """Have a message sent that says nothing, and return its delivery.
-
-    Raises:
-        WebhookDisabled: nothing is sent to it.
-        SecretRetired: the actor's secret was replaced.
-    """
-    refuse_retired(actor)
-    _refuse_disabled(endpoint)
-    resource_id = str(endpoint.pk)
-    event = WebhookEvent.objects.create(
-        id=uuid7(),
-        type=TEST,
-        occurred_at=timezone.now(),
-        resource_id=resource_id,
-        owner_id=endpoint.owner_id,
-        data={"id": resource_id, "name": endpoint.name},
-    )
-    audit.record(actor, "webhook.test", endpoint.pk)
-    return Delivery.objects.create(endpoint=endpoint, event=event, resource_id=resource_id)
-
-
-@retrying
-@transaction.atomic
-def redeliver(*, delivery: Delivery, actor: Actor) -> None:
-    """Have an event sent again, with the message's id that it had, and all attempts anew.
-
-    Raises:
-        WebhookDisabled: nothing is sent to its endpoint.
-        SecretRetired: the actor's secret was replaced.
-    """
-    refuse_retired(actor)
-    _refuse_disabled(delivery.endpoint)
-    audit.record(actor, "webhook.redeliver", delivery.endpoint_id, delivery=delivery.pk)
-    Delivery.objects.filter(pk=delivery.pk).update(
-        status=Delivery.Status.WAITING, next_attempt_at=timezone.now(), attempts=0, claim=None
-    )
-
-
 def reencrypt_secrets() -> int:
     """Encrypt with the first key what another one has encrypted; return how many endpoints."""
     name = secrets.current_key()
@@ -228,11 +185,6 @@ def _locked(
     if endpoint is None:
         raise WebhookNotFound
     return endpoint
-
-
-def _refuse_disabled(endpoint: WebhookEndpoint) -> None:
-    if endpoint.disabled_at is not None:
-        raise WebhookDisabled
 
 
 def _columns(fields: Mapping[str, Any]) -> dict[str, Any]:

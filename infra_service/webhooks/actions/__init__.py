@@ -1,0 +1,22 @@
+"""What is done with webhook endpoints; keyword-only, each whole or not at all."""
+
+from infra_service.webhooks.actions.deliveries import redeliver, send_test
+from infra_service.webhooks.actions.endpoints import (
+    change_endpoint,
+    create_endpoint,
+    delete_endpoint,
+    disable_endpoint,
+    reencrypt_secrets,
+    rotate_secret,
+)
+
+__all__ = [
+    "change_endpoint",
+    "create_endpoint",
+    "delete_endpoint",
+    "disable_endpoint",
+    "redeliver",
+    "reencrypt_secrets",
+    "rotate_secret",
+    "send_test",
+]

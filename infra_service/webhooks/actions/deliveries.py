@@ -1,0 +1,66 @@
+"""Messages that somebody asks for: a test, and an event once more."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.db import transaction
+from django.utils import timezone
+from uuid_utils.compat import uuid7
+
+from apikeys import audit
+from apikeys.actions.rules import refuse_retired
+from infra_service.database.retries import retrying
+from infra_service.webhooks.errors import WebhookDisabled
+from infra_service.webhooks.event_types import TEST
+from infra_service.webhooks.models import Delivery, WebhookEvent
+
+if TYPE_CHECKING:
+    from apikeys.audit import Actor
+    from infra_service.webhooks.models import WebhookEndpoint
+
+
+@retrying
+@transaction.atomic
+def send_test(*, endpoint: WebhookEndpoint, actor: Actor) -> Delivery:
+    """Have a message sent that says nothing, and return its delivery.
+
+    Raises:
+        WebhookDisabled: nothing is sent to it.
+        SecretRetired: the actor's secret was replaced.
+    """
+    refuse_retired(actor)
+    _refuse_disabled(endpoint)
+    resource_id = str(endpoint.pk)
+    event = WebhookEvent.objects.create(
+        id=uuid7(),
+        type=TEST,
+        occurred_at=timezone.now(),
+        resource_id=resource_id,
+        owner_id=endpoint.owner_id,
+        data={"id": resource_id, "name": endpoint.name},
+    )
+    audit.record(actor, "webhook.test", endpoint.pk)
+    return Delivery.objects.create(endpoint=endpoint, event=event, resource_id=resource_id)
+
+
+@retrying
+@transaction.atomic
+def redeliver(*, delivery: Delivery, actor: Actor) -> None:
+    """Have an event sent again, with the message's id that it had, and all attempts anew.
+
+    Raises:
+        WebhookDisabled: nothing is sent to its endpoint.
+        SecretRetired: the actor's secret was replaced.
+    """
+    refuse_retired(actor)
+    _refuse_disabled(delivery.endpoint)
+    audit.record(actor, "webhook.redeliver", delivery.endpoint_id, delivery=delivery.pk)
+    Delivery.objects.filter(pk=delivery.pk).update(
+        status=Delivery.Status.WAITING, next_attempt_at=timezone.now(), attempts=0, claim=None
+    )
+
+
+def _refuse_disabled(endpoint: WebhookEndpoint) -> None:
+    if endpoint.disabled_at is not None:
+        raise WebhookDisabled

@@ -1,0 +1,35 @@
+"""Endpoints, the events that they are told of, and the deliveries of these."""
+
+from infra_service.webhooks.models.deliveries import (
+    LATE_AFTER,
+    MAX_ERROR,
+    Delivery,
+    DeliveryQuerySet,
+)
+from infra_service.webhooks.models.endpoints import (
+    BOTH_SIGN,
+    MAX_ENDPOINTS,
+    MAX_FILTER,
+    MAX_URL,
+    WebhookEndpoint,
+    WebhookEndpointQuerySet,
+    origin_of,
+)
+from infra_service.webhooks.models.events import WebhookEvent
+from infra_service.webhooks.models.positions import TrailPosition
+
+__all__ = [
+    "BOTH_SIGN",
+    "LATE_AFTER",
+    "MAX_ENDPOINTS",
+    "MAX_ERROR",
+    "MAX_FILTER",
+    "MAX_URL",
+    "Delivery",
+    "DeliveryQuerySet",
+    "TrailPosition",
+    "WebhookEndpoint",
+    "WebhookEndpointQuerySet",
+    "WebhookEvent",
+    "origin_of",
+]

@@ -1,0 +1,122 @@
+"""Who is told, of what, and as far as whose rights reach."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+from uuid_utils.compat import uuid7
+
+from apikeys.models.grant_holder import GrantHolder
+from apikeys.querysets import GrantHolderQuerySet
+
+if TYPE_CHECKING:
+    import uuid
+
+#: After its rotation a secret signs along for so long.
+BOTH_SIGN: Final = dt.timedelta(days=1)
+MAX_URL: Final = 2000
+MAX_FILTER: Final = 1024
+#: Of one person, so that one cannot make the trail be sent everywhere.
+MAX_ENDPOINTS: Final = 100
+
+
+class WebhookEndpointQuerySet(GrantHolderQuerySet[Any]):
+    """Rules over many endpoints."""
+
+    def working(self) -> WebhookEndpointQuerySet:
+        """Those that may be told of something now, as far as their rows say it.
+
+        The token that has made an endpoint is looked at besides (``reach``).
+        """
+        now = timezone.now()
+        return self.filter(
+            Q(expires_at=None) | Q(expires_at__gt=now),
+            Q(maker=None) | Q(maker__expires_at=None) | Q(maker__expires_at__gt=now),
+            maker__revoked_at=None,
+            owner__is_active=True,
+            disabled_at=None,
+        )
+
+
+class WebhookEndpoint(GrantHolder):
+    """An address that is told of events, as far as its own grant and its maker's reach."""
+
+    class Format(models.TextChoices):
+        """How a message is written."""
+
+        STANDARD = "standard", "Standard Webhooks"
+        SLACK = "slack", "Slack's incoming webhooks"
+
+    id: models.UUIDField[uuid.UUID, uuid.UUID] = models.UUIDField(
+        primary_key=True, default=uuid7, editable=False
+    )
+    owner = models.ForeignKey(
+        "apikeys.User", on_delete=models.PROTECT, related_name="webhooks", db_index=False
+    )
+    url = models.CharField(max_length=MAX_URL)
+    event_types = models.JSONField(default=list)
+    filter = models.CharField(max_length=MAX_FILTER, blank=True)
+    format = models.CharField(max_length=10, choices=Format.choices, default=Format.STANDARD)
+    # Nonce and AES-256-GCM, with the key of that name. It must be read again, for it signs.
+    secret = models.BinaryField()
+    encryption_key = models.CharField(max_length=16)
+    # The one before, encrypted likewise, and until when it signs too. It is not encrypted anew.
+    retired_secret = models.BinaryField(null=True)
+    retired_encryption_key = models.CharField(max_length=16, blank=True)
+    retired_secret_until = models.DateTimeField(null=True)
+    disabled_at = models.DateTimeField(null=True, editable=False)
+    disabled_reason = models.CharField(max_length=20, blank=True)
+    # The key and the token, by value, that made it: it is told no more than they may read, and
+    # ends with them. Empty when an operator made it.
+    maker = models.ForeignKey(
+        "apikeys.ApiKey", on_delete=models.PROTECT, related_name="+", null=True, db_index=False
+    )
+    maker_token_id = models.CharField(max_length=40, blank=True, default="")
+    updated_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    objects = WebhookEndpointQuerySet.as_manager()
+
+    class Meta(GrantHolder.Meta):
+        verbose_name = "webhook endpoint"
+        constraints = [
+            *GrantHolder.Meta.constraints,
+            models.CheckConstraint(
+                name="webhookendpoint_url_form",
+                condition=Q(url__startswith="https://") | Q(url__startswith="http://"),
+            ),
+            models.CheckConstraint(
+                name="webhookendpoint_event_types_present", condition=~Q(event_types=[])
+            ),
+            models.CheckConstraint(
+                name="webhookendpoint_retired_secret_ends",
+                condition=Q(retired_secret=None, retired_secret_until=None)
+                | Q(retired_secret__isnull=False, retired_secret_until__isnull=False),
+            ),
+            models.CheckConstraint(
+                name="webhookendpoint_disabled_for_a_reason",
+                condition=Q(disabled_at=None, disabled_reason="")
+                | (Q(disabled_at__isnull=False) & ~Q(disabled_reason="")),
+            ),
+        ]
+        indexes = [models.Index(fields=["owner", "id"], name="webhookendpoint_of_owner")]
+
+    @property
+    def is_enabled(self) -> bool:
+        """Whether neither its owner nor its receiver has ended it."""
+        return self.disabled_at is None
+
+    @property
+    def origin(self) -> str:
+        """Where it leads, for whom the URL is none of their business."""
+        return origin_of(self.url)
+
+
+def origin_of(url: str) -> str:
+    """Return scheme, host and port; path and query may be a secret, as those of Slack's URLs."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"

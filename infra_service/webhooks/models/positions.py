@@ -1,0 +1,28 @@
+"""Up to where was read what is told."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+
+class TrailPosition(models.Model):
+    """Up to where the trail has been read for endpoints; there is one row at most.
+
+    ``trail.py`` says why this is enough.
+    """
+
+    id = models.PositiveSmallIntegerField(primary_key=True, default=1, editable=False)
+    # On PostgreSQL, of the last event that was read.
+    transaction_id = models.BigIntegerField(null=True)
+    event_id = models.UUIDField(null=True)
+    # What had happened before is told to nobody.
+    began_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        default_permissions = ("view",)
+        constraints = [models.CheckConstraint(name="trailposition_is_one", condition=Q(id=1))]
+
+    def __str__(self) -> str:
+        return "the position in the trail"
