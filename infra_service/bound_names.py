@@ -13,7 +13,7 @@ from django.utils.html import format_html
 
 from infra_service.api.identifiers import parse_uuid
 from infra_service.database.pages import read_page
-from states.entries import KINDS
+from states.models.catalogue import KINDS
 from workloads.models import Cluster
 
 if TYPE_CHECKING:

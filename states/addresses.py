@@ -13,8 +13,9 @@ from infra_service.api.identifiers import parse_uuid
 from infra_service.api.parameters import InvalidParameter
 from infra_service.database.compiled import CompiledQuery, Parameter
 from states import slugs
-from states.entries import KINDS, NO_PARENT
 from states.models import Application, Component, Environment, FormerSlug, State
+from states.models.catalogue import KINDS
+from states.models.catalogue_entry import NO_PARENT
 
 if TYPE_CHECKING:
     import uuid
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
 
     from apikeys.grants import Binding
-    from states.entries import CatalogueEntry
     from states.models import StateQuerySet
+    from states.models.catalogue_entry import CatalogueEntry
 
 #: Terraform and OpenTofu lock where they push.
 _BLOCK: Final = """\

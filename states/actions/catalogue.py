@@ -12,9 +12,9 @@ from apikeys import audit
 from infra_service.database.constraints import breaks
 from infra_service.database.retries import retrying
 from states import addresses, slugs
-from states.entries import NO_PARENT, CatalogueEntry, Component
 from states.errors import SlugTaken
-from states.models import Application, Environment, FormerSlug, State
+from states.models import Application, Component, Environment, FormerSlug, State
+from states.models.catalogue_entry import NO_PARENT, CatalogueEntry
 
 if TYPE_CHECKING:
     import uuid

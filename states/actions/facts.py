@@ -10,7 +10,7 @@ from apikeys import audit
 from filterlang.versions import sort_key
 from infra_service.database.retries import retrying
 from states.models import UsedVersion, VersionFacts
-from states.version_facts import short_source
+from states.models.version_facts import short_source
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from apikeys.audit import Actor
     from infra_service.admin.site import TrailedSite
-    from states.entries import CatalogueEntry
+    from states.models.catalogue_entry import CatalogueEntry
 
     ModelForm = forms.ModelForm[Any]
 else:

@@ -14,12 +14,12 @@ from django.utils.text import smart_split, unescape_string_literal
 
 from infra_service.api.identifiers import parse_uuid
 from infra_service.database.pages import read_page
-from states.entries import KINDS
+from states.models.catalogue import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from states.entries import CatalogueEntry
+    from states.models.catalogue_entry import CatalogueEntry
 
 #: How many names of each kind a word may stand for; what begins with it beside these is not found.
 MOST_NAMES: Final = 20

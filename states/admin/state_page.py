@@ -18,9 +18,9 @@ from states.dependencies import dependencies_of
 from states.document import contents
 from states.errors import VersionNotFound
 from states.holders import holder_of
-from states.imported import with_imported
 from states.keeping import reading
 from states.models import StateVersion
+from states.models.imported_versions import with_imported
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from rest_framework.request import Request
     from rest_framework.response import Response
 
-    from states.entries import CatalogueEntry, CatalogueQuerySet
+    from states.models.catalogue_entry import CatalogueEntry, CatalogueQuerySet
 
 
 class CatalogueViewSet(ResourceViewSet[Any]):

@@ -15,7 +15,7 @@ from infra_service.api.viewsets import ResourceViewSet
 from states.api.counts_openapi import providers_schema, resource_types_schema, versions_schema
 from states.api.serializers import StateSerializer
 from states.models import StateCount
-from states.resource_counts import Kind, counts_of
+from states.models.resource_counts import Kind, counts_of
 
 if TYPE_CHECKING:
     from rest_framework.request import Request

@@ -9,8 +9,9 @@ from django_filters import BooleanFilter, CharFilter, FilterSet, IsoDateTimeFilt
 from filterlang.filters import EnumFilter, IdentifierFilter, IntegerFilter, VersionsFilter
 from filterlang.rewriting import rewritten
 from filterlang.versions import VersionAsked
-from states.entries import KINDS, ids_or_query
-from states.version_facts import UsedByState
+from states.models.catalogue import KINDS
+from states.models.of_state import ids_or_query
+from states.models.version_facts import UsedByState
 
 if TYPE_CHECKING:
     from django.db.models import Q

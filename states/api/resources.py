@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rest_framework.request import Request
     from rest_framework.response import Response
 
-    from states.resource_entry import ResourceEntryQuerySet
+    from states.models.resources import ResourceEntryQuerySet
 
 
 class OfAllStatesViewSet(ResourceViewSet[ResourceEntry]):

@@ -22,9 +22,9 @@ from states.api.serializers import RestoreSerializer, VersionSerializer
 from states.api.states_openapi import contents_schema, outputs_document_schema, versions_schema
 from states.document import contents
 from states.errors import StateNotFound, VersionNotFound
-from states.imported import with_imported
 from states.keeping import reading
 from states.models import State, StateVersion
+from states.models.imported_versions import with_imported
 
 if TYPE_CHECKING:
     import uuid

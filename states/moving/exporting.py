@@ -11,11 +11,11 @@ from django.utils import timezone
 from apikeys import audit
 from states.document import sealing
 from states.errors import DocumentDamaged, DocumentUnreadable
-from states.imported import with_imported
 from states.keeping import reading
 from states.keeping.batches import in_batches
 from states.keeping.verification import is_as_recorded
 from states.models import State
+from states.models.imported_versions import with_imported
 from states.moving.manifest import (
     FORMAT,
     ExportedState,

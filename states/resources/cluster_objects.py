@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from states.resource_entry import MOST_OF_OBJECT
+from states.models.resources import MOST_OF_OBJECT
 
 if TYPE_CHECKING:
     from states.document.format4 import Resource

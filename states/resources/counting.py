@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from states.resource_counts import Amount, Counted, Kind
+from states.models.resource_counts import Amount, Counted, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from states.document import contents, format4, masking, sensitive_paths
 from states.document.numbers import number_text
 from states.errors import StateTooComplex
-from states.resource_entry import MOST_BYTES, MOST_BYTES_OF_MODE
+from states.models.resources import MOST_BYTES, MOST_BYTES_OF_MODE
 from states.resources.cluster_objects import cluster_object
 from states.resources.digests import digest
 from states.resources.remote_states import RemoteState, find_remote_states

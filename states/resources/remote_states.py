@@ -16,7 +16,7 @@ from django.urls import Resolver404, resolve
 
 from apikeys.token_search import find_tokens
 from states.document import format4, masking, sensitive_paths
-from states.state_dependency import MOST_BYTES, MOST_BYTES_OF_BACKEND
+from states.models.dependencies import MOST_BYTES, MOST_BYTES_OF_BACKEND
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,7 +7,7 @@ from typing import Any
 from apikeys.api.serializers import AuditEventSerializer
 from apikeys.models import AuditEvent
 from infra_service.webhooks.timed import FINDERS
-from states.entries import CatalogueEntry
+from states.models.catalogue_entry import CatalogueEntry
 from tests.conftest import ApiClient, ClientWith
 from tests.docs.test_references import code, reference
 from tests.docs.walk import ROOT

@@ -13,7 +13,7 @@ from django.db import connection
 from apikeys.grants import Binding
 from infra_service.demo.states import load_states
 from states.models import CountTotal, State, StateCount
-from states.resource_counts import Amount, Counted, Kind
+from states.models.resource_counts import Amount, Counted, Kind
 from tests.conftest import ApiClient, ClientWith, error_reason
 from tests.plans import analyze, plans_of
 from tests.states.conftest import Backend

@@ -12,7 +12,6 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from apikeys.models import AuditEvent
-from states.imported import with_imported
 from states.models import (
     Application,
     Component,
@@ -22,6 +21,7 @@ from states.models import (
     State,
     StateVersion,
 )
+from states.models.imported_versions import with_imported
 from tests.conftest import ApiClient
 from tests.states.conftest import document
 from tests.states.test_import_states import Run, lineage, run

@@ -17,7 +17,7 @@ from apikeys.audit import Actor
 from states.actions.push import push
 from states.document.uploads import Upload
 from states.models import CountTotal, ResourceDigest, ResourceEntry, State
-from states.resource_counts import Kind
+from states.models.resource_counts import Kind
 from tests.commands import on_database_of
 from tests.server import ROOT, LiveServer
 from tests.states.indexed import with_things

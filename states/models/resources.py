@@ -14,10 +14,10 @@ from uuid_utils.compat import uuid7
 
 from infra_service.database.pages import NamedBy
 from infra_service.database.pages.selecting import ColumnOf
-from states.entries import Component, Environment
-from states.of_state import OfState, OfStateQuerySet
-from states.resource_counts import StateCount
-from states.state_dependency import StateDependency
+from states.models.catalogue import Component, Environment
+from states.models.dependencies import StateDependency
+from states.models.of_state import OfState, OfStateQuerySet
+from states.models.resource_counts import StateCount
 
 if TYPE_CHECKING:
     import uuid

@@ -1,3 +1,5 @@
+"""States: what is known of each without its documents, and what a query means for many."""
+
 from __future__ import annotations
 
 import datetime as dt
@@ -5,20 +7,13 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from django.db import models
 from django.db.models import F, Q
-from django.db.models.functions import Length
-from django.db.models.lookups import Exact
 from django.utils import timezone
 from uuid_utils.compat import uuid7
 
 from infra_service.database.pages.selecting import ColumnOf
-from states.entries import Application, Component, Environment, FormerSlug, inside_catalogue
 from states.fields import CreatedAtField, IdAt
-from states.imported import ImportedVersion
-from states.leaked_token import LeakedToken
-from states.resource_counts import CountTotal, StateCount
-from states.resource_entry import ResourceDigest, ResourceEntry
-from states.state_dependency import StateDependency
-from states.version_facts import UsedVersion, VersionFacts
+from states.models.catalogue import Application, Component, Environment
+from states.models.of_state import inside_catalogue
 
 if TYPE_CHECKING:
     import uuid
@@ -26,18 +21,8 @@ if TYPE_CHECKING:
     from apikeys.grants import Binding
     from infra_service.database.compiled import Parameter
 
-__all__ = [
-    "MAX_SERIAL", "OUTDATED", "STALE_AFTER", "Application", "Component", "CountTotal",
-    "Environment", "FormerSlug", "ImportedVersion", "LeakedToken", "ResourceDigest",
-    "ResourceEntry", "State", "StateCount", "StateDependency", "StateKey", "StateVersion",
-    "UsedVersion", "VersionFacts",
-]  # fmt: skip
-
-MAX_SERIAL = 2**63 - 1
 #: A lock that is held for longer was probably left behind.
 STALE_AFTER: Final = dt.timedelta(hours=1)
-
-
 #: Of which states the index of resources is behind. Without a parameter, for PostgreSQL compares it
 #: with the condition of the index on it.
 _BEHIND: Final = Q(deleted_at=None, indexed_number__lt=F("version_number"))
@@ -144,7 +129,11 @@ class State(models.Model):
     # Counts the pushes; it only ever grows, also over a deletion.
     version_number = models.PositiveIntegerField(default=0)
     current_version = models.ForeignKey(
-        "StateVersion", on_delete=models.PROTECT, null=True, related_name="+", db_index=False
+        "states.StateVersion",
+        on_delete=models.PROTECT,
+        null=True,
+        related_name="+",
+        db_index=False,
     )
     serial = models.BigIntegerField(null=True)
     lineage = models.CharField(max_length=255, null=True)  # noqa: DJ001 - null before the first push
@@ -265,64 +254,3 @@ class State(models.Model):
     def key(self) -> StateKey:
         """What it is found by."""
         return {"component_id": self.component_id, "environment_id": self.environment_id}
-
-
-class StateVersionManager(models.Manager["StateVersion"]):
-    """Leaves the document where it is: a list of versions must not read gigabytes."""
-
-    def get_queryset(self) -> models.QuerySet[StateVersion]:
-        """Return the versions without their documents."""
-        return super().get_queryset().defer("document")
-
-
-class StateVersion(models.Model):
-    """One pushed document. Immutable, but for its encryption when keys are rotated."""
-
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    state = models.ForeignKey(
-        State, on_delete=models.PROTECT, related_name="versions", db_index=False
-    )
-    number = models.PositiveIntegerField()
-    serial = models.BigIntegerField()
-    lineage = models.CharField(max_length=255, null=True)  # noqa: DJ001 - a document may have none
-    md5 = models.CharField(max_length=32)
-    size_bytes = models.BigIntegerField()
-    # gzip, then AES-256-GCM with the key named beside it (document.sealing): here, or as an object
-    # of this name in the store that STATE_STORAGE_URL names.
-    document = models.BinaryField(null=True)
-    object_name = models.CharField(max_length=100, blank=True, default="", db_default="")
-    encryption_key = models.CharField(max_length=16)
-    created_at: models.DateTimeField[dt.datetime, dt.datetime] = models.DateTimeField(
-        default=timezone.now
-    )
-    created_by = models.CharField(max_length=200)
-    token_id = models.CharField(max_length=40, blank=True)
-
-    #: Of an imported version; with_imported() brings them.
-    imported_source: str | None = None
-    imported_created_at: dt.datetime | None = None
-    imported_created_by: str | None = None
-
-    objects = StateVersionManager()
-
-    class Meta:
-        base_manager_name = "objects"
-        constraints = [
-            models.UniqueConstraint(name="stateversion_number", fields=["state", "number"]),
-            models.CheckConstraint(
-                name="stateversion_figures",
-                condition=Q(number__gt=0, serial__gte=0, size_bytes__gt=0),
-            ),
-            models.CheckConstraint(
-                name="stateversion_md5_form", condition=Exact(Length(F("md5")), 32)
-            ),
-            models.CheckConstraint(
-                name="stateversion_document_in_one_place",
-                condition=Q(document__isnull=False, object_name="")
-                | (Q(document=None) & ~Q(object_name="")),
-            ),
-        ]
-        indexes = [models.Index(fields=["encryption_key"], name="stateversion_by_key")]
-
-    def __str__(self) -> str:
-        return f"{self.state_id} #{self.number}"

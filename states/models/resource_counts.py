@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from django.db import connection, models
 from django.db.models import Count, Sum
 
-from states.entries import Environment, inside_catalogue
-from states.of_state import OfState, OfStateQuerySet
+from states.models.catalogue import Environment
+from states.models.of_state import OfState, OfStateQuerySet, inside_catalogue
 
 if TYPE_CHECKING:
     import uuid

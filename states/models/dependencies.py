@@ -10,7 +10,7 @@ from typing import Final
 from django.db import models
 from uuid_utils.compat import uuid7
 
-from states.of_state import OfState, OfStateQuerySet
+from states.models.of_state import OfState, OfStateQuerySet
 
 #: Bytes of an address.
 MOST_BYTES: Final = 2_000

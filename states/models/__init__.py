@@ -1,0 +1,34 @@
+"""The tables of states: the catalogue, states and their versions, and the index of resources."""
+
+from states.models.catalogue import Application, Component, Environment, FormerSlug
+from states.models.dependencies import StateDependency
+from states.models.imported_versions import ImportedVersion
+from states.models.leaked_tokens import LeakedToken
+from states.models.resource_counts import CountTotal, StateCount
+from states.models.resources import ResourceDigest, ResourceEntry
+from states.models.states import OUTDATED, STALE_AFTER, State, StateKey, StateQuerySet
+from states.models.version_facts import UsedVersion, VersionFacts
+from states.models.versions import MAX_SERIAL, StateVersion
+
+__all__ = [
+    "MAX_SERIAL",
+    "OUTDATED",
+    "STALE_AFTER",
+    "Application",
+    "Component",
+    "CountTotal",
+    "Environment",
+    "FormerSlug",
+    "ImportedVersion",
+    "LeakedToken",
+    "ResourceDigest",
+    "ResourceEntry",
+    "State",
+    "StateCount",
+    "StateDependency",
+    "StateKey",
+    "StateQuerySet",
+    "StateVersion",
+    "UsedVersion",
+    "VersionFacts",
+]
