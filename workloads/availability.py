@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from django.db.models import DateTimeField, Value
 
 from workloads.cluster_health import seen_until
-from workloads.history import ReportGap, Transition
 from workloads.kubernetes.health import HealthStatus
-from workloads.models import Workload
+from workloads.models import ReportGap, Transition, Workload
 from workloads.reporting.errors import WorkloadNotFound
 
 if TYPE_CHECKING:

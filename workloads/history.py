@@ -1,114 +1,22 @@
-"""What became of workloads: when their health changed, and when nobody looked.
-
-Both tables are written with a report, in its transaction, and neither points at its cluster or
-workload: the history of one that is gone can be read until housekeeping removes it.
-"""
+"""How long it is kept what became of workloads, and what removes it."""
 
 from __future__ import annotations
 
 import datetime as dt
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
-from django.db import models
-from django.db.models import Case, CharField, F, Q, Value, When
-
-from workloads.kubernetes.health import HealthStatus
+from workloads.models import ReportGap, Transition
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from django.db.models import QuerySet
 
 #: How long history is kept, and how many transitions of a workload at most.
 KEPT: Final = dt.timedelta(days=90)
 MOST_TRANSITIONS: Final = 1000
 #: Rows that housekeeping removes in one transaction, and more only if they are of one report.
 BATCH: Final = 1000
-_STATUSES: Final = [status.value for status in HealthStatus]
-
-
-class TransitionType(StrEnum):
-    """The wire values of a transition's ``type``."""
-
-    APPEARED = "APPEARED"
-    CHANGED = "CHANGED"
-    DISAPPEARED = "DISAPPEARED"
-
-
-class TransitionQuerySet(models.QuerySet["Transition"]):
-    """What a query means for many transitions."""
-
-    def with_type(self) -> TransitionQuerySet:
-        """Return each with its ``type``."""
-        return self.annotate(
-            type=Case(
-                When(from_health_status=None, then=Value(TransitionType.APPEARED.value)),
-                When(to_health_status=None, then=Value(TransitionType.DISAPPEARED.value)),
-                default=Value(TransitionType.CHANGED.value),
-                output_field=CharField(),
-            )
-        )
-
-
-class Transition(models.Model):
-    """A workload's health, or the reason of it, became another one at ``at``.
-
-    A row tells of the time before it, too: from ``since`` until ``at`` the workload was in
-    ``from_health_status``. So the rows that are left tell all they told when others are removed.
-    ``status_reason`` is that of ``to_health_status``.
-    """
-
-    pk = models.CompositePrimaryKey("workload_id", "number")
-    workload_id = models.UUIDField()
-    # Counts the transitions of the workload; of one report there is one at most. It begins again
-    # when all were removed.
-    number = models.IntegerField()
-    cluster_id = models.UUIDField()
-    since = models.DateTimeField(null=True)
-    at = models.DateTimeField()
-    # Null when the workload was not there before, and when it is gone.
-    from_health_status = models.CharField(max_length=34, null=True)  # noqa: DJ001
-    to_health_status = models.CharField(max_length=34, null=True)  # noqa: DJ001
-    status_reason = models.CharField(max_length=1024, blank=True)
-
-    objects = TransitionQuerySet.as_manager()
-
-    class Meta:
-        constraints = [
-            models.CheckConstraint(
-                name="transition_health_known",
-                condition=(Q(from_health_status=None) | Q(from_health_status__in=_STATUSES))
-                & (Q(to_health_status=None) | Q(to_health_status__in=_STATUSES)),
-            ),
-            models.CheckConstraint(
-                name="transition_from_since",
-                condition=Q(from_health_status=None, since=None, to_health_status__isnull=False)
-                | Q(from_health_status__isnull=False, since__isnull=False),
-            ),
-        ]
-        indexes = [models.Index(name="transition_by_time", fields=["at"])]
-
-    def __str__(self) -> str:
-        return f"{self.from_health_status} to {self.to_health_status} at {self.at.isoformat()}"
-
-
-class ReportGap(models.Model):
-    """Nobody looked at the cluster between two reports that were too far apart."""
-
-    pk = models.CompositePrimaryKey("cluster_id", "ended_at")
-    cluster_id = models.UUIDField()
-    began_at = models.DateTimeField()
-    ended_at = models.DateTimeField()
-
-    class Meta:
-        constraints = [
-            models.CheckConstraint(
-                name="gap_ends_after_it_began", condition=Q(ended_at__gt=F("began_at"))
-            )
-        ]
-        indexes = [models.Index(name="gap_by_time", fields=["ended_at"])]
-
-    def __str__(self) -> str:
-        return f"{self.began_at.isoformat()} to {self.ended_at.isoformat()}"
 
 
 def remove_old_history(now: dt.datetime) -> Iterator[int]:
@@ -120,7 +28,7 @@ def remove_old_history(now: dt.datetime) -> Iterator[int]:
     yield from _remove(ReportGap.objects.filter(ended_at__lt=now - KEPT), "ended_at")
 
 
-def _remove(old: models.QuerySet[Any], moment: str) -> Iterator[int]:
+def _remove(old: QuerySet[Any], moment: str) -> Iterator[int]:
     rest = old
     while moments := list(rest.order_by(moment).values_list(moment, flat=True)[:BATCH]):
         yield rest.filter(**{f"{moment}__lte": moments[-1]}).delete()[0]

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from tests.workloads.records import apply, at, place, record, report, stored
 from workloads import availability as module
 from workloads.availability import Availability, Gap, Span, availability, cut, known_spans
-from workloads.history import ReportGap, Transition
 from workloads.kubernetes.health import HealthStatus
-from workloads.models import Cluster, Workload
+from workloads.models import Cluster, ReportGap, Transition, Workload
 
 HEALTHY, DEGRADED, ERROR = HealthStatus.HEALTHY, HealthStatus.DEGRADED, HealthStatus.ERROR
 MOMENTS = st.integers(0, 60)

@@ -10,8 +10,8 @@ from infra_service.database.pages.reading import MOST_ROWS
 from infra_service.demo.workloads import load_clusters, load_workloads
 from tests.conftest import ApiClient, ClientWith
 from tests.plans import analyze, plans_of, rows_of_a_module
-from workloads.images import ClusterImage, WorkloadImage
 from workloads.models import Cluster, Workload
+from workloads.models.images import ClusterImage, WorkloadImage
 from workloads.reporting.image_rows import rebuild
 
 pytestmark = pytest.mark.skipif(

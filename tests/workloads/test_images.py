@@ -19,11 +19,11 @@ from tests.workloads.conftest import NewWorkload
 from tests.workloads.records import REPORTER, apply, at, place, record, report
 from workloads import actions
 from workloads.api import images as images_view
-from workloads.images import IMAGE, ClusterImage, WorkloadImage
 from workloads.kubernetes.health import HealthStatus
 from workloads.kubernetes.images import images_of
 from workloads.kubernetes.records import ContainerRecord, WorkloadRecord
 from workloads.models import Cluster, Workload
+from workloads.models.images import IMAGE, ClusterImage, WorkloadImage
 
 A, B = "sha256:" + "a" * 64, "sha256:" + "b" * 64
 IMAGES, FLEET = "/api/v1/images", "/api/v1/workloads"

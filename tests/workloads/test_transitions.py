@@ -12,9 +12,9 @@ from django.utils import timezone
 
 from tests.workloads.records import apply, at, place, record, report, statements, stored
 from workloads import history
-from workloads.history import ReportGap, Transition, remove_old_history
+from workloads.history import remove_old_history
 from workloads.kubernetes.health import HealthStatus
-from workloads.models import Cluster, Workload
+from workloads.models import Cluster, ReportGap, Transition, Workload
 from workloads.reporting import transitions
 
 DOWN: dict[str, Any] = {"health_status": HealthStatus.ERROR, "status_reason": "CrashLoopBackOff"}

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 from infra_service.templatetags.charts import shares
 from workloads.admin.figures import mark
 from workloads.availability import availability, known_spans
-from workloads.history import Transition
 from workloads.kubernetes.health import HealthStatus
+from workloads.models import Transition
 from workloads.signs import sign, word
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from workloads.api.history_serializers import AvailabilitySerializer, Transition
 from workloads.api.visible import cluster_of_path
 from workloads.availability import availability, known_spans
 from workloads.errors import ClusterNotFound
-from workloads.history import KEPT, Transition
-from workloads.models import Cluster, Workload
+from workloads.history import KEPT
+from workloads.models import Cluster, Transition, Workload
 from workloads.reporting.errors import WorkloadNotFound
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from rest_framework.request import Request
 
-    from workloads.history import TransitionQuerySet
+    from workloads.models.history import TransitionQuerySet
 
 #: The window when no `since` is given.
 _USUAL: Final = dt.timedelta(days=7)

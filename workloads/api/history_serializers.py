@@ -9,8 +9,8 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from infra_service.api.fields import TimestampField
-from workloads.history import TransitionType
 from workloads.models import HEALTH_STATUSES
+from workloads.models.history import TransitionType
 
 TRANSITION_TYPES = [(kind.value, kind.value) for kind in TransitionType]
 

@@ -20,8 +20,8 @@ from infra_service.database.pages.indexes import walk
 from workloads.api.filters import ImageFilters, with_full_repository
 from workloads.api.serializers import ImageSerializer
 from workloads.api.workloads_openapi import images_schema
-from workloads.images import IMAGE, ClusterImage
 from workloads.kubernetes.images import registry_of
+from workloads.models.images import IMAGE, ClusterImage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from django.db.models import Q, QuerySet
     from rest_framework.request import Request
 
-    from workloads.images import ClusterImageQuerySet
+    from workloads.models.images import ClusterImageQuerySet
 
 #: Rows that are looked at for a page: of an image there is one for each cluster.
 MOST_ROWS: Final = 20_000

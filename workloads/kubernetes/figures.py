@@ -1,6 +1,6 @@
 """The figures of a workload: what its pods take and use of a node, each in the unit that is shown.
 
-A new figure is a line here, a column in ``workloads/models.py`` and a field in
+A new figure is a line here, a column in ``workloads/models/workloads.py`` and a field in
 ``workloads/reporting/wire.py``; what compares, sums, filters and shows figures follows from these.
 """
 

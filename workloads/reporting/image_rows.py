@@ -14,9 +14,9 @@ from django.db.models import TextField
 from django.db.models.functions import Cast
 
 from infra_service.database.keyset import beyond
-from workloads.images import IMAGE, ClusterImage, WorkloadImage
 from workloads.kubernetes.images import Image, images_of
 from workloads.models import Workload
+from workloads.models.images import IMAGE, ClusterImage, WorkloadImage
 from workloads.reporting.bulk import Writer
 from workloads.reporting.reports import Place
 

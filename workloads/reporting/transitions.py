@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 from django.db.models import OuterRef, Subquery
 
 from workloads.cluster_health import patience, seen_until
-from workloads.history import MOST_TRANSITIONS, ReportGap, Transition
-from workloads.models import Workload
+from workloads.history import MOST_TRANSITIONS
+from workloads.models import ReportGap, Transition, Workload
 from workloads.reporting.bulk import Writer, batches
 
 if TYPE_CHECKING:

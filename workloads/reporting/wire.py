@@ -13,7 +13,12 @@ from workloads.collection import MAX_REPORT_INTERVAL
 from workloads.kubernetes.facts import MAX_IMAGE, WorkloadKind
 from workloads.kubernetes.health import HealthStatus
 from workloads.kubernetes.records import MAX_RUNNING
-from workloads.models import MAX_COLLECTOR_VERSION, MAX_NAME, MAX_NAMESPACE
+from workloads.models import (
+    MAX_COLLECTOR_VERSION,
+    MAX_NAME,
+    MAX_NAMESPACE,
+    MAX_STATUS_REASON,
+)
 
 # A cluster is tested to 150,000 pods, so to a tenth of that in workloads; this bounds memory.
 MAX_WORKLOADS: Final = 100_000
@@ -46,7 +51,7 @@ PATTERNS: Final = {
 
 Image: TypeAlias = Annotated[str, Meta(max_length=MAX_IMAGE, pattern=_NO_NUL)]
 # A code, and perhaps a detail after it.
-Reason: TypeAlias = Annotated[str, Meta(max_length=1024, pattern=_NO_NUL)]
+Reason: TypeAlias = Annotated[str, Meta(max_length=MAX_STATUS_REASON, pattern=_NO_NUL)]
 # What is handed on from Kubernetes.
 Code: TypeAlias = Annotated[str, Meta(max_length=128, pattern=_NO_NUL)]
 Uid: TypeAlias = Annotated[str, Meta(max_length=64, pattern=_UID)]

@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING
 
 from django.db import models
 
-from workloads.bound import inside_clusters
 from workloads.kubernetes.images import MAX_DIGEST, MAX_REPOSITORY, MAX_TAG
+from workloads.models.of_cluster import inside_clusters
+from workloads.models.workloads import MAX_HEALTH_STATUS, MAX_KIND, MAX_NAME, MAX_NAMESPACE
 
 if TYPE_CHECKING:
     from apikeys.grants import Binding
 
 #: What tells an image from others, and the order of their list.
 IMAGE = ("repository", "tag", "digest")
-#: Bytes of the longest namespace, name, kind and health of a workload.
-_NAMESPACE, _NAME, _KIND, _HEALTH = 63, 253, 11, 34
 
 
 class WorkloadImage(models.Model):
@@ -37,10 +36,10 @@ class WorkloadImage(models.Model):
     repository = models.CharField(max_length=MAX_REPOSITORY)
     digest = models.CharField(max_length=MAX_DIGEST, blank=True)
     cluster_id = models.UUIDField()
-    health_status = models.CharField(max_length=_HEALTH)
-    namespace = models.CharField(max_length=_NAMESPACE)
-    name = models.CharField(max_length=_NAME)
-    kind = models.CharField(max_length=_KIND)
+    health_status = models.CharField(max_length=MAX_HEALTH_STATUS)
+    namespace = models.CharField(max_length=MAX_NAMESPACE)
+    name = models.CharField(max_length=MAX_NAME)
+    kind = models.CharField(max_length=MAX_KIND)
 
     class Meta:
         indexes = [

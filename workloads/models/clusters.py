@@ -1,0 +1,145 @@
+"""Clusters: when each was reported last, and how many of its workloads are well."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from django.db import models
+from django.db.models import F, Q
+from django.db.models.functions import Now
+from django.utils import timezone
+from uuid_utils.compat import uuid7
+
+from workloads.collection import (
+    DEFAULT_REPORT_INTERVAL,
+    FAILURE_REASONS,
+    MAX_MESSAGE,
+    MAX_REPORT_INTERVAL,
+    MAX_RESOURCE,
+)
+from workloads.models.of_cluster import inside_clusters
+
+if TYPE_CHECKING:
+    import datetime as dt
+    import uuid
+
+    from apikeys.grants import Binding
+
+MAX_COLLECTOR_VERSION: Final = 64
+# Also the database's default: processes of the version before register clusters during an upgrade.
+_EMPTY: Any = {"default": "", "db_default": ""}
+
+
+class ClusterQuerySet(models.QuerySet["Cluster"]):
+    """Rules over many clusters."""
+
+    def inside(self, binding: Binding) -> ClusterQuerySet:
+        """Those that a token with this binding sees."""
+        return inside_clusters(self, binding, "pk")
+
+    def timed(self) -> ClusterQuerySet:
+        """Return each with ``read_at``, the database's time, from which ages are reckoned."""
+        return self.annotate(read_at=Now())  # type: ignore[no-redef]  # its type is declared below
+
+
+class Cluster(models.Model):
+    """A Kubernetes cluster whose workloads are reported.
+
+    Its health follows from the counts and from the age of its last report, so that a list of
+    clusters reads one table; whoever writes workloads keeps the counts, in the same transaction.
+    """
+
+    id: models.UUIDField[uuid.UUID, uuid.UUID] = models.UUIDField(
+        primary_key=True, default=uuid7, editable=False
+    )
+    name = models.CharField(max_length=200)
+    # The uid of its kube-system namespace: tells a report that came to the wrong cluster.
+    uid = models.CharField(max_length=64, null=True, blank=True)  # noqa: DJ001 - null until reported
+    report_interval_seconds = models.IntegerField(default=DEFAULT_REPORT_INTERVAL)
+    # The reporter's clock, which orders its reports; then ours, which says how old the last one is.
+    last_report_at = models.DateTimeField(null=True)
+    last_received_at = models.DateTimeField(null=True)
+    # The last report that said all: what was in it unchanged is as fresh as that.
+    last_snapshot_at = models.DateTimeField(null=True)
+    workloads_unspecified = models.IntegerField(default=0)
+    workloads_healthy = models.IntegerField(default=0)
+    workloads_degraded = models.IntegerField(default=0)
+    workloads_error = models.IntegerField(default=0)
+    # The newest report that is being applied, when an older one came in between: those are late.
+    announced_report_at = models.DateTimeField(null=True)
+    # The last report that the rows of images follow. Another one than the last report was applied
+    # by a release that knows no images: then they are made anew.
+    images_report_at = models.DateTimeField(null=True)
+    # When the usage of very many workloads was last written for its own sake.
+    usage_stored_at = models.DateTimeField(null=True)
+    # Why the collector could not report, when it last said so. It fails while that is newer than
+    # `last_received_at`; otherwise `collection_failing_since` is of an earlier failure.
+    collection_error_at = models.DateTimeField(null=True)
+    collection_failing_since = models.DateTimeField(null=True)
+    collection_error_reason = models.CharField(
+        max_length=32, blank=True, choices=FAILURE_REASONS, **_EMPTY
+    )
+    collection_error_resource = models.CharField(max_length=MAX_RESOURCE, blank=True, **_EMPTY)
+    collection_error_message = models.CharField(max_length=MAX_MESSAGE, blank=True, **_EMPTY)
+    # What the collector calls itself, with its version.
+    collector_version = models.CharField(max_length=MAX_COLLECTOR_VERSION, blank=True, **_EMPTY)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    updated_at = models.DateTimeField(default=timezone.now)
+
+    objects = ClusterQuerySet.as_manager()
+    #: Of those that are read by ``timed()``.
+    read_at: dt.datetime
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(name="cluster_name_unique", fields=["name"]),
+            models.CheckConstraint(name="cluster_name_present", condition=~Q(name="")),
+            models.CheckConstraint(name="cluster_uid_present", condition=~Q(uid="")),
+            models.CheckConstraint(
+                name="cluster_report_interval_in_range",
+                condition=Q(report_interval_seconds__range=(1, MAX_REPORT_INTERVAL)),
+            ),
+            models.CheckConstraint(
+                name="cluster_report_whole_or_absent",
+                condition=Q(last_report_at=None, last_received_at=None, last_snapshot_at=None)
+                | Q(last_report_at__isnull=False, last_received_at__isnull=False),
+            ),
+            models.CheckConstraint(
+                name="cluster_snapshot_not_after_report",
+                condition=Q(last_snapshot_at=None) | Q(last_snapshot_at__lte=F("last_report_at")),
+            ),
+            models.CheckConstraint(
+                name="cluster_failure_whole_or_absent",
+                condition=Q(
+                    collection_error_at=None,
+                    collection_failing_since=None,
+                    collection_error_reason="",
+                )
+                | Q(
+                    collection_failing_since__lte=F("collection_error_at"),
+                    collection_error_reason__in=[reason for reason, _ in FAILURE_REASONS],
+                ),
+            ),
+            models.CheckConstraint(
+                name="cluster_counts_not_negative",
+                condition=Q(
+                    workloads_unspecified__gte=0,
+                    workloads_healthy__gte=0,
+                    workloads_degraded__gte=0,
+                    workloads_error__gte=0,
+                ),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    def workload_counts(self) -> dict[str, int]:
+        """Return how many workloads there are, in all and by health."""
+        counts = {
+            "healthy": self.workloads_healthy,
+            "degraded": self.workloads_degraded,
+            "error": self.workloads_error,
+            "unspecified": self.workloads_unspecified,
+        }
+        return {"total": sum(counts.values()), **counts}

@@ -1,0 +1,160 @@
+"""Workloads, as they were last reported."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Coalesce, Greatest, Now
+from django.db.models.lookups import Exact
+from uuid_utils.compat import uuid7
+
+from workloads.fields import JsonType, VerbatimJSONField
+from workloads.kubernetes.facts import WorkloadKind
+from workloads.kubernetes.figures import MEASURED, RESERVED
+from workloads.kubernetes.health import HealthStatus
+from workloads.models.clusters import Cluster
+from workloads.models.of_cluster import inside_clusters
+
+if TYPE_CHECKING:
+    import uuid
+
+    from apikeys.grants import Binding
+
+#: Kubernetes' own limits: a namespace is a DNS label, a name a DNS subdomain (RFC 1123).
+MAX_NAMESPACE: Final = 63
+MAX_NAME: Final = 253
+MAX_KIND: Final = 11
+MAX_HEALTH_STATUS: Final = 34
+MAX_STATUS_REASON: Final = 1024
+# The names are the wire format.
+KINDS: Final = [(kind.value, kind.value) for kind in WorkloadKind]
+HEALTH_STATUSES: Final = [(status.value, status.value) for status in HealthStatus]
+
+
+def _figures_not_negative() -> Q:
+    reserved = {f"{figure.name}__gte": 0 for figure in RESERVED}
+    condition = Q(
+        replicas_desired__gte=0, replicas_ready__gte=0, replicas_available__gte=0, **reserved
+    )
+    for figure in MEASURED:
+        condition &= Q((figure.name, None)) | Q((f"{figure.name}__gte", 0))
+    return condition
+
+
+class WorkloadQuerySet(models.QuerySet["Workload"]):
+    """Rules over many workloads."""
+
+    def inside(self, binding: Binding) -> WorkloadQuerySet:
+        """Those of the clusters that a token with this binding sees."""
+        return inside_clusters(self, binding, "cluster_id")
+
+    def as_fresh_as(self, snapshot: Any) -> WorkloadQuerySet:
+        """Return each with ``last_updated_at``; ``snapshot`` is when its cluster last told all.
+
+        What a snapshot leaves as it was is not written, and yet as fresh as the snapshot.
+        """
+        heard = Coalesce(snapshot, "observed_at")
+        return self.annotate(last_updated_at=Greatest("observed_at", heard))
+
+
+class Workload(models.Model):
+    """A Deployment, StatefulSet or DaemonSet of a cluster, as it was last reported.
+
+    Only what changed is written; ``last_updated_at`` of the API is the later of ``observed_at``
+    and the cluster's ``last_snapshot_at``.
+    """
+
+    #: Columns in the order of bytes, in which what begins with a text is a range.
+    byte_ordered = frozenset({"namespace", "name", "kind"})
+
+    id: models.UUIDField[uuid.UUID, uuid.UUID] = models.UUIDField(
+        primary_key=True, default=uuid7, editable=False
+    )
+    # The indexes below have it among their columns; one on it alone would mislead the planner.
+    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, db_index=False)
+    namespace = models.CharField(max_length=MAX_NAMESPACE)
+    name = models.CharField(max_length=MAX_NAME)
+    kind = models.CharField(max_length=MAX_KIND, choices=KINDS)
+    # What Kubernetes calls it; another uid under the same name is another object.
+    uid = models.CharField(max_length=64, blank=True)
+    labels = models.JSONField(default=dict)
+    health_status = models.CharField(max_length=MAX_HEALTH_STATUS, choices=HEALTH_STATUSES)
+    status_reason = models.CharField(max_length=MAX_STATUS_REASON, blank=True)
+    replicas_desired = models.IntegerField()
+    replicas_ready = models.IntegerField()
+    replicas_available = models.IntegerField()
+    # The figures of ``workloads/kubernetes/figures.py``; null when nobody measures.
+    cpu_requests_millicores = models.BigIntegerField()
+    cpu_limits_millicores = models.BigIntegerField()
+    cpu_used_millicores = models.BigIntegerField(null=True)
+    memory_requests_bytes = models.BigIntegerField()
+    memory_limits_bytes = models.BigIntegerField()
+    memory_used_bytes = models.BigIntegerField(null=True)
+    # Also the database's default: the version before writes rows without it during an upgrade.
+    ephemeral_storage_requests_bytes = models.BigIntegerField(default=0, db_default=0)
+    # [{"name", "image", "restart_count", "state", "ready"}], in this order of keys.
+    containers = VerbatimJSONField(default=list)
+    observed_at = models.DateTimeField()
+    # Since when health and reason are what they are. The database's default is for the version
+    # before, which writes rows without it during an upgrade.
+    health_since = models.DateTimeField(db_default=Now())
+
+    objects = WorkloadQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            # Also the order of the pages.
+            models.UniqueConstraint(
+                name="workload_of_cluster", fields=["cluster", "namespace", "name", "kind"]
+            ),
+            models.CheckConstraint(
+                name="workload_names_present", condition=~Q(namespace="") & ~Q(name="")
+            ),
+            models.CheckConstraint(
+                name="workload_kind_known",
+                condition=Q(kind__in=[kind for kind, _ in KINDS]),
+            ),
+            models.CheckConstraint(
+                name="workload_health_known",
+                condition=Q(health_status__in=[status for status, _ in HEALTH_STATUSES]),
+            ),
+            models.CheckConstraint(
+                name="workload_figures_not_negative",
+                condition=_figures_not_negative(),
+            ),
+            models.CheckConstraint(
+                name="workload_labels_are_an_object",
+                condition=Exact(JsonType("labels"), "object"),
+            ),
+            models.CheckConstraint(
+                name="workload_containers_are_an_array",
+                condition=Exact(JsonType("containers"), "array"),
+            ),
+        ]
+        indexes = [
+            # Each ends with the order of the pages, so that a page is read and never sorted.
+            models.Index(
+                name="workload_by_health",
+                fields=["cluster", "health_status", "namespace", "name", "kind"],
+            ),
+            # Of all clusters at once, which are listed by health.
+            models.Index(
+                name="workload_of_health",
+                fields=["health_status", "cluster", "namespace", "name", "kind"],
+            ),
+            models.Index(
+                name="workload_of_namespace",
+                fields=["namespace", "health_status", "cluster", "name", "kind"],
+            ),
+            models.Index(
+                name="workload_of_name",
+                fields=["name", "health_status", "cluster", "namespace", "kind"],
+            ),
+            models.Index(name="workload_by_kind", fields=["cluster", "kind", "namespace", "name"]),
+            models.Index(name="workload_by_name", fields=["cluster", "name", "namespace", "kind"]),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}"
