@@ -9,8 +9,9 @@ from django.db.models import BinaryField, CharField, DateTimeField, Q
 from django.utils import timezone
 
 from apikeys import metrics, tokens
+from apikeys.bindings import Binding
 from apikeys.errors import CredentialsInvalid, TokenExpired
-from apikeys.grants import Binding, Caller, Grant
+from apikeys.grants import Caller, Grant
 from apikeys.idle_owners import is_idle, last_signed_on
 from apikeys.metrics import Authentication
 from apikeys.models.credentials import AccessToken, ApiKey

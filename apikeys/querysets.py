@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from typing import Self
 
-    from apikeys.grants import Binding, Caller
+    from apikeys.bindings import Binding
+    from apikeys.grants import Caller
 
 #: ``last_used_at`` is written at most this often, so that traffic does not become writes.
 LAST_USED_RESOLUTION: Final = dt.timedelta(minutes=1)

@@ -14,7 +14,7 @@ from states.models import ResourceEntry
 from workloads.managed import MOST_MANAGING, Join, ManagedBy, objects_of, objects_of_outer
 
 if TYPE_CHECKING:
-    from apikeys.grants import Binding
+    from apikeys.bindings import Binding
     from workloads.models import Workload
 
 

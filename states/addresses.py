@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from django.db.models import CharField, Subquery, UUIDField
 from django.db.models.functions import Coalesce
 
-from apikeys.grants import EVERYWHERE
+from apikeys.bindings import EVERYWHERE
 from infra_service.api.identifiers import parse_uuid
 from infra_service.api.parameters import InvalidParameter
 from infra_service.database.compiled import CompiledQuery, Parameter
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from django.db.models import QuerySet
 
-    from apikeys.grants import Binding
+    from apikeys.bindings import Binding
     from states.models import StateQuerySet
     from states.models.catalogue_entry import CatalogueEntry
 

@@ -12,7 +12,7 @@ from states.models import State, StateDependency
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from apikeys.grants import Binding
+    from apikeys.bindings import Binding
 
 #: The two directions, in the order in which they are listed.
 READS: Final = "reads"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from django.db.models import Exists
 
-    from apikeys.grants import Binding
+    from apikeys.bindings import Binding
     from workloads.models import Workload
 
 #: Resources that are told of one workload.

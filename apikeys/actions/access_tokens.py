@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from apikeys.audit import Actor
-    from apikeys.grants import Binding, Caller
+    from apikeys.bindings import Binding
+    from apikeys.grants import Caller
     from apikeys.models import User
 
 MINTED_LIFETIME: Final = dt.timedelta(hours=1)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from apikeys.audit import Actor
-    from apikeys.grants import Binding
+    from apikeys.bindings import Binding
     from apikeys.querysets import ApiKeyQuerySet
 
 #: How long a secret works after the rotation that has replaced it.

@@ -14,6 +14,7 @@ from django.utils import timezone
 from apikeys import audit
 from apikeys.actions.rules import refuse_retired
 from apikeys.actions.trail import change_and_record, differences
+from apikeys.bindings import EVERYWHERE
 from apikeys.errors import BindingInsufficient
 from apikeys.federation.errors import (
     FieldFixed,
@@ -25,7 +26,6 @@ from apikeys.federation.errors import (
 from apikeys.federation.keys import KeySetError, usable_keys
 from apikeys.federation.kinds import address_faults, is_known_platform, issuer_faults
 from apikeys.federation.platforms import PLATFORMS
-from apikeys.grants import EVERYWHERE
 from apikeys.models import Issuer
 from infra_service.database.retries import retrying
 

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from apikeys.audit import Actor
+    from apikeys.bindings import Binding
     from apikeys.federation.conditions import Condition, Verdict
-    from apikeys.grants import Binding
     from apikeys.querysets import TrustPolicyQuerySet
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from django.contrib import admin
 from django.utils.html import format_html, format_html_join
 
-from apikeys.grants import EVERYWHERE
+from apikeys.bindings import EVERYWHERE
 from infra_service.admin import ReadOnlyAdmin
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from django import forms
 from django.utils import timezone
 
 from apikeys.api.serializers import CredentialSerializer
-from apikeys.grants import EVERYWHERE, LISTS
+from apikeys.bindings import EVERYWHERE, LISTS
 from apikeys.models import AccessToken, User
 from apikeys.scopes import Scope
 from infra_service.admin.names import names_of

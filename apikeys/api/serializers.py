@@ -10,7 +10,7 @@ from rest_framework.exceptions import ErrorDetail, ValidationError
 
 from apikeys import actions
 from apikeys.authentication import caller_of
-from apikeys.grants import EVERYWHERE, LISTS, Binding
+from apikeys.bindings import EVERYWHERE, LISTS, Binding
 from apikeys.models import MAX_BOUND_IDS, AccessToken, AuditEvent
 from apikeys.querysets import AccessTokenStatus, ApiKeyStatus
 from apikeys.scopes import Scope

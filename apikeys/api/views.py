@@ -27,8 +27,8 @@ from apikeys.api.serializers import (
 )
 from apikeys.audit import Actor
 from apikeys.authentication import caller_of
+from apikeys.bindings import EVERYWHERE
 from apikeys.errors import AccessTokenNotFound, ApiKeyNotFound, AuditTrailNotFound
-from apikeys.grants import EVERYWHERE
 from apikeys.models import AccessToken, ApiKey, AuditEvent, User
 from apikeys.permissions import ACCESS_TOKENS, ANY_TOKEN, API_KEYS, demand_kind
 from apikeys.scopes import Scope

@@ -10,7 +10,7 @@ from django.core.management.base import CommandError
 from rest_framework.exceptions import APIException
 
 from apikeys.api.serializers import CredentialSerializer
-from apikeys.grants import EVERYWHERE
+from apikeys.bindings import EVERYWHERE
 from apikeys.models import User
 from apikeys.scopes import Scope
 from infra_service.api.identifiers import parse_uuid

@@ -9,7 +9,8 @@ from django.db.models import F, Func, Q
 from django.db.models.lookups import GreaterThanOrEqual, LessThanOrEqual
 from django.utils import timezone
 
-from apikeys.grants import Binding, Grant
+from apikeys.bindings import Binding
+from apikeys.grants import Grant
 
 #: How many components, environments and applications a key or token can be bound to.
 MAX_BOUND_IDS: Final = 1000

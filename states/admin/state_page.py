@@ -10,7 +10,7 @@ import msgspec
 from django.urls import reverse
 from rest_framework.exceptions import APIException
 
-from apikeys.grants import EVERYWHERE
+from apikeys.bindings import EVERYWHERE
 from apikeys.names import token_names
 from states import addresses
 from states.admin.values import json_text

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import uuid
     from collections.abc import Collection, Mapping
 
-    from apikeys.grants import Binding
+    from apikeys.bindings import Binding
 
 _HAS_SLUG: Final = Q(slug__isnull=False)
 

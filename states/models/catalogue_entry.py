@@ -9,7 +9,7 @@ from django.db import models
 from django.utils import timezone
 from uuid_utils.compat import uuid7
 
-from apikeys.grants import EVERYWHERE
+from apikeys.bindings import EVERYWHERE
 from states import slugs
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from django.db.models import Q
 
-    from apikeys.grants import Binding
+    from apikeys.bindings import Binding
 
 #: The parent of what has none.
 NO_PARENT: Final = uuid.UUID(int=0)

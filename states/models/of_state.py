@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from django.db.models import QuerySet
 
-    from apikeys.grants import Binding
+    from apikeys.bindings import Binding
 
 Row = TypeVar("Row", bound=models.Model)
 Rows = TypeVar("Rows", bound="QuerySet[Any, Any]")

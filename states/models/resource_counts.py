@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from django.db.models import QuerySet
 
-    from apikeys.grants import Binding
+    from apikeys.bindings import Binding
 
 #: Bytes of what is counted, as of an address in the index.
 MOST_BYTES: Final = 2_000

@@ -18,7 +18,7 @@ from states.models.of_state import inside_catalogue
 if TYPE_CHECKING:
     import uuid
 
-    from apikeys.grants import Binding
+    from apikeys.bindings import Binding
     from infra_service.database.compiled import Parameter
 
 #: A lock that is held for longer was probably left behind.

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from apikeys import actions
 from apikeys.audit import Actor
-from apikeys.grants import Binding
+from apikeys.bindings import Binding
 from apikeys.models import ApiKey, User
 from tests.apikeys.exchanging import (  # noqa: F401 - fixtures
     issuer_on_loopback,

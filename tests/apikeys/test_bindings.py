@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from apikeys.grants import EVERYWHERE, Binding
+from apikeys.bindings import EVERYWHERE, Binding
 from apikeys.models import ApiKey
 from states.models import Application, Component
 from tests.apikeys.conftest import KeyClient, KeyOwner, KeyWith

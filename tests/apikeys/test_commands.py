@@ -12,7 +12,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from apikeys import tokens
-from apikeys.grants import Binding
+from apikeys.bindings import Binding
 from apikeys.models import AccessToken, ApiKey, AuditEvent, User
 from states.models import Application, Component, Environment
 from tests.apikeys.conftest import KeyClient, KeyOwner

@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 
 from apikeys import actions, revalidation
 from apikeys.audit import Actor
-from apikeys.grants import Binding
+from apikeys.bindings import Binding
 from apikeys.models import AccessToken, ApiKey, AuditEvent
 from tests.apikeys.conftest import NOW, KeyClient, KeyOwner, KeyWith, wire
 from tests.apikeys.test_ends import DAY, HOUR, minted

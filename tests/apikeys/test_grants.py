@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from apikeys.bindings import EVERYWHERE, NOWHERE, Binding
 from apikeys.errors import GrantExceeded
-from apikeys.grants import EVERYTHING, EVERYWHERE, NOWHERE, Binding, Grant
+from apikeys.grants import EVERYTHING, Grant
 
 A, B = uuid.uuid4(), uuid.uuid4()
 ONE, BOTH = frozenset({A}), frozenset({A, B})

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from apikeys.grants import Binding
+from apikeys.bindings import Binding
 from apikeys.models import MAX_BOUND_IDS, ApiKey
 from states.models import Application, Component, Environment, FormerSlug, State
 from tests.apikeys.conftest import KeyClient, KeyOwner, KeyWith

@@ -5,7 +5,7 @@ import uuid
 import pytest
 from django.test import Client
 
-from apikeys.grants import Binding
+from apikeys.bindings import Binding
 from apikeys.tokens import TokenKind
 from tests.apikeys.conftest import KeyOwner, KeyWith
 from tests.conftest import ClientWith, error_reason

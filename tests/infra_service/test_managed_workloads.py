@@ -15,7 +15,7 @@ from django.test.utils import CaptureQueriesContext
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from apikeys.grants import Binding
+from apikeys.bindings import Binding
 from infra_service.managed_workloads import StatesManage
 from states.models import Application, Component, Environment, State
 from tests.apiserver import DEPLOYMENTS, STATEFULSETS, ReplayServer

@@ -18,7 +18,7 @@ import pytest
 from django.db import connection
 
 from apikeys import audit
-from apikeys.grants import Binding
+from apikeys.bindings import Binding
 from states.models import Application, Component, Environment
 from tests.apikeys.conftest import KeyWith, key_with  # noqa: F401 - a fixture
 from tests.bench.wire import Wire

@@ -60,6 +60,7 @@ ROOMS: Final[dict[str, tuple[str, ...]]] = {
     "states/document/sensitive_paths.py": (*_PULLED, "tests/states/test_marks.py"),
     "states/document/secret_values.py": _PULLED,
     "states/document/finding.py": (*_PULLED, "tests/states/test_finding.py"),
+    "apikeys/bindings.py": (*_CALLERS, *_KEYS),
     "apikeys/grants.py": (*_CALLERS, *_KEYS),
     "apikeys/callers.py": (*_CALLERS, *_KEYS, "tests/apikeys/test_touch.py"),
     "apikeys/authentication.py": (*_CALLERS, "tests/apikeys/test_revalidation.py"),

@@ -12,7 +12,7 @@ from django.db import connection
 from django.utils import timezone
 
 from apikeys.audit import Actor
-from apikeys.grants import Binding
+from apikeys.bindings import Binding
 from infra_service.database.pages import reading
 from states.actions.push import find_or_register
 from states.models import Application, Component, Environment, State

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from apikeys.grants import Binding
+from apikeys.bindings import Binding
 from infra_service.demo.states import load_states
 from states.models import CountTotal, State, StateCount
 from states.models.resource_counts import Amount, Counted, Kind

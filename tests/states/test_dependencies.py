@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from apikeys.grants import Binding
+from apikeys.bindings import Binding
 from infra_service.demo.states import load_states
 from states.models import Application, Component, Environment, State, StateDependency
 from states.resources.indexing import begin_anew

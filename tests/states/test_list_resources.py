@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from apikeys.grants import Binding
+from apikeys.bindings import Binding
 from states.models import Application, Component, Environment, ResourceEntry, State
 from tests.conftest import ApiClient, ClientWith, error_reason
 from tests.states.conftest import Backend

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from apikeys.grants import Binding
+from apikeys.bindings import Binding
 from apikeys.models import AuditEvent
 from states import addresses
 from states.models import Application, Component, Environment, State

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from apikeys.grants import Binding
+from apikeys.bindings import Binding
 from apikeys.models import AuditEvent
 from states.models import Component, Environment
 from tests.conftest import ApiClient, ClientWith, error_reason

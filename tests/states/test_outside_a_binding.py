@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from apikeys.grants import Binding
+from apikeys.bindings import Binding
 from apikeys.models import AuditEvent
 from states.models import State
 from tests.conftest import ClientWith

@@ -9,7 +9,7 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from apikeys.grants import Binding
+from apikeys.bindings import Binding
 from infra_service.demo.states import load_states
 from states import index_lag
 from states.metrics import IndexCollector

@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 from django.db import connection
 
-from apikeys.grants import Binding
+from apikeys.bindings import Binding
 from infra_service.database.pages.reading import MOST_ROWS
 from infra_service.demo.states import load_states
 from states.models import (

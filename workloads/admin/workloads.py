@@ -10,7 +10,7 @@ from django.template.defaultfilters import filesizeformat
 from django.urls import reverse
 from django.utils.html import format_html
 
-from apikeys.grants import EVERYWHERE
+from apikeys.bindings import EVERYWHERE
 from infra_service.admin import ReadOnlyAdmin
 from workloads.admin.clusters import as_of
 from workloads.admin.figures import cpu_bar, mark, memory_bar

@@ -8,8 +8,8 @@ from rest_framework.response import Response
 
 from apikeys.audit import Actor
 from apikeys.authentication import caller_of
+from apikeys.bindings import EVERYWHERE
 from apikeys.errors import BindingInsufficient
-from apikeys.grants import EVERYWHERE
 from apikeys.permissions import ACCESS_TOKENS
 from apikeys.scopes import Scope
 from infra_service.api.viewsets import ResourceViewSet

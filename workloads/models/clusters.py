@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import datetime as dt
     import uuid
 
-    from apikeys.grants import Binding
+    from apikeys.bindings import Binding
 
 MAX_COLLECTOR_VERSION: Final = 64
 # Also the database's default: processes of the version before register clusters during an upgrade.

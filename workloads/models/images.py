@@ -16,7 +16,7 @@ from workloads.models.of_cluster import inside_clusters
 from workloads.models.workloads import MAX_HEALTH_STATUS, MAX_KIND, MAX_NAME, MAX_NAMESPACE
 
 if TYPE_CHECKING:
-    from apikeys.grants import Binding
+    from apikeys.bindings import Binding
 
 #: What tells an image from others, and the order of their list.
 IMAGE = ("repository", "tag", "digest")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 if TYPE_CHECKING:
     from django.db.models import QuerySet
 
-    from apikeys.grants import Binding
+    from apikeys.bindings import Binding
 
 Rows = TypeVar("Rows", bound="QuerySet[Any]")
 

@@ -20,7 +20,7 @@ from workloads.models.of_cluster import inside_clusters
 if TYPE_CHECKING:
     import uuid
 
-    from apikeys.grants import Binding
+    from apikeys.bindings import Binding
 
 #: Kubernetes' own limits: a namespace is a DNS label, a name a DNS subdomain (RFC 1123).
 MAX_NAMESPACE: Final = 63

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser
     from collections.abc import Iterator
 
-    from apikeys.grants import Binding
+    from apikeys.bindings import Binding
 
 _API_KEY: Final = "API_KEY"
 _HEADINGS: Final = ("ID", "OWNER", "KIND", "NAME", "STATUS", "LAST USED", "ENDS", "WHERE", "SCOPES")

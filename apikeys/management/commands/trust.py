@@ -14,9 +14,9 @@ from django.db import connection, transaction
 from apikeys import actions
 from apikeys.api.federation_serializers import IssuerSerializer, TrustPolicySerializer
 from apikeys.audit import Actor
+from apikeys.bindings import EVERYWHERE
 from apikeys.federation import kinds
 from apikeys.federation.platforms import PLATFORMS
-from apikeys.grants import EVERYWHERE
 from apikeys.management.options import checked, errors_for_people, find_or_create_user
 from apikeys.models import Issuer, TrustPolicy
 from infra_service.commandline.base import ServiceCommand

@@ -10,7 +10,7 @@ from django.utils import timezone
 if TYPE_CHECKING:
     import uuid
 
-    from apikeys.grants import Binding
+    from apikeys.bindings import Binding
 
 
 def _named(model: str) -> Any:

@@ -14,9 +14,9 @@ from django.utils import timezone
 
 from apikeys import actions
 from apikeys.audit import Actor
+from apikeys.bindings import LISTS, Binding
 from apikeys.callers import find_caller
 from apikeys.errors import CredentialsInvalid
-from apikeys.grants import LISTS, Binding
 from apikeys.models import AccessToken, ApiKey, AuditEvent, User
 from apikeys.scopes import Scope
 from apikeys.tokens import TOKEN_PATTERN, TokenKind

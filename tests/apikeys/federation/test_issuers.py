@@ -126,7 +126,7 @@ def test_who_may(key_with: KeyWith, issuer: Issuer) -> None:
 
 
 def test_a_bound_caller_reads_only(key_with: KeyWith, issuer: Issuer) -> None:
-    from apikeys.grants import Binding  # noqa: PLC0415 - used here alone
+    from apikeys.bindings import Binding  # noqa: PLC0415 - used here alone
 
     bound = key_with(*WRITER, binding=Binding(cluster_id=User.objects.get().pk))
 

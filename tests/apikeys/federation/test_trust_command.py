@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.core.management import CommandError
 
-from apikeys.grants import Binding
+from apikeys.bindings import Binding
 from apikeys.models import AuditEvent, Issuer, TrustPolicy, User
 from states.models import Environment
 from tests.apikeys.test_commands import run

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from apikeys import actions
 from apikeys.audit import Actor
-from apikeys.grants import Binding
+from apikeys.bindings import Binding
 from apikeys.models import AuditEvent, Issuer, TrustPolicy
 from tests.apikeys.conftest import KeyClient, KeyOwner, KeyWith, violations, wire
 from tests.apikeys.federation.conftest import GITHUB, GITHUB_IDS, WRITER, PolicyOf
