@@ -24,7 +24,7 @@ from states import addresses, lockinfo
 from states.actions import history, locks
 from states.actions.push import STATE, push
 from states.addresses import FORMS, Place
-from states.api.openapi import lock_schema, outputs_document_schema, state_schema
+from states.api.backend_openapi import lock_schema, outputs_document_schema, state_schema
 from states.api.sending import OUTPUTS_DOCUMENT, SendsDocuments, document_response
 from states.document import contents, uploads
 from states.errors import StateNotFound

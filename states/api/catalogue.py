@@ -11,12 +11,12 @@ from apikeys.permissions import ACCESS_TOKENS
 from apikeys.scopes import Scope
 from infra_service.api.viewsets import ResourceViewSet
 from states.actions import catalogue
-from states.api.filters import CatalogueFilters, ComponentFilters, EnvironmentFilters
-from states.api.openapi import (
+from states.api.catalogue_openapi import (
     applications_schema,
     components_schema,
     environments_schema,
 )
+from states.api.filters import CatalogueFilters, ComponentFilters, EnvironmentFilters
 from states.api.serializers import (
     ApplicationSerializer,
     ComponentSerializer,

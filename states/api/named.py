@@ -18,7 +18,7 @@ from states import addresses
 from states.actions.push import STATE, STATE_AT
 from states.addresses import Names
 from states.api.backend import BackendView, LockView, OutputsView, StateView
-from states.api.openapi import lock_schema_at, outputs_document_schema_at, state_schema_at
+from states.api.backend_openapi import lock_schema_at, outputs_document_schema_at, state_schema_at
 from states.errors import StateNotFound
 from states.keeping import reading
 

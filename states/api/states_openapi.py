@@ -23,7 +23,7 @@ from infra_service.api.openapi_words import (
 )
 from infra_service.api.parameters import InvalidParameter
 from states.api import samples
-from states.api.openapi import DOCUMENT, LOCKED, OF_MEMORY, OUTPUTS, UNREADABLE
+from states.api.backend_openapi import DOCUMENT, LOCKED, OF_MEMORY, OUTPUTS, UNREADABLE
 from states.api.serializers import (
     ForceUnlockSerializer,
     RestoreSerializer,

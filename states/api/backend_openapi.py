@@ -1,4 +1,4 @@
-"""How the state backend and the catalogue are described in OpenAPI."""
+"""How the state backend is described in OpenAPI."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema_view
 from drf_spectacular.utils import extend_schema as operation
 
-from apikeys.errors import BindingInsufficient
 from infra_service.api.bodies import BodyIncomplete, BodyTooLarge, RequestTimeout
 from infra_service.api.memory import MemoryInsufficient, MemoryUnavailable
 from infra_service.api.openapi_words import (
@@ -19,12 +18,10 @@ from infra_service.api.openapi_words import (
     asked,
     object_of,
     refusals,
-    resource_schema,
 )
 from infra_service.api.parameters import InvalidParameter
 from states import slugs
 from states.api import samples
-from states.api.serializers import ApplicationSerializer, ComponentSerializer, EnvironmentSerializer
 from states.errors import (
     ContentMd5Mismatch,
     DocumentDamaged,
@@ -35,7 +32,6 @@ from states.errors import (
     LockNotHeld,
     LockRequired,
     SerialConflict,
-    SlugTaken,
     StateEncrypted,
     StateFormatUnsupported,
     StateLocked,
@@ -108,7 +104,6 @@ _METHODS: Final = (
     "Terraform's LOCK and UNLOCK are methods of this path too, which OpenAPI has no words for; "
     "`…/lock` does the same with POST and DELETE."
 )
-
 
 _READ: Final = (
     "Return the current document, exactly as it was pushed; gzip'd for a client "
@@ -255,28 +250,3 @@ def outputs_document_schema_at(*, in_application: bool) -> Any:
 state_schema = _state_schema(_KEY, "")
 lock_schema = _lock_schema(_KEY, "")
 outputs_document_schema = _outputs_schema(_KEY, "")
-
-_CHANGED: Final = (BindingInsufficient, SlugTaken)
-_REACH: Final = {"create": _CHANGED, "change": _CHANGED}
-
-applications_schema = resource_schema(
-    "application",
-    "Applications: groups of components.",
-    ApplicationSerializer,
-    samples.APPLICATION,
-    **_REACH,
-)
-components_schema = resource_schema(
-    "component",
-    "Components: pieces of infrastructure, each with a state in each of its environments.",
-    ComponentSerializer,
-    samples.COMPONENT,
-    **_REACH,
-)
-environments_schema = resource_schema(
-    "environment",
-    "Environments: where components are deployed.",
-    EnvironmentSerializer,
-    samples.ENVIRONMENT,
-    **_REACH,
-)

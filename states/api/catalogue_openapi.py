@@ -1,0 +1,36 @@
+"""How applications, components and environments are described in OpenAPI."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from apikeys.errors import BindingInsufficient
+from infra_service.api.openapi_words import resource_schema
+from states.api import samples
+from states.api.serializers import ApplicationSerializer, ComponentSerializer, EnvironmentSerializer
+from states.errors import SlugTaken
+
+_CHANGED: Final = (BindingInsufficient, SlugTaken)
+_REACH: Final = {"create": _CHANGED, "change": _CHANGED}
+
+applications_schema = resource_schema(
+    "application",
+    "Applications: groups of components.",
+    ApplicationSerializer,
+    samples.APPLICATION,
+    **_REACH,
+)
+components_schema = resource_schema(
+    "component",
+    "Components: pieces of infrastructure, each with a state in each of its environments.",
+    ComponentSerializer,
+    samples.COMPONENT,
+    **_REACH,
+)
+environments_schema = resource_schema(
+    "environment",
+    "Environments: where components are deployed.",
+    EnvironmentSerializer,
+    samples.ENVIRONMENT,
+    **_REACH,
+)
