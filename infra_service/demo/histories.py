@@ -21,7 +21,8 @@ from infra_service.demo.loading import insert
 from infra_service.demo.stacks import Stack
 from infra_service.demo.states import Place, missing_catalogue, place_of
 from states.actions import history, locks
-from states.actions.push import find, find_or_register, push
+from states.actions.push import push
+from states.actions.registration import find, find_or_register
 from states.document.uploads import Upload
 from states.lockinfo import LockInfo
 

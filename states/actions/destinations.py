@@ -10,7 +10,7 @@ from uuid_utils.compat import uuid7
 from infra_service.database.compiled import Asked
 from states import addresses
 from states.actions import catalogue
-from states.actions.push import STATE, STATE_AT, find
+from states.actions.registration import STATE, STATE_AT, find
 from states.models import Component, Environment, State
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from apikeys import audit
 from infra_service.api import memory
 from infra_service.database.retries import retrying
 from states.actions import rules
-from states.actions.push import ATTEMPTS, append_version, find, next_serial
+from states.actions.push import ATTEMPTS, append_version, next_serial
+from states.actions.registration import find
 from states.document import format4, restamp, sealing
 from states.document.uploads import Upload
 from states.errors import StateNotFound, VersionNotFound, WriteConflict

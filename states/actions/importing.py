@@ -17,7 +17,8 @@ from django.utils import timezone
 
 from infra_service.database.retries import retrying
 from states.actions import locks, rules
-from states.actions.push import ATTEMPTS, append_version, find_or_register
+from states.actions.push import ATTEMPTS, append_version
+from states.actions.registration import find_or_register
 from states.errors import StateNotFound, WriteConflict
 from states.lockinfo import LockInfo
 from states.models import ImportedVersion

@@ -12,7 +12,8 @@ from django.db.models import F, UUIDField
 from apikeys import audit
 from infra_service.database.compiled import Parameter
 from infra_service.database.retries import retrying
-from states.actions.push import ATTEMPTS, find, find_or_register
+from states.actions.push import ATTEMPTS
+from states.actions.registration import find, find_or_register
 from states.errors import LockNotHeld, StateLocked, WriteConflict
 from states.lockinfo import LockInfo
 from states.models import State

@@ -1,4 +1,4 @@
-"""Finding or registering a state, and giving it a new version; each whole or not at all.
+"""Giving a state a new version, whole or not at all.
 
 Races are decided by conditional writes, never by a check before: a push compares and swaps the
 current version. A loser reads again and is judged by the rules again. ``states.actions.locks`` and
@@ -7,28 +7,21 @@ current version. A loser reads again and is judged by the rules again. ``states.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from django.db import transaction
 from django.db.models import F, PositiveIntegerField, UUIDField
-from structlog.contextvars import bind_contextvars
 
 from apikeys import audit
-from infra_service.database.compiled import (
-    Asked,
-    CompiledQuery,
-    Parameter,
-    instance_of,
-)
+from infra_service.database.compiled import Asked, Parameter
 from infra_service.database.retries import retrying
-from states import addresses, metrics
-from states.actions import catalogue, rules
+from states import metrics
+from states.actions import rules
+from states.actions.registration import find_or_register
 from states.document import sealing
-from states.errors import SerialConflict, StateNotFound, WriteConflict
+from states.errors import SerialConflict, WriteConflict
 from states.keeping import storage
 from states.lockinfo import LockInfo
-from states.models import MAX_SERIAL, Component, Environment, State, StateVersion
+from states.models import MAX_SERIAL, State, StateVersion
 
 if TYPE_CHECKING:
     import uuid
@@ -43,83 +36,6 @@ if TYPE_CHECKING:
 
 # Each attempt is lost only to another writer's success.
 ATTEMPTS: Final = 50
-
-
-def _state() -> QuerySet[State, Any]:
-    key = (Parameter("component_id", UUIDField()), Parameter("environment_id", UUIDField()))
-    return State.objects.of(*key).with_demand().values_list()
-
-
-def _state_at(*, with_application: bool) -> QuerySet[State, Any]:
-    names = addresses.parameters(with_application=with_application)
-    return addresses.states_at(names).with_demand().values_list()
-
-
-STATE: Final = CompiledQuery(_state)
-#: The same by names, for addresses without and with an application.
-STATE_AT: Final = {
-    flag: CompiledQuery(partial(_state_at, with_application=flag)) for flag in (False, True)
-}
-
-
-def find(
-    component_id: uuid.UUID, environment_id: uuid.UUID, look: Asked[State] | None = None
-) -> State | None:
-    """Return the state record with its demand, deleted or not; the log lines that follow name it.
-
-    ``look`` is the same look, which may have been taken already.
-    """
-    look = look or Asked(STATE, component_id=component_id, environment_id=environment_id)
-    row = look.row()
-    if row is None:
-        return None
-    state = instance_of(State, row[:-1])
-    state.requires_lock = row[-1]
-    bind_contextvars(state_id=str(state.pk))
-    return state
-
-
-def find_or_register(
-    *,
-    component_id: uuid.UUID,
-    environment_id: uuid.UUID,
-    actor: Actor,
-    look: Asked[State] | None = None,
-    names: Names | None = None,
-) -> State:
-    """Return the state record; the first LOCK or push registers whatever is missing.
-
-    By ``names``, the ids are those of what is registered.
-
-    Raises:
-        StateNotFound: what is to be registered is not inside of the actor's binding any more.
-    """
-    state = find(component_id, environment_id, look)
-    if state is not None:
-        return state
-    with transaction.atomic():
-        if names is not None:
-            component_id, environment_id = catalogue.register(names, component_id, environment_id)
-        else:
-            Component.objects.bulk_create([Component(pk=component_id)], ignore_conflicts=True)
-            Environment.objects.bulk_create([Environment(pk=environment_id)], ignore_conflicts=True)
-        # Locked, so that a component that is moved meanwhile takes this state along.
-        component = Component.objects.select_for_update().get(pk=component_id)
-        binding = actor.grant.binding
-        if not binding.allows_state(component_id, environment_id, component.application_id):
-            raise StateNotFound  # it has moved, or a name leads to elsewhere
-        state = State(
-            **actor.dated("created_at"),
-            component=component,
-            environment_id=environment_id,
-            application_id=component.application_id,
-        )
-        State.objects.bulk_create([state], ignore_conflicts=True)
-        registered: State = State.objects.of(component_id, environment_id).with_demand().get()
-        if registered.pk == state.pk:
-            audit.record(actor, "state.create", state.pk)
-    bind_contextvars(state_id=str(registered.pk))
-    return registered
 
 
 @retrying

@@ -22,7 +22,8 @@ from infra_service.api.parameters import InvalidParameter
 from infra_service.database.compiled import Asked
 from states import addresses, lockinfo
 from states.actions import history, locks
-from states.actions.push import STATE, push
+from states.actions.push import push
+from states.actions.registration import STATE
 from states.addresses import FORMS, Place
 from states.api.backend_openapi import lock_schema, outputs_document_schema, state_schema
 from states.api.sending import OUTPUTS_DOCUMENT, SendsDocuments, document_response

@@ -15,7 +15,7 @@ from apikeys.authentication import caller_of
 from infra_service.api.parameters import InvalidParameter
 from infra_service.database.compiled import Asked
 from states import addresses
-from states.actions.push import STATE, STATE_AT
+from states.actions.registration import STATE, STATE_AT
 from states.addresses import Names
 from states.api.backend import BackendView, LockView, OutputsView, StateView
 from states.api.backend_openapi import lock_schema_at, outputs_document_schema_at, state_schema_at

@@ -16,7 +16,7 @@ from apikeys.models import AccessToken, ApiKey, AuditArchive, AuditEvent, User
 from apikeys.querysets import SOON
 from infra_service.demo import histories, loading
 from infra_service.demo.states import load_states
-from states.actions.push import find
+from states.actions.registration import find
 from states.admin.filters import STALE_AFTER
 from states.lockinfo import LockInfo
 from states.models import Application, Component, Environment, State, StateVersion

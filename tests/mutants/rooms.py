@@ -39,6 +39,12 @@ ROOMS: Final[dict[str, tuple[str, ...]]] = {
     "states/actions/rules.py": (*_STATES, "tests/states/test_restore.py"),
     "states/actions/locks.py": (*_STATES, "tests/states/test_force_unlock.py"),
     "states/lockinfo.py": (*_STATES, "tests/states/test_force_unlock.py"),
+    "states/actions/registration.py": (
+        *_STATES,
+        "tests/states/test_bound_catalogue.py",
+        "tests/states/test_catalogue.py",
+        "tests/states/test_delete.py",
+    ),
     "states/actions/push.py": (
         *_STATES,
         "tests/states/test_restore.py",

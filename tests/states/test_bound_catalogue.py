@@ -14,7 +14,7 @@ from django.utils import timezone
 from apikeys.audit import Actor
 from apikeys.bindings import Binding
 from infra_service.database.pages import reading
-from states.actions.push import find_or_register
+from states.actions.registration import find_or_register
 from states.models import Application, Component, Environment, State
 from tests.conftest import ApiClient, ClientWith, error_reason
 from tests.plans import analyze, plans_of, steps_of_sqlite

@@ -5,7 +5,7 @@ from typing import Any
 
 from apikeys.models import AuditEvent
 from states.actions import history
-from states.actions.push import find
+from states.actions.registration import find
 from states.models import StateVersion
 from tests.conftest import error_reason
 from tests.states.conftest import Backend, document

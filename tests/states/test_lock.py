@@ -8,8 +8,8 @@ import pytest
 from django.db import connection
 
 from apikeys.models import AuditEvent
-from states.actions import push
-from states.actions.push import find
+from states.actions import registration
+from states.actions.registration import find
 from states.errors import StateLocked
 from states.lockinfo import LockInfo
 from states.models import State
@@ -271,7 +271,7 @@ def test_one_that_lost_the_race_is_refused(
     assert before is not None
     backend.lock(lock_id)
     real, looks = find, iter([before])
-    monkeypatch.setattr(push, "find", lambda *key: next(looks, None) or real(*key))
+    monkeypatch.setattr(registration, "find", lambda *key: next(looks, None) or real(*key))
 
     response = backend.lock(uuid.uuid4())
 

@@ -15,7 +15,7 @@ from django.utils import timezone
 from apikeys import audit
 from apikeys.models import AccessToken, AuditEvent
 from infra_service.database import retries
-from states.actions import history, locks, push
+from states.actions import history, locks, registration
 from states.models import State, StateVersion
 from tests.conftest import error_reason
 from tests.states.conftest import Backend, document, lock_info
@@ -25,7 +25,7 @@ Interrupt = Callable[[Callable[[], Any]], None]
 
 def replace_find(monkeypatch: pytest.MonkeyPatch, find: Callable[..., State | None]) -> None:
     """Have every action look by this."""
-    for module in (push, locks, history):
+    for module in (registration, locks, history):
         monkeypatch.setattr(module, "find", find)
 
 
@@ -34,7 +34,7 @@ def after_the_first_look(monkeypatch: pytest.MonkeyPatch) -> Interrupt:
     """Let something happen right after the next action has read the state."""
 
     def arrange(event: Callable[[], Any]) -> None:
-        real = push.find
+        real = registration.find
         pending = [event]
 
         def find(*key: uuid.UUID) -> State | None:
@@ -170,7 +170,7 @@ def test_one_that_always_loses_is_told_to_come_again(
 ) -> None:
     """Whatever is read is outdated at once: somebody takes the lock, and gives it back."""
     admin.push(document(1))
-    real = push.find
+    real = registration.find
 
     said = lock_info(lock_id)
     held = {"lock_id": lock_id, "lock_info": said, "lock_acquired_at": timezone.now()}

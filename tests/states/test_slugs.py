@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from apikeys.audit import Actor
 from states import addresses, slugs
 from states.actions import catalogue
-from states.actions.push import find_or_register
+from states.actions.registration import find_or_register
 from states.models import Application, Component, Environment, State
 from tests.conftest import ApiClient, ClientWith, error_reason
 
