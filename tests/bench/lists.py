@@ -70,16 +70,21 @@ def postmaster(url: str) -> int:
 class Client:
     """One kept connection with one token; bare, so that its own part of the time stays small."""
 
-    def __init__(self, server: LiveServer) -> None:
+    def __init__(self, server: LiveServer, token: str = "") -> None:
         self.connection = socket.create_connection(("127.0.0.1", server.port))
         self.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        token = server.token("state:read")
-        self.request = (
-            f"GET {{}} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\n\r\n"
-        )
+        token = token or server.token("state:read")
+        self.headers = f"Host: 127.0.0.1\r\nAuthorization: Bearer {token}\r\n"
 
     def get(self, path: str) -> bytes:
-        self.connection.sendall(self.request.format(path).encode())
+        return self._answer(f"GET {path} HTTP/1.1\r\n{self.headers}\r\n")
+
+    def post(self, path: str, body: str) -> bytes:
+        head = f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+        return self._answer(f"POST {path} HTTP/1.1\r\n{self.headers}{head}\r\n{body}")
+
+    def _answer(self, request: str) -> bytes:
+        self.connection.sendall(request.encode())
         received = bytearray()
         while (end := received.find(b"\r\n\r\n")) < 0:
             received += self.connection.recv(65536)
