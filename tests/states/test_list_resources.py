@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from apikeys.bindings import Binding
+from infra_service.database.pages import reading
 from states.models import Application, Component, Environment, ResourceEntry, State
 from tests.conftest import ApiClient, ClientWith, error_reason
 from tests.states.conftest import Backend
@@ -276,3 +277,42 @@ def test_queries(backend: Backend, reader: ApiClient, django_assert_num_queries:
         with django_assert_num_queries(2):
             assert find(reader, "same", f"?page_size={size}").status_code == 200
     assert json.loads(reader.get(LIST).content)["resources"]
+
+
+@pytest.mark.parametrize("entries", [21, 1_000])
+def test_a_page_of_many_in_a_binding_is_full(
+    db: None, client_with: ClientWith, monkeypatch: pytest.MonkeyPatch, entries: int
+) -> None:
+    monkeypatch.setattr(reading, "MOST_ROWS", 10)
+    monkeypatch.setattr(reading, "_LEAST_ROWS", 10)
+    monkeypatch.setattr(reading, "_MOST_ENTRIES", entries)
+    environment = Environment.objects.create()
+    states = [
+        State.objects.create(component=Component.objects.create(), environment=environment)
+        for _ in range(12)
+    ]
+    made = [
+        ResourceEntry(
+            state=of, component=of.component, environment=environment, address=f"a.b[{number}]",
+            mode="managed", type="a", name="b",
+        )
+        for number, of in enumerate(random.Random(7).choices(states, k=120))
+    ]  # fmt: skip
+    ResourceEntry.objects.bulk_create(made)
+    for bound in (states[:3], states[5:]):
+        ids = {state.component_id for state in bound}
+        client = client_with(
+            "state:read", bound_component_ids=sorted(map(str, ids)), bound_environment_ids=None
+        )
+        pages, token = [], ""
+        while not pages or token:
+            page = client.get(LIST, {"page_size": 7, "page_token": token}).json()
+            pages.append([one["address"] for one in page["resources"]])
+            token = page["next_page_token"]
+        # Of so many entries of an index a page is made, in equal shares for each value.
+        full = min(7, entries // len(bound))
+        assert [len(page) for page in pages[:-1]] == [full] * (len(pages) - 1)
+        listed = [address for page in pages for address in page]
+        assert listed == [one.address for one in made if one.component_id in ids]
+        typed = client.items(LIST, "resources", page_size=7, filter="field['name'] CONTAINS 'b'")
+        assert [one["address"] for one in typed] == listed

@@ -123,7 +123,12 @@ def test_bound_tokens(resources: None, client_with: ClientWith) -> None:
     few = Binding(component_ids=frozenset({state.component_id}))
     many = Binding(environment_ids=frozenset({state.environment_id}))
     nothing = Binding(environment_ids=frozenset({UUID(int=7)}))
-    for binding, rows in ((few, 2 * 4 * EACH), (many, 2 * MOST_ROWS), (nothing, 0)):
+    components = list(Component.objects.values_list("pk", flat=True)[:200])
+    for binding, rows in (
+        (few, 2 * 4 * EACH), (many, 2 * MOST_ROWS), (nothing, 0),
+        # Of each component the entries of an index, and the rows that are shown.
+        (Binding(component_ids=frozenset(components[:100])), 101 * 100 + 202),
+    ):  # fmt: skip
         client = client_with("state:read", **binding.columns())
         assert listed(client, "") <= rows
 

@@ -169,13 +169,15 @@ def sets(model: type[models.Model], conditions: Conditions) -> list[Access]:
 def ordered_by(model: type[models.Model], conditions: Conditions, column: str) -> Access | None:
     """Return the index that has the rows in the order of a column, for each of some values.
 
-    Each row that it finds for a value has another one in the column.
+    Each row that it finds for a value has another one in the column. Of several it is the one that
+    decides the most.
     """
     unique = [
         {name for name, _ in index.columns}
         for index in indexes_of(model)
         if index.is_unique and not index.demands
     ]
+    found = []
     for index in indexes_of(model):
         demanded, equal = _demanded(index, conditions), _equal(index, conditions)
         names = [name for name, _ in index.columns]
@@ -184,10 +186,10 @@ def ordered_by(model: type[models.Model], conditions: Conditions, column: str) -
         if (
             demanded is not None
             and names[leading : leading + 1] == [column]
-            and set(names[: leading + 1]) in unique
+            and any(own <= set(names[: leading + 1]) for own in unique)
         ):
-            return Access(index, equal, within, demanded, (*names[:leading], column))
-    return None
+            found.append(Access(index, equal, within, demanded, (*names[:leading], column)))
+    return max(found, key=lambda access: len(access.comparisons), default=None)
 
 
 def _set(index: PageIndex, conditions: Conditions) -> Access | None:
