@@ -8,8 +8,6 @@ several can work: what one is at, the others pass over, where the database has r
 from __future__ import annotations
 
 import contextlib
-from collections import defaultdict
-from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import structlog
@@ -22,7 +20,6 @@ from states.keeping import reading
 from states.keeping.batches import in_batches
 from states.models import (
     OUTDATED,
-    ResourceDigest,
     ResourceEntry,
     State,
     StateCount,
@@ -31,7 +28,8 @@ from states.models import (
 from states.resources.counting import amounts
 from states.resources.dependencies import write_dependencies
 from states.resources.digests import key_name
-from states.resources.finding import COLUMNS, Found, NamesTooLongError, find_contents
+from states.resources.entries import write_entries
+from states.resources.finding import Found, NamesTooLongError, find_contents
 from states.resources.leaked_tokens import report_leaks
 from states.resources.leaks import Leak, find_leaks
 
@@ -47,8 +45,6 @@ log = structlog.get_logger("states.resources")
 #: Grows with each change of what is indexed of a document. States that another number has indexed
 #: are read again.
 RULES: Final = 4
-#: Rows in one statement.
-_ROWS: Final = 500
 _STATES: Final = 1_000
 #: What is said of a document beside the reasons of errors: a name in it is longer than an index
 #: holds; our own code fails on it.
@@ -188,7 +184,7 @@ def _read(state: State) -> _Read:
 def _replace(state: State, read: _Read) -> bool:
     """Let the index have these resources of the state; return whether the state is as it was."""
     with transaction.atomic():
-        _write(state, read.resources)
+        write_entries(state, read.resources)
         write_dependencies(state, read.remote_states)
         report_leaks(state, read.leaks)
         as_read = State.objects.due().filter(
@@ -207,55 +203,3 @@ def _replace(state: State, read: _Read) -> bool:
         else:
             transaction.set_rollback(True)
     return bool(swapped)
-
-
-def _write(state: State, found: Sequence[Found]) -> None:
-    """Add and remove entries, and leave those alone that are as they were."""
-    present = _present(state)
-    new = []
-    for one in found:
-        if same := present.get(one):
-            same.pop()
-        else:
-            new.append(one)
-    gone = list(chain.from_iterable(present.values()))
-    for start in range(0, len(gone), _ROWS):
-        ids = gone[start : start + _ROWS]
-        ResourceDigest.objects.filter(entry_id__in=ids).delete()
-        ResourceEntry.objects.filter(pk__in=ids).delete()
-    for start in range(0, len(new), _ROWS):
-        _add(state, new[start : start + _ROWS])
-
-
-def _present(state: State) -> dict[Found, list[uuid.UUID]]:
-    """Return the ids of what is in the index of the state; a document may repeat itself."""
-    digests: dict[uuid.UUID, set[uuid.UUID]] = defaultdict(set)
-    of_state = ResourceDigest.objects.filter(entry__state_id=state.pk)
-    for entry_id, digest in of_state.values_list("entry_id", "digest"):
-        digests[entry_id].add(digest)
-    present: dict[Found, list[uuid.UUID]] = defaultdict(list)
-    entries: Any = ResourceEntry.objects.filter(state=state).values_list("pk", *COLUMNS)
-    for pk, *columns in entries:
-        present[Found._make([*columns, frozenset(digests[pk])])].append(pk)
-    return present
-
-
-def _add(state: State, found: Sequence[Found]) -> None:
-    entries = [
-        ResourceEntry(
-            state=state,
-            component_id=state.component_id,
-            environment_id=state.environment_id,
-            **{name: getattr(one, name) for name in COLUMNS},
-        )
-        for one in found
-    ]
-    ResourceEntry.objects.bulk_create(entries)
-    ResourceDigest.objects.bulk_create(
-        [
-            ResourceDigest(entry=entry, digest=digest)
-            for entry, one in zip(entries, found, strict=True)
-            for digest in sorted(one.digests)
-        ],
-        batch_size=_ROWS,
-    )
