@@ -7,31 +7,23 @@ instances or changes.
 from __future__ import annotations
 
 import contextlib
-import threading
 from itertools import islice, pairwise
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rest_framework.exceptions import APIException
 
-from infra_service.api import memory
 from states.document import changes, difference, format4, masking, sealing, sensitive_paths
-from states.document.effort import Effort
 from states.document.hidden import encode
-from states.errors import StateFormatUnsupported
+from states.document.turns import in_turn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from msgspec import Raw
 
+    from states.document.effort import Effort
     from states.document.format4 import Document, Instance, Output, Resource
     from states.document.secret_values import Secrets
-
-#: Bytes of documents. Threads do not make Python faster, and keep small requests waiting for it.
-_LARGE: Final = 1024 * 1024
-_turn: Final = threading.Lock()
-#: Who reads a large document, and who waits to; others are refused, for threads are few.
-_seats: Final = threading.BoundedSemaphore(4)
 
 
 class Page(NamedTuple):
@@ -52,44 +44,13 @@ class DifferencePage(NamedTuple):
 
 
 @contextlib.contextmanager
-def _reading(*gzipped: bytes) -> Iterator[Effort]:
-    """Read large documents one at a time.
-
-    Raises:
-        MemoryUnavailable: too many wait already, or others hold the memory.
-        StateFormatUnsupported: also for a value that is nested too deeply to be looked at.
-    """
-    size = sum(map(sealing.size_of, gzipped))
-    try:
-        with _turn_of(size), memory.taken_back():
-            memory.take(size)
-            yield Effort(size)
-    except RecursionError as error:
-        raise StateFormatUnsupported("a value in it is nested too deeply") from error
-
-
-@contextlib.contextmanager
-def _turn_of(size: int) -> Iterator[None]:
-    if size <= _LARGE:
-        yield
-        return
-    if not _seats.acquire(blocking=False):
-        raise memory.MemoryUnavailable
-    try:
-        with _turn:
-            yield
-    finally:
-        _seats.release()
-
-
-@contextlib.contextmanager
 def opened(gzipped: bytes) -> Iterator[tuple[Document, Effort]]:
     """Return a document for the block, and what may be spent on looking into it.
 
     Raises:
         StateEncrypted, StateFormatUnsupported, StateTooComplex: see there.
     """
-    with _reading(gzipped) as effort:
+    with in_turn(gzipped) as effort:
         yield _parse(gzipped, effort), effort
 
 
@@ -100,7 +61,7 @@ def written(gzipped: bytes) -> Iterator[tuple[bytes, Effort]]:
     Raises:
         StateFormatUnsupported: the block looks at a value that is nested too deeply.
     """
-    with _reading(gzipped) as effort:
+    with in_turn(gzipped) as effort:
         yield sealing.decompress(gzipped), effort
 
 
@@ -115,7 +76,7 @@ def outputs(gzipped: bytes, *, start: int, size: int, hide: bool) -> Page:
         StateEncrypted, StateFormatUnsupported, StateTooComplex: see there; so for the other
             functions.
     """
-    with _reading(gzipped) as effort:
+    with in_turn(gzipped) as effort:
         document = _parse(gzipped, effort)
         found = sorted((document.outputs or {}).items())
         secrets = masking.secrets_of(effort, document) if hide else None
@@ -125,7 +86,7 @@ def outputs(gzipped: bytes, *, start: int, size: int, hide: bool) -> Page:
 
 def resources(gzipped: bytes, *, start: int, size: int, hide: bool) -> Page:
     """Return resource instances of a document, in its order."""
-    with _reading(gzipped) as effort:
+    with in_turn(gzipped) as effort:
         document = _parse(gzipped, effort)
         found = list(islice(document.instances(), start, start + size + 1))
         secrets = masking.secrets_of(effort, document) if hide else None
@@ -138,7 +99,7 @@ def outputs_document(gzipped: bytes, *, hide: bool) -> bytes:
 
     ``hide`` leaves out those that are sensitive, and those in which a sensitive value stands.
     """
-    with _reading(gzipped) as effort:
+    with in_turn(gzipped) as effort:
         written = sealing.decompress(gzipped)
         document = format4.parse(written, effort)
         found = document.outputs or {}
@@ -177,7 +138,7 @@ class Overview(NamedTuple):
 
 def overview(gzipped: bytes, *, size: int, hide: bool) -> Overview:
     """Return what a document is about, in one reading of it."""
-    with _reading(gzipped) as effort:
+    with in_turn(gzipped) as effort:
         document = _parse(gzipped, effort)
         found = sorted((document.outputs or {}).items())
         secrets = masking.secrets_of(effort, document) if hide and found else None
@@ -196,7 +157,7 @@ def summaries(documents: Sequence[bytes]) -> list[dict[str, dict[str, int]] | No
 
     Empty bytes are nothing at all. None where one of two that follow each other cannot be read.
     """
-    with _reading(*filter(None, documents)) as effort:
+    with in_turn(*filter(None, documents)) as effort:
         parsed = [_parsed(gzipped, effort) for gzipped in documents]
         return [_summary(before, after, effort) for before, after in pairwise(parsed)]
 
@@ -223,7 +184,7 @@ def diff(
     before: bytes | None, after: bytes, *, start: int, size: int, hide: bool
 ) -> DifferencePage:
     """Return changes between two documents, outputs first; None is nothing at all."""
-    with _reading(before or b"", after) as effort:
+    with in_turn(before or b"", after) as effort:
         old = None if before is None else _parse(before, effort)
         new = _parse(after, effort)
         found = difference.compare(old, new, hide=hide, effort=effort)

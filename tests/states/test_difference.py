@@ -354,7 +354,7 @@ def test_large_documents_take_turns(monkeypatch: pytest.MonkeyPatch, size: int, 
     taken = []
     turn = contextlib.ExitStack()
     turn.callback(taken.append, size)
-    monkeypatch.setattr(contents, "_turn", turn)
+    monkeypatch.setattr("states.document.turns._turn", turn)
 
     found = diff(None, state(resource("x", instance({"a": "x" * size}))))
 
