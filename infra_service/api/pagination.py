@@ -13,7 +13,7 @@ import datetime as dt
 import hashlib
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 from django.core import signing
 from rest_framework.exceptions import APIException
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
     from django.http import QueryDict
     from rest_framework.request import Request
+
+R = TypeVar("R")
 
 DEFAULT_PAGE_SIZE: Final = 50
 MAX_PAGE_SIZE: Final = 100
@@ -78,6 +80,18 @@ class PageAsked:
     def token(self, *position: int | str) -> str:
         """Return the token of the page that begins after this position."""
         return signing.dumps([self.scope, *position], salt=_SALT)
+
+    def page_by(self, column: str, rows: QuerySet[Any, R]) -> tuple[list[R], str]:
+        """Return the page of the rows in the order of a column, and the next page's token."""
+        ordered = rows.order_by(column)
+        if self.position is not None:
+            ordered = ordered.filter((f"{column}__gt", self.position[0]))
+        found = list(ordered[: self.size + 1])
+        if len(found) <= self.size:
+            return found, ""
+        page = found[: self.size]
+        end: Any = page[-1]
+        return page, self.token(str(end[column] if isinstance(end, dict) else getattr(end, column)))
 
 
 class KeysetPagination(BasePagination):

@@ -39,11 +39,7 @@ class CountsViewSet(ResourceViewSet[StateCount]):
         """Answer with a page of the numbers."""
         asked = PageAsked.read(request, self, 1)
         counts = counts_of(self.kind, caller_of(request).binding)
-        if asked.position is not None:
-            counts = counts.filter(value__gt=asked.position[0])
-        found = list(counts[: asked.size + 1])
-        page = found[: asked.size]
-        token = asked.token(page[-1]["value"]) if len(found) > asked.size else ""
+        page, token = asked.page_by("value", counts)
         items = [
             {self.kind.value: row["value"], **{name: row[name] for name in self.numbers}}
             for row in page

@@ -36,11 +36,7 @@ class ResourceIndexViewSet(ResourceViewSet[State]):
         """Tell how many states wait, for how long, and a page of those that cannot be read."""
         asked = PageAsked.read(request, self, 1)
         states = State.objects.inside(caller_of(request).binding)
-        unreadable = states.unreadable().with_names().order_by("pk")
-        if asked.position is not None:
-            unreadable = unreadable.filter(pk__gt=asked.position[0])
-        found = list(unreadable[: asked.size + 1])
-        page = found[: asked.size]
+        page, token = asked.page_by("pk", states.unreadable().with_names())
         behind = index_lag.lag_of(states)
         index = {
             "waiting": min(behind.waiting, index_lag.MOST),
@@ -48,7 +44,6 @@ class ResourceIndexViewSet(ResourceViewSet[State]):
             "oldest_waiting_seconds": round(behind.oldest_seconds, 3),
             "unreadable": [_unreadable(state) for state in page],
         }
-        token = asked.token(str(page[-1].pk)) if len(found) > asked.size else ""
         return Response({"resource_index": index, "next_page_token": token})
 
 

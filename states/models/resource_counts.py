@@ -198,4 +198,4 @@ def counts_of(kind: Kind, binding: Binding) -> QuerySet[Any, dict[str, Any]]:
     found: QuerySet[Any, dict[str, Any]] = rows.values("value").annotate(
         states=states, resources=Sum("resources"), data_sources=Sum("data_sources")
     )
-    return found.order_by("value")
+    return found
