@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import jwt
 
-#: The algorithms that an issuer may sign with, and the type and curve of the keys for each. All
-#: verify with a public key: never ``none``, and never one whose key is a secret that both know.
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+#: The algorithms that an issuer, or the provider of sign-on, may sign with, and the type and curve
+#: of the keys for each. All verify with a public key: never ``none``, and never one whose key is a
+#: secret that both know.
 KEYS_OF_ALGORITHMS: Final = {
     "RS256": ("RSA", None), "RS384": ("RSA", None), "RS512": ("RSA", None),
     "PS256": ("RSA", None), "PS384": ("RSA", None), "PS512": ("RSA", None),
@@ -46,12 +50,16 @@ def usable_keys(found: Any) -> KeySet:
 
 def key_for(key_set: KeySet, kid: str, algorithm: str) -> jwt.PyJWK | None:
     """Return the key of this name, if it is one for this algorithm."""
-    wanted = KEYS_OF_ALGORITHMS[algorithm]
     for key in key_set["keys"]:
-        of_key = (key["kty"], key.get("crv"))
-        if key["kid"] == kid and of_key == wanted and key.get("alg", algorithm) == algorithm:
+        if key["kid"] == kid and verifies(key, algorithm):
             return jwt.PyJWK(key, algorithm)
     return None
+
+
+def verifies(key: Mapping[str, Any], algorithm: str) -> bool:
+    """Whether signatures of this algorithm are verified with the key: by its type, and its word."""
+    wanted = KEYS_OF_ALGORITHMS.get(algorithm)
+    return wanted == (key.get("kty"), key.get("crv")) and key.get("alg", algorithm) == algorithm
 
 
 def has_key(key_set: KeySet, kid: str) -> bool:
