@@ -8,6 +8,8 @@ from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
+from infra_service.outgoing.protected import is_protected
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -20,7 +22,6 @@ OFF, REQUIRED = "off", "required"
 BACKEND: Final = "django.contrib.auth.backends.ModelBackend"
 MIDDLEWARE: Final = "allauth.account.middleware.AccountMiddleware"
 _APPS: Final = ("allauth", "allauth.account", "allauth.socialaccount", "allauth.mfa")
-_LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 # The longest that the column for it takes.
 _LONGEST_ISSUER: Final = 200
 
@@ -68,11 +69,3 @@ def sign_on_apps(
             "pip install --require-hashes -r requirements-sso.txt"
         )
     return list(_APPS)
-
-
-def is_protected(url: str) -> bool:
-    """Whether what is sent to this address cannot be read on its way: TLS, or this machine."""
-    parts = urlsplit(url)
-    if parts.scheme == "https":
-        return bool(parts.hostname)
-    return parts.scheme == "http" and parts.hostname in _LOOPBACK

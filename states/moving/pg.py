@@ -12,8 +12,8 @@ import psycopg
 from psycopg import errors, sql
 from psycopg.conninfo import make_conninfo
 
+from infra_service.outgoing.protected import is_loopback
 from states.moving.sources import SourceError, SourceState, SourceVersion, TooLargeError
-from states.moving.web import is_loopback
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

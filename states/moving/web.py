@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.client
-import ipaddress
 import json
 import ssl
 import time
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urljoin, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
+from infra_service.outgoing.protected import is_protected
 from states.moving.sources import SourceError, TooLargeError
 
 if TYPE_CHECKING:
@@ -221,28 +221,9 @@ def require_https(url: str, named_by: str) -> None:
     Raises:
         SourceError: it is neither HTTPS nor on this machine.
     """
-    if not _is_safe(url):
+    if not is_protected(url):
         # The address is not quoted: it may hold a password.
         raise SourceError(f"{named_by} is not an address of the form https://host.")
-
-
-def _is_safe(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-        host, port = parts.hostname, parts.port
-    except ValueError:
-        return False
-    if not host or port == 0 or "@" in parts.netloc:
-        return False
-    return parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host))
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host is this machine."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _origin(address: str) -> str:

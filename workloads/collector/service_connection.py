@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import http.client
-import ipaddress
 import socket
 import ssl
 import threading
@@ -14,6 +13,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from infra_service.outgoing.protected import is_protected
 from workloads.collector.destinations import NotReportedError
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ _MOST_BYTES: Final = 64 * 1024
 # A service that wishes for more is asked again all the same.
 _LONGEST_WISH: Final = 300
 _MOST_TEXT: Final = 300
+_FORM: Final = "the service's address is not of the form https://host"
 
 
 class AddressError(Exception):
@@ -132,28 +133,12 @@ def _parts(url: str) -> tuple[str, int | None, str, bool]:
         AddressError: a token would go there in the clear, or it is no address. It is not quoted:
             it may hold a password.
     """
-    try:
-        parts = urlsplit(url)
-        host, port = parts.hostname or "", parts.port
-    except ValueError:
-        host = ""
-    if (
-        not host
-        or "@" in parts.netloc
-        or parts.query
-        or parts.fragment
-        or not (parts.scheme == "https" or (parts.scheme == "http" and _is_loopback(host)))
-        or not (url.isascii() and url.isprintable() and " " not in url)
-    ):
-        raise AddressError("the service's address is not of the form https://host")
-    return host, port, parts.path.rstrip("/"), parts.scheme == "https"
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+    if not (is_protected(url) and url.isascii() and url.isprintable() and " " not in url):
+        raise AddressError(_FORM)
+    parts = urlsplit(url)
+    if parts.query or parts.fragment:
+        raise AddressError(_FORM)
+    return parts.hostname or "", parts.port, parts.path.rstrip("/"), parts.scheme == "https"
 
 
 def _context(ca_file: str | None) -> ssl.SSLContext:
