@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from states.moving.manifest import MANIFEST, UNFINISHED, OccupiedError, UnfinishedError
 from states.moving.own_export import OwnExport
-from states.moving.s3 import Bucket, located
+from states.moving.s3 import Bucket
+from states.moving.s3_client import located
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -1,13 +1,8 @@
-"""A bucket with state files: of S3, or of a store that speaks as S3 does.
-
-boto3 finds keys, profiles, the region and the endpoint where it always does.
-"""
+"""A bucket with state files: of S3, or of a store that speaks as S3 does."""
 
 from __future__ import annotations
 
 import json
-import os
-import re
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,6 +10,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from states.moving.s3_client import SCHEME, located
 from states.moving.sources import (
     ChangedError,
     SourceError,
@@ -22,15 +18,12 @@ from states.moving.sources import (
     SourceVersion,
     TooLargeError,
 )
-from states.moving.web import require_https
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     _Object = tuple[str, list[SourceVersion]]
 
-_SCHEME: Final = "s3://"
-_BUCKET: Final = re.compile(r"[\w.-]+")
 #: Terraform locks a state by an object of this name, with LockInfo in it (``use_lockfile``).
 _LOCK: Final = ".tflock"
 _NO_STATES: Final = ("/", ".backup")
@@ -69,7 +62,7 @@ class Bucket:
         self._bucket = bucket
         folder = folder.strip("/")
         self._folder = f"{folder}/" if folder else ""
-        self.name = f"{_SCHEME}{bucket}/{folder}".rstrip("/")
+        self.name = f"{SCHEME}{bucket}/{folder}".rstrip("/")
 
     def states(self) -> Iterator[SourceState]:
         """Yield what is not deleted now: whose newest version is no delete marker."""
@@ -206,48 +199,6 @@ def open_bucket(text: str) -> Bucket:
         SourceError: see ``located``.
     """
     return Bucket(*located(text))
-
-
-def located(text: str) -> tuple[Any, str, str]:
-    """Return a client, the bucket and the folder of ``s3://bucket/prefix``.
-
-    Raises:
-        SourceError: the address is not of this form, or the extra is not installed.
-    """
-    bucket, _, folder = text.removeprefix(_SCHEME).partition("/")
-    if not _BUCKET.fullmatch(bucket):
-        raise SourceError(
-            "It is not of the form s3://bucket/prefix. Credentials and the endpoint are set by "
-            "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_PROFILE and AWS_ENDPOINT_URL."
-        )
-    return _client(), bucket, folder
-
-
-def _client() -> Any:
-    try:
-        import boto3  # noqa: PLC0415 - an extra
-        from botocore.config import Config  # noqa: PLC0415
-        from botocore.exceptions import BotoCoreError  # noqa: PLC0415
-    except ImportError as error:
-        raise SourceError(
-            "boto3 is not installed: pip install --require-hashes -r requirements-s3.txt"
-        ) from error
-    # At an endpoint of one's own, buckets seldom have host names of their own.
-    of_ones_own = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
-    config = Config(
-        connect_timeout=10,
-        read_timeout=60,
-        retries={"mode": "standard"},
-        s3={"addressing_style": "path"} if of_ones_own else None,
-        # Stores that only resemble S3 know nothing of its newer checksums.
-        response_checksum_validation="when_required",
-    )
-    try:
-        client = boto3.session.Session().client("s3", config=config)
-    except (BotoCoreError, ValueError) as error:
-        raise SourceError(f"boto3 cannot be set up: {error}.") from error
-    require_https(client.meta.endpoint_url, "AWS_ENDPOINT_URL")
-    return client
 
 
 def _with_locks(objects: Iterable[_Object]) -> Iterator[tuple[str, list[SourceVersion], bool]]:

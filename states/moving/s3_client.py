@@ -1,0 +1,55 @@
+"""Whom we ask for a bucket: boto3 finds keys, profiles, the region and the endpoint as always."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any, Final
+
+from states.moving.sources import SourceError
+from states.moving.web import require_https
+
+SCHEME: Final = "s3://"
+_BUCKET: Final = re.compile(r"[\w.-]+")
+
+
+def located(text: str) -> tuple[Any, str, str]:
+    """Return a client, the bucket and the folder of ``s3://bucket/prefix``.
+
+    Raises:
+        SourceError: the address is not of this form, or the extra is not installed.
+    """
+    bucket, _, folder = text.removeprefix(SCHEME).partition("/")
+    if not _BUCKET.fullmatch(bucket):
+        raise SourceError(
+            "It is not of the form s3://bucket/prefix. Credentials and the endpoint are set by "
+            "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_PROFILE and AWS_ENDPOINT_URL."
+        )
+    return _client(), bucket, folder
+
+
+def _client() -> Any:
+    try:
+        import boto3  # noqa: PLC0415 - an extra
+        from botocore.config import Config  # noqa: PLC0415
+        from botocore.exceptions import BotoCoreError  # noqa: PLC0415
+    except ImportError as error:
+        raise SourceError(
+            "boto3 is not installed: pip install --require-hashes -r requirements-s3.txt"
+        ) from error
+    # At an endpoint of one's own, buckets seldom have host names of their own.
+    of_ones_own = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+    config = Config(
+        connect_timeout=10,
+        read_timeout=60,
+        retries={"mode": "standard"},
+        s3={"addressing_style": "path"} if of_ones_own else None,
+        # Stores that only resemble S3 know nothing of its newer checksums.
+        response_checksum_validation="when_required",
+    )
+    try:
+        client = boto3.session.Session().client("s3", config=config)
+    except (BotoCoreError, ValueError) as error:
+        raise SourceError(f"boto3 cannot be set up: {error}.") from error
+    require_https(client.meta.endpoint_url, "AWS_ENDPOINT_URL")
+    return client
