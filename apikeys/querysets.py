@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
-import sqlite3
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
-from django.db import OperationalError, connection, transaction
+from django.db import connection, transaction
 from django.db.models import (
     BooleanField,
     Case,
@@ -24,7 +23,7 @@ from django.db.models import (
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from infra_service.database.patience import busy_timeout
+from infra_service.database.patience import without_waiting
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -179,18 +178,7 @@ class CredentialQuerySet(GrantHolderQuerySet[C]):
         if connection.vendor != "sqlite":
             with transaction.atomic():
                 return bool(used.update(last_used_at=now))
-        return _without_waiting(lambda: bool(used.update(last_used_at=now)))
-
-
-def _without_waiting(write: Any) -> bool:
-    """Write to SQLite now or not at all; return whether it was written."""
-    with busy_timeout(0):
-        try:
-            return bool(write())
-        except OperationalError as error:
-            if getattr(error.__cause__, "sqlite_errorcode", None) != sqlite3.SQLITE_BUSY:
-                raise
-            return False
+        return without_waiting(lambda: used.update(last_used_at=now))
 
 
 class ApiKeyQuerySet(CredentialQuerySet[Any]):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import sqlite3
 from typing import TYPE_CHECKING
 
-from django.db import connection
+from django.db import OperationalError, connection
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 
 @contextlib.contextmanager
@@ -25,3 +26,14 @@ def busy_timeout(milliseconds: int) -> Iterator[None]:
     finally:
         with connection.cursor() as cursor:
             cursor.execute(f"PRAGMA busy_timeout = {usual:d}")
+
+
+def without_waiting(write: Callable[[], int]) -> bool:
+    """Write to SQLite now or not at all; return whether any row was, which ``write`` counts."""
+    with busy_timeout(0):
+        try:
+            return bool(write())
+        except OperationalError as error:
+            if getattr(error.__cause__, "sqlite_errorcode", None) != sqlite3.SQLITE_BUSY:
+                raise
+            return False

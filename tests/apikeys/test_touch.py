@@ -11,7 +11,6 @@ from django.conf import settings
 from django.db import OperationalError, connection, connections, transaction
 from django.test.utils import CaptureQueriesContext
 
-from apikeys import querysets
 from apikeys.models import ApiKey, User
 from infra_service.database import patience
 from tests.apikeys.conftest import NOW, KeyOwner
@@ -103,18 +102,18 @@ def test_sqlites_writer_is_not_waited_for(
             return int(cursor.execute("PRAGMA busy_timeout").fetchone()[0])
 
     try:
-        assert querysets._without_waiting(write) is False
+        assert patience.without_waiting(write) is False
         assert waits == [0]
         assert busy_timeout() == 20_000
         holder.execute("COMMIT")
-        assert querysets._without_waiting(write) is True
+        assert patience.without_waiting(write) is True
 
         def broken() -> int:
             with other.cursor() as cursor:
                 return int(cursor.execute("INSERT INTO missing VALUES (1)").rowcount)
 
         with pytest.raises(OperationalError, match="no such table"):
-            querysets._without_waiting(broken)
+            patience.without_waiting(broken)
     finally:
         holder.close()
         other.close()
