@@ -7,13 +7,9 @@ from typing import Any
 from rest_framework import serializers
 from rest_framework.exceptions import ErrorDetail, ValidationError
 
+from apikeys.api.binding_serializers import BindingSerializer, BoundSerializer
 from apikeys.api.exchange_parameters import MAX_BYTES
-from apikeys.api.serializers import (
-    BindingSerializer,
-    BoundSerializer,
-    OwnerSerializer,
-    RunField,
-)
+from apikeys.api.serializers import OwnerSerializer, RunField
 from apikeys.federation import conditions, kinds
 from apikeys.federation.keys import ALGORITHMS
 from apikeys.models import Issuer, TrustPolicy

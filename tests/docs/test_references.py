@@ -9,7 +9,8 @@ from django.urls import get_resolver
 
 from apikeys import tokens
 from apikeys.api import filters
-from apikeys.api.serializers import AccessTokenSerializer, ApiKeySerializer, BindingSerializer
+from apikeys.api.binding_serializers import BindingSerializer
+from apikeys.api.serializers import AccessTokenSerializer, ApiKeySerializer
 from apikeys.querysets import AccessTokenStatus, ApiKeyStatus
 from apikeys.scopes import Scope
 from apikeys.tokens import TokenKind

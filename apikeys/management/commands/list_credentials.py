@@ -10,7 +10,7 @@ from django.core.management.base import CommandError
 from django.utils import timezone
 from rest_framework import serializers
 
-from apikeys.api.serializers import BindingSerializer
+from apikeys.api.binding_serializers import BindingSerializer
 from apikeys.models import AccessToken, ApiKey, User
 from infra_service.api.fields import TimestampField
 from infra_service.commandline.base import ServiceCommand

@@ -7,7 +7,7 @@ from typing import Any
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
-from apikeys.api.serializers import BindingSerializer
+from apikeys.api.binding_serializers import BindingSerializer
 from filterlang.compiler import compile_filter
 from filterlang.errors import FilterError
 from infra_service.api.fields import (

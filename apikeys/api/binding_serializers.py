@@ -1,0 +1,118 @@
+"""How a binding is given and shown: its ids, or the names of what it binds to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from django.conf import settings
+from django.utils.module_loading import import_string
+from rest_framework import serializers
+from rest_framework.exceptions import ErrorDetail, ValidationError
+
+from apikeys.authentication import caller_of
+from apikeys.bindings import EVERYWHERE, LISTS, Binding
+from apikeys.models import MAX_BOUND_IDS
+from infra_service.api.fields import IdField, StrictSerializer, TextField
+
+if TYPE_CHECKING:
+    import uuid
+    from collections.abc import Callable, Collection, Mapping, Sequence
+
+#: Two slugs, and the slash between them.
+_LONGEST_NAME: Final = 127
+
+
+def _bound(help_text: str, child: serializers.Field[Any, Any, Any, Any], **options: Any) -> Any:
+    return serializers.ListField(
+        child=child,
+        required=False,
+        allow_null=True,
+        allow_empty=False,
+        max_length=MAX_BOUND_IDS,
+        help_text=help_text,
+        **options,
+    )
+
+
+def _named(help_text: str) -> Any:
+    name = TextField(max_length=_LONGEST_NAME)
+    return _bound(f"{help_text} The answer has their ids.", name, write_only=True)
+
+
+class BindingSerializer(StrictSerializer):
+    """Where it works: in one cluster, or for applications, components, environments."""
+
+    cluster_id = IdField(required=False, allow_null=True)
+    component_ids = _bound("States of these components.", IdField())
+    environment_ids = _bound("States in these environments.", IdField())
+    application_ids = _bound(
+        "States of all components of these applications, also of those that come later.", IdField()
+    )
+    components = _named(
+        "Slugs of components beside the ids; of one in an application 'application/component'."
+    )
+    environments = _named("Slugs of environments beside the ids.")
+    applications = _named("Slugs of applications beside the ids.")
+
+    def get_attribute(self, instance: Any) -> Binding | None:
+        """Return the binding, or None where it is everywhere."""
+        binding: Binding = instance.binding
+        return None if binding == EVERYWHERE else binding
+
+    def to_representation(self, instance: Binding) -> Any:
+        """Return all ids, null where nothing is bound."""
+        return instance.described()
+
+    def to_internal_value(self, data: Any) -> Binding:
+        given = super().to_internal_value(data)
+        lists = {name: self._ids(name.removesuffix("_ids"), given) for name in LISTS}
+        binding = Binding(given.get("cluster_id"), **lists)
+        if binding.cluster_id is not None and any(ids is not None for ids in lists.values()):
+            detail = ErrorDetail("Bound to a cluster, or to components and environments.", "both")
+            raise ValidationError({"cluster_id": [detail]})
+        return binding
+
+    def _ids(self, kind: str, given: Mapping[str, Any]) -> frozenset[uuid.UUID] | None:
+        """Return the ids of what is given by ids and by names; None where neither is."""
+        ids, names = given.get(f"{kind}_ids"), given.get(f"{kind}s")
+        if ids is None and names is None:
+            return None
+        found = frozenset(ids or ()) | frozenset(self._found(kind, f"{kind}s", names or ()))
+        if kind == "component" and self._maker.application_ids is not None:
+            self._found(kind, "component_ids", [str(one) for one in ids or ()])
+        if len(found) > MAX_BOUND_IDS:
+            detail = ErrorDetail(f"More than {MAX_BOUND_IDS} together.", "max_length")
+            raise ValidationError({f"{kind}s": [detail]})
+        return found
+
+    def _found(self, kind: str, field: str, texts: Sequence[str]) -> Collection[uuid.UUID]:
+        """Return the ids of what the maker sees; there is no difference in what it does not."""
+        if not texts:
+            return ()
+        find_inside: Callable[..., dict[str, uuid.UUID]] = import_string(settings.BINDING_NAMES)
+        found = find_inside(kind, texts, self._maker)
+        unknown: Any = {
+            place: [ErrorDetail(f"No such {kind}.", f"unknown_{kind}")]
+            for place, text in enumerate(texts)
+            if text not in found
+        }
+        if unknown:
+            raise ValidationError({field: unknown})
+        return found.values()
+
+    @property
+    def _maker(self) -> Binding:
+        """Where whoever sends this works; commands and the admin do everywhere."""
+        request = self.context.get("request")
+        return EVERYWHERE if request is None else caller_of(request).binding
+
+
+class BoundSerializer(StrictSerializer):
+    """What has a field ``binding``."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        """Return the validated fields; a binding that is null works everywhere."""
+        validated = super().to_internal_value(data)
+        if "binding" in validated and validated["binding"] is None:
+            validated["binding"] = EVERYWHERE
+        return validated
