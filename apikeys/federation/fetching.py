@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any, Final
 from django.conf import settings
 
 from infra_service.outgoing import connecting
+from infra_service.outgoing.addresses import is_inside, is_public
 from infra_service.outgoing.connecting import (
     MAX_HEADER_BYTES,
     FetchError,
     Limited,
     connect,
-    is_inside,
-    is_public,
     parse_url,
     target_of,
 )
@@ -25,7 +24,7 @@ from infra_service.outgoing.connecting import (
 if TYPE_CHECKING:
     import socket
 
-    from infra_service.outgoing.connecting import Address
+    from infra_service.outgoing.addresses import Address
 
 #: Of an answer's body; the largest key sets of the platforms have 10 KB.
 MAX_BYTES: Final = 64 * 1024

@@ -20,13 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from urllib.parse import SplitResult
 
-    Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-    Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+    from infra_service.outgoing.addresses import Address
 
 #: Of an answer's status line and headers.
 MAX_HEADER_BYTES: Final = 16 * 1024
-#: IPv4 addresses within IPv6, for networks that have no other (RFC 6052).
-_NAT64: Final = ipaddress.ip_network("64:ff9b::/96")
 
 
 class FetchError(Exception):
@@ -101,18 +98,6 @@ def connect(
     raise FetchError(f"nobody listens there: {failure}")
 
 
-def is_inside(address: Address, networks: Collection[Network]) -> bool:
-    """Whether the address, or the IPv4 address that it stands for, is in one of the networks."""
-    inner = _inner(address)
-    return any(inner in network for network in networks)
-
-
-def is_public(address: Address) -> bool:
-    """Whether the address can be reached from everywhere, so that asking it opens nothing."""
-    inner = _inner(address)
-    return inner.is_global and not inner.is_multicast
-
-
 def _checked(
     host: str, port: int, deadline: Deadline, check: Callable[[Address], None]
 ) -> list[tuple[Any, Any]]:
@@ -121,15 +106,6 @@ def _checked(
         check(ipaddress.ip_address(address[0].partition("%")[0]))
         found.append((family, address))
     return found
-
-
-def _inner(address: Address) -> Address:
-    """Return the IPv4 address that an IPv6 address stands for, or else the address itself."""
-    if isinstance(address, ipaddress.IPv4Address):
-        return address
-    if address in _NAT64:
-        return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
-    return address.ipv4_mapped or address.sixtofour or address
 
 
 def _resolve(host: str, port: int, deadline: Deadline) -> Any:

@@ -18,9 +18,9 @@ from infra_service.overview.counting import (
     number_of,
     up_to,
 )
-from states.holders import holder_of
+from states.lock_holders import STALE_AFTER, holder_of
 from states.metrics import MAX_LOCKS
-from states.models import STALE_AFTER, State, StateVersion
+from states.models import State, StateVersion
 from states.resources.leaked_tokens import newest_working
 
 if TYPE_CHECKING:

@@ -14,14 +14,13 @@ from django.conf import settings
 from django.utils import timezone
 
 from infra_service import __version__
+from infra_service.outgoing.addresses import is_inside, is_public
 from infra_service.outgoing.connecting import (
     MAX_HEADER_BYTES,
     Deadline,
     FetchError,
     Limited,
     connect,
-    is_inside,
-    is_public,
     parse_url,
     target_of,
 )
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Mapping
 
-    from infra_service.outgoing.connecting import Address
+    from infra_service.outgoing.addresses import Address
 
 #: For all of an attempt: the name, the connection, the handshake, the message and the answer.
 SECONDS: Final = 15.0

@@ -6,7 +6,8 @@ from django.contrib.admin import SimpleListFilter
 from django.utils import timezone
 
 from infra_service.api.identifiers import parse_uuid
-from states.models import STALE_AFTER, Application
+from states.lock_holders import STALE_AFTER
+from states.models import Application
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

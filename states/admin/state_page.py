@@ -17,8 +17,8 @@ from states.admin.values import json_text
 from states.dependencies import dependencies_of
 from states.document import contents
 from states.errors import VersionNotFound
-from states.holders import holder_of
 from states.keeping import reading
+from states.lock_holders import holder_of
 from states.models import StateVersion
 from states.models.imported_versions import with_imported
 

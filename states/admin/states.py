@@ -19,7 +19,7 @@ from states.admin.forms import LAST_NUMBER, DeleteForm, ForceUnlockForm, Restore
 from states.admin.search import search
 from states.admin.values import MOST_ROWS
 from states.admin.versions import VersionPages
-from states.holders import holder_of
+from states.lock_holders import holder_of
 from states.models import State, StateVersion
 
 if TYPE_CHECKING:

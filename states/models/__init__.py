@@ -6,14 +6,13 @@ from states.models.imported_versions import ImportedVersion
 from states.models.leaked_tokens import LeakedToken
 from states.models.resource_counts import CountTotal, StateCount
 from states.models.resources import ResourceDigest, ResourceEntry
-from states.models.states import OUTDATED, STALE_AFTER, State, StateKey, StateQuerySet
+from states.models.states import OUTDATED, State, StateKey, StateQuerySet
 from states.models.version_facts import UsedVersion, VersionFacts
 from states.models.versions import MAX_SERIAL, StateVersion
 
 __all__ = [
     "MAX_SERIAL",
     "OUTDATED",
-    "STALE_AFTER",
     "Application",
     "Component",
     "CountTotal",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from django.db import models
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
     from apikeys.bindings import Binding
     from infra_service.database.compiled import Parameter
 
-#: A lock that is held for longer was probably left behind.
-STALE_AFTER: Final = dt.timedelta(hours=1)
 #: Of which states the index of resources is behind. Without a parameter, for PostgreSQL compares it
 #: with the condition of the index on it.
 _BEHIND: Final = Q(deleted_at=None, indexed_number__lt=F("version_number"))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urljoin, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from infra_service.outgoing.protected import is_protected
+from infra_service.outgoing.addresses import is_protected
 from states.moving.sources import SourceError, TooLargeError
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from apikeys.querysets import SOON
 from infra_service.demo import histories, loading
 from infra_service.demo.states import load_states
 from states.actions.registration import find
-from states.admin.filters import STALE_AFTER
+from states.lock_holders import STALE_AFTER
 from states.lockinfo import LockInfo
 from states.models import Application, Component, Environment, State, StateVersion
 from tests.conftest import ClientWith

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from infra_service.outgoing.protected import is_protected
+from infra_service.outgoing.addresses import is_protected
 from workloads.collector.destinations import NotReportedError
 
 if TYPE_CHECKING:

@@ -1,18 +1,19 @@
-"""Who holds a state's lock, as people are told."""
+"""Who holds a state's lock, as people are told, and whether it was left behind."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import datetime as dt
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from django.utils import timezone
 
 from states.lockinfo import LockInfo
-from states.models import STALE_AFTER
 
 if TYPE_CHECKING:
-    import datetime as dt
-
     from states.models import State
+
+#: A lock is held until it is released; for longer than this it was probably left behind.
+STALE_AFTER: Final = dt.timedelta(hours=1)
 
 
 class Holder(NamedTuple):
