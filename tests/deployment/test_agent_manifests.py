@@ -1,13 +1,16 @@
 """deploy/agent, applied to a cluster as YAML or as a chart, gives the agent what it needs.
 
-There is neither a cluster nor Helm here. The chart's templates use so little of Helm's language
-that the lines below render them; that Helm does the same was never seen.
+The chart's templates use so little of Helm's language that the lines below render them. That Helm
+does the same is seen where there is a `helm`; what a cluster makes of the plain files,
+tests/live_kubernetes sees.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +100,42 @@ def test_the_chart_says_what_the_plain_files_say() -> None:
     """But for the namespace, which `helm install --create-namespace` makes."""
     assert [path.name for path in TEMPLATES] == ["account.yaml", "agent.yaml"]
     assert chart(PLAIN) == [entry for entry in plain() if entry["kind"] != "Namespace"]
+
+
+@pytest.mark.skipif(shutil.which("helm") is None, reason="there is no helm")
+@pytest.mark.parametrize("given", GIVEN)
+def test_helm_renders_what_is_rendered_here(given: dict[str, Any], tmp_path: Path) -> None:
+    values = tmp_path / "values.json"
+    values.write_text(json.dumps(given))
+    command = ("helm", "template", "infra-agent", CHART, "--namespace", "infra-agent")
+
+    linted = subprocess.run(
+        ["helm", "lint", "--strict", CHART, "--values", values], check=False, capture_output=True
+    )
+    rendered_by_helm = subprocess.run(
+        [*command, "--values", values], check=True, capture_output=True
+    )
+
+    assert linted.returncode == 0, linted.stdout
+    found = list(yaml.safe_load_all(rendered_by_helm.stdout))
+    assert sorted(found, key=_kind) == sorted(chart(given), key=_kind)
+
+
+def _kind(document: dict[str, Any]) -> str:
+    kind: str = document["kind"]
+    return kind
+
+
+def test_values_that_look_like_numbers_stay_texts() -> None:
+    """A cluster refuses them else."""
+    odd = pod(chart({**PLAIN, "image": "1.10", "audience": "12345", "caConfigMap": "1000"}))
+    secret = pod(chart({**WITH_TOKEN, "tokenSecret": "007"}))
+
+    identity, _cache, authorities = odd["volumes"]
+    assert odd["containers"][0]["image"] == "1.10"
+    assert identity["projected"]["sources"][0]["serviceAccountToken"]["audience"] == "12345"
+    assert authorities["configMap"]["name"] == "1000"
+    assert secret["volumes"][0]["secret"]["secretName"] == "007"
 
 
 def test_it_may_do_what_it_asks_for_and_nothing_else() -> None:
