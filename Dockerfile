@@ -2,13 +2,16 @@
 # For builds that can be repeated, pin both bases by digest: python:3.11-slim-bookworm@sha256:…
 FROM python:3.11-slim-bookworm AS build
 WORKDIR /app
-RUN python -m venv /venv
+# Filled by the base's pip: one of its own would be in the image, with a setuptools that is out of date.
+RUN python -m venv --without-pip /venv
 COPY requirements.txt .
-RUN /venv/bin/pip install --no-cache-dir --only-binary :all: --require-hashes -r requirements.txt
+RUN pip --python /venv/bin/python install --no-cache-dir --only-binary :all: --require-hashes -r requirements.txt
 
-FROM build AS agent-build
-COPY requirements-kubernetes.txt .
-RUN /venv/bin/pip install --no-cache-dir --only-binary :all: --require-hashes -r requirements-kubernetes.txt
+FROM python:3.11-slim-bookworm AS agent-build
+WORKDIR /app
+RUN python -m venv --without-pip /venv
+COPY requirements-agent.txt .
+RUN pip --python /venv/bin/python install --no-cache-dir --only-binary :all: --require-hashes -r requirements-agent.txt
 
 # The agent (docker build --target agent): it reads the cluster that it runs in, and reports it.
 FROM python:3.11-slim-bookworm AS agent
@@ -17,7 +20,7 @@ WORKDIR /app
 COPY manage.py ./
 COPY infra_service infra_service
 COPY workloads workloads
-RUN /venv/bin/python -m compileall -q . && useradd --system --uid 10001 --no-create-home infra
+RUN /venv/bin/python -m compileall -q . && useradd --uid 10001 --no-create-home --no-log-init --shell /usr/sbin/nologin infra
 USER 10001
 # Pages of lists are given back at once, and one heap is enough: threads mostly wait.
 ENV PATH=/venv/bin:$PATH PYTHONUNBUFFERED=1 MALLOC_ARENA_MAX=1 \
@@ -35,7 +38,7 @@ COPY apikeys apikeys
 COPY states states
 COPY workloads workloads
 COPY filterlang filterlang
-RUN /venv/bin/python -m compileall -q . && useradd --system --uid 10001 --no-create-home infra
+RUN /venv/bin/python -m compileall -q . && useradd --uid 10001 --no-create-home --no-log-init --shell /usr/sbin/nologin infra
 USER 10001
 # Settings come from the environment, secrets too: none is in the image.
 ENV PATH=/venv/bin:$PATH PYTHONUNBUFFERED=1 VAR_DIR=/tmp BIND=0.0.0.0:8000

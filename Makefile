@@ -66,6 +66,7 @@ lock: .venv/dev  ## Pin the newest allowed versions, with hashes
 	$(BIN)/uv pip compile pyproject.toml --group dev --universal --generate-hashes --no-header -q -U -c requirements.txt -o requirements-dev.txt
 	$(BIN)/uv pip compile pyproject.toml --group dev --group bench --universal --generate-hashes --no-header -q -U -c requirements-dev.txt -o requirements-bench.txt
 	$(BIN)/uv pip compile pyproject.toml --extra kubernetes --universal --generate-hashes --no-header -q -U -c requirements.txt -c requirements-dev.txt -o requirements-kubernetes.txt
+	$(BIN)/uv pip compile --group agent --universal --generate-hashes --no-header -q -U -c requirements.txt -c requirements-kubernetes.txt -o requirements-agent.txt
 	$(BIN)/uv pip compile pyproject.toml --extra s3 --universal --generate-hashes --no-header -q -U -c requirements.txt -c requirements-dev.txt -o requirements-s3.txt
 	$(BIN)/uv pip compile pyproject.toml --extra sso --universal --generate-hashes --no-header -q -U -c requirements.txt -c requirements-dev.txt -o requirements-sso.txt
 
