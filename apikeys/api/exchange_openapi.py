@@ -19,6 +19,7 @@ from infra_service.api.openapi_words import (
     NO_STORE,
     Named,
     answered,
+    as_component,
     asked,
     object_of,
     refusals,
@@ -26,6 +27,10 @@ from infra_service.api.openapi_words import (
 from infra_service.database.failures import FAILURES
 
 _TEXT: Final = {"type": "string"}
+_TTL: Final = [
+    {"type": "string", "pattern": TTL_PATTERN},
+    {"type": "integer", "minimum": 1, "maximum": 43200},
+]
 _ERROR_CODE: Final = Named(
     "OAuthErrorCode",
     {
@@ -76,10 +81,7 @@ _REQUEST: Final = Named(
             "ttl": {
                 "description": "How long the token lives, in seconds: an hour, or what the policy "
                 "gives, unless it is less.",
-                "anyOf": [
-                    {"type": "string", "pattern": TTL_PATTERN},
-                    {"type": "integer", "minimum": 1, "maximum": 43200},
-                ],
+                **as_component("ExchangeTtl", {"anyOf": _TTL}),
             },
         },
     },

@@ -101,6 +101,14 @@ def object_of(**properties: Any) -> dict[str, Any]:
     return {"type": "object", "required": list(properties), "properties": properties}
 
 
+def as_component(name: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema of a field as a component, beside which the field is described.
+
+    Generators make up names for what has none, and number the parts of its unions.
+    """
+    return {"allOf": [Named(name, schema)]}
+
+
 def list_of(item: dict[str, Any]) -> dict[str, Any]:
     """Return the schema of a list."""
     return {"type": "array", "items": item}
@@ -131,7 +139,7 @@ def update_mask(serializer: type[serializers.Serializer[Any]]) -> tuple[Any, Ope
     name = serializer.__name__.removesuffix("Serializer")
     many = list_of(Named(f"{name}Field", {"type": "string", "enum": paths}))
     field = type("MaskField", (serializers.JSONField,), {})
-    extend_schema_field({"anyOf": [text, many]})(field)
+    extend_schema_field(as_component(f"{name}Mask", {"anyOf": [text, many]}))(field)
     described = (
         "The fields to change; `*` is all. Those of them that the body does not have are cleared. "
         "Without a mask, the fields that are present are changed."

@@ -52,7 +52,7 @@ _BODY: Final = Named(
         code={"type": "integer", "minimum": 400, "maximum": 599},
         status={"type": "string", "enum": CODES},
         message=_TEXT,
-        details={"type": "array", "items": {"anyOf": list(_DETAILS)}, "minItems": 2},
+        details={**list_of(Named("ErrorDetail", {"anyOf": list(_DETAILS)})), "minItems": 2},
     ),
 )
 ERROR: Final = Named(

@@ -23,7 +23,8 @@ from drf_spectacular.views import SpectacularSwaggerSplitView
 from rest_framework.views import APIView
 
 from apikeys.tokens import TokenKind
-from infra_service.api.openapi_words import answered
+from infra_service.api.openapi_words import Named, answered
+from infra_service.openapi.components import lift
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -105,12 +106,13 @@ class DescribedSeconds(OpenApiSerializerFieldExtension):  # type: ignore[no-unty
         least, most = (
             int(bound.total_seconds()) for bound in (self.target.minimum, self.target.maximum)
         )
-        return {
-            "oneOf": [
-                {"type": "string", "pattern": r"^\d{1,9}(\.\d{1,9})?s$"},
-                {"type": "integer", "minimum": least, "maximum": most},
-            ]
-        }
+        forms = [
+            {"type": "string", "pattern": r"^\d{1,9}(\.\d{1,9})?s$"},
+            {"type": "integer", "minimum": least, "maximum": most},
+        ]
+        name = self.target.field_name.title().replace("_", "")
+        named: dict[str, Any] = lift(Named(name, {"oneOf": forms}), auto_schema.registry)
+        return named
 
 
 @functools.cache

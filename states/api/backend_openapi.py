@@ -46,6 +46,7 @@ from states.models import MAX_SERIAL
 UNREADABLE: Final = (DocumentDamaged, DocumentMissing, StorageInconsistent)
 _TEXT: Final = {"type": "string"}
 _TIME: Final = {"type": "string", "format": "date-time"}
+_TIME_OR_NOTHING: Final = Named("LockTime", {"anyOf": [_TIME, {"type": "string", "maxLength": 0}]})
 
 
 def _lock_info(created: dict[str, Any]) -> dict[str, Any]:
@@ -64,7 +65,7 @@ def _lock_info(created: dict[str, Any]) -> dict[str, Any]:
 LOCK_INFO: Final = Named("LockInfo", _lock_info(_TIME))
 _NEW_LOCK_INFO: Final = Named(
     "NewLockInfo",
-    {**_lock_info({"anyOf": [_TIME, {"type": "string", "const": ""}]}), "required": ["ID"]},
+    {**_lock_info(_TIME_OR_NOTHING), "required": ["ID"]},
 )
 DOCUMENT: Final = Named(
     "StateDocument",
