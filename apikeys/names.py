@@ -1,21 +1,41 @@
-"""What tokens are called, for who may see tokens."""
+"""What keys and tokens are called, for who may see them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from apikeys.models import AccessToken
+from django.urls import reverse
+from django.utils.html import format_html
+
+from apikeys.models import AccessToken, ApiKey, TrustPolicy
+from infra_service.templatetags.charts import identifier
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from django.contrib.auth.models import AnonymousUser
 
     from apikeys.models import User
 
+#: By the beginning of an id.
+_MODELS: Final = {"key-": ApiKey, "tok-": AccessToken, "fed-": TrustPolicy}
 
-def token_names(user: User | AnonymousUser, ids: Iterable[str | None]) -> dict[str, str]:
-    """Return the names of these access tokens by id; none to a person who may not see tokens."""
-    if not user.has_perm("apikeys.view_accesstoken"):
-        return {}
-    return dict(AccessToken.objects.filter(pk__in=set(ids)).values_list("pk", "name"))
+
+def credential_names(user: User | AnonymousUser, ids: Iterable[str | None]) -> dict[str, str]:
+    """Return the names of these keys, tokens and policies by id, as far as the person may see."""
+    wanted = {one for one in ids if one}
+    names: dict[str, str] = {}
+    for beginning, model in _MODELS.items():
+        known = {one for one in wanted if one.startswith(beginning)}
+        if known and user.has_perm(f"apikeys.view_{model._meta.model_name}"):
+            names.update(model._default_manager.filter(pk__in=known).values_list("pk", "name"))
+    return names
+
+
+def credential_link(credential_id: str, names: Mapping[str, str]) -> str:
+    """Return a link to the page of a key, token or policy: its name, else the end of its id."""
+    model = _MODELS.get(credential_id[:4], AccessToken)
+    url = reverse(f"admin:apikeys_{model._meta.model_name}_change", args=(credential_id,))
+    if name := names.get(credential_id):
+        return format_html('<a href="{}" title="{}">{}</a>', url, credential_id, name)
+    return format_html('<a href="{}">{}</a>', url, identifier(credential_id))

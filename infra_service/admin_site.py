@@ -134,4 +134,4 @@ class ServiceAdminSite(TrailedSite):
 
     def _refusal(self, request: HttpRequest, status: int, message: str) -> TemplateResponse:
         context = {**self.each_context(request), "title": message}
-        return TemplateResponse(request, "admin/base_site.html", context, status=status)
+        return TemplateResponse(request, "admin/refusal.html", context, status=status)

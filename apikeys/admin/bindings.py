@@ -24,6 +24,10 @@ _IN_A_ROW: Final = 3
 class BindingColumns(ReadOnlyAdmin):
     """Shows where a credential works."""
 
+    def heading(self, obj: Any) -> str:
+        """Return the name alone: the id is among the facts."""
+        return str(obj.name)
+
     def prepare_page(self, _request: HttpRequest, rows: Sequence[Any]) -> None:
         """Look up the names of a page's bindings together."""
         self._name(rows, _IN_A_ROW)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from django.contrib import admin
-from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 
 from apikeys import actions
@@ -15,9 +14,10 @@ from apikeys.admin.issue_pages import IssuePages
 from apikeys.admin.issuing import AccessTokenForm
 from apikeys.admin.revoking import RevokeSelected
 from apikeys.models import AccessToken, ApiKey, User
+from apikeys.names import credential_link, credential_names
 from apikeys.tokens import TokenKind
 from infra_service.admin import object_tool
-from infra_service.templatetags.moments import relative
+from infra_service.admin.moments import moment_of
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -32,6 +32,8 @@ class CredentialAdmin(BindingColumns, RevokeSelected, IssuePages):
     """What keys and tokens have in common."""
 
     more_statuses: ClassVar[tuple[tuple[str, str], ...]] = ()
+    #: Columns with the ids of what it comes from.
+    origin_columns: ClassVar[tuple[str, ...]]
     #: Columns that are never read, so that nothing can show them.
     secret_columns: ClassVar[tuple[str, ...]] = ("digest",)
 
@@ -50,12 +52,23 @@ class CredentialAdmin(BindingColumns, RevokeSelected, IssuePages):
     search_fields = ("id",)
     search_help_text = "An id, or the user name of the owner. Never paste a secret here."
     tools = ("revoke",)
+    revoked = moment_of("revoked_at", "revoked")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         """Return them with their status and without their digests."""
         credentials: Any = super().get_queryset(request)
         shown: QuerySet[Any] = credentials.with_status().defer(*self.secret_columns)
         return shown
+
+    def get_object(
+        self, request: HttpRequest, object_id: str, from_field: str | None = None
+    ) -> Any:
+        """Return the credential, with the names of those that it comes from."""
+        found: Any = super().get_object(request, object_id, from_field)
+        if found is not None:
+            origins = (getattr(found, column) for column in self.origin_columns)
+            found.names = credential_names(request.user, origins)
+        return found
 
     def get_search_results(
         self, _request: HttpRequest, queryset: QuerySet[Any], search_term: str
@@ -92,18 +105,6 @@ class CredentialAdmin(BindingColumns, RevokeSelected, IssuePages):
             " ", '<code class="scope">{}</code>', ((s,) for s in credential.scopes)
         )
 
-    @admin.display(description="expires")
-    def expires(self, credential: Any) -> str | None:
-        """Tell in how long it ends, or how long ago it did."""
-        end = credential.expires_at
-        return "never" if end is None else relative(end)
-
-    @admin.display(description="last used")
-    def last_used(self, credential: Any) -> str | None:
-        """Tell how long ago it was used."""
-        moment = credential.last_used_at
-        return "never" if moment is None else relative(moment)
-
     @admin.display(description="id")
     def shown_id(self, credential: Any) -> str:
         """Return the id, to be copied."""
@@ -115,12 +116,13 @@ def _works(credential: Any) -> bool:
 
 
 def _also(revoked: int) -> str:
-    return f", and {revoked - 1} keys that descended from it" if revoked > 1 else ""
+    keys = "1 key" if revoked == 2 else f"{revoked - 1} keys"  # noqa: PLR2004 - itself and another
+    return f", and {keys} that descended from it" if revoked > 1 else ""
 
 
 _COMMON = (
     "shown_id", "name", "owner", "shown_status", "shown_scopes", "shown_binding",
-    "created_at", "expires_at", "last_used_at", "revoked_at",
+    "created", "expires", "last_used", "revoked",
 )  # fmt: skip
 
 
@@ -128,23 +130,23 @@ _COMMON = (
 class ApiKeyAdmin(CredentialAdmin):
     """API keys."""
 
+    when_empty = "A person or a pipeline mints its tokens from a key: add one."
     secret_columns = ("digest", "previous_digest")
-    fields = (*_COMMON, "previous_secret_works_until", "shown_maker")
+    origin_columns = ("maker_id", "maker_token_id")
+    fields = (*_COMMON, "previous_secret_ends", "shown_maker")
+    previous_secret_ends = moment_of(
+        "previous_digest_expires_at", "the secret before the rotation works until"
+    )
 
     @admin.display(description="made by")
-    def shown_maker(self, key: ApiKey) -> str:
+    def shown_maker(self, key: Any) -> str:
         """Return the key that made it, which takes it along when it is revoked."""
         if key.maker_id is None:
             return str(self.get_empty_value_display())
-        url = reverse("admin:apikeys_apikey_change", args=(key.maker_id,))
-        by_token = f" by the token {key.maker_token_id}" if key.maker_token_id else ""
-        return format_html('<a class="identifier" href="{}">{}</a>{}', url, key.maker_id, by_token)
-
-    @admin.display(description="secret before the rotation works until")
-    def previous_secret_works_until(self, key: ApiKey) -> str:
-        """Return the end of the last rotation's grace period."""
-        end = key.previous_digest_expires_at
-        return str(self.get_empty_value_display()) if end is None else f"{end:%Y-%m-%d %H:%M:%S}"
+        made_by = credential_link(key.maker_id, key.names)
+        if not key.maker_token_id:
+            return made_by
+        return format_html("{} by {}", made_by, credential_link(key.maker_token_id, key.names))
 
     def issue(self, actor: Actor, **fields: Any) -> tuple[ApiKey, str]:
         """Create a key for its owner."""
@@ -167,8 +169,10 @@ class ApiKeyAdmin(CredentialAdmin):
 class AccessTokenAdmin(CredentialAdmin):
     """Access tokens, issued and minted."""
 
+    when_empty = "Add one, or mint one from an API key."
     more_statuses = (("ended", "Ended with its key or policy"),)
     form_class = AccessTokenForm
+    origin_columns = ("api_key_id", "trust_policy_id")
     list_display = (
         "name", "shown_status", "owner", "kind", "shown_scopes", "bound_to", "expires",
         "last_used",
@@ -187,14 +191,12 @@ class AccessTokenAdmin(CredentialAdmin):
         return queryset.filter(trust_policy=term) if is_policy else queryset.filter(pk=term)
 
     @admin.display(description="minted from")
-    def minted_from(self, token: AccessToken) -> str:
-        """Return the key or the trust policy, by its id alone: nothing else of it need be read."""
-        if token.trust_policy_id is not None:
-            return format_html('<span class="identifier">{}</span>', token.trust_policy_id)
-        if token.api_key_id is None:
+    def minted_from(self, token: Any) -> str:
+        """Return the key or the trust policy."""
+        origin = token.trust_policy_id or token.api_key_id
+        if origin is None:
             return "no key: an operator issued it"
-        url = reverse("admin:apikeys_apikey_change", args=(token.api_key_id,))
-        return format_html('<a class="identifier" href="{}">{}</a>', url, token.api_key_id)
+        return credential_link(origin, token.names)
 
     def issue(self, actor: Actor, **fields: Any) -> tuple[AccessToken, str]:
         """Issue a token to its owner."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from django.contrib import admin
 from django.db.models import Q
+from django.template.defaultfilters import pluralize
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
@@ -18,6 +19,7 @@ from apikeys.admin.federation_forms import IssuerForm, TrustPolicyForm, shown_co
 from apikeys.federation.kinds import policy_warnings
 from apikeys.models import AuditEvent, Issuer, TrustPolicy
 from infra_service.admin import object_tool
+from infra_service.admin.moments import moment_of
 from infra_service.templatetags.moments import relative
 
 if TYPE_CHECKING:
@@ -35,10 +37,6 @@ REFUSALS: Final = 10
 
 def _works(obj: Any) -> bool:
     return obj.disabled_at is None
-
-
-def _moment(moment: dt.datetime | None) -> str:
-    return "never" if moment is None else str(relative(moment))
 
 
 class DisabledFilter(admin.SimpleListFilter):
@@ -83,32 +81,39 @@ class UseFilter(admin.SimpleListFilter):
 class IssuerAdmin(AddByForm):
     """Issuers: whose signature is believed, and whether their keys can be had."""
 
+    when_empty = (
+        "Pipelines without secrets begin here: add the platform "
+        "whose signed tokens are to be believed."
+    )
     add_form_class = IssuerForm
     list_display = ("shown_name", "kind", "url", "audience", "keys", "disabled")
     list_filter = (DisabledFilter,)
     fields = (
         "id", "kind", "name", "url", "audience", "jwks_url", "algorithms",
-        "max_assertion_seconds", "keys", "created_at", "updated_at", "disabled_at",
+        "max_assertion_seconds", "keys", "created", "updated", "disabled",
     )  # fmt: skip
     tools = ("disable",)
+    disabled = moment_of("disabled_at", "disabled", absent="no")
 
     @admin.display(description="name")
     def shown_name(self, issuer: Issuer) -> str:
         """Return the name, or what stands for it."""
         return issuer.name or issuer.url
 
-    @admin.display(description="disabled")
-    def disabled(self, issuer: Issuer) -> str:
-        """Tell how long ago it was disabled."""
-        return "no" if issuer.disabled_at is None else str(relative(issuer.disabled_at))
+    heading = shown_name
 
     @admin.display(description="keys")
     def keys(self, issuer: Issuer) -> str:
         """Tell where the keys are from, and whether they could be fetched."""
         if issuer.inline_keys is not None:
             return "given here"
-        failed = f", {issuer.failures} failures since" if issuer.failures else ""
-        return f"fetched {_moment(issuer.key_set_fetched_at)}{failed}"
+        fetched = issuer.key_set_fetched_at
+        failed = f", {issuer.failures} failure{pluralize(issuer.failures)} since"
+        return format_html(
+            "fetched {}{}",
+            "never" if fetched is None else relative(fetched),
+            failed if issuer.failures else "",
+        )
 
     def add(self, actor: Actor, **fields: Any) -> Issuer:
         """Register an issuer."""
@@ -131,6 +136,10 @@ class IssuerAdmin(AddByForm):
 class TrustPolicyAdmin(BindingColumns, AddByForm):
     """Trust policies, with their last run and what was refused."""
 
+    when_empty = (
+        "Add an issuer first, then a policy that says which of its "
+        "pipelines get tokens, and for what."
+    )
     add_form_class = TrustPolicyForm
     list_display = ("name", "owner", "issuer", "shown_scopes", "bound_to", "last_used", "run")
     list_filter = (DisabledFilter, UseFilter)
@@ -139,10 +148,11 @@ class TrustPolicyAdmin(BindingColumns, AddByForm):
     search_help_text = "An id."
     fields = (
         "id", "name", "owner", "issuer", "shown_conditions", "warnings", "shown_scopes",
-        "shown_binding", "max_token_seconds", "expires_at", "last_used", "run", "refusals",
-        "created_at", "updated_at", "disabled_at",
+        "shown_binding", "max_token_seconds", "expires", "last_used", "run", "refusals",
+        "created", "updated", "disabled",
     )  # fmt: skip
     tools = ("disable",)
+    disabled = moment_of("disabled_at", "disabled", absent="no")
 
     def get_search_results(
         self, _request: HttpRequest, queryset: QuerySet[Any], search_term: str
@@ -183,11 +193,6 @@ class TrustPolicyAdmin(BindingColumns, AddByForm):
         """Return the scopes, one beside the other."""
         return format_html_join(" ", '<code class="scope">{}</code>', ((s,) for s in policy.scopes))
 
-    @admin.display(description="last used")
-    def last_used(self, policy: TrustPolicy) -> str:
-        """Tell how long ago a token was got by it."""
-        return _moment(policy.last_used_at)
-
     @admin.display(description="last run")
     def run(self, policy: TrustPolicy) -> str:
         """Return which run got the last token."""
@@ -201,12 +206,12 @@ class TrustPolicyAdmin(BindingColumns, AddByForm):
             return "The audit trail has it."
         events = AuditEvent.objects.filter(resource_id=policy.pk, action="assertion.refuse")
         lines = [
-            (event.occurred_at.isoformat(), relative(event.occurred_at), _why(event.details))
+            (relative(event.occurred_at), _why(event.details))
             for event in events.order_by("-occurred_at", "-id")[:REFUSALS]
         ]
         if not lines:
             return "nothing"
-        shown = format_html_join("", '<div><time datetime="{}">{}</time> {}</div>', lines)
+        shown = format_html_join("", "<div>{} {}</div>", lines)
         url = f"{reverse('admin:apikeys_auditevent_changelist')}?q={policy.pk}"
         return format_html('{}<a href="{}">All of them</a>', shown, url)
 

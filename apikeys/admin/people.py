@@ -13,6 +13,7 @@ from django.contrib.auth.forms import UserChangeForm
 from django.contrib.auth.models import Group
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.html import format_html
 
 from apikeys import audit
 from apikeys.actions import revoke_credentials
@@ -21,6 +22,7 @@ from apikeys.audit import Actor
 from apikeys.models import User
 from apikeys.people import may_change_user, may_give, may_give_group
 from infra_service.admin import KeysetAdmin
+from infra_service.admin.moments import moment_of
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -60,6 +62,14 @@ class AuditedAdmin(KeysetAdmin):
         form: Any = super().get_form(request, obj, change=change, **kwargs)
         form.person = request.user
         return form
+
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> Any:
+        """Head the page with the name."""
+        if (obj := context.get("original")) is not None:
+            context |= {"title": str(obj), "subtitle": None}
+        return super().render_change_form(request, context, *args, **kwargs)
 
     def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> Any:
         """Record that it was created."""
@@ -195,7 +205,7 @@ class UserAdmin(AuditedAdmin, UserAdminOfOurs):
 
     form = UserForm
     page_key = ("username",)
-    list_display = ("username", "display_name", "email", "is_active", "is_staff")
+    list_display = ("username", "display_name", "email", "signed_on", "standing")
     list_filter = (SignedOnFilter,)
     search_fields = ("username",)
     search_help_text = "The beginning of a user name."
@@ -203,9 +213,11 @@ class UserAdmin(AuditedAdmin, UserAdminOfOurs):
     fieldsets = (
         (None, {"fields": ("username", "display_name", "email", "has_password")}),
         ("Permissions", {"fields": ("is_active", "is_staff", "is_superuser", "groups")}),
-        ("Times", {"fields": ("last_login", "date_joined")}),
+        ("Times", {"fields": ("signed_on", "joined")}),
     )
-    readonly_fields = ("has_password", "last_login", "date_joined")
+    readonly_fields = ("has_password", "signed_on", "joined")
+    signed_on = moment_of("last_login", "signed on", absent="never")
+    joined = moment_of("date_joined", "joined")
 
     def get_search_results(
         self, _request: HttpRequest, queryset: QuerySet[Any], search_term: str
@@ -263,10 +275,19 @@ class UserAdmin(AuditedAdmin, UserAdminOfOurs):
             context["tools"] = [{"tool": {"label": "Set the password"}, "url": url}]
         return super().render_change_form(request, context, *args, **kwargs)
 
-    @admin.display(description="password", boolean=True)
-    def has_password(self, user: User) -> bool:
-        """Whether they can log in here; the hash is never shown."""
-        return user.has_usable_password()
+    @admin.display(description="standing")
+    def standing(self, user: User) -> str:
+        """Tell whether their keys work, and whether they may come in here."""
+        if not user.is_active:
+            return format_html('<span class="status status-idle">{}</span>', "Inactive")
+        may = "all rights here" if user.is_superuser else "comes in here" if user.is_staff else ""
+        active = format_html('<span class="status status-ok">{}</span>', "Active")
+        return format_html("{}, {}", active, may) if may else active
+
+    @admin.display(description="password")
+    def has_password(self, user: User) -> str:
+        """Tell whether they can log in here with one; the hash is never shown."""
+        return "set" if user.has_usable_password() else "none"
 
 
 @admin.register(Group)

@@ -25,6 +25,9 @@ class RevokeSelected(ReadOnlyAdmin):
         """Revoke one, and say so."""
         raise NotImplementedError
 
+    def _noun(self, number: int) -> str:
+        return str(self.opts.verbose_name if number == 1 else self.opts.verbose_name_plural)
+
     def has_revoke_permission(self, request: HttpRequest) -> bool:
         return bool(request.user.has_perm(f"apikeys.revoke_{self.opts.model_name}"))
 
@@ -38,7 +41,7 @@ class RevokeSelected(ReadOnlyAdmin):
         if "confirmed" not in request.POST:
             context = {
                 **self.admin_site.each_context(request),
-                "title": f"Revoke {len(chosen)} {self.opts.verbose_name_plural}",
+                "title": f"Revoke {len(chosen)} {self._noun(len(chosen))}",
                 "opts": self.opts,
                 "chosen": chosen,
             }

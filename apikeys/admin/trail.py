@@ -14,6 +14,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 
 from apikeys.models import AuditEvent, User
+from apikeys.names import credential_link, credential_names
 from infra_service.admin import ReadOnlyAdmin
 from infra_service.admin.input_filters import DateFilter, InputFilter
 from infra_service.templatetags.charts import identifier
@@ -138,6 +139,10 @@ class AuditEventAdmin(ReadOnlyAdmin):
         "address", "request_id", "client_request_id", "shown_details",
     )  # fmt: skip
 
+    def heading(self, obj: Any) -> str:
+        """Return what was done, and to what."""
+        return f"{obj.action} of {obj.resource_name}" if obj.resource_name else obj.action
+
     def get_search_results(
         self, _request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
@@ -161,9 +166,11 @@ class AuditEventAdmin(ReadOnlyAdmin):
         return event
 
     def prepare_page(self, request: HttpRequest, rows: Sequence[Any]) -> None:
-        """Look up what the events are about, for who may see it."""
+        """Look up what the events are about, and by which keys and tokens, for who may see it."""
         named = self.admin_site.resources_of(rows, request.user)
+        names = credential_names(request.user, (event.token_id for event in rows))
         for event in rows:
+            event.token_names = names
             key = (event.action.partition(".")[0], event.resource_id)
             event.resource_name, event.resource_url = named.get(key, ("", ""))
 
@@ -181,13 +188,11 @@ class AuditEventAdmin(ReadOnlyAdmin):
         return format_html('<a href="{}">{}</a>', url, event.actor_name)
 
     @admin.display(description="key or token")
-    def token(self, event: AuditEvent) -> str | None:
+    def token(self, event: Any) -> str | None:
         """Return the key or token that was used, with its page."""
         if not event.token_id:
             return None
-        kind = "apikey" if event.token_id.startswith("key-") else "accesstoken"
-        url = reverse(f"admin:apikeys_{kind}_change", args=(event.token_id,))
-        return format_html('<a href="{}">{}</a>', url, identifier(event.token_id))
+        return credential_link(event.token_id, event.token_names)
 
     @admin.display(description="about")
     def shown_resource(self, event: Any) -> str:

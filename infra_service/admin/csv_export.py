@@ -6,6 +6,7 @@ import csv
 import datetime as dt
 import html
 import io
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 from django.contrib.admin.utils import label_for_field, lookup_field
@@ -26,6 +27,8 @@ MOST_ROWS: Final = 10_000
 _AT_ONCE: Final = 500
 #: Pages that are read at most, of which some may be short.
 _MOST_PAGES: Final = 40
+#: A moment of a page, of which a file tells the exact one.
+_MOMENT: Final = re.compile('<time datetime="([^"]*)"[^>]*>[^<]*</time>')
 #: What a spreadsheet would take for a formula.
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 
@@ -61,5 +64,6 @@ def _text(name: Any, row: Any, admin: Any) -> str:
         return value.isoformat()
     text = str(value)
     if hasattr(value, "__html__"):
+        text = _MOMENT.sub(r"\1", text)
         text = html.unescape(strip_tags(text.replace("><", "> <"))).strip()
     return f"'{text}" if text.startswith(_FORMULA) else text

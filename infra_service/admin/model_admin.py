@@ -15,6 +15,7 @@ from rest_framework.exceptions import APIException
 
 from infra_service.admin.change_list import CSV, KeysetChangeList
 from infra_service.admin.csv_export import csv_of
+from infra_service.admin.moments import moment_of
 from infra_service.database.pages.segments import with_nulls_last
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ class KeysetAdmin(ModelAdmin):
 
     #: By column: orders that an index serves, each a key as ``page_key``, ascending.
     orders: ClassVar[Mapping[str, Sequence[str]]] = {}
+    #: What to do where the list is empty, and nothing is filtered.
+    when_empty: ClassVar[str] = ""
     #: Whether the filtered list can be had as CSV.
     has_csv: ClassVar[bool] = False
 
@@ -50,6 +53,11 @@ class KeysetAdmin(ModelAdmin):
     list_per_page = 50
     show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER
+
+    created = moment_of("created_at", "created")
+    updated = moment_of("updated_at", "updated")
+    expires = moment_of("expires_at", "expires", absent="never")
+    last_used = moment_of("last_used_at", "last used", absent="never")
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:  # noqa: ARG002 - Django's signature
         """Return the list that does not count."""
@@ -114,9 +122,13 @@ class ReadOnlyAdmin(KeysetAdmin):
         """Show the object with the tools that this person may use on it now."""
         obj = context.get("original")
         if obj is not None:
-            context |= {"title": str(obj), "subtitle": None}
+            context |= {"title": self.heading(obj), "subtitle": None}
         context["tools"] = [] if obj is None else self._offered(request, obj)
         return super().render_change_form(request, context, *args, **kwargs)
+
+    def heading(self, obj: Any) -> str:
+        """Return what the page of the object is headed with."""
+        return str(obj)
 
     def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> Any:
         """Go to the audit trail, which tells also what was done elsewhere."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from django.urls import reverse
 from django.utils import timezone
 
-from apikeys.names import token_names
+from apikeys.names import credential_names
 from infra_service.overview.counting import (
     EXACT,
     MOST,
@@ -61,7 +61,7 @@ def describe_locks(states: Sequence[uuid.UUID], user: User | AnonymousUser) -> l
     found = State.objects.select_related("component", "environment").in_bulk(states)
     held = ((found[pk], holder_of(found[pk])) for pk in states if pk in found)
     rows = [{"state": state, **holder._asdict()} for state, holder in held if holder]
-    names = token_names(user, [row["token_id"] for row in rows])
+    names = credential_names(user, [row["token_id"] for row in rows])
     may_break = user.has_perm("states.force_unlock_state")
     return [{**row, "token": names.get(row["token_id"]), "may_break": may_break} for row in rows]
 

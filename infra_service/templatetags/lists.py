@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 register = template.Library()
 
+# What Django shows where there is nothing: a card leaves it out.
+_ABSENT: Final = re.compile(r">(?:–|&ndash;)</t[dh]>$")  # noqa: RUF001 - a dash
 _CELL: Final = re.compile(r"<(td|th)\b")
 
 
@@ -26,6 +28,8 @@ def labelled(cells: Iterable[str], headers: list[dict[str, Any]]) -> Iterator[Sa
         tag = _CELL.match(cell)
         text = "" if "action-checkbox" in header["class_attrib"] else str(header["text"])
         label = format_html(' data-label="{}"', text[:1].upper() + text[1:])
+        if _ABSENT.search(cell):
+            label = format_html("{} data-absent", label)
         yield mark_safe(cell if tag is None else f"{tag[0]}{label}{cell[tag.end() :]}")  # noqa: S308 - Django's own cell
 
 

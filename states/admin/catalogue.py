@@ -80,11 +80,12 @@ class EnvironmentForm(NameForm):
 class CatalogueAdmin(EditableAdmin):
     """One kind of catalogue entry, in the order of names."""
 
+    when_empty = "The first push at an address registers what it names; or add one."
     form = NameForm
     page_key = ("name", "id")
-    fields: ClassVar[Any] = ("name", "slug", "id", "states", "created_at", "updated_at")
-    readonly_fields: ClassVar[Any] = ("slug", "id", "states", "created_at", "updated_at")
-    list_display: Any = ("title", "slug", "id", "updated_at")
+    fields: ClassVar[Any] = ("name", "slug", "id", "states", "created", "updated")
+    readonly_fields: ClassVar[Any] = ("slug", "id", "states", "created", "updated")
+    list_display: Any = ("title", "slug", "id", "updated")
     orders: ClassVar[Any] = {"title": ("name", "id")}
     has_csv = True
     search_fields = ("name",)
@@ -124,7 +125,7 @@ class CatalogueAdmin(EditableAdmin):
 class ApplicationAdmin(CatalogueAdmin):
     """Applications."""
 
-    fields = ("name", "slug", "id", "components", "states", "created_at", "updated_at")
+    fields = ("name", "slug", "id", "components", "states", "created", "updated")
     readonly_fields: ClassVar[Any] = (*CatalogueAdmin.readonly_fields, "components")
 
     @admin.display(description="components")
@@ -137,8 +138,8 @@ class ApplicationAdmin(CatalogueAdmin):
 class ComponentAdmin(CatalogueAdmin):
     """Components; one that is moved to another application takes its states along."""
 
-    fields = ("name", "slug", "application", "id", "states", "created_at", "updated_at")
-    list_display = ("title", "slug", "application", "id", "updated_at")
+    fields = ("name", "slug", "application", "id", "states", "created", "updated")
+    list_display = ("title", "slug", "application", "id", "updated")
     list_filter = (ApplicationFilter,)
     list_select_related = ("application",)
     form = ComponentForm
@@ -155,8 +156,13 @@ class EnvironmentAdmin(CatalogueAdmin):
     """Environments."""
 
     form = EnvironmentForm
-    fields = ("name", "require_lock", "slug", "id", "states", "created_at", "updated_at")
-    list_display = ("title", "slug", "require_lock", "id", "updated_at")
+    fields = ("name", "require_lock", "slug", "id", "states", "created", "updated")
+    list_display = ("title", "slug", "lock", "id", "updated")
+
+    @admin.display(description="lock")
+    def lock(self, environment: Environment) -> str:
+        """Tell whether a push needs one."""
+        return "demanded" if environment.require_lock else "not demanded"
 
 
 def _link(model: str, query: str, text: str) -> str:

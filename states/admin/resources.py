@@ -54,6 +54,7 @@ class TypeFilter(InputFilter):
 class ResourceAdmin(ReadOnlyAdmin):
     """The index of resources."""
 
+    when_empty = "They come from pushed states, while manage.py index_states --watch runs."
     page_key = ("id",)
     list_display = ("shown_address", "type", "state_link", "provider")
     list_filter = (StateFilter, TypeFilter)

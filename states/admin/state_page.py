@@ -11,7 +11,7 @@ from django.urls import reverse
 from rest_framework.exceptions import APIException
 
 from apikeys.bindings import EVERYWHERE
-from apikeys.names import token_names
+from apikeys.names import credential_names
 from states import addresses
 from states.admin.values import json_text
 from states.dependencies import dependencies_of
@@ -49,7 +49,7 @@ def lock_of(state: State, request: HttpRequest) -> dict[str, Any]:
     """Return who holds the lock; the token's name is for who may see tokens."""
     holder = holder_of(state)
     token_id = holder.token_id if holder else None
-    names = token_names(request.user, [token_id]) if token_id else {}
+    names = credential_names(request.user, [token_id]) if token_id else {}
     may_break = request.user.has_perm("states.force_unlock_state")
     return {"holder": holder, "holder_token": names.get(token_id or ""), "may_break": may_break}
 
@@ -66,8 +66,11 @@ def backend_of(state: State, request: HttpRequest) -> dict[str, Any]:
     }
 
 
-def history_of(state: State, before: str) -> dict[str, Any]:
-    """Return a page of the versions, the newest first, and their figures from the oldest on."""
+def history_of(state: State, before: str, request: HttpRequest) -> dict[str, Any]:
+    """Return a page of the versions, the newest first, and their figures from the oldest on.
+
+    The names of the tokens that wrote them are for who may see tokens.
+    """
     versions = with_imported(StateVersion.objects.filter(state=state)).order_by("-number")
     if _NUMBER.fullmatch(before):
         versions = versions.filter(number__lt=int(before))
@@ -76,8 +79,12 @@ def history_of(state: State, before: str) -> dict[str, Any]:
     pairs = list(zip_longest(found, found[1:]))[:VERSIONS]
     shown = [version for version, _ in pairs]
     changes = _changes(state, found)
+    names = credential_names(request.user, (version.token_id for version in shown))
     return {
-        "versions": [(version, earlier, changes.get(version.number)) for version, earlier in pairs],
+        "versions": [
+            (version, earlier, changes.get(version.number), names.get(version.token_id))
+            for version, earlier in pairs
+        ],
         "newest": shown[0] if shown else None,
         "oldest": shown[-1] if shown else None,
         "older_versions": shown[-1].number if len(found) > VERSIONS else None,

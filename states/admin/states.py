@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 class StateAdmin(VersionPages, ReadOnlyAdmin):
     """States; the newest first."""
 
+    when_empty = "Terraform's first push or lock at an address registers a state."
     list_display = (
         "component_name", "environment", "lock", "serial", "size", "changed", "application"
     )  # fmt: skip

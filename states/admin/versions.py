@@ -87,7 +87,7 @@ class VersionPages(ReadOnlyAdmin):
         context |= {
             **state_page.lock_of(state, request),
             **state_page.backend_of(state, request),
-            **state_page.history_of(state, request.GET.get("versions_before", "")),
+            **state_page.history_of(state, request.GET.get("versions_before", ""), request),
             **state_page.contents_of(state, is_asked=is_asked),
             **state_page.related_to(state),
             **state_page.index_of(state, request),

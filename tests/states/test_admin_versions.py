@@ -68,7 +68,7 @@ def test_a_page_of_versions_is_bounded_and_costs_the_same(backend: Backend) -> N
     StateVersion.objects.bulk_create(
         StateVersion(
             state=backend.record, number=number, serial=number, md5=first.md5, size_bytes=number,
-            document=b"x", encryption_key="k", created_by="ada",
+            document=b"x", encryption_key="k", created_by="ada", token_id=first.token_id,
         )
         for number in range(2, VERSIONS + 21)
     )  # fmt: skip
@@ -245,7 +245,7 @@ def test_what_each_version_changed(admin: Backend, monkeypatch: pytest.MonkeyPat
     client = person("viewer")
 
     def told() -> list[Any]:
-        return [change for *_, change in client.get(page(admin)).context["versions"]]
+        return [change for *_, change, _ in client.get(page(admin)).context["versions"]]
 
     def counts(added: int, changed: int, removed: int) -> dict[str, int]:
         return {"added": added, "changed": changed, "removed": removed}

@@ -6,6 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Final
 
 from django.contrib import admin, messages
+from django.db.models.functions import Now
 from django.http import HttpResponseRedirect
 from django.urls import reverse
 from django.utils.html import format_html
@@ -15,6 +16,8 @@ from rest_framework.exceptions import APIException
 from apikeys.audit import Actor
 from infra_service.admin import EditableAdmin
 from infra_service.admin.change_list import AFTER, BEFORE, ORDER, KeysetChangeList
+from infra_service.admin.moments import moment_of
+from infra_service.database.pages.segments import Segment
 from infra_service.templatetags.moments import relative
 from workloads import actions
 from workloads.admin.figures import counts_bar, cpu_bar, mark, memory_bar
@@ -29,13 +32,14 @@ from workloads.cluster_health import (
     cluster_health,
     collection_status,
     failing_since,
+    is_in_health,
 )
 from workloads.collection import CollectionStatus
 from workloads.models import Cluster, Workload
 from workloads.summaries import summarize
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from django.contrib.admin.views.main import ChangeList
     from django.db.models import QuerySet
@@ -52,8 +56,9 @@ _COUNTS: Final = ("healthy", "degraded", "error", "unspecified")
 
 @admin.register(Cluster)
 class ClusterAdmin(EditableAdmin):
-    """Clusters: all at once, the most trouble first; very many by pages, in the order of names."""
+    """Clusters: all at once, the most trouble first; very many by pages, the worst health first."""
 
+    when_empty = "Add one, then install its agent or run manage.py sync_workloads."
     change_form_template = "admin/workloads/cluster/change_form.html"
     page_key = ("name",)
     list_display = ("name", "health", "workloads", "collection", "heard_of")
@@ -62,10 +67,12 @@ class ClusterAdmin(EditableAdmin):
     search_help_text = "A piece of the name, or an id."
     fields = (
         "name", "report_interval_seconds", "health", "workloads", "collection", "heard_of",
-        "last_snapshot_at", "last_failure", "collector_version", "id", "uid", "created_at",
-        "updated_at",
+        "last_snapshot", "last_failure", "collector_version", "id", "uid", "created",
+        "updated",
     )  # fmt: skip
     readonly_fields = fields[2:]
+    heard_of = moment_of("last_received_at", "last report", absent="never")
+    last_snapshot = moment_of("last_snapshot_at", "last snapshot", absent="never")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Cluster]:
         """Return the clusters with the database's time."""
@@ -85,6 +92,11 @@ class ClusterAdmin(EditableAdmin):
         if cluster_id is not None:
             return queryset.filter(pk=cluster_id), False
         return queryset.filter(name__icontains=text), False
+
+    def segments(self, key: Sequence[str], params: Mapping[str, str]) -> Sequence[Segment]:
+        """Return one part for each health, the worst first, each in the order of names."""
+        del params
+        return [Segment(is_in_health(health, Now()), key) for health in WORST_FIRST]
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return admin.ModelAdmin.has_delete_permission(self, request, obj)
@@ -146,23 +158,11 @@ class ClusterAdmin(EditableAdmin):
         if cluster.collection_error_at is None:
             return "none"
         return format_html(
-            '<time datetime="{}">{} ago</time>: {} {}: {}',
-            cluster.collection_error_at.isoformat(),
-            timesince(cluster.collection_error_at, cluster.read_at, depth=1),
+            "{}: {} {}: {}",
+            relative(cluster.collection_error_at),
             cluster.collection_error_reason,
             cluster.collection_error_resource,
             cluster.collection_error_message,
-        )
-
-    @admin.display(description="last report")
-    def heard_of(self, cluster: Cluster) -> str:
-        """Tell how long ago the last report came, by our clock."""
-        if cluster.last_received_at is None:
-            return "never"
-        return format_html(
-            '<time datetime="{}">{} ago</time>',
-            cluster.last_received_at.isoformat(),
-            timesince(cluster.last_received_at, cluster.read_at, depth=1),
         )
 
     def render_change_form(
@@ -190,7 +190,7 @@ def as_of(cluster: Cluster) -> str:
 
 
 class ClustersByTrouble(KeysetChangeList):
-    """The list of clusters, sorted by their trouble unless there are very many."""
+    """The list of clusters: on one page, sorted by their trouble, unless there are very many."""
 
     def get_results(self, request: HttpRequest) -> None:
         """Read all of them where they fit on a page."""

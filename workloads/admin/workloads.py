@@ -12,6 +12,7 @@ from django.utils.html import format_html
 
 from apikeys.bindings import EVERYWHERE
 from infra_service.admin import ReadOnlyAdmin
+from infra_service.admin.moments import moment_of
 from workloads.admin.clusters import as_of
 from workloads.admin.figures import cpu_bar, mark, memory_bar
 from workloads.admin.filters import (
@@ -40,7 +41,10 @@ if TYPE_CHECKING:
 class WorkloadAdmin(ReadOnlyAdmin):
     """Workloads, the most trouble first; then by cluster, namespace, name and kind."""
 
+    when_empty = "They come with the reports of clusters."
     change_form_template = "admin/workloads/workload/change_form.html"
+    since = moment_of("health_since", "since")
+    observed = moment_of("observed_at", "observed")
     change_list_template = "admin/workloads/workload/change_list.html"
     page_key = PLACE
     list_display = (
@@ -51,8 +55,8 @@ class WorkloadAdmin(ReadOnlyAdmin):
     search_fields = ("name",)
     search_help_text = "Pieces of the name or the namespace."
     fields = (
-        "cluster", "namespace", "name", "kind", "health", "status_reason", "health_since",
-        "replicas", "cpu", "cpu_limits", "memory", "memory_limits", "uid", "id", "observed_at",
+        "cluster", "namespace", "name", "kind", "health", "status_reason", "since",
+        "replicas", "cpu", "cpu_limits", "memory", "memory_limits", "uid", "id", "observed",
     )  # fmt: skip
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:

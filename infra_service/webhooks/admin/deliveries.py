@@ -9,17 +9,18 @@ from django.contrib import admin
 from django.urls import reverse
 from django.utils.html import format_html
 
+from apikeys.models import AuditEvent
 from infra_service.admin import ReadOnlyAdmin, object_tool
 from infra_service.admin.input_filters import InputFilter
+from infra_service.admin.moments import moment_of
 from infra_service.templatetags.charts import identifier
-from infra_service.templatetags.moments import relative
 from infra_service.webhooks import actions
 from infra_service.webhooks.admin.marks import status_mark
 from infra_service.webhooks.messages import message_id
 from infra_service.webhooks.models import LATE_AFTER, Delivery
 
 if TYPE_CHECKING:
-    import datetime as dt
+    from collections.abc import Sequence
 
     from django.db.models import QuerySet
     from django.http import HttpRequest
@@ -62,17 +63,16 @@ class EndpointFilter(InputFilter):
             return queryset.none()
 
 
-def _moment(moment: dt.datetime | None) -> str | None:
-    return None if moment is None else relative(moment)
-
-
 @admin.register(Delivery)
 class DeliveryAdmin(ReadOnlyAdmin):
     """Deliveries, the newest first."""
 
+    when_empty = (
+        "What a webhook asks for comes here when it happens, while manage.py deliver_events runs."
+    )
     list_display = (
-        "made", "event_type", "webhook", "shown_status", "attempts", "next_attempt",
-        "response_status", "error",
+        "made", "event_type", "about", "webhook", "shown_status", "attempts", "next_attempt",
+        "error",
     )  # fmt: skip
     list_filter = (StatusFilter, EndpointFilter)
     search_fields = ("event",)
@@ -82,6 +82,9 @@ class DeliveryAdmin(ReadOnlyAdmin):
         "next_attempt", "last_attempt", "response_status", "error", "made",
     )  # fmt: skip
     tools = ("redeliver",)
+    made = moment_of("created_at", "made")
+    next_attempt = moment_of("next_attempt_at", "next attempt")
+    last_attempt = moment_of("last_attempt_at", "last attempt")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Delivery]:
         """Return the deliveries with what they tell whom, without secrets and contents."""
@@ -89,6 +92,10 @@ class DeliveryAdmin(ReadOnlyAdmin):
         return deliveries.select_related("endpoint", "event").defer(
             "endpoint__secret", "endpoint__retired_secret", "event__data"
         )
+
+    def heading(self, obj: Delivery) -> str:
+        """Return what is told to whom."""
+        return f"{obj.event.type} to {obj.endpoint.name}"
 
     def get_search_results(
         self, _request: HttpRequest, queryset: QuerySet[Any], search_term: str
@@ -102,10 +109,22 @@ class DeliveryAdmin(ReadOnlyAdmin):
         except ValueError:
             return queryset.none(), False
 
-    @admin.display(description="made")
-    def made(self, delivery: Delivery) -> str:
-        """Tell how long ago the event was read from the trail."""
-        return relative(delivery.created_at)
+    def get_object(
+        self, request: HttpRequest, object_id: str, from_field: str | None = None
+    ) -> Delivery | None:
+        """Return the delivery with the name of what its event is about."""
+        delivery: Delivery | None = super().get_object(request, object_id, from_field)
+        if delivery is not None:
+            self.prepare_page(request, [delivery])
+        return delivery
+
+    def prepare_page(self, request: HttpRequest, rows: Sequence[Any]) -> None:
+        """Look up what the events are about, for who may see it: types begin as actions do."""
+        events = [AuditEvent(action=row.event.type, resource_id=row.resource_id) for row in rows]
+        named = self.admin_site.resources_of(events, request.user)
+        for row in rows:
+            key = (row.event.type.partition(".")[0], row.resource_id)
+            row.resource = named.get(key, ("", ""))
 
     @admin.display(description="event")
     def event_type(self, delivery: Delivery) -> str:
@@ -113,9 +132,12 @@ class DeliveryAdmin(ReadOnlyAdmin):
         return delivery.event.type
 
     @admin.display(description="about")
-    def about(self, delivery: Delivery) -> str:
-        """Return the id of what the event is about."""
-        return identifier(delivery.resource_id)
+    def about(self, delivery: Any) -> str:
+        """Return what the event is about: its name and page where it has one, else the id."""
+        name, url = delivery.resource
+        if not url:
+            return identifier(delivery.resource_id)
+        return format_html('<a href="{}">{}</a>', url, name)
 
     @admin.display(description="webhook")
     def webhook(self, delivery: Delivery) -> str:
@@ -132,16 +154,6 @@ class DeliveryAdmin(ReadOnlyAdmin):
     def shown_status(self, delivery: Delivery) -> str:
         """Return the status as a word with a mark."""
         return status_mark(delivery.status)
-
-    @admin.display(description="next attempt")
-    def next_attempt(self, delivery: Delivery) -> str | None:
-        """Tell in how long it is sent, or since when it could be."""
-        return _moment(delivery.next_attempt_at)
-
-    @admin.display(description="last attempt")
-    def last_attempt(self, delivery: Delivery) -> str | None:
-        """Tell how long ago it was sent last."""
-        return _moment(delivery.last_attempt_at)
 
     @object_tool(
         label="Redeliver",

@@ -13,6 +13,7 @@ from django.utils.html import format_html, format_html_join
 from apikeys.admin.bindings import BindingColumns
 from apikeys.admin.federation import DisabledFilter
 from apikeys.models import User
+from apikeys.names import credential_link, credential_names
 from infra_service.admin import object_tool
 from infra_service.templatetags.moments import relative
 from infra_service.webhooks import actions
@@ -42,14 +43,15 @@ def _is_disabled(endpoint: WebhookEndpoint) -> bool:
 class WebhookEndpointAdmin(BindingColumns):
     """Who is told of events, the newest first."""
 
+    when_empty = "Who is to be told makes one over the API: POST /api/v1/webhooks."
     list_display = ("name", "owner_name", "origin", "shown_events", "enabled", "last_delivery")
     list_filter = (DisabledFilter,)
     search_fields = ("id",)
     search_help_text = "An id, or the user name of the owner."
     fields = (
         "id", "name", "owner_name", "origin", "format", "shown_events", "filter",
-        "shown_binding", "enabled", "last_delivery", "deliveries", "made_by", "expires_at",
-        "created_at", "updated_at",
+        "shown_binding", "enabled", "last_delivery", "deliveries", "made_by", "expires",
+        "created", "updated",
     )  # fmt: skip
     tools = ("disable", "enable")
 
@@ -75,11 +77,13 @@ class WebhookEndpointAdmin(BindingColumns):
 
     def get_object(
         self, request: HttpRequest, object_id: str, from_field: str | None = None
-    ) -> WebhookEndpoint | None:
-        """Return the endpoint with what its row shows."""
-        endpoint: WebhookEndpoint | None = super().get_object(request, object_id, from_field)
+    ) -> Any:
+        """Return the endpoint with what its row shows, and the names of what made it."""
+        endpoint: Any = super().get_object(request, object_id, from_field)
         if endpoint is not None:
             self.prepare_page(request, [endpoint])
+            makers = (endpoint.maker_id, endpoint.maker_token_id)
+            endpoint.names = credential_names(request.user, makers)
         return endpoint
 
     def prepare_page(self, request: HttpRequest, rows: Sequence[Any]) -> None:
@@ -141,14 +145,13 @@ class WebhookEndpointAdmin(BindingColumns):
         return format_html('<a href="{}?endpoint={}">All of them</a>', url, endpoint.pk)
 
     @admin.display(description="made by")
-    def made_by(self, endpoint: WebhookEndpoint) -> str:
+    def made_by(self, endpoint: Any) -> str:
         """Return the key, and the token, with which the endpoint ends."""
-        if endpoint.maker_id is None:
-            return endpoint.maker_token_id or "no key: it ends with its owner alone"
-        url = reverse("admin:apikeys_apikey_change", args=(endpoint.maker_id,))
-        token = f" by the token {endpoint.maker_token_id}" if endpoint.maker_token_id else ""
-        link = '<a class="identifier" href="{}">{}</a>{}'
-        return format_html(link, url, endpoint.maker_id, token)
+        makers = [one for one in (endpoint.maker_id, endpoint.maker_token_id) if one]
+        if not makers:
+            return "no key: it ends with its owner alone"
+        links = ((credential_link(one, endpoint.names),) for one in makers)
+        return format_html_join(" by ", "{}", links)
 
     @object_tool(
         label="Disable",

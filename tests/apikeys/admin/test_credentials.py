@@ -115,7 +115,8 @@ def test_tokens_of_a_key(operator: User) -> None:
 
     assert shown(client.get(TOKENS, {"q": key.pk})) == ["minted"]
     assert shown(client.get(TOKENS, {"q": minted.pk})) == ["minted"]
-    assert key.pk in text_of(client.get(f"{TOKENS}{minted.pk}/change/"))
+    origin = f'<a href="{KEYS}{key.pk}/change/" title="{key.pk}">{key.name}</a>'
+    assert origin in client.get(f"{TOKENS}{minted.pk}/change/").content.decode()
 
 
 def secrets_of(credential: Any) -> list[str]:

@@ -236,7 +236,8 @@ def test_the_trail_leads_to_what_it_names(operator: User) -> None:
     body = person("viewer").get(TRAIL).content.decode()
 
     assert f'<a href="{KEYS}{key.pk}/change/">deployments</a>' in body
-    assert f'<a href="{KEYS}{key.pk}/change/"><span class="identifier"' in body
+    by_key = f'<a href="{KEYS}{key.pk}/change/" title="{key.pk}">deployments</a>'
+    assert by_key in body
     assert f'<a href="{USERS}{operator.pk}/change/">operator</a>' in body
     detail = person("viewer").get(f"{TRAIL}{event.pk}/change/").content.decode()
     assert f'<a href="{KEYS}{key.pk}/change/">deployments</a>' in detail
@@ -253,6 +254,8 @@ def test_a_cell_says_which_column_it_is_of(operator: User) -> None:
 def test_a_list_as_csv(operator: User, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("=1+1", 'a "name", quoted', "<b>&amp;"):
         make_key(operator, name)
+    used = dt.datetime(2026, 8, 1, 12, tzinfo=dt.UTC)
+    ApiKey.objects.filter(name="<b>&amp;").update(last_used_at=used)
     actions.revoke_api_key(key=make_key(operator, "revoked"), actor=ACTOR)
     client = person("viewer")
 
@@ -266,7 +269,14 @@ def test_a_list_as_csv(operator: User, monkeypatch: pytest.MonkeyPatch) -> None:
     header, *rows = csv.reader(io.StringIO(answer.content.decode()))
     assert header == ["name", "status", "owner", "scopes", "bound to", "expires", "last used"]
     assert [row[0] for row in rows] == ["<b>&amp;", 'a "name", quoted', "'=1+1"]
-    assert rows[0][1:] == ["Active", "operator", "state:read", "everywhere", "never", "never"]
+    assert rows[0][1:] == [
+        "Active",
+        "operator",
+        "state:read",
+        "everywhere",
+        "never",
+        used.isoformat(),
+    ]
     assert "csv=1" in client.get(KEYS, {"status": "active"}).content.decode()
     # It goes on over the pages, up to a bound.
     monkeypatch.setattr(csv_export, "_AT_ONCE", 1)
@@ -285,7 +295,7 @@ def test_several_are_revoked_at_once(operator: User) -> None:
     assert ApiKey.objects.filter(revoked_at=None).count() == 2
 
     asked = text_of(client.post(KEYS, ticked))
-    assert "Revoke 1 API keys" in asked
+    assert "Revoke 1 API key " in asked
     assert "key 1 of operator, never used" in asked
     assert "key 0" not in asked, "it is revoked"
     assert ApiKey.objects.filter(revoked_at=None).count() == 2
