@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from django.contrib import admin
+from django.db.models import Q
 from django.utils.html import format_html, format_html_join
 
 from apikeys import actions
@@ -18,13 +19,24 @@ from apikeys.names import credential_link, credential_names
 from apikeys.tokens import TokenKind
 from infra_service.admin import object_tool
 from infra_service.admin.moments import moment_of
+from infra_service.database.pages.segments import Segment
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from django.db.models import QuerySet
     from django.http import HttpRequest
 
     from apikeys.audit import Actor
 
+#: Of the order by end: which parts of it have what a status asks for.
+_PARTS: Final = {
+    "active": slice(0, 2),
+    "unused": slice(0, 2),
+    "expiring": slice(0, 1),
+    "expired": slice(0, 1),
+    "revoked": slice(2, 3),
+}
 _MARKS: Final = {"ACTIVE": "ok", "EXPIRED": "idle", "REVOKED": "error"}
 
 
@@ -47,6 +59,7 @@ class CredentialAdmin(BindingColumns, RevokeSelected, IssuePages):
         "last_used",
     )
     list_filter = (StatusFilter,)
+    orders: ClassVar[Any] = {"expires": ("expires_at", "id")}
     has_csv = True
     list_select_related = ("created_by",)
     search_fields = ("id",)
@@ -59,6 +72,20 @@ class CredentialAdmin(BindingColumns, RevokeSelected, IssuePages):
         credentials: Any = super().get_queryset(request)
         shown: QuerySet[Any] = credentials.with_status().defer(*self.secret_columns)
         return shown
+
+    def segments(self, key: Sequence[str], params: Mapping[str, str]) -> Sequence[Segment]:
+        """Return, by end, what ends, what never does, and then what is revoked.
+
+        So the index of what ends soon has the order, which leaves out what is revoked.
+        """
+        if key[0].removeprefix("-") != "expires_at":
+            return super().segments(key, params)
+        parts: Sequence[Segment] = (
+            Segment(Q(revoked_at=None, expires_at__isnull=False), key),
+            Segment(Q(revoked_at=None, expires_at=None), key[1:]),
+            Segment(Q(revoked_at__isnull=False), key[1:]),
+        )
+        return parts[_PARTS.get(params.get(StatusFilter.parameter_name, ""), slice(None))]
 
     def get_object(
         self, request: HttpRequest, object_id: str, from_field: str | None = None

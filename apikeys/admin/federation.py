@@ -100,7 +100,8 @@ class IssuerAdmin(AddByForm):
         """Return the name, or what stands for it."""
         return issuer.name or issuer.url
 
-    heading = shown_name
+    def heading(self, obj: Issuer) -> str:
+        return self.shown_name(obj)
 
     @admin.display(description="keys")
     def keys(self, issuer: Issuer) -> str:

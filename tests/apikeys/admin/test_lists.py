@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from apikeys import actions
 from apikeys.audit import Actor, record
@@ -249,6 +250,26 @@ def test_a_cell_says_which_column_it_is_of(operator: User) -> None:
     for label in ("Name", "Status", "Owner", "Scopes", "Bound to", "Expires", "Last used"):
         assert f'data-label="{label}"' in body
     assert '<td data-label="" class="action-checkbox">' in body
+
+
+def test_keys_in_the_order_of_their_end(operator: User) -> None:
+    now = timezone.now()
+    for days in (3, 1, 2):
+        make_key(operator, f"in {days}", expires_at=now + dt.timedelta(days=days))
+    make_key(operator, "for ever")
+    revoked = make_key(operator, "revoked", expires_at=now + dt.timedelta(hours=1))
+    actions.revoke_api_key(key=revoked, actor=ACTOR)
+    client = person("viewer")
+
+    def listed(query: str) -> list[str]:
+        return shown(client.get(f"{KEYS}?{query}"))
+
+    in_time = ["in 1", "in 2", "in 3"]
+    assert listed("order=expires") == [*in_time, "for ever", "revoked"]
+    assert listed("order=-expires") == [*reversed(in_time), "for ever", "revoked"]
+    assert listed("order=expires&status=active") == [*in_time, "for ever"]
+    assert listed("order=expires&status=expiring") == in_time
+    assert listed("order=expires&status=revoked") == ["revoked"]
 
 
 def test_a_list_as_csv(operator: User, monkeypatch: pytest.MonkeyPatch) -> None:

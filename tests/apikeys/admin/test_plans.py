@@ -111,7 +111,11 @@ def test_tokens(client: Client) -> None:
 
 
 def test_keys(client: Client) -> None:
-    for query in ("", "status=revoked", f"q=key-{77:025}", "q=owner"):
+    for query in (
+        "", "status=revoked", f"q=key-{77:025}", "q=owner", "order=expires", "order=-expires",
+        "order=expires&status=active", "order=expires&status=expiring",
+        "order=expires&status=revoked",
+    ):  # fmt: skip
         assert rows_read(client, "apikeys_apikey", f"{KEYS}?{query}") <= 60, query
 
 
