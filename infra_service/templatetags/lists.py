@@ -12,8 +12,6 @@ from django.utils.safestring import SafeString, mark_safe
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from infra_service.admin.change_list import KeysetChangeList
-
 register = template.Library()
 
 # What Django shows where there is nothing: a card leaves it out.
@@ -34,7 +32,7 @@ def labelled(cells: Iterable[str], headers: list[dict[str, Any]]) -> Iterator[Sa
 
 
 @register.filter
-def with_orders(headers: list[dict[str, Any]], cl: KeysetChangeList) -> Iterator[dict[str, Any]]:
-    """Yield the headers; ``order`` tells how those can be sorted by that an index serves."""
+def with_orders(headers: list[dict[str, Any]], cl: Any) -> Iterator[dict[str, Any]]:
+    """Yield the headers of a ``KeysetChangeList``; ``order`` tells how an index sorts by them."""
     for name, header in zip(cl.list_display, headers, strict=True):
         yield {**header, "order": cl.order_link(str(name))}
