@@ -210,6 +210,9 @@ ISSUER_NETWORKS = env.networks("ISSUER_NETWORKS", default="")
 WEBHOOK_NETWORKS = env.networks("WEBHOOK_NETWORKS", default="")
 # A lock that is held for so many minutes is told to webhooks (state.lock_held).
 WEBHOOK_LOCK_HELD_MINUTES = env.int("WEBHOOK_LOCK_HELD_MINUTES", default=60)
+# For so many minutes after a change, others in the cluster are gathered into the same message
+# (workload.health_changed).
+WEBHOOK_HEALTH_CHANGED_MINUTES = env.int("WEBHOOK_HEALTH_CHANGED_MINUTES", default=5)
 # Where they are counted: redis://…, for all worker processes together; else in the memory of each.
 CACHE_URL = env.str("CACHE_URL", default="")
 

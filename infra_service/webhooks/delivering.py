@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from infra_service.webhooks import claiming, publishing, trail
 from infra_service.webhooks.claiming import Attempt
+from infra_service.webhooks.health_changes import publish_health_changes
 from infra_service.webhooks.messages import message
 from infra_service.webhooks.reach import reaches
 from infra_service.webhooks.secrets import SecretUnreadableError
@@ -81,7 +82,7 @@ class Deliverer:
         if is_time_to_sweep:
             self._swept_at = now
             claiming.end_of_ended(self._reached)
-            published += publish_timed()
+            published += publish_timed() + publish_health_changes()
         started = self._start(pool)
         ended = self._collect(timeout=0 if published or started else _WAIT)
         is_idle = not (published or started or ended)

@@ -1,8 +1,8 @@
 """What endpoints can be told of: events of the trail, and which of their details are told.
 
-A type has the name of the trail's action; those that ``timed.py`` makes are no actions. Details are
-named one by one, because the trail has more than an endpoint may be told: who holds a lock by which
-token, for example.
+A type has the name of the trail's action; those that ``timed.py`` and ``health_changes.py`` make
+are no actions. Details are named one by one, because the trail has more than an endpoint may be
+told: who holds a lock by which token, for example.
 """
 
 from __future__ import annotations
@@ -53,6 +53,7 @@ TYPES: Final[dict[str, EventType]] = {
     "cluster.update": EventType(Scope.CLUSTER_READ, "A cluster was renamed or changed", ("name",)),
     "cluster.delete": EventType(Scope.CLUSTER_READ, "A cluster was deleted", ("name", "workloads")),
     "cluster.unreachable": EventType(Scope.CLUSTER_READ, "The reports of a cluster have ceased"),
+    "workload.health_changed": EventType(Scope.CLUSTER_READ, "The health of workloads changed"),
     "api_key.create": EventType(
         Scope.APIKEY_READ, "A key of the endpoint's owner was made", ("name", "expires_at")
     ),

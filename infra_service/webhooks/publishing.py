@@ -143,7 +143,7 @@ def place_in(event: WebhookEvent, state: State) -> None:
 
 def lock_details(lock: dict[str, Any]) -> dict[str, Any]:
     """Return what is told of a lock, of what the trail keeps."""
-    return {name: _cut(lock[name]) for name in _OF_LOCKS if name in lock}
+    return {name: cut(lock[name]) for name in _OF_LOCKS if name in lock}
 
 
 def _details(event: AuditEvent) -> dict[str, Any]:
@@ -151,8 +151,9 @@ def _details(event: AuditEvent) -> dict[str, Any]:
     told = {name: details[name] for name in TYPES[event.action].details if name in details}
     if lock := told.get("lock"):
         told["lock"] = lock_details(lock)
-    return {name: _cut(value) for name, value in told.items()}
+    return {name: cut(value) for name, value in told.items()}
 
 
-def _cut(value: Any) -> Any:
+def cut(value: Any) -> Any:
+    """Return a value as it is told, a text no longer than texts are."""
     return value[:_MAX_TEXT] if isinstance(value, str) else value

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 #: Of a value, each character of which may be five when it is escaped: a section takes 3,000.
 _MOST: Final = 100
+#: Of many workloads, each of which takes a value's place.
+_WORKLOADS: Final = 4
 _ESCAPED: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
@@ -43,12 +45,29 @@ def _said(data: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     lock = data.get("lock") or {}
     if lock:
         yield "Locked by", f"{lock.get('who') or 'somebody'} for {lock.get('operation') or 'work'}"
+    workloads = data.get("workloads") or []
+    for workload in workloads[:_WORKLOADS]:
+        yield workload["to_health_status"] or "Gone", _change_of(workload)
+    if workloads and (others := data["workloads_changed"] - len(workloads[:_WORKLOADS])):
+        yield "And", f"{others:,} others"
     for name, label in (
         ("held_since", "Since"), ("expires_at", "Ends"), ("address", "Found at"),
         ("reason", "Reason"), ("actor", "By"),
     ):  # fmt: skip
         if data.get(name):
             yield label, data[name]
+
+
+def _change_of(workload: dict[str, Any]) -> str:
+    """Return which workload it is, what it was before, and why."""
+    named = workload["name"] is not None
+    which = f"{workload['namespace']}/{workload['name']}" if named else workload["id"]
+    before = workload["from_health_status"]
+    said = f"{which}, {'was ' + before if before else 'new'}"
+    if workload["changes"] > 1:
+        said += f", {workload['changes']:,} changes"
+    reason = workload["status_reason"]
+    return f"{said}: {reason}" if reason else said
 
 
 def _escaped(value: Any) -> str:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 #: Days before its end at which a key is told of; of several that have passed, the last.
 EXPIRY_NOTICES: Final = (1, 7, 30)
 #: What should have been told longer ago is told no more; entered events are known for longer.
-_LATEST: Final = dt.timedelta(days=14)
+LATEST: Final = dt.timedelta(days=14)
 #: Of each type so many are looked at.
 _MOST: Final = 10_000
 _ENTERED: Final = 500
@@ -54,7 +54,7 @@ def publish_timed() -> int:
         event
         for name in sorted(wanted)
         for event in FINDERS[name](now, reached)
-        if now - _LATEST <= event.occurred_at <= now and any(one.has(event) for one in reached)
+        if now - LATEST <= event.occurred_at <= now and any(one.has(event) for one in reached)
     ]
     entered = 0
     for start in range(0, len(due), _ENTERED):
@@ -71,7 +71,7 @@ def publish_timed() -> int:
     return entered
 
 
-def _event(kind: str, resource_id: Any, moment: dt.datetime, **data: Any) -> WebhookEvent:
+def event_at(kind: str, resource_id: Any, moment: dt.datetime, **data: Any) -> WebhookEvent:
     """Return an event whose id follows from what it is about and from its moment."""
     return WebhookEvent(
         id=uuid.uuid5(_NAMESPACE, f"{kind} {resource_id} {moment.isoformat()}"),
@@ -88,13 +88,13 @@ def _held_locks(now: dt.datetime, _reached: Collection[Reach]) -> Iterator[Webho
     held = State.objects.visible().filter(
         lock_id__isnull=False,
         lock_acquired_at__lte=now - longest,
-        lock_acquired_at__gte=now - longest - _LATEST,
+        lock_acquired_at__gte=now - longest - LATEST,
     )
     for state in held.with_names().order_by("pk")[:_MOST]:
         since: Any = state.lock_acquired_at
         stored: Any = state.lock_info
         said = LockInfo(**stored).described()
-        event = _event("state.lock_held", state.pk, since + longest, lock=lock_details(said))
+        event = event_at("state.lock_held", state.pk, since + longest, lock=lock_details(said))
         event.data["held_since"] = written(since)
         place_in(event, state)
         yield event
@@ -112,7 +112,7 @@ def _expiring_keys(now: dt.datetime, reached: Collection[Reach]) -> Iterator[Web
         days = next(d for d in EXPIRY_NOTICES if ends_at - dt.timedelta(days=d) <= now)
         moment = ends_at - dt.timedelta(days=days)
         if moment >= key.created_at:  # who made it for so short a time knows
-            event = _event(
+            event = event_at(
                 "api_key.expiring",
                 key.pk,
                 moment,
@@ -130,7 +130,7 @@ def _unreachable_clusters(_now: dt.datetime, _reached: Collection[Reach]) -> Ite
     for cluster in silent.order_by("pk")[:_MOST]:
         heard: Any = cluster.last_received_at
         if heard is not None:
-            event = _event(
+            event = event_at(
                 "cluster.unreachable", cluster.pk, heard + patience(cluster), name=cluster.name
             )
             event.cluster_id = cluster.pk

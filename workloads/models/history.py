@@ -16,6 +16,7 @@ from workloads.kubernetes.health import HealthStatus
 from workloads.models.workloads import MAX_HEALTH_STATUS, MAX_STATUS_REASON
 
 _STATUSES: Final = [status.value for status in HealthStatus]
+_UNWELL: Final = (HealthStatus.DEGRADED.value, HealthStatus.ERROR.value)
 
 
 class TransitionType(StrEnum):
@@ -28,6 +29,18 @@ class TransitionType(StrEnum):
 
 class TransitionQuerySet(models.QuerySet["Transition"]):
     """What a query means for many transitions."""
+
+    def of_health(self) -> TransitionQuerySet:
+        """Those by which the health became another one, also of what came or went unwell.
+
+        Neither another reason of the same health, nor a workload that is only new or deleted.
+        """
+        was_there, is_there = Q(from_health_status__isnull=False), Q(to_health_status__isnull=False)
+        return self.filter(
+            (was_there & is_there & ~Q(from_health_status=F("to_health_status")))
+            | (~was_there & Q(to_health_status__in=_UNWELL))
+            | (~is_there & Q(from_health_status__in=_UNWELL))
+        )
 
     def with_type(self) -> TransitionQuerySet:
         """Return each with its ``type``."""
@@ -77,7 +90,10 @@ class Transition(models.Model):
                 | Q(from_health_status__isnull=False, since__isnull=False),
             ),
         ]
-        indexes = [models.Index(name="transition_by_time", fields=["at"])]
+        indexes = [
+            models.Index(name="transition_by_time", fields=["at"]),
+            models.Index(name="transition_of_cluster", fields=["cluster_id", "at"]),
+        ]
 
     def __str__(self) -> str:
         return f"{self.from_health_status} to {self.to_health_status} at {self.at.isoformat()}"

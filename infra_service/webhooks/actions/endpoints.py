@@ -14,7 +14,7 @@ from apikeys.grants import Grant
 from infra_service.api.parameters import InvalidParameter
 from infra_service.database.retries import retrying
 from infra_service.outgoing.connecting import FetchError, parse_url
-from infra_service.webhooks import secrets, trail
+from infra_service.webhooks import health_changes, secrets, trail
 from infra_service.webhooks.errors import TooManyWebhooks, WebhookNotFound
 from infra_service.webhooks.event_types import scopes_of
 from infra_service.webhooks.models import (
@@ -63,6 +63,8 @@ def create_endpoint(
         setattr(endpoint, column, value)
     refuse_ended(endpoint)
     trail.begin()
+    if health_changes.TYPE in endpoint.event_types:
+        health_changes.begin()
     audit.record(actor, "webhook.create", endpoint.pk, **_for_the_trail(_described(endpoint)))
     endpoint.save(force_insert=True)
     return endpoint, secrets.shown(secret)
@@ -96,6 +98,8 @@ def change_endpoint(
         return
     actor.grant.check(endpoint.grant)
     refuse_ended(endpoint)
+    if health_changes.TYPE in endpoint.event_types:
+        health_changes.begin()
     audit.record(actor, "webhook.update", endpoint.pk, **_for_the_trail(changed))
     columns = (*_CHANGED, "scopes", "expires_at", "disabled_at", "disabled_reason")
     WebhookEndpoint.objects.filter(pk=endpoint.pk).change(

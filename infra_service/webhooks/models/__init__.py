@@ -16,7 +16,7 @@ from infra_service.webhooks.models.endpoints import (
     origin_of,
 )
 from infra_service.webhooks.models.events import WebhookEvent
-from infra_service.webhooks.models.positions import TrailPosition
+from infra_service.webhooks.models.positions import HealthPosition, TrailPosition
 
 __all__ = [
     "BOTH_SIGN",
@@ -27,6 +27,7 @@ __all__ = [
     "MAX_URL",
     "Delivery",
     "DeliveryQuerySet",
+    "HealthPosition",
     "TrailPosition",
     "WebhookEndpoint",
     "WebhookEndpointQuerySet",

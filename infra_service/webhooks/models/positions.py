@@ -1,4 +1,4 @@
-"""Up to where was read what is told."""
+"""Up to where what is told was read."""
 
 from __future__ import annotations
 
@@ -26,3 +26,23 @@ class TrailPosition(models.Model):
 
     def __str__(self) -> str:
         return "the position in the trail"
+
+
+class HealthPosition(models.Model):
+    """Up to where the changes of health in a cluster were told, by its reporter's clock.
+
+    ``health_changes.py`` says why this is enough.
+    """
+
+    # Without a constraint: it may have been deleted meanwhile.
+    cluster = models.OneToOneField(
+        "workloads.Cluster", on_delete=models.CASCADE, primary_key=True, db_constraint=False,
+        related_name="+",
+    )  # fmt: skip
+    told_until = models.DateTimeField()
+
+    class Meta:
+        default_permissions = ("view",)
+
+    def __str__(self) -> str:
+        return f"the position in the health of {self.pk}"

@@ -67,7 +67,15 @@ def test_a_test(client: ApiClient, receiver: Receiver) -> None:
     st.booleans(),
 )
 def test_any_text_fits(kind: str, said: dict[str, str], who: str, of_state: bool) -> None:
-    data: dict[str, Any] = {"id": "x", **said, "lock": {"who": who, "operation": who}}
+    data: dict[str, Any] = {"id": "x", **said}
+    if kind.startswith("workload."):
+        one = {
+            "id": who, "namespace": who, "name": who, "from_health_status": None,
+            "to_health_status": None, "status_reason": who, "changes": 2,
+        }  # fmt: skip
+        data |= {"workloads": [one] * 20, "workloads_changed": 15_000}
+    else:
+        data["lock"] = {"who": who, "operation": who}
     if of_state:
         slugs = dict.fromkeys(("component", "environment", "application"), "s" * 100)
         data |= {"component_id": "c", "environment_id": "e", **slugs}

@@ -1,0 +1,433 @@
+"""``workload.health_changed``: of a cluster one message for all of some minutes."""
+
+from __future__ import annotations
+
+import datetime as dt
+import threading
+import uuid
+from typing import Any
+
+import pytest
+from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from infra_service.webhooks.health_changes import MOST_NAMED, publish_health_changes
+from infra_service.webhooks.models import Delivery, HealthPosition, WebhookEvent
+from tests.conftest import ApiClient, ClientWith
+from tests.infra_service.webhooks.conftest import deliver, hook_of
+from tests.infra_service.webhooks.receiver import Receiver
+from tests.infra_service.webhooks.test_slack import section
+from tests.infra_service.webhooks.test_timed import MINUTE, long_ago
+from tests.infra_service.webhooks.test_trail import on_postgresql
+from tests.plans import plans_of
+from tests.workloads.records import REPORTER, record
+from workloads.actions import delete_cluster
+from workloads.kubernetes.health import HealthStatus
+from workloads.kubernetes.records import WorkloadRecord
+from workloads.models import Cluster, Transition, Workload
+from workloads.reporting.applying import apply_report
+from workloads.reporting.reports import Report
+
+TYPE = "workload.health_changed"
+DOWN: dict[str, Any] = {"health_status": HealthStatus.ERROR, "status_reason": "CrashLoopBackOff"}
+
+
+@pytest.fixture
+def cluster(db: None) -> Cluster:
+    return Cluster.objects.create(name="prod-eu")
+
+
+def reported(cluster: Cluster, minutes_ago: float, *records: WorkloadRecord) -> dt.datetime:
+    """Apply a report of so long ago, and return its moment."""
+    moment = timezone.now() - minutes_ago * MINUTE
+    given = Report(reported_at=moment, complete=True, records=records)
+    apply_report(cluster_id=cluster.pk, report=given, actor=REPORTER)
+    return moment
+
+
+def told(receiver: Receiver) -> list[Any]:
+    return [one.told["data"] for one in receiver.received]
+
+
+def written(moment: dt.datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def test_what_flaps_is_told_once(client: ApiClient, cluster: Cluster, receiver: Receiver) -> None:
+    hook_of(client, receiver, TYPE)
+    long_ago()
+    reported(cluster, 20, record(), record("api"))
+    since = reported(cluster, 19, record(**DOWN), record("api"))
+    reported(cluster, 18, record(), record("api"))
+    at = reported(cluster, 17, record(**DOWN), record("api"))
+    reported(cluster, 13, record(**{**DOWN, "status_reason": "OOMKilled"}), record("api"))
+    for _ in range(2):
+        deliver()
+
+    (one,) = receiver.received
+    assert one.told == {
+        "type": TYPE,
+        "timestamp": written(at),
+        "data": {
+            "id": str(cluster.pk),
+            "name": "prod-eu",
+            "since": written(since),
+            "workloads_changed": 1,
+            "workloads": [
+                {
+                    "id": str(Workload.objects.get(name="web").pk),
+                    "namespace": "shop",
+                    "name": "web",
+                    "kind": "Deployment",
+                    "from_health_status": "HEALTHY",
+                    "to_health_status": "ERROR",
+                    "status_reason": "CrashLoopBackOff",
+                    "changes": 3,
+                    "at": written(at),
+                }
+            ],
+            "workload_counts": {
+                "total": 2, "healthy": 1, "degraded": 0, "error": 1, "unspecified": 0,
+            },
+        },
+    }  # fmt: skip
+
+    reported(cluster, 12, record(), record("api"))
+    reported(cluster, 6, record(), record("api"))
+    deliver()
+    (again,) = told(receiver)[1:]
+    (web,) = again["workloads"]
+    assert (web["from_health_status"], web["to_health_status"]) == ("ERROR", "HEALTHY")
+    assert web["changes"] == 1
+
+
+def test_others_are_waited_for(client: ApiClient, cluster: Cluster, receiver: Receiver) -> None:
+    """For five minutes, also on the clock of a reporter that is behind; then with no report."""
+    hook_of(client, receiver, TYPE)
+    long_ago()
+    reported(cluster, 90, record())
+    reported(cluster, 64, record(**DOWN))
+    reported(cluster, 60, record(**DOWN))
+    deliver()
+    assert told(receiver) == []
+
+    Cluster.objects.update(last_received_at=timezone.now() - 1.1 * MINUTE)
+    deliver()
+    assert len(told(receiver)) == 1
+
+
+def test_what_is_no_change_of_health(
+    client: ApiClient, cluster: Cluster, receiver: Receiver
+) -> None:
+    hook_of(client, receiver, TYPE)
+    long_ago()
+    for minutes_ago in (40, 34):
+        reported(cluster, minutes_ago, record("new"), record(**DOWN))
+    deliver()
+    receiver.received.clear()
+    reported(cluster, 29, record(**{**DOWN, "status_reason": "OOMKilled"}))
+    reported(cluster, 20, record(**{**DOWN, "status_reason": "OOMKilled"}))
+    deliver()
+
+    assert told(receiver) == []
+
+
+def test_what_came_and_went_unwell(client: ApiClient, cluster: Cluster, receiver: Receiver) -> None:
+    hook_of(client, receiver, TYPE)
+    long_ago()
+    reported(cluster, 30, record("well"), record(**DOWN))
+    gone = Workload.objects.get(name="web").pk
+    reported(cluster, 24, record("well"), record("next", **DOWN))
+    deliver()
+
+    (one,) = told(receiver)
+    assert [
+        (each["name"], each["from_health_status"], each["to_health_status"], each["changes"])
+        for each in one["workloads"]
+    ] == [("next", None, "ERROR", 1), (None, None, None, 2)]
+    assert one["workloads"][1]["id"] == str(gone)
+
+
+def test_however_many_have_changed(client: ApiClient, cluster: Cluster, receiver: Receiver) -> None:
+    """As many statements as for few, less than 20 KB, and the worst of them."""
+    hook_of(client, receiver, TYPE)
+    long_ago()
+
+    def statements_for(number: int, minutes_ago: float) -> int:
+        names = [f"{number:0240}-{each}" for each in range(number)]
+        reported(cluster, minutes_ago, *(record(name, uid="") for name in names))
+        unwell = {"health_status": HealthStatus.DEGRADED, "status_reason": "😀" * 1024}
+        changed = [
+            record(name, uid="", **(DOWN if name == names[-1] else unwell)) for name in names
+        ]
+        reported(cluster, minutes_ago - 1, *changed)
+        reported(cluster, minutes_ago - 7, *changed)
+        with CaptureQueriesContext(connection) as asked:
+            assert publish_health_changes() == 1
+        return len(asked)
+
+    statements_for(2, 90)
+    few = statements_for(3, 60)
+    many = statements_for(600, 30)
+    deliver()
+
+    assert many == few
+    assert len(receiver.received) == 3
+    assert max(len(one.body) for one in receiver.received) < 20_000
+    one = told(receiver)[2]
+    # The three of before have gone, unwell.
+    assert one["workloads_changed"] == 603
+    assert 4 < len(one["workloads"]) <= MOST_NAMED
+    assert [each["to_health_status"] for each in one["workloads"][:2]] == ["ERROR", "DEGRADED"]
+
+
+def test_a_filter_and_a_binding(
+    client: ApiClient, client_with: ClientWith, cluster: Cluster, receiver: Receiver
+) -> None:
+    other = Cluster.objects.create(name="other")
+    hook_of(client, receiver, TYPE, filter="field['cluster'] = 'other'")
+    scopes = ("webhook:write", "cluster:read")
+    bound = client_with(*scopes, bound_cluster_id=cluster.pk)
+    hook_of(bound, receiver, TYPE, url=receiver.url + "/bound")
+    elsewhere = client_with(*scopes, bound_component_ids=[str(uuid.uuid4())])
+    hook_of(elsewhere, receiver, TYPE, url=receiver.url + "/elsewhere")
+    long_ago()
+    for one in (cluster, other):
+        reported(one, 30, record())
+        reported(one, 29, record(**DOWN))
+        reported(one, 20, record(**DOWN))
+    deliver()
+
+    assert sorted((one.path, one.told["data"]["name"]) for one in receiver.received) == [
+        ("/hook", "other"), ("/hook/bound", "prod-eu"),
+    ]  # fmt: skip
+
+
+def test_what_changed_before_somebody_wanted_to_be_told(
+    client: ApiClient, cluster: Cluster, receiver: Receiver
+) -> None:
+    hook = hook_of(client, receiver, "cluster.create")
+    long_ago()
+    reported(cluster, 40, record())
+    reported(cluster, 39, record(**DOWN))
+    client.send("PATCH", hook.path, {"event_types": ["cluster.create", TYPE]})
+    reported(cluster, 38, record())
+    reported(cluster, 30, record())
+    deliver()
+
+    (one,) = told(receiver)
+    assert [each["changes"] for each in one["workloads"]] == [1]
+    assert one["workloads"][0]["from_health_status"] == "ERROR"
+
+
+def test_what_changed_while_it_was_disabled(
+    client: ApiClient, cluster: Cluster, receiver: Receiver
+) -> None:
+    hook = hook_of(client, receiver, TYPE)
+    long_ago()
+    reported(cluster, 40, record())
+    client.send("PATCH", hook.path, {"enabled": False})
+    reported(cluster, 39, record(**DOWN))
+    reported(cluster, 30, record(**DOWN))
+    deliver()
+    client.send("PATCH", hook.path, {"enabled": True})
+    deliver()
+
+    assert told(receiver) == []
+    assert not WebhookEvent.objects.exists()
+
+
+def test_what_changed_while_there_was_no_webhook(
+    client: ApiClient, cluster: Cluster, receiver: Receiver
+) -> None:
+    """The positions of the one before are not gone on from."""
+    hook = hook_of(client, receiver, TYPE)
+    long_ago()
+    reported(cluster, 40, record())
+    reported(cluster, 39, record(**DOWN))
+    reported(cluster, 30, record(**DOWN))
+    deliver()
+    client.send("DELETE", hook.path)
+    reported(cluster, 29, record())
+    hook_of(client, receiver, TYPE)
+    long_ago()
+    reported(cluster, 20, record())
+    deliver()
+
+    assert len(told(receiver)) == 1
+
+
+def test_where_no_health_changes_the_rest_is_not_read_again(
+    client: ApiClient, cluster: Cluster, receiver: Receiver
+) -> None:
+    reported(cluster, 100, record())
+    hook_of(client, receiver, TYPE)
+    for minutes_ago, moves in ((50, False), (30, True)):
+        moment = reported(cluster, minutes_ago, record(), record("new"))
+        publish_health_changes()
+        assert (HealthPosition.objects.get().told_until == moment) is moves
+
+
+@on_postgresql
+def test_a_report_that_is_committed_late(
+    client: ApiClient, cluster: Cluster, receiver: Receiver
+) -> None:
+    """What was told before it ended has not passed it."""
+    hook_of(client, receiver, TYPE)
+    long_ago()
+    reported(cluster, 40, record(), record("api"))
+    reported(cluster, 39, record(**DOWN), record("api"))
+    Cluster.objects.update(last_received_at=timezone.now() - 6 * MINUTE)
+    written_down, may_end = threading.Event(), threading.Event()
+
+    def late() -> None:
+        try:
+            with transaction.atomic():
+                reported(cluster, 38, record(**DOWN), record("api", **DOWN))
+                written_down.set()
+                assert may_end.wait(30)
+        finally:
+            connection.close()
+
+    thread = threading.Thread(target=late)
+    thread.start()
+    assert written_down.wait(30)
+    assert publish_health_changes() == 1
+    may_end.set()
+    thread.join()
+    Cluster.objects.update(last_received_at=timezone.now() - 6 * MINUTE)
+    deliver()
+
+    assert [[each["name"] for each in one["workloads"]] for one in told(receiver)] == [
+        ["web"], ["api"],
+    ]  # fmt: skip
+
+
+@on_postgresql
+def test_two_at_once(client: ApiClient, receiver: Receiver) -> None:
+    hook_of(client, receiver, TYPE)
+    long_ago()
+    clusters = [Cluster.objects.create(name=name) for name in "abcdef"]
+    for one in clusters:
+        reported(one, 30, record())
+        reported(one, 29, record(**DOWN))
+        reported(one, 20, record(**DOWN))
+    both_are_there = threading.Barrier(2)
+
+    def work() -> None:
+        try:
+            both_are_there.wait()
+            publish_health_changes()
+        finally:
+            connection.close()
+
+    workers = [threading.Thread(target=work) for _ in range(2)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    deliver()
+
+    assert sorted(one["name"] for one in told(receiver)) == list("abcdef")
+    assert Delivery.objects.count() == HealthPosition.objects.count() == 6
+
+
+def test_who_is_killed_has_entered_it_or_not(
+    client: ApiClient, cluster: Cluster, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The position and the event are written together."""
+    hook_of(client, receiver, TYPE)
+    long_ago()
+    reported(cluster, 30, record())
+    reported(cluster, 29, record(**DOWN))
+    reported(cluster, 20, record(**DOWN))
+
+    def kill(_events: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("infra_service.webhooks.health_changes.publish", kill)
+        with pytest.raises(KeyboardInterrupt):
+            publish_health_changes()
+    assert not HealthPosition.objects.exists()
+    deliver()
+
+    assert len(told(receiver)) == 1
+
+
+@on_postgresql
+def test_a_look_reads_what_was_not_told(
+    client: ApiClient, cluster: Cluster, receiver: Receiver
+) -> None:
+    """Not the history of the cluster, nor what others have changed."""
+    hook_of(client, receiver, TYPE)
+    long_ago()
+    now = timezone.now()
+    moments = [now - number * MINUTE for number in range(60, 1000)]
+    Transition.objects.bulk_create(
+        Transition(
+            workload_id=uuid.uuid4(), number=1, cluster_id=cluster_id, since=at, at=at,
+            from_health_status="HEALTHY", to_health_status="ERROR",
+        )
+        for at in moments
+        for cluster_id in (cluster.pk, uuid.uuid4())
+    )  # fmt: skip
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE workloads_transition")
+    HealthPosition.objects.create(cluster=cluster, told_until=moments[0])
+    reported(cluster, 30, record())
+
+    with plans_of("workloads_transition", analyze=True) as plans:
+        assert publish_health_changes() == 0
+
+    (look,) = plans
+    assert "transition_of_cluster" in look.indexes
+    assert look.rows_by_table["workloads_transition"] <= 2
+
+
+def test_a_deleted_cluster_is_forgotten(
+    client: ApiClient, cluster: Cluster, receiver: Receiver
+) -> None:
+    reported(cluster, 30, record())
+    hook_of(client, receiver, TYPE)
+    assert HealthPosition.objects.count() == 1
+
+    delete_cluster(cluster_id=cluster.pk, actor=REPORTER)
+
+    assert not HealthPosition.objects.exists()
+
+
+def test_without_a_wish_nothing_is_looked_at(
+    client: ApiClient, cluster: Cluster, receiver: Receiver
+) -> None:
+    hook_of(client, receiver, "cluster.create")
+    reported(cluster, 30, record())
+    reported(cluster, 29, record(**DOWN))
+    with CaptureQueriesContext(connection) as asked:
+        assert publish_health_changes() == 0
+
+    assert len(asked) == 1
+    assert not HealthPosition.objects.exists()
+
+
+def test_to_slack(client: ApiClient, cluster: Cluster, receiver: Receiver) -> None:
+    hook_of(client, receiver, TYPE, format="slack")
+    long_ago()
+    names = [f"w-{number}" for number in range(6)]
+    reported(cluster, 30, record(), *map(record, names))
+    unwell = [record(name, health_status=HealthStatus.DEGRADED) for name in names]
+    reported(cluster, 29, record(**DOWN), *unwell)
+    reported(cluster, 28, record(), *unwell)
+    reported(cluster, 27, record(**DOWN), *unwell)
+    reported(cluster, 20, record(**DOWN), *unwell)
+    deliver()
+
+    lines = section(receiver.received[0].told).splitlines()
+    assert lines[:3] == [
+        "*The health of workloads changed*",
+        "About: prod-eu",
+        "ERROR: shop/web, was HEALTHY, 3 changes: CrashLoopBackOff",
+    ]
+    assert lines[3].startswith("DEGRADED: shop/w-")
+    assert (len(lines), lines[-1]) == (7, "And: 3 others")
