@@ -76,6 +76,7 @@ def statements(cluster: Cluster, given: Report) -> list[str]:
         apply(cluster, given)
     # SQLite takes many rows by one statement, so many times.
     words = [re.sub(r"^\d+ times: ", "", query["sql"]).split()[0] for query in captured]
+    words = ["INSERT" if word == "COPY" else word for word in words]  # as PostgreSQL is given them
     return [word for word in words if word in ("SELECT", "INSERT", "UPDATE", "DELETE")]
 
 

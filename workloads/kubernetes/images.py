@@ -108,6 +108,7 @@ def _without_tag(named: str) -> tuple[str, str | None]:
     return (name, tag) if colon and "/" not in tag else (named, None)
 
 
+@lru_cache(maxsize=16384)
 def _repository(name: str) -> str | None:
     first, slash, rest = name.partition("/")
     is_registry = slash and (

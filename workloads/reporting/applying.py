@@ -144,7 +144,7 @@ def _store(cluster: Cluster, report: Report, changes: Differences, actor: Actor)
         if _lags_in_images(cluster):
             image_rows.rebuild(cluster.pk)
         else:
-            changes.images.write(cluster.pk)
+            changes.images.write(cluster.pk, anew=cluster.last_report_at is None)
         if changes.any():
             _count(cluster.pk)
     return True

@@ -1,12 +1,15 @@
 """Many rows of one table written by few statements, with their values prepared beforehand.
 
 ``bulk_create`` compiles each statement while its transaction is open: half a minute for 100,000
-workloads. Here a transaction holds the statements and nothing else. PostgreSQL takes the rows as
-one JSON text, which costs this process a tenth of what arrays do; SQLite takes them one by one.
+workloads. Here a transaction holds the statements and nothing else. PostgreSQL takes new rows by
+COPY, which costs it a fifth less than INSERT, and others as one JSON text, which costs this process
+a tenth of what arrays do; SQLite takes them one by one.
 """
 
 from __future__ import annotations
 
+import itertools
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -14,7 +17,7 @@ from django.db import connection
 from django.db.models import CharField, Field, IntegerField, JSONField
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from django.db.models import Model
 
@@ -31,34 +34,38 @@ class Writer:
         self._fields = [fields[name] for name in columns]
         self._columns = [str(field.get_attname_column()[1]) for field in self._fields]
         self._table = model._meta.db_table
+        self._documents = [at for at, f in enumerate(self._fields) if isinstance(f, JSONField)]
 
-    def prepare(self, values: Iterable[Any]) -> list[Any]:
+    @cached_property
+    def _is_postgresql(self) -> bool:
+        # Asked for each row, Django's connection takes as long to tell as all else together.
+        return connection.vendor == "postgresql"
+
+    def prepare(self, values: Sequence[Any]) -> Sequence[Any]:
         """Return the values of one row as this kind of database takes them."""
+        if self._is_postgresql:
+            return values
         row = list(values)
-        if connection.vendor != "postgresql":
-            for at, field in enumerate(self._fields):
-                # Text and numbers are taken as they are: asking their fields takes longer.
-                if isinstance(field, JSONField):
-                    row[at] = msgspec.json.encode(row[at]).decode()
-                elif not isinstance(field, _PLAIN):
-                    row[at] = field.get_db_prep_save(row[at], connection)
+        for at, field in enumerate(self._fields):
+            # Text and numbers are taken as they are: asking their fields takes longer.
+            if isinstance(field, JSONField):
+                row[at] = msgspec.json.encode(row[at]).decode()
+            elif not isinstance(field, _PLAIN):
+                row[at] = field.get_db_prep_save(row[at], connection)
         return row
 
-    def insert(self, rows: Sequence[Sequence[Any]], or_else: str = "") -> None:
-        """Insert prepared rows; ``or_else`` is SQL of what is done where one is there."""
-        names = ", ".join(map(_quoted, self._columns))
-        into = f"INSERT INTO {_quoted(self._table)} ({names})"
-        if connection.vendor == "postgresql":
-            self._execute(f"{into} SELECT * FROM {self._given()}{or_else}", rows)  # noqa: S608 - columns' names
+    def insert(self, rows: Iterable[Sequence[Any]]) -> None:
+        """Insert prepared rows, none of which is there."""
+        if self._is_postgresql:
+            self._copy(rows)
         else:
-            marks = ", ".join(["%s"] * len(self._fields))
-            self._execute_each(f"{into} VALUES ({marks}){or_else}", rows)
+            self._insert(rows)
 
-    def update(self, rows: Sequence[Sequence[Any]]) -> None:
+    def update(self, rows: Iterable[Sequence[Any]]) -> None:
         """Update the rows that have the first column of these."""
         key, *names = map(_quoted, self._columns)
         table = _quoted(self._table)
-        if connection.vendor == "postgresql":
+        if self._is_postgresql:
             changes = ", ".join(f"{name} = given.{name}" for name in names)
             given = f"FROM {self._given()} WHERE {table}.{key} = given.{key}"
             self._execute(f"UPDATE {table} SET {changes} {given}", rows)  # noqa: S608 - columns' names
@@ -69,30 +76,30 @@ class Writer:
                 [[*values, key] for key, *values in rows],
             )
 
-    def delete(self, rows: Sequence[Sequence[Any]]) -> None:
+    def delete(self, rows: Iterable[Sequence[Any]]) -> None:
         """Delete the rows that have all of these columns."""
         names, table = list(map(_quoted, self._columns)), _quoted(self._table)
-        if connection.vendor == "postgresql":
+        if self._is_postgresql:
             same = " AND ".join(f"{table}.{name} = given.{name}" for name in names)
             self._execute(f"DELETE FROM {table} USING {self._given()} WHERE {same}", rows)  # noqa: S608 - columns' names
         else:
             same = " AND ".join(f"{name} = %s" for name in names)
             self._execute_each(f"DELETE FROM {table} WHERE {same}", rows)  # noqa: S608 - columns' names
 
-    def add(self, rows: Sequence[Sequence[Any]]) -> None:
+    def add(self, rows: Iterable[Sequence[Any]]) -> None:
         """Add the last column to that of the rows with the key before it, or insert them.
 
         No two of ``rows`` have the same key.
         """
         *key, number = map(_quoted, self._columns)
         sums = f"{number} = {_quoted(self._table)}.{number} + excluded.{number}"
-        self.insert(rows, f" ON CONFLICT ({', '.join(key)}) DO UPDATE SET {sums}")
+        self._insert(rows, f" ON CONFLICT ({', '.join(key)}) DO UPDATE SET {sums}")
 
     def subtract(self, rows: Sequence[Sequence[Any]]) -> None:
         """Subtract the last column, and delete what has nothing left."""
         *key, number = map(_quoted, self._columns)
         table = _quoted(self._table)
-        if connection.vendor == "postgresql":
+        if self._is_postgresql:
             given = self._given()
             same = " AND ".join(f"{table}.{name} = given.{name}" for name in key)
             self._execute(
@@ -113,28 +120,56 @@ class Writer:
                 [[count, *values] for *values, count in rows],
             )
 
+    def _insert(self, rows: Iterable[Sequence[Any]], or_else: str = "") -> None:
+        """Insert rows; ``or_else`` is SQL of what is done where one is there."""
+        into = f"INSERT INTO {self._into()}"
+        if self._is_postgresql:
+            self._execute(f"{into} SELECT * FROM {self._given()}{or_else}", rows)  # noqa: S608 - columns' names
+        else:
+            marks = ", ".join(["%s"] * len(self._fields))
+            self._execute_each(f"{into} VALUES ({marks}){or_else}", rows)
+
+    def _copy(self, rows: Iterable[Sequence[Any]]) -> None:
+        statement = f"COPY {self._into()} FROM STDIN"
+        for batch in batches(rows, _BATCH):
+            # Django's cursor leaves the errors of a COPY as they are.
+            with (
+                connection.cursor() as cursor,
+                connection.wrap_database_errors,
+                cursor.copy(statement) as copy,
+            ):
+                for row in batch:
+                    values = list(row)
+                    for at in self._documents:
+                        values[at] = msgspec.json.encode(values[at]).decode()
+                    copy.write_row(values)
+
+    def _into(self) -> str:
+        return f"{_quoted(self._table)} ({', '.join(map(_quoted, self._columns))})"
+
     def _given(self) -> str:
         """Return the rows as a table, for PostgreSQL: however many, the text is the same."""
         columns = zip(map(_quoted, self._columns), map(_type, self._fields), strict=True)
         typed = ", ".join(f"{name} {kind}" for name, kind in columns)
         return f"json_to_recordset(%s::json) AS given ({typed})"
 
-    def _execute(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+    def _execute(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         with connection.cursor() as cursor:
             for batch in batches(rows, _BATCH):
                 named = [dict(zip(self._columns, row, strict=True)) for row in batch]
                 cursor.execute(sql, [msgspec.json.encode(named).decode()])
 
-    def _execute_each(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
-        if rows:
+    def _execute_each(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+        if every := list(rows):
             with connection.cursor() as cursor:
-                cursor.executemany(sql, rows)
+                cursor.executemany(sql, every)
 
 
-def batches(items: Sequence[Any], size: int) -> Iterable[Sequence[Any]]:
+def batches(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
     """Yield the items, so many at a time."""
-    for start in range(0, len(items), size):
-        yield items[start : start + size]
+    rest = iter(items)
+    while batch := list(itertools.islice(rest, size)):
+        yield batch
 
 
 def _quoted(name: str) -> str:

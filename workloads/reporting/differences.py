@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import operator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -46,7 +45,6 @@ USAGE_PACE: Final = dt.timedelta(minutes=5)
 _PAGE: Final = 2000
 _DELETED: Final = 1000
 
-_place_of_new: Final = operator.itemgetter(2, 3, 4)
 _INSERTS: Final = Writer(
     Workload, ("id", "cluster", *Place._fields, *_COMPARED, "observed_at", "health_since")
 )
@@ -101,8 +99,6 @@ class Differences:
         """Write them; call it in a transaction that holds the cluster's row."""
         for keys in batches(self.gone, _DELETED):
             Workload.objects.filter(pk__in=keys).delete()
-        # In the order of an index, which is then filled from its beginning to its end.
-        self.new.sort(key=_place_of_new)
         _INSERTS.insert(self.new)
         _CHANGES.update(self.changed)
         _TURNS.update(self.turned)
@@ -148,7 +144,9 @@ def compare(cluster_id: uuid.UUID, report: Report, observed_at: dt.datetime) -> 
                 transitions.change(key, _health(known), *said[_HEALTH])
             else:
                 found.changed.append(_CHANGES.prepare((key, *said, observed_at)))
-    found.new += [new(record) for record in pending.values()]
+    # In the order of an index, which is then filled from its beginning to its end, as are those of
+    # ids and images.
+    found.new += [new(pending[place]) for place in sorted(pending)]
     transitions.prepare()
     return found
 

@@ -49,7 +49,7 @@ class ImageChanges:
     def add(self, key: uuid.UUID, copied: Sequence[Any], containers: Containers) -> None:
         """Take a workload that is new; ``copied`` is its cluster, health and place."""
         images = images_of(containers)
-        self.counts.update(images)
+        self._run_by(1, images)
         pairs = dict.fromkeys((image.repository, image.digest) for image in images)
         self.links += [
             _LINKS.prepare((key, number, *pair, *copied)) for number, pair in enumerate(pairs)
@@ -58,7 +58,7 @@ class ImageChanges:
     def leave(self, key: uuid.UUID, containers: Containers) -> None:
         """Take a workload that is gone."""
         self.left.append(_LEFT.prepare((key,)))
-        self.counts.subtract(images_of(containers))
+        self._run_by(-1, images_of(containers))
 
     def change(
         self,
@@ -75,15 +75,26 @@ class ImageChanges:
         elif copied[1] != health:
             self.turned.append(_HEALTH.prepare((key, copied[1])))
 
-    def write(self, cluster_id: uuid.UUID) -> None:
-        """Write the changes, without reading what is there."""
+    def write(self, cluster_id: uuid.UUID, *, anew: bool) -> None:
+        """Write the changes, without reading what is there; ``anew``: nothing is."""
         _LEFT.delete(self.left)
         _LINKS.insert(self.links)
         _HEALTH.update(self.turned)
         # In the order of the key, whose index a first snapshot fills from its beginning to its end.
-        counts = sorted(self.counts.items())
-        _COUNTS.add([_COUNTS.prepare((cluster_id, *i, n)) for i, n in counts if n > 0])
-        _COUNTS.subtract([_COUNTS.prepare((cluster_id, *i, -n)) for i, n in counts if n < 0])
+        # Each row when it is written: the garbage collector would walk through all of them.
+        images = sorted(self.counts)
+        more = (_COUNTS.prepare((cluster_id, *i, n)) for i in images if (n := self.counts[i]) > 0)
+        if anew:
+            _COUNTS.insert(more)
+        else:
+            _COUNTS.add(more)
+        _COUNTS.subtract(
+            [_COUNTS.prepare((cluster_id, *i, -n)) for i in images if (n := self.counts[i]) < 0]
+        )
+
+    def _run_by(self, more: int, images: Iterable[Image]) -> None:
+        for image in images:
+            self.counts[image] += more
 
 
 def remove(cluster_id: uuid.UUID) -> None:
@@ -98,7 +109,7 @@ def rebuild(cluster_id: uuid.UUID) -> None:
     changes = ImageChanges()
     for key, health, *rest, containers in _stored(cluster_id):
         changes.add(key, (cluster_id, health, *rest), msgspec.json.decode(containers))
-    changes.write(cluster_id)
+    changes.write(cluster_id, anew=True)
 
 
 def _stored(cluster_id: uuid.UUID) -> Iterable[Sequence[Any]]:
