@@ -17,6 +17,7 @@ from infra_service.webhooks.pruning import prune as prune_deliveries
 from states.keeping import pruning, storage, sweeping
 from states.resources.leaked_tokens import forget_ended
 from workloads.history import remove_old_history
+from workloads.reporting import image_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -70,8 +71,12 @@ def _sessions() -> Iterator[int]:
 
 
 def _history() -> Iterator[int]:
-    """Transitions of workloads, and gaps between reports, that ended too long ago."""
+    """Transitions of workloads, and gaps between reports, that ended too long ago.
+
+    And images of clusters that a release without images has deleted.
+    """
     yield from remove_old_history(timezone.now())
+    yield from image_rows.remove_left_behind()
 
 
 PARTS: Final[Mapping[str, Callable[[], Iterator[int]]]] = {

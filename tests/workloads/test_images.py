@@ -14,6 +14,7 @@ from django.test.utils import CaptureQueriesContext
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from infra_service.housekeeping import PARTS
 from tests.conftest import ApiClient, ClientWith, error_reason
 from tests.workloads.conftest import NewWorkload
 from tests.workloads.records import REPORTER, apply, at, place, record, report
@@ -170,6 +171,19 @@ def test_a_cluster_that_is_deleted_runs_nothing(reader: ApiClient, cluster: Clus
 
     assert counted(reader) == {}
     assert not WorkloadImage.objects.exists()
+
+
+def test_a_cluster_that_a_release_without_images_has_deleted(
+    reader: ApiClient, cluster: Cluster, other: Cluster
+) -> None:
+    apply(cluster, report(0, runs("a", "nginx", "redis"), runs("b", "nginx")))
+    apply(other, report(0, runs("a", "nginx")))
+    cluster.delete()  # and its workloads, but nothing else
+
+    assert list(PARTS["history"]()) == [5]
+    assert counted(reader) == {("docker.io/library/nginx", "latest", ""): (1, 1)}
+    rows_are_right()
+    assert list(PARTS["history"]()) == []
 
 
 def test_what_a_release_without_images_has_stored(

@@ -10,19 +10,19 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from django.db.models import TextField
+from django.db.models import Exists, OuterRef, TextField
 from django.db.models.functions import Cast
 
 from infra_service.database.keyset import beyond
 from workloads.kubernetes.images import Image, images_of
-from workloads.models import Workload
+from workloads.models import Cluster, Workload
 from workloads.models.images import IMAGE, ClusterImage, WorkloadImage
 from workloads.reporting.bulk import Writer
 from workloads.reporting.reports import Place
 
 if TYPE_CHECKING:
     import uuid
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     Containers = Sequence[Mapping[str, Any]]
 
@@ -97,10 +97,26 @@ class ImageChanges:
             self.counts[image] += more
 
 
-def remove(cluster_id: uuid.UUID) -> None:
-    """Remove all that is said of a cluster's images."""
-    WorkloadImage.objects.filter(cluster_id=cluster_id).delete()
-    ClusterImage.objects.filter(cluster_id=cluster_id).delete()
+def remove(cluster_id: uuid.UUID) -> int:
+    """Remove all that is said of a cluster's images, and return how many rows that was.
+
+    The counts go last, by which ``remove_left_behind`` finds what is left.
+    """
+    links, _ = WorkloadImage.objects.filter(cluster_id=cluster_id).delete()
+    counts, _ = ClusterImage.objects.filter(cluster_id=cluster_id).delete()
+    return links + counts
+
+
+def remove_left_behind() -> Iterator[int]:
+    """Remove the images of clusters that are gone, and yield how many rows each cluster had.
+
+    A release that knows no images leaves them when it deletes a cluster during an upgrade. It can
+    be stopped at any moment and run again.
+    """
+    there = Exists(Cluster.objects.filter(pk=OuterRef("cluster_id")))
+    left = ClusterImage.objects.filter(~there).values_list("cluster_id", flat=True).distinct()
+    for cluster_id in left:
+        yield remove(cluster_id)
 
 
 def rebuild(cluster_id: uuid.UUID) -> None:
