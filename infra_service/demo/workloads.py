@@ -6,6 +6,7 @@ Clusters are registered and heard of as any other; what runs in them is loaded a
 from __future__ import annotations
 
 import datetime as dt
+import hashlib
 import uuid
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,11 +15,12 @@ from django.utils import timezone
 
 from infra_service.demo.chance import Chance
 from infra_service.demo.loading import batches, insert, new
+from infra_service.demo.pasts import past_of, silence_of
 from infra_service.demo.people import COMMAND
 from workloads import actions
 from workloads.collection import MAX_REPORT_INTERVAL, CollectionFailure, FailureReason
 from workloads.kubernetes.facts import RUNNING, WAITING
-from workloads.models import Cluster, Workload
+from workloads.models import Cluster, ReportGap, Workload
 from workloads.reporting.applying import apply_report
 from workloads.reporting.reports import Report
 
@@ -46,10 +48,15 @@ _SEEN: Final = (tuple(health for health, _ in _HEALTH), ("DEGRADED",), ("HEALTHY
 _TEAMS: Final = ("payments", "growth", "search", "platform", "data", "identity", "mobile", "ops")
 _APPS: Final = ("api", "web", "worker", "scheduler", "gateway", "cache", "indexer", "exporter")
 _TIERS: Final = {"backend": 6, "frontend": 3, "data": 1}
+_VERSIONS: Final = {"4.2.1": 6, "4.2.0": 3, "4.1.7": 1}
+#: Of so many containers some pods run the image that their tag named before it was moved.
+_MOVED: Final = 0.05
 _MIB: Final = 1024 * 1024
 _MEASURED: Final = 0.95
 #: The clusters with a trouble: one whose collector may not read all, and one that falls silent.
 _FAILING, _SILENT = 1, 3
+#: The cluster that nobody reported for some hours.
+_INTERRUPTED: Final = 2
 _COLLECTOR: Final = "seed_demo"
 _FORBIDDEN: Final = CollectionFailure(
     reason=FailureReason.FORBIDDEN,
@@ -63,8 +70,11 @@ def load_clusters(total: int) -> int:
     """See that there are this many demo clusters; return how many are new."""
     there = _ids(total)
     missing = [name for name in _names(total) if name not in there]
+    interrupted = _names(total)[_INTERRUPTED : _INTERRUPTED + 1]
     for name in missing:
-        actions.create_cluster(fields={"name": name}, actor=COMMAND)
+        cluster = actions.create_cluster(fields={"name": name}, actor=COMMAND)
+        if name in interrupted:
+            insert([silence_of(cluster.pk, timezone.now())])
     return len(missing)
 
 
@@ -105,6 +115,7 @@ def load_workloads(total: int, clusters: int, progress: Callable[[int], None]) -
     """
     created, ids = 0, _ids(clusters)
     keys = [ids[name] for name in _names(clusters)]
+    gaps = {gap.cluster_id: gap for gap in ReportGap.objects.filter(cluster_id__in=keys)}
     for numbers in batches(total):
         workloads = new(
             Workload,
@@ -112,7 +123,9 @@ def load_workloads(total: int, clusters: int, progress: Callable[[int], None]) -
             _workload_id,
             lambda number: _workload(number, number * clusters // total, keys),
         )
-        insert(workloads)
+        now = timezone.now()
+        pasts = [t for w in workloads for t in past_of(w, gaps.get(w.cluster_id), now)]
+        insert(workloads, pasts)
         created += len(workloads)
         if workloads:
             _count({workload.cluster_id for workload in workloads})
@@ -195,18 +208,25 @@ def _workload(number: int, cluster: int, keys: Sequence[uuid.UUID]) -> Workload:
         memory_used_bytes=int(memory * chance.random()) if measured else None,
         containers=list(_containers(app, reason, chance)),
         observed_at=timezone.now() - dt.timedelta(minutes=chance.expovariate(1 / 600)),
-        health_since=timezone.now() - dt.timedelta(hours=10 + chance.expovariate(1 / 48)),
     )
 
 
 def _containers(app: str, reason: str, chance: Chance) -> Iterable[dict[str, Any]]:
     names = (app, "proxy", "logs")[: chance.choice((1, 1, 1, 2, 3))]
     failing = reason in {"CrashLoopBackOff", "ImagePullBackOff"}
+    idle = reason in {"ImagePullBackOff", "ScaledToZero"}
     for name in names:
+        image = f"registry.example.com/{name}:{chance.pick(_VERSIONS)}"
+        builds = ("new", "old") if chance.random() < _MOVED else ("new",)
         yield {
             "name": name,
-            "image": f"registry.example.com/{name}:{chance.randrange(9)}.{chance.randrange(30)}",
+            "image": image,
             "restart_count": chance.randrange(1, 200) if failing else 0,
             "state": WAITING if failing else RUNNING,
             "ready": not failing,
+            **({} if idle else {"running": [_running(image, build) for build in builds]}),
         }
+
+
+def _running(image: str, build: str) -> str:
+    return f"{image}@sha256:{hashlib.sha256(f'{image}{build}'.encode()).hexdigest()}"

@@ -22,8 +22,9 @@ from states.lockinfo import LockInfo
 from states.models import Application, Component, Environment, State, StateVersion
 from tests.conftest import ClientWith
 from tests.terminal import Terminal
+from workloads.availability import availability, known_spans
 from workloads.cluster_health import ClusterHealth, cluster_health
-from workloads.models import Cluster, Workload
+from workloads.models import Cluster, ReportGap, Transition, Workload
 
 #: As many as have every situation among them.
 WITH_A_PAST = 24
@@ -206,6 +207,51 @@ def test_clusters_are_heard_of() -> None:
         assert is_silent == (cluster.name == "edge-us-west-2-003")
         assert cluster.uid == before.uid
     assert Cluster.objects.exclude(collection_error_reason="").count() == 1
+
+
+def test_workloads_have_a_past() -> None:
+    """Each transition goes on where the one before it ended, until what is now."""
+    now = timezone.now()
+    seed(states=0, clusters=3, workloads=300)
+    (gap,) = ReportGap.objects.all()
+    pasts: dict[uuid.UUID, list[Transition]] = {}
+    for row in Transition.objects.order_by("number"):
+        assert row.at < now
+        assert not (row.cluster_id == gap.cluster_id and gap.began_at < row.at < gap.ended_at)
+        pasts.setdefault(row.workload_id, []).append(row)
+
+    for workload in Workload.objects.all():
+        past = pasts.pop(workload.pk)
+        assert [row.number for row in past] == list(range(1, len(past) + 1))
+        assert [(row.since, row.from_health_status) for row in past] == [
+            (None, None), *((row.at, row.to_health_status) for row in past[:-1]),
+        ]  # fmt: skip
+        last = past[-1]
+        assert (last.at, last.to_health_status, last.status_reason) == (
+            workload.health_since, workload.health_status, workload.status_reason,
+        )  # fmt: skip
+    assert not pasts
+    cluster = Cluster.objects.timed().order_by("id")[0]
+    week = cluster.read_at - 7 * DAY
+    shares = {
+        availability(known_spans(cluster, key, week, now), week, now).healthy_ratio
+        for key in Workload.objects.filter(cluster=cluster).values_list("pk", flat=True)
+    }
+    assert 1 in shares
+    assert len(shares) > 10
+
+
+def test_it_is_known_which_images_run(client_with: ClientWith) -> None:
+    seed(states=0, clusters=2, workloads=200)
+
+    images: list[Any] = client_with("cluster:read").items("/api/v1/images", "images")
+    digests: dict[str, set[str]] = {}
+    for image in images:
+        digests.setdefault(f"{image['repository']}:{image['tag']}", set()).add(image["digest"])
+    moved = [tag for tag, of_tag in digests.items() if len(of_tag - {""}) == 2]
+    assert moved
+    assert max(image["workloads"] for image in images) > 20
+    assert {image["clusters"] for image in images} == {1, 2}
 
 
 def test_the_states_hold_together(client_with: ClientWith) -> None:

@@ -17,7 +17,7 @@ from infra_service.demo.people import load_people
 from infra_service.demo.states import load_states
 from infra_service.demo.workloads import load_clusters, load_workloads, report_clusters
 from states.models import Application, Component, Environment, State, StateVersion
-from workloads.models import Cluster, Workload
+from workloads.models import Cluster, ClusterImage, Transition, Workload, WorkloadImage
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -68,8 +68,9 @@ class Command(ServiceCommand):
             created["workloads"] = load_workloads(workloads, clusters, bar.reach)
         reported = report_clusters(clusters)
         refresh_statistics(
-            Application, Component, Environment, State, StateVersion, Cluster, Workload
-        )
+            Application, Component, Environment, State, StateVersion, Cluster, Workload, Transition,
+            ClusterImage, WorkloadImage,
+        )  # fmt: skip
         seconds = round(time.monotonic() - started, 1)
         self.report(
             {**created, "reported_clusters": reported, "seconds": seconds},

@@ -1,0 +1,71 @@
+"""What became of the health of demo workloads in the last days, up to what it is now."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING, Final
+
+from infra_service.demo.chance import Chance
+from workloads.kubernetes.health import HealthStatus
+from workloads.models import ReportGap, Transition
+
+if TYPE_CHECKING:
+    import uuid
+    from collections.abc import Iterator
+
+    from workloads.models import Workload
+
+_PAST: Final = 12
+_MINUTE, _HOUR, _DAY = dt.timedelta(minutes=1), dt.timedelta(hours=1), dt.timedelta(days=1)
+#: Days in which workloads had troubles, and how many troubles: most had none, and a few flap.
+_DAYS: Final = 10
+_LONGEST: Final = 3 * _HOUR
+_TROUBLES: Final = {0: 60, 1: 20, 2: 10, 4: 7, 40: 3}
+#: What a trouble begins with, and what it may come to.
+_BEGINS: Final = {"ReplicasNotReady": 3, "RestartsIncreasing": 2}
+_WORSENS: Final = {"": 5, "CrashLoopBackOff": 3, "ImagePullBackOff": 1, "OOMKilled": 1}
+
+# A health, and the reason of it.
+_Health = tuple[str, str]
+_HEALTHY: Final = (HealthStatus.HEALTHY.value, "")
+
+
+def silence_of(cluster_id: uuid.UUID, now: dt.datetime) -> ReportGap:
+    """Return some hours in which nobody reported a cluster."""
+    return ReportGap(
+        cluster_id=cluster_id, began_at=now - 3 * _DAY, ended_at=now - 3 * _DAY + 7 * _HOUR
+    )
+
+
+def past_of(workload: Workload, gap: ReportGap | None, now: dt.datetime) -> Iterator[Transition]:
+    """Yield the transitions of a workload, and set since when it is as it is."""
+    chance = Chance(_PAST, workload.pk.int % 2**40)
+    changes = [(now - chance.uniform(_DAYS, 80) * _DAY, _HEALTHY)]
+    for moment, health in _changes(chance, now):
+        # Nobody saw what happened in the gap, nor the end of what began shortly before it.
+        is_seen = gap is None or not gap.began_at - _LONGEST < moment <= gap.ended_at
+        if is_seen and moment > changes[-1][0] and health != changes[-1][1]:
+            changes.append((moment, health))
+    is_now = (workload.health_status, workload.status_reason)
+    if is_now != changes[-1][1]:
+        changes.append((now - chance.uniform(10, 200) * _MINUTE, is_now))
+    since: dt.datetime | None = None
+    before: str | None = None
+    for number, (moment, (status, reason)) in enumerate(changes, 1):
+        yield Transition(
+            workload_id=workload.pk, number=number, cluster_id=workload.cluster_id, since=since,
+            at=moment, from_health_status=before, to_health_status=status, status_reason=reason,
+        )  # fmt: skip
+        since, before = moment, status
+    workload.health_since = changes[-1][0]
+
+
+def _changes(chance: Chance, now: dt.datetime) -> Iterator[tuple[dt.datetime, _Health]]:
+    """Yield what a workload became at which moment: unwell, perhaps worse, and well again."""
+    count = chance.pick(_TROUBLES)
+    for moment in sorted(now - chance.uniform(0.5, _DAYS) * _DAY for _ in range(count)):
+        yield moment, (HealthStatus.DEGRADED.value, chance.pick(_BEGINS))
+        worse = chance.pick(_WORSENS)
+        if worse:
+            yield moment + chance.uniform(2, 10) * _MINUTE, (HealthStatus.ERROR.value, worse)
+        yield moment + chance.uniform(10, 120) * _MINUTE, _HEALTHY
