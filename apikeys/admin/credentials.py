@@ -97,17 +97,12 @@ class CredentialAdmin(BindingColumns, RevokeSelected, IssuePages):
             found.names = credential_names(request.user, origins)
         return found
 
-    def get_search_results(
-        self, _request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
+    def found(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
         """Find by id or by owner, exactly; both have an index."""
-        term = search_term.strip()
-        if not term:
-            return queryset, False
         if term.startswith(("key-", "tok-", "fed-")):
-            return self.with_id(queryset, term), False
+            return self.with_id(queryset, term)
         owner = User.objects.filter(username=term).first()
-        return (queryset.none() if owner is None else queryset.filter(created_by=owner)), False
+        return queryset.none() if owner is None else queryset.filter(created_by=owner)
 
     def with_id(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
         """Return what has this id."""

@@ -155,12 +155,9 @@ class TrustPolicyAdmin(BindingColumns, AddByForm):
     tools = ("disable",)
     disabled = moment_of("disabled_at", "disabled", absent="no")
 
-    def get_search_results(
-        self, _request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
+    def found(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
         """Find by id, exactly."""
-        term = search_term.strip()
-        return (queryset.filter(pk=term) if term else queryset), False
+        return queryset.filter(pk=term)
 
     def add_form(self, data: Any) -> forms.Form:
         return TrustPolicyForm(data, site=self.admin_site)

@@ -219,12 +219,9 @@ class UserAdmin(AuditedAdmin, UserAdminOfOurs):
     signed_on = moment_of("last_login", "signed on", absent="never")
     joined = moment_of("date_joined", "joined")
 
-    def get_search_results(
-        self, _request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
+    def found(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
         """Find by the beginning of the name, which has an index."""
-        term = search_term.strip()
-        return (queryset.filter(username__startswith=term) if term else queryset), False
+        return queryset.filter(username__startswith=term)
 
     def formfield_for_manytomany(self, db_field: Any, request: Any = None, **kwargs: Any) -> Any:
         """Offer the groups as boxes, which a keyboard can tick."""

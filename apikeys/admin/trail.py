@@ -143,12 +143,9 @@ class AuditEventAdmin(ReadOnlyAdmin):
         """Return what was done, and to what."""
         return f"{obj.action} of {obj.resource_name}" if obj.resource_name else obj.action
 
-    def get_search_results(
-        self, _request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
+    def found(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
         """Find by the resource's id, exactly."""
-        term = search_term.strip()
-        return (queryset.filter(resource_id=term) if term else queryset), False
+        return queryset.filter(resource_id=term)
 
     def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> Any:
         """Go to all that was done to the same resource."""

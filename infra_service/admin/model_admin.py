@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from django.contrib.admin.views.main import ChangeList
+    from django.db.models import QuerySet
     from django.http import HttpRequest
     from django.urls import URLPattern
 
@@ -74,6 +75,18 @@ class KeysetAdmin(ModelAdmin):
     ) -> Any:
         """Return the row, or None; PostgreSQL takes no NUL, and no id has one."""
         return None if "\0" in object_id else super().get_object(request, object_id, from_field)
+
+    def get_search_results(
+        self, _request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        """Return the rows that are searched for, none of them twice."""
+        term = search_term.strip()
+        return (self.found(queryset, term) if term else queryset), False
+
+    def found(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
+        """Return the rows that have what is searched for; all where nothing can be."""
+        del term
+        return queryset
 
     def segments(self, key: Sequence[str], params: Mapping[str, str]) -> Sequence[Segment]:
         """Return the parts of the list in the order of the key; what has no value is last."""

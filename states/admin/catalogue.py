@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from django.db.models import QuerySet
-    from django.http import HttpRequest
 
     from apikeys.audit import Actor
     from infra_service.admin.site import TrailedSite
@@ -91,15 +90,12 @@ class CatalogueAdmin(EditableAdmin):
     search_fields = ("name",)
     search_help_text = "A piece of a name, or an id."
 
-    def get_search_results(
-        self, _request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
+    def found(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
         """Return what has this in its name; many are looked through page by page."""
-        text = search_term.strip()
-        entry_id = parse_uuid(text)
+        entry_id = parse_uuid(term)
         if entry_id is not None:
-            return queryset.filter(pk=entry_id), False
-        return (queryset.filter(name__icontains=text) if text else queryset), False
+            return queryset.filter(pk=entry_id)
+        return queryset.filter(name__icontains=term)
 
     def create(self, fields: Mapping[str, Any], actor: Actor) -> CatalogueEntry:
         """Create the entry."""

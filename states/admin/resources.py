@@ -76,12 +76,9 @@ class ResourceAdmin(ReadOnlyAdmin):
         around = ("state__component", "state__environment")
         return super().get_queryset(request).prefetch_related(*around)
 
-    def get_search_results(
-        self, _request: HttpRequest, queryset: QuerySet[ResourceEntry], search_term: str
-    ) -> tuple[QuerySet[ResourceEntry], bool]:
+    def found(self, queryset: QuerySet[ResourceEntry], term: str) -> QuerySet[ResourceEntry]:
         """Return what has this in its address; many are looked through page by page."""
-        text = search_term.strip()
-        return (queryset.filter(address__icontains=text) if text else queryset), False
+        return queryset.filter(address__icontains=term)
 
     def find_view(self, request: HttpRequest) -> HttpResponse:
         """Show what a value identifies: a POST, so that it stands in no address and no log."""

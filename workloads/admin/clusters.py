@@ -83,15 +83,12 @@ class ClusterAdmin(EditableAdmin):
         """Return the list that begins with trouble."""
         return ClustersByTrouble
 
-    def get_search_results(
-        self, _request: HttpRequest, queryset: QuerySet[Cluster], search_term: str
-    ) -> tuple[QuerySet[Cluster], bool]:
+    def found(self, queryset: QuerySet[Cluster], term: str) -> QuerySet[Cluster]:
         """Return the clusters that have this in their name; there are not many to look through."""
-        text = search_term.strip()
-        cluster_id = cluster_id_of(text)
+        cluster_id = cluster_id_of(term)
         if cluster_id is not None:
-            return queryset.filter(pk=cluster_id), False
-        return queryset.filter(name__icontains=text), False
+            return queryset.filter(pk=cluster_id)
+        return queryset.filter(name__icontains=term)
 
     def segments(self, key: Sequence[str], params: Mapping[str, str]) -> Sequence[Segment]:
         """Return one part for each health, the worst first, each in the order of names."""

@@ -101,13 +101,11 @@ class WorkloadAdmin(ReadOnlyAdmin):
         for row in rows:
             row.cluster = clusters[row.cluster_id]
 
-    def get_search_results(
-        self, _request: HttpRequest, queryset: QuerySet[Workload], search_term: str
-    ) -> tuple[QuerySet[Workload], bool]:
+    def found(self, queryset: QuerySet[Workload], term: str) -> QuerySet[Workload]:
         """Return what has each word in its name or its namespace."""
-        for word in search_term.split():
+        for word in term.split():
             queryset = queryset.filter(Q(name__icontains=word) | Q(namespace__icontains=word))
-        return queryset, False
+        return queryset
 
     @admin.display(description="cluster")
     def cluster_name(self, workload: Workload) -> str:

@@ -97,17 +97,12 @@ class DeliveryAdmin(ReadOnlyAdmin):
         """Return what is told to whom."""
         return f"{obj.event.type} to {obj.endpoint.name}"
 
-    def get_search_results(
-        self, _request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
+    def found(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
         """Find by the message's id, exactly."""
-        term = search_term.strip()
-        if not term:
-            return queryset, False
         try:
-            return queryset.filter(event=uuid.UUID(term.removeprefix("msg_"))), False
+            return queryset.filter(event=uuid.UUID(term.removeprefix("msg_")))
         except ValueError:
-            return queryset.none(), False
+            return queryset.none()
 
     def get_object(
         self, request: HttpRequest, object_id: str, from_field: str | None = None

@@ -60,20 +60,15 @@ class WebhookEndpointAdmin(BindingColumns):
         endpoints: QuerySet[WebhookEndpoint] = super().get_queryset(request)
         return endpoints.select_related("owner").defer("secret", "retired_secret")
 
-    def get_search_results(
-        self, _request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
+    def found(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
         """Find by id or by owner, exactly; both have an index."""
-        term = search_term.strip()
-        if not term:
-            return queryset, False
         owner = User.objects.filter(username=term).first()
         if owner is not None:
-            return queryset.filter(owner=owner), False
+            return queryset.filter(owner=owner)
         try:
-            return queryset.filter(pk=uuid.UUID(term)), False
+            return queryset.filter(pk=uuid.UUID(term))
         except ValueError:
-            return queryset.none(), False
+            return queryset.none()
 
     def get_object(
         self, request: HttpRequest, object_id: str, from_field: str | None = None
