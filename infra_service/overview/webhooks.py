@@ -21,18 +21,19 @@ _MADE_WITHIN: Final = dt.timedelta(days=7)
 def undelivered(most: int) -> tuple[Number, Number, Sequence[Delivery]]:
     """Return how many wait for long, how many of the last days were given up, and the first.
 
+    What was given up with a webhook that is disabled is no fault to see to.
     Those that wait are looked for among the next ones to be sent, of which there are few while
     somebody sends; those that were given up among the newest.
     """
     now = timezone.now()
     is_late, is_recent = Q(created_at__lt=now - LATE_AFTER), Q(created_at__gt=now - _MADE_WITHIN)
     waiting = Delivery.objects.waiting().order_by("next_attempt_at", "id")[: EXACT + 1]
-    failed = Delivery.objects.failed().order_by("-id")[: MOST + 1]
+    given_up = Delivery.objects.failed().filter(endpoint__disabled_at=None).order_by("-id")
+    failed = given_up[: MOST + 1]
     late_number, failed_number = _number_of(waiting, is_late), _number_of(failed, is_recent)
     rows: list[Delivery] = []
     if failed_number.value:
-        newest = Delivery.objects.failed().filter(is_recent).order_by("-id")
-        rows += _shown(newest)[:most]
+        rows += _shown(given_up.filter(is_recent))[:most]
     if late_number.value:
         longest = Delivery.objects.waiting().filter(is_late).order_by("next_attempt_at", "id")
         rows += _shown(longest)[:most]

@@ -338,6 +338,14 @@ def test_the_overview_tells_what_is_not_delivered(endpoint: WebhookEndpoint) -> 
     assert shown(client.get(every_late)) == [late.pk]
 
 
+def test_what_was_given_up_with_a_disabled_webhook_is_no_fault(endpoint: WebhookEndpoint) -> None:
+    make_delivery(endpoint)
+    actions.disable_endpoint(endpoint_id=endpoint.pk, reason="OPERATOR", actor=Actor(name="test"))
+
+    assert Delivery.objects.failed().count() == 1
+    assert undelivered(person("viewer")).number.value == 0
+
+
 def test_of_very_many_the_overview_counts_so_many(
     monkeypatch: pytest.MonkeyPatch, endpoint: WebhookEndpoint
 ) -> None:
