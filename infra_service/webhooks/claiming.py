@@ -14,7 +14,7 @@ from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from django.db import connection, transaction
-from django.db.models import F
+from django.db.models import F, Max
 from django.utils import timezone
 
 from apikeys.audit import Actor
@@ -22,6 +22,7 @@ from infra_service.database.retries import retrying
 from infra_service.webhooks.actions import disable_endpoint
 from infra_service.webhooks.event_types import TEST
 from infra_service.webhooks.models import MAX_ERROR, Delivery
+from infra_service.webhooks.reach import reaches
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -114,16 +115,21 @@ def give_up(error: str, *deliveries: Delivery) -> None:
     _held(*deliveries).update(status=Delivery.Status.FAILED, next_attempt_at=None, error=error)
 
 
-def end_of_ended(reached: Mapping[uuid.UUID, Reach]) -> int:
-    """End what waits for endpoints that have ended or are disabled; return how many there were."""
-    return (
-        Delivery.objects.waiting()
-        .exclude(endpoint_id__in=list(reached))
-        .update(
-            status=Delivery.Status.FAILED,
-            next_attempt_at=None,
-            error="the endpoint has ended or is disabled",
-        )
+def end_of_ended() -> int:
+    """End what waits for endpoints that have ended or are disabled; return how many there were.
+
+    Which have ended is asked after what waits was read: none of that is for one made meanwhile.
+    """
+    newest = Delivery.objects.waiting().aggregate(newest=Max("pk"))["newest"]
+    if newest is None:
+        return 0
+    ended = (
+        Delivery.objects.waiting().filter(pk__lte=newest).exclude(endpoint_id__in=list(reaches()))
+    )
+    return ended.update(
+        status=Delivery.Status.FAILED,
+        next_attempt_at=None,
+        error="the endpoint has ended or is disabled",
     )
 
 

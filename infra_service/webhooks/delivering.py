@@ -76,12 +76,12 @@ class Deliverer:
             # Where some was, there may be more.
             self._looked_at = -math.inf if published else now
         is_time_to_sweep = now - self._swept_at >= _SWEEP_EVERY
-        # An endpoint that was made just now is not taken for one that has ended.
-        if published or is_time_to_sweep or now - self._read_at >= _FRESH:
+        # What was published may be for an endpoint that was made just now.
+        if published or now - self._read_at >= _FRESH:
             self._reached, self._read_at = reaches(), now
         if is_time_to_sweep:
             self._swept_at = now
-            claiming.end_of_ended(self._reached)
+            claiming.end_of_ended()
             published += publish_timed() + publish_health_changes()
         started = self._start(pool)
         ended = self._collect(timeout=0 if published or started else _WAIT)

@@ -1,0 +1,117 @@
+"""What may become of a message while it waits: days pass, rights are lost, the endpoint ends."""
+
+from __future__ import annotations
+
+import datetime as dt
+import uuid
+from http.server import BaseHTTPRequestHandler
+from typing import Any
+
+import pytest
+from django.db.models import F
+from django.utils import timezone
+
+from apikeys import actions
+from apikeys.audit import Actor
+from apikeys.models import AccessToken, ApiKey, User
+from infra_service.webhooks import claiming
+from infra_service.webhooks.claiming import PAUSES
+from infra_service.webhooks.models import Delivery
+from infra_service.webhooks.reach import reaches
+from tests.conftest import ApiClient
+from tests.infra_service.webhooks.conftest import deliver, hook_of, publish
+from tests.infra_service.webhooks.receiver import Receiver, answers
+from tests.infra_service.webhooks.test_trail import event
+from tests.states.conftest import Backend, document
+from workloads.models import Cluster
+
+
+def hang_up(handler: BaseHTTPRequestHandler) -> None:
+    handler.close_connection = True
+
+
+def pass_time_until_the_next_attempt() -> dt.timedelta:
+    """Let so much time pass, and return how much it was."""
+    due_at: Any = Delivery.objects.waiting().earliest("pk").next_attempt_at
+    passed = max(due_at - timezone.now(), dt.timedelta())
+    of_all = {
+        "next_attempt_at": F("next_attempt_at") - passed,
+        "created_at": F("created_at") - passed,
+    }
+    Delivery.objects.waiting().update(**of_all)
+    return passed
+
+
+def test_a_receiver_that_is_away_for_three_days(
+    client: ApiClient, backend: Backend, receiver: Receiver
+) -> None:
+    """At the last attempt it is back, and is told all in order, each under the id that it had."""
+    hook = hook_of(client, receiver, "state.create", "state.push")
+    receiver.answer = hang_up
+    backend.push(document(1))
+    deliver()
+    passed = dt.timedelta()
+    for _ in PAUSES[:-1]:
+        passed += pass_time_until_the_next_attempt()
+        deliver()
+    backend.push(document(2))
+    passed += pass_time_until_the_next_attempt()
+    receiver.answer = answers(200)
+    deliver()
+
+    assert dt.timedelta(days=2.8) < passed < dt.timedelta(days=3.5)
+    tried = [one.message_id for one in receiver.received[: len(PAUSES) + 1]]
+    assert len(set(tried)) == 1
+    assert receiver.types()[len(PAUSES) :] == ["state.create", "state.push", "state.push"]
+    assert [(one["status"], one["attempts"]) for one in hook.deliveries()] == [
+        ("DELIVERED", len(PAUSES) + 1), ("DELIVERED", 1), ("DELIVERED", 1),
+    ]  # fmt: skip
+
+
+def test_a_binding_that_is_narrowed_meanwhile(operator: User, receiver: Receiver) -> None:
+    """Each attempt asks again: what is outside now is given up, and the rest is told."""
+    key, secret = actions.create_api_key(
+        user_id=operator.pk, name="k", scopes=["webhook:write", "cluster:read"],
+        expires_at=None, actor=Actor(name="test"),
+    )  # fmt: skip
+    hook_of(ApiClient(secret, AccessToken()), receiver, "cluster.create")
+    receiver.answer = answers(500)
+    inside, outside = event("inside"), event("outside")
+    inside.save()
+    outside.save()
+    Cluster.objects.create(pk=uuid.UUID(inside.resource_id), name="inside")
+    deliver()
+    tried = {one.told["data"]["name"] for one in receiver.received}
+    receiver.received.clear()
+
+    ApiKey.objects.filter(pk=key.pk).change(bound_cluster_id=uuid.UUID(inside.resource_id))
+    receiver.answer = answers(200)
+    Delivery.objects.update(next_attempt_at=timezone.now())
+    deliver()
+
+    assert tried == {"inside", "outside"}
+    assert [one.told["data"]["name"] for one in receiver.received] == ["inside"]
+    given_up = Delivery.objects.get(resource_id=outside.resource_id)
+    assert (given_up.status, given_up.attempts) == ("FAILED", 1)
+    assert given_up.error == "the endpoint may not be told of it any more"
+
+
+def test_what_another_worker_publishes_meanwhile_is_not_ended(
+    client: ApiClient, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = hook_of(client, receiver, "cluster.create")
+    event("for one that ends").save()
+    publish()
+    type(ended.endpoint).objects.update(expires_at=timezone.now())
+
+    def reaches_of_before() -> Any:
+        found = reaches()
+        hook_of(client, receiver, "cluster.create")
+        event("for one that is new").save()
+        publish()
+        return found
+
+    monkeypatch.setattr(claiming, "reaches", reaches_of_before)
+
+    assert claiming.end_of_ended() == 1
+    assert [one.status for one in Delivery.objects.order_by("pk")] == ["FAILED", "WAITING"]
