@@ -57,7 +57,8 @@ _CONDITION: Final = Named(
 extend_schema_field({**list_of(_CONDITION), "minItems": 1, "maxItems": conditions.MAX_CONDITIONS})(
     ConditionsField
 )
-extend_schema_field({"type": "object", "additionalProperties": True})(ObjectField)
+_OBJECT = {"type": "object", "additionalProperties": True}
+extend_schema_field(_OBJECT, component_name="JsonObject")(ObjectField)
 
 
 @extend_schema_field({})

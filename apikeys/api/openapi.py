@@ -37,7 +37,8 @@ from infra_service.api.openapi_words import (
 )
 
 _RUN = ("jti", "sub", "repository", "commit", "run")
-extend_schema_field(object_of(**{name: {"type": ["string", "null"]} for name in _RUN}))(RunField)
+_NAMES = {name: {"type": ["string", "null"]} for name in _RUN}
+extend_schema_field(object_of(**_NAMES), component_name="TokenRun")(RunField)
 
 _SECRET = serializers.CharField(help_text="The secret, shown only now.")
 _KEY = wrapped("ApiKeyAnswer", "api_key", ApiKeySerializer)

@@ -57,6 +57,8 @@ _SCHEMES: Final = {
     },
 }
 
+_DOCUMENT: Final = Named("OpenApiDocument", {"type": "object", "additionalProperties": True})
+
 Endpoint = tuple[str, str, str, "Callable[..., Any]"]
 
 
@@ -139,9 +141,7 @@ class SchemaView(APIView):
     @extend_schema(
         operation_id="read_openapi",
         summary="Read this document",
-        responses={
-            (200, renderer.media_type): OpenApiTypes.OBJECT for renderer in renderer_classes
-        },
+        responses={(200, renderer.media_type): _DOCUMENT for renderer in renderer_classes},
         examples=[answered({"openapi": "3.1.0", "info": {"title": "…"}, "paths": {}})],
     )
     def get(self, request: Request) -> HttpResponse:

@@ -7,13 +7,14 @@ from typing import Any, Final
 from drf_spectacular.utils import extend_schema as operation
 from drf_spectacular.utils import extend_schema_field, extend_schema_view, inline_serializer
 
-from infra_service.api.openapi_words import answered, as_component, asked, refusals, wrapped
+from infra_service.api.openapi_words import Named, answered, as_component, asked, refusals, wrapped
 from states.api.facts_serializers import FactsSerializer, JsonFileField
 from states.api.states_openapi import A_STATE, A_VERSION
 from states.errors import FactsNotFound, StateNotFound, VersionNotFound
 from states.pipeline.errors import InvalidFile
 
-_MANIFEST: Final = [{"type": "string"}, {"type": "object", "additionalProperties": True}]
+_PARSED: Final = Named("ParsedManifest", {"type": "object", "additionalProperties": True})
+_MANIFEST: Final = [{"type": "string"}, _PARSED]
 extend_schema_field(as_component("ModuleManifest", {"anyOf": _MANIFEST}))(JsonFileField)
 
 _LOCK_FILE: Final = """\

@@ -44,6 +44,18 @@ def memory_bar(chart_id: str, requested: int, used: int | None) -> str:
     )
 
 
+def cpu_text(millicores: int) -> str:
+    """Return processor time in the unit that people read it in."""
+    figure, _, unit = _scaled(millicores, None, "m")
+    return f"{figure:,} {unit}"
+
+
+def memory_text(count: int) -> str:
+    """Return bytes as the bars do, in MiB rounded up or in GiB."""
+    figure, _, unit = _scaled(_mebibytes(count), None, "MiB")
+    return f"{figure:,} {unit}"
+
+
 def _mebibytes(count: int) -> int:
     return -(-count // _MIB)
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
 from django.db.models import Q
-from django.template.defaultfilters import filesizeformat
 from django.urls import reverse
 from django.utils.html import format_html
 
@@ -14,7 +13,7 @@ from apikeys.bindings import EVERYWHERE
 from infra_service.admin import ReadOnlyAdmin
 from infra_service.admin.moments import moment_of
 from workloads.admin.clusters import as_of
-from workloads.admin.figures import cpu_bar, mark, memory_bar
+from workloads.admin.figures import cpu_bar, cpu_text, mark, memory_bar, memory_text
 from workloads.admin.filters import (
     ClusterFilter,
     HealthFilter,
@@ -142,9 +141,9 @@ class WorkloadAdmin(ReadOnlyAdmin):
     @admin.display(description="CPU limits")
     def cpu_limits(self, workload: Workload) -> str:
         """Tell the sum of the limits."""
-        return f"{workload.cpu_limits_millicores:,} m"
+        return cpu_text(workload.cpu_limits_millicores)
 
     @admin.display(description="memory limits")
     def memory_limits(self, workload: Workload) -> str:
         """Tell the sum of the limits."""
-        return filesizeformat(workload.memory_limits_bytes)
+        return memory_text(workload.memory_limits_bytes)
