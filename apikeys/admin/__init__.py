@@ -2,7 +2,8 @@
 
 from apikeys.admin.credentials import AccessTokenAdmin, ApiKeyAdmin
 from apikeys.admin.federation import IssuerAdmin, TrustPolicyAdmin
-from apikeys.admin.people import GroupAdmin, UserAdmin
+from apikeys.admin.groups import GroupAdmin
+from apikeys.admin.people import UserAdmin
 from apikeys.admin.trail import AuditEventAdmin
 
 __all__ = [

@@ -1,96 +1,33 @@
-"""Users and groups. Nobody gives rights that they have not, nor touches who has more."""
+"""Users. Nobody gives rights that they have not, nor touches who has more."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from django import forms
 from django.conf import settings
 from django.contrib import admin
-from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.forms import UserChangeForm
-from django.contrib.auth.models import Group
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
 
-from apikeys import audit
 from apikeys.actions import revoke_credentials
-from apikeys.admin.choices import CheckboxesByGroup, ChoicesOfNumbers, PermissionChoices
+from apikeys.admin.audited import AuditedAdmin, person_of
 from apikeys.audit import Actor
 from apikeys.models import User
-from apikeys.people import may_change_user, may_give, may_give_group
-from infra_service.admin import KeysetAdmin
+from apikeys.people import may_change_user, may_give_group
 from infra_service.admin.moments import moment_of
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
     from django.http import HttpRequest
 
-    GroupFormOfOurs = forms.ModelForm[Group]
     UserChangeFormOfOurs = UserChangeForm[User]
     UserAdminOfOurs = DjangoUserAdmin[User]
 else:
-    GroupFormOfOurs = forms.ModelForm
     UserChangeFormOfOurs, UserAdminOfOurs = UserChangeForm, DjangoUserAdmin
-
-admin.site.unregister(Group)
-
-
-def person_of(request: HttpRequest) -> User:
-    """Return who is logged in."""
-    return cast("User", request.user)
-
-
-class AuditedAdmin(KeysetAdmin):
-    """Tells the form who is at work, and the audit trail what Django tells its own log."""
-
-    def formfield_for_manytomany(self, db_field: Any, request: Any = None, **kwargs: Any) -> Any:
-        """Take any number."""
-        given = {"form_class": ChoicesOfNumbers, **kwargs}
-        return super().formfield_for_manytomany(db_field, request, **given)
-
-    def get_form(
-        self,
-        request: HttpRequest,
-        obj: Any = None,
-        change: bool = False,  # noqa: FBT001, FBT002 - Django's signature
-        **kwargs: Any,
-    ) -> Any:
-        """Tell the form who is at work."""
-        form: Any = super().get_form(request, obj, change=change, **kwargs)
-        form.person = request.user
-        return form
-
-    def render_change_form(
-        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
-    ) -> Any:
-        """Head the page with the name."""
-        if (obj := context.get("original")) is not None:
-            context |= {"title": str(obj), "subtitle": None}
-        return super().render_change_form(request, context, *args, **kwargs)
-
-    def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> Any:
-        """Record that it was created."""
-        self._record(request, obj, "create", message)
-        return super().log_addition(request, obj, message)
-
-    def log_change(self, request: HttpRequest, obj: Any, message: Any) -> Any:
-        """Record which fields were changed; their values are not in the message."""
-        self._record(request, obj, "change", message)
-        return super().log_change(request, obj, message)
-
-    def log_deletions(self, request: HttpRequest, queryset: Any) -> Any:
-        """Record each that is about to be deleted."""
-        for obj in queryset:
-            self._record(request, obj, "delete", [])
-        return super().log_deletions(request, queryset)
-
-    def _record(self, request: HttpRequest, obj: Any, what: str, changes: Any) -> None:
-        action = f"{self.opts.model_name}.{what}"
-        audit.record(Actor.of_person(request), action, obj.pk, name=str(obj), changes=changes)
-
 
 # What the list calls long where OWNER_IDLE_DAYS refuses nobody.
 _IDLE_DAYS: Final = 90
@@ -167,19 +104,6 @@ class UserForm(UserChangeFormOfOurs):
             if group not in had and not may_give_group(self.person, group):
                 raise forms.ValidationError(f"You may not give {group}: it may do more than you.")
         return groups
-
-
-class GroupForm(GroupFormOfOurs):
-    """A group, with the permissions that the person at work may give."""
-
-    person: User
-
-    def clean_permissions(self) -> Any:
-        """Refuse a permission that the person has not."""
-        permissions = self.cleaned_data["permissions"]
-        if not may_give(self.person, permissions):
-            raise forms.ValidationError("You may not give permissions that you do not have.")
-        return permissions
 
 
 class SignedOnFilter(admin.SimpleListFilter):
@@ -285,27 +209,3 @@ class UserAdmin(AuditedAdmin, UserAdminOfOurs):
     def has_password(self, user: User) -> str:
         """Tell whether they can log in here with one; the hash is never shown."""
         return "set" if user.has_usable_password() else "none"
-
-
-@admin.register(Group)
-class GroupAdmin(AuditedAdmin, DjangoGroupAdmin):
-    """What people may do here; ``setup_groups`` makes the three that this service comes with."""
-
-    form = GroupForm
-    page_key = ("name",)
-    list_display = ("name",)
-    filter_horizontal = ()
-
-    def formfield_for_manytomany(self, db_field: Any, request: Any = None, **kwargs: Any) -> Any:
-        """Offer the permissions as boxes: Django's pair of lists has no names for who hears it."""
-        given = {"form_class": PermissionChoices, "widget": CheckboxesByGroup(), "help_text": ""}
-        return super().formfield_for_manytomany(db_field, request, **{**given, **kwargs})
-
-    def has_change_permission(self, request: HttpRequest, obj: Group | None = None) -> bool:
-        allowed = super().has_change_permission(request, obj)
-        return allowed and (obj is None or may_give_group(person_of(request), obj))
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return bool(getattr(request.user, "is_superuser", False)) and super().has_delete_permission(
-            request, obj
-        )

@@ -1,0 +1,69 @@
+"""What the pages of users and of groups share: who is at work, and the trail."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from apikeys import audit
+from apikeys.admin.choices import ChoicesOfNumbers
+from apikeys.audit import Actor
+from infra_service.admin import KeysetAdmin
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest
+
+    from apikeys.models import User
+
+
+def person_of(request: HttpRequest) -> User:
+    """Return who is logged in."""
+    return cast("User", request.user)
+
+
+class AuditedAdmin(KeysetAdmin):
+    """Tells the form who is at work, and the audit trail what Django tells its own log."""
+
+    def formfield_for_manytomany(self, db_field: Any, request: Any = None, **kwargs: Any) -> Any:
+        """Take any number."""
+        given = {"form_class": ChoicesOfNumbers, **kwargs}
+        return super().formfield_for_manytomany(db_field, request, **given)
+
+    def get_form(
+        self,
+        request: HttpRequest,
+        obj: Any = None,
+        change: bool = False,  # noqa: FBT001, FBT002 - Django's signature
+        **kwargs: Any,
+    ) -> Any:
+        """Tell the form who is at work."""
+        form: Any = super().get_form(request, obj, change=change, **kwargs)
+        form.person = request.user
+        return form
+
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> Any:
+        """Head the page with the name."""
+        if (obj := context.get("original")) is not None:
+            context |= {"title": str(obj), "subtitle": None}
+        return super().render_change_form(request, context, *args, **kwargs)
+
+    def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> Any:
+        """Record that it was created."""
+        self._record(request, obj, "create", message)
+        return super().log_addition(request, obj, message)
+
+    def log_change(self, request: HttpRequest, obj: Any, message: Any) -> Any:
+        """Record which fields were changed; their values are not in the message."""
+        self._record(request, obj, "change", message)
+        return super().log_change(request, obj, message)
+
+    def log_deletions(self, request: HttpRequest, queryset: Any) -> Any:
+        """Record each that is about to be deleted."""
+        for obj in queryset:
+            self._record(request, obj, "delete", [])
+        return super().log_deletions(request, queryset)
+
+    def _record(self, request: HttpRequest, obj: Any, what: str, changes: Any) -> None:
+        action = f"{self.opts.model_name}.{what}"
+        audit.record(Actor.of_person(request), action, obj.pk, name=str(obj), changes=changes)

@@ -1,0 +1,62 @@
+"""Groups. Nobody gives permissions that they have not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+from django.contrib import admin
+from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
+from django.contrib.auth.models import Group
+
+from apikeys.admin.audited import AuditedAdmin, person_of
+from apikeys.admin.choices import CheckboxesByGroup, PermissionChoices
+from apikeys.people import may_give, may_give_group
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest
+
+    from apikeys.models import User
+
+    GroupFormOfOurs = forms.ModelForm[Group]
+else:
+    GroupFormOfOurs = forms.ModelForm
+
+admin.site.unregister(Group)
+
+
+class GroupForm(GroupFormOfOurs):
+    """A group, with the permissions that the person at work may give."""
+
+    person: User
+
+    def clean_permissions(self) -> Any:
+        """Refuse a permission that the person has not."""
+        permissions = self.cleaned_data["permissions"]
+        if not may_give(self.person, permissions):
+            raise forms.ValidationError("You may not give permissions that you do not have.")
+        return permissions
+
+
+@admin.register(Group)
+class GroupAdmin(AuditedAdmin, DjangoGroupAdmin):
+    """What people may do here; ``setup_groups`` makes the three that this service comes with."""
+
+    form = GroupForm
+    page_key = ("name",)
+    list_display = ("name",)
+    filter_horizontal = ()
+
+    def formfield_for_manytomany(self, db_field: Any, request: Any = None, **kwargs: Any) -> Any:
+        """Offer the permissions as boxes: Django's pair of lists has no names for who hears it."""
+        given = {"form_class": PermissionChoices, "widget": CheckboxesByGroup(), "help_text": ""}
+        return super().formfield_for_manytomany(db_field, request, **{**given, **kwargs})
+
+    def has_change_permission(self, request: HttpRequest, obj: Group | None = None) -> bool:
+        allowed = super().has_change_permission(request, obj)
+        return allowed and (obj is None or may_give_group(person_of(request), obj))
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return bool(getattr(request.user, "is_superuser", False)) and super().has_delete_permission(
+            request, obj
+        )
