@@ -26,7 +26,7 @@ from infra_service.api.rendering import ListReader
 from infra_service.database import replica
 from infra_service.database.keyset import columns_of
 from infra_service.database.pages import read_page
-from infra_service.database.pages.segments import read_segments
+from infra_service.database.pages.segments import ranked_by, read_segments
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -166,7 +166,8 @@ class SegmentPagination(KeysetPagination):
         """
         columns, _descending = columns_of(view.page_key)
         asked = PageAsked.read(request, view, 1 + len(columns))
-        reader = ListReader(view, columns)
+        column = ranked_by(view.segments)
+        reader = ListReader(view, [*columns, column] if column else columns)
         found = replica.read(
             lambda alias: read_segments(
                 queryset.using(alias),

@@ -12,9 +12,12 @@ from django.test.utils import CaptureQueriesContext
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from infra_service.database.keyset import position_of
+from infra_service.database.pages.segments import read_segments
 from tests.conftest import LONG_AGO, ApiClient, ClientWith, error_reason
 from tests.workloads.conftest import NewWorkload
 from workloads.models import HEALTH_STATUSES, KINDS, Cluster, Workload
+from workloads.worst_first import PLACE, by_health
 
 LIST, SUMMARY = "/api/v1/workloads", "/api/v1/workloads:summary"
 WORST_FIRST = ("ERROR", "DEGRADED", "WORKLOAD_HEALTH_STATUS_UNSPECIFIED", "HEALTHY")
@@ -154,7 +157,38 @@ def test_statements_do_not_grow_with_the_rows(
         in_error = "field['cluster'] = 'prod-eu-1' AND field['health_status'] = 'ERROR'"
         assert statements(in_error) == 3  # and the id of the cluster
         assert statements("field['cluster'] = 'nowhere'") == 2
+        # The cluster's rows are counted, and looked through for all healths at once.
+        assert statements("field['cluster'] = 'prod-eu-1' AND labels['x'] EXISTS") == 4
         assert statements("field['cluster'] = 'prod-eu-1'", SUMMARY) == 3
+
+
+def test_a_list_of_few_rows_is_read_both_ways(
+    workload: NewWorkload, cluster: Cluster, other: Cluster
+) -> None:
+    """As an operator turns its pages: all healths are read at once, and none of them twice."""
+    for number in range(11):
+        workload(name=f"w{number:02}", health_status=WORST_FIRST[number % 4])
+        workload(name=f"w{number:02}", cluster=other)
+    rows = Workload.objects.filter(cluster=cluster, replicas_desired__gte=0)
+    segments = by_health(PLACE)
+
+    def walk(position: Any, *, backwards: bool) -> list[str]:
+        found = []
+        while True:
+            page = read_segments(
+                rows, segments=segments, position=position, size=2, backwards=backwards
+            )
+            found += [row.name for row in page.rows]
+            position = page.end
+            if position is None:
+                return found
+
+    wanted = [f"w{number:02}" for rest in range(4) for number in range(rest, 11, 4)]
+    assert walk(None, backwards=False) == wanted
+    last = Workload.objects.get(cluster=cluster, name=wanted[-1])
+    position = [3, *position_of(last, PLACE)]
+    assert walk(position, backwards=True) == wanted[-2::-1]
+    assert walk([2], backwards=False) == wanted[6:]
 
 
 def test_the_summary_is_by_cluster(
@@ -204,6 +238,10 @@ _FILTERS = {
     "field['name'] = 'a' AND field['cluster'] = 'c0'": lambda *row: (row[0], row[2]) == (0, "a"),
     "field['namespace'] STARTS_WITH 'a'": lambda *row: row[1].startswith("a"),
     "labels['app'] = 'web'": lambda *_: True,
+    "labels['app'] = 'web' AND field['cluster'] = 'c0'": lambda number, *_: number == 0,
+    "labels['app'] = 'web' AND field['cluster'] = 'c0' AND NOT field['health_status'] = 'ERROR'": (
+        lambda *row: row[0] == 0 and row[-1] != "ERROR"
+    ),
 }
 
 

@@ -10,7 +10,7 @@ from django.db.models import Exists, OuterRef, lookups
 from django.db.models.expressions import Col
 from django.db.models.sql.where import AND, WhereNode
 
-from filterlang.lookups import TextMatches
+from filterlang.lookups import LabelExists, TextMatches
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,6 +51,8 @@ _KINDS: Final[dict[type[Any], Kind]] = {
     lookups.LessThanOrEqual: Kind.RANGE,
     lookups.Range: Kind.RANGE,
 }
+#: As many searches as it costs to look into another table for a row.
+_JOIN: Final = 10
 #: Nothing comes after it in the order of bytes.
 _LAST_CHARACTER: Final = "\U0010ffff"
 
@@ -132,7 +134,10 @@ def settle(query: Any) -> None:
 
 
 def weight(query: Any) -> int:
-    """Return how many searches in texts and labels it takes to test one row; else it costs less."""
+    """Return how many searches in texts and labels it takes to test one row, or how many it costs.
+
+    What compares columns costs less than one.
+    """
     return sum(_weight(leaf) for leaf in query.where.leaves())
 
 
@@ -141,7 +146,15 @@ def _weight(leaf: Any) -> int:
     if isinstance(rhs, dict):  # a label, which is compared with each of several values
         (values,) = rhs.values()
         return len(values) if type(values) is tuple else 1
-    return 1 if isinstance(leaf, TextMatches) else 0
+    if _joins(leaf):
+        return _JOIN
+    return 1 if isinstance(leaf, TextMatches | LabelExists) else 0
+
+
+def _joins(leaf: Any) -> bool:
+    lhs: Any = getattr(leaf, "lhs", None)
+    asked = lhs.flatten() if hasattr(lhs, "flatten") else ()
+    return any(isinstance(part, Exists) and not isinstance(part, NamedBy) for part in asked)
 
 
 def without(query: Any, condition: NamedBy) -> None:

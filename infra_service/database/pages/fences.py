@@ -139,8 +139,10 @@ def rows_of(
     found = queryset.model._base_manager.all()
     found.query.get_initial_alias()
     found.query.deferred_loading = queryset.query.deferred_loading
+    is_forced = bool(access.equal) and access.is_to_be_forced(queryset.model)
+    deciding = access.equal[0] if is_forced else None
     for comparison in access.comparisons:
-        is_first = comparison is next(iter(access.equal), None)
+        is_first = comparison is deciding
         found.query.where.children.append(forced(comparison) if is_first else comparison.lookup)
     if after is not None:
         found = found.filter(beyond(*after, found))

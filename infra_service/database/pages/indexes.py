@@ -52,6 +52,21 @@ class Access:
         written = {id(c.lookup) for c in conditions.comparisons if c.node is not None}
         return not conditions.others and written <= self.decides
 
+    def is_to_be_forced(self, model: type[models.Model]) -> bool:
+        """Whether its first column must stay in the order, lest another index be walked.
+
+        Of two indexes that begin with the same columns, in one order and in the other, that would
+        have all rows sorted which are found by the one that the planner happens to believe in.
+        """
+        fixed = {comparison.column for comparison in self.equal}
+        names = [name.removeprefix("-") for name in self.order]
+        rest = [name for name in names if name not in fixed]
+        others = [[name for name, _ in index.columns] for index in indexes_of(model)]
+        has_twin = len(fixed) > 1
+        return not has_twin or any(
+            fixed.isdisjoint(columns) and columns[: len(rest)] == rest for columns in others
+        )
+
     @property
     def finds_one(self) -> bool:
         """Whether it finds one row at most."""

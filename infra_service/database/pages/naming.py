@@ -108,21 +108,21 @@ class Copied(Naming):
         self, limit: int, position: Sequence[Any] | None, using: str
     ) -> list[int | str] | None:
         """Return where the next so many keys end; None where there are fewer."""
-        sql, params = self._next(limit, position)
+        sql, params = self._next(limit, position, skipped=limit - 1)
         shown = ", ".join(f'"next"."{name}"' for name in self.key)
         with connections[using].cursor() as cursor:
-            cursor.execute(f'SELECT {shown} FROM ({sql} OFFSET {limit - 1:d}) "next"', params)  # noqa: S608 - compiled
+            cursor.execute(f'SELECT {shown} FROM ({sql}) "next"', params)  # noqa: S608 - compiled
             found = cursor.fetchone()
         return None if found is None else [str(value) for value in found]
 
-    def _next(self, limit: int, position: Sequence[Any] | None) -> Statement:
+    def _next(self, limit: int, position: Sequence[Any] | None, *, skipped: int = 0) -> Statement:
         # No other index has this order, so that the planner needs no help to take this one. Several
         # rows may name the same one: they stand beside each other in it.
         rows = self.rows
         if position is not None:
             rows = rows.filter(beyond(self.key, position, rows))
         columns = (*self.key, self.condition.column)
-        return compiled(rows.values(*columns).order_by(*columns).distinct()[:limit])
+        return compiled(rows.values(*columns).order_by(*columns).distinct()[skipped:limit])
 
 
 def _rows_of_keys(queryset: Any, keys: str, params: tuple[Any, ...]) -> Statement:

@@ -5,13 +5,20 @@ So a list has an order that no index has as a whole: what is worst first, or wha
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from django.core.exceptions import ValidationError
-from django.db.models import Q
+from django.core.exceptions import EmptyResultSet, ValidationError
+from django.db.models import Case, Q, Value, When
 
-from infra_service.database.keyset import columns_of, position_of, reversed_key
-from infra_service.database.pages.reading import instances, read_page
+from infra_service.database.keyset import beyond, columns_of, position_of, reversed_key
+from infra_service.database.pages.reading import (
+    few_rows,
+    instances,
+    is_selective,
+    read_page,
+    replanned,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,6 +80,10 @@ def read_segments(
         raise ValidationError("none of the list's segments")
     if within and len(within) != len(segments[number].key):
         raise ValidationError("none of the segment's positions")
+    with replanned(queryset.db) if is_selective(queryset) else contextlib.nullcontext():
+        few = _read_few(queryset, segments, position, size, backwards=backwards, read=read)
+    if few is not None:
+        return few
     found: list[tuple[int, Any]] = []
     for at in range(number, -1, -1) if backwards else range(number, len(segments)):
         condition, key = segments[at]
@@ -94,6 +105,70 @@ def read_segments(
         if page.position is not None:
             return _stretch(segments, found, [at, *page.position])
     return _stretch(segments, found, None)
+
+
+def ranked_by(segments: Sequence[Segment]) -> str | None:
+    """Return the column by whose values alone the segments are told apart, each in one order."""
+    columns = {name for segment in segments for name, _ in _equalities(segment)}
+    plain = all(len(_equalities(segment)) == 1 for segment in segments)
+    same = all(segment.key == segments[0].key for segment in segments)
+    return columns.pop() if plain and same and len(columns) == 1 else None
+
+
+def _equalities(segment: Segment) -> list[tuple[str, Any]]:
+    condition = segment.condition
+    return [] if condition.negated else [c for c in condition.children if isinstance(c, tuple)]
+
+
+def _read_few(
+    queryset: Any,
+    segments: Sequence[Segment],
+    position: Sequence[Any] | None,
+    size: int,
+    *,
+    backwards: bool,
+    read: Reader,
+) -> Stretch | None:
+    """Read all segments at once, where an index finds few rows of them together.
+
+    That is one statement to count the rows and one to look through them, and not two and more for
+    each segment.
+    """
+    column = ranked_by(segments)
+    if column is None:
+        return None
+    few = few_rows(queryset, [segment.condition for segment in segments], segments[0].key)
+    if few is None:
+        return None
+    values = [_equalities(segment)[0][1] for segment in segments]
+    key = segments[0].key
+    rank: Any = Case(*(When(**{column: v}, then=Value(n)) for n, v in enumerate(values)))
+    if backwards:
+        key, rank = reversed_key(key), rank.desc()
+    if position is not None:
+        number, *within = position
+        behind = segments[:number] if backwards else segments[number + 1 :]
+        condition = segments[number].condition
+        if within:
+            condition &= Q(beyond(key, within, few))
+        for segment in behind:
+            condition |= segment.condition
+        few = few.filter(condition)
+    try:
+        rows = read(few, [rank, *key], size + 1)
+    except EmptyResultSet:
+        rows = []
+    columns, _ = columns_of(key)
+    found = [(values.index(_value_of(row, column, len(columns))), row) for row in rows[:size]]
+    more = len(rows) > size
+    return _stretch(segments, found, _position_in(segments, *found[-1]) if more else None)
+
+
+def _value_of(row: Any, column: str, width: int) -> Any:
+    """Return the column of a row; of a tuple it stands behind the key."""
+    if isinstance(row, tuple):
+        return row[width]
+    return row[column] if isinstance(row, dict) else getattr(row, column)
 
 
 def _stretch(

@@ -58,9 +58,11 @@ def columns_sql(model: Any, names: Iterable[str]) -> list[str]:
 
 
 def select(
-    columns: Columns, queryset: Any, order: Sequence[str], limit: int
+    columns: Columns, queryset: Any, order: Sequence[Any], limit: int
 ) -> list[tuple[Any, ...]]:
     """Return the first rows of the queryset in this order, as these columns.
+
+    The order is of columns, and may begin with an expression.
 
     Rows are joined to those that are shown, and to no others: of a join below the LIMIT the planner
     may read a whole table first.
@@ -77,20 +79,31 @@ def select(
         where = f" WHERE {condition}"
     except FullResultSet:
         where, params = "", ()
-    ordered = f" ORDER BY {_order_sql(query.model, order)}"
+    order_sql, order_params = _order_sql(compiler, order)
+    ordered = f" ORDER BY {order_sql}"
     rows = f" FROM {' '.join(sources)}{where}{ordered} LIMIT {limit:d}"
+    params = (*params, *order_params)
     if columns.joins:
         page = f'(SELECT "{table}".*{rows}) "{table}"'
         rows = f" FROM {page} {' '.join(columns.joins)}{ordered}"
+        params = (*params, *order_params)
     with connections[queryset.db].cursor() as cursor:
         cursor.execute(f"SELECT {columns.sql}{rows}", (*columns.params, *source_params, *params))
         found: list[tuple[Any, ...]] = cursor.fetchall()
     return found
 
 
-def _order_sql(model: Any, order: Sequence[str]) -> str:
-    names = columns_sql(model, (name.removeprefix("-") for name in order))
-    return ", ".join(
+def _order_sql(compiler: Any, order: Sequence[Any]) -> tuple[str, list[Any]]:
+    query = compiler.query
+    names = [name for name in order if isinstance(name, str)]
+    columns = columns_sql(query.model, (name.removeprefix("-") for name in names))
+    texts, params = [], []
+    for expression in order[: len(order) - len(names)]:
+        sql, own = compiler.compile(expression.resolve_expression(query))
+        texts.append(sql)
+        params += own
+    texts += [
         f"{column} DESC" if name.startswith("-") else column
-        for name, column in zip(order, names, strict=True)
-    )
+        for name, column in zip(names, columns, strict=True)
+    ]
+    return ", ".join(texts), params
