@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from django.db.models import DateTimeField, Value
 
 from workloads.cluster_health import seen_until
+from workloads.history import KEPT
 from workloads.kubernetes.health import HealthStatus
 from workloads.models import ReportGap, Transition, Workload
 from workloads.reporting.errors import WorkloadNotFound
@@ -87,7 +88,8 @@ def known_spans(
 ) -> list[Span]:
     """Return what is known of a workload between two moments, also of one that is gone.
 
-    ``cluster`` is as it was read before, up to whose last report all is known that is told.
+    ``cluster`` is as it was read before by ``timed()``, up to whose last report all is known that
+    is told.
 
     Raises:
         WorkloadNotFound: the cluster has none, and no history of one.
@@ -104,6 +106,8 @@ def known_spans(
     if not found:
         raise WorkloadNotFound
     seen = seen_until(cluster) or since
+    # Gaps of longer ago are gone, and what was in them would count as known.
+    since = max(since, cluster.read_at - KEPT)
     spans = [Span(status, start, end or seen) for status, start, end in found if start is not None]
     return list(cut(spans, _gaps(cluster, since, until), since, min(until, seen)))
 

@@ -6,15 +6,19 @@ import datetime as dt
 from typing import Any
 
 import pytest
+from django.utils import timezone
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.workloads.conftest import NewWorkload
 from tests.workloads.records import apply, at, place, record, report, stored
 from workloads import availability as module
 from workloads.availability import Availability, Gap, Span, availability, cut, known_spans
+from workloads.history import KEPT
 from workloads.kubernetes.health import HealthStatus
 from workloads.models import Cluster, ReportGap, Transition, Workload
 
+DAY = dt.timedelta(days=1)
 HEALTHY, DEGRADED, ERROR = HealthStatus.HEALTHY, HealthStatus.DEGRADED, HealthStatus.ERROR
 MOMENTS = st.integers(0, 60)
 
@@ -148,6 +152,25 @@ def test_a_history_of_which_the_oldest_is_removed(cluster: Cluster) -> None:
     assert numbers(share(cluster, key, 0, 240)) == {"error": 60, "healthy": 60, "unobserved": 120}
     Transition.objects.all().delete()
     assert numbers(share(cluster, key, 0, 240)) == {"unobserved": 240}
+
+
+def test_what_is_longer_ago_than_gaps_are_kept(
+    cluster: Cluster, workload: NewWorkload, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who asks for it is not told that a workload was healthy in a gap that was removed."""
+    monkeypatch.setattr(module, "KEPT", KEPT)
+    now = timezone.now()
+    one = workload(health_since=now - 200 * DAY)
+    Cluster.objects.update(last_report_at=now, last_received_at=now)
+
+    def days(since: float, until: float) -> tuple[float, float]:
+        moments = ((now - ago * DAY - at(0)).total_seconds() for ago in (since, until))
+        found = share(cluster, one.pk, *moments)
+        return round(found.healthy / DAY, 2), round(found.unobserved / DAY, 2)
+
+    assert days(120, 100) == (0, 20)
+    assert days(120, 60) == (30, 30)
+    assert days(80, 0) == (80, 0)
 
 
 def test_gaps_beyond_what_is_looked_at(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
