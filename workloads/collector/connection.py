@@ -17,7 +17,13 @@ from urllib.parse import urlencode
 import msgspec
 
 from workloads.collector.clock import ServerClock
-from workloads.collector.errors import ClosedError, ExpiredError, RefusedError, UnreachableError
+from workloads.collector.errors import (
+    ClosedError,
+    ExpiredError,
+    InvalidAnswerError,
+    RefusedError,
+    UnreachableError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -61,7 +67,7 @@ class Connection:
     ) -> None:
         self._load = load
         self._api = load()
-        self._failures: tuple[type[Exception], ...] = (*failures, OSError)
+        self._failures: tuple[type[Exception], ...] = (*failures, OSError, InvalidAnswerError)
         self._open: set[Any] = set()
         self._waiting: set[SimpleQueue[Any]] = set()
         self._lock = threading.Lock()
@@ -91,11 +97,16 @@ class Connection:
                 self.clock.learn(response.headers, time.monotonic() - started)
             yield response
         except self._failures as error:
+            # Python goes on to read from a connection that was shut down, and without TLS: what
+            # comes then is no answer, and whatever fails with it was ended by us.
             if self._closed:
                 raise ClosedError(f"{request.path}: stopped before it was read") from error
-            reason = f"{type(error).__name__}: {error}"
             if cut.is_set():
                 reason = f"took longer than {request.within:.0f} s"
+            elif isinstance(error, InvalidAnswerError):
+                raise
+            else:
+                reason = f"{type(error).__name__}: {error}"
             raise UnreachableError(f"{request.path}: {reason}") from error
         finally:
             if timer is not None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import ssl
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.apiserver import KUBE_SYSTEM, TOKEN, Fault, ReplayServer
 from tests.certificates import self_signed
-from workloads.collector import account, connect, listing
+from workloads.collector import account, connect, listing, usage
+from workloads.collector import client as client_module
 from workloads.collector.connect import ConnectionSetupError
 from workloads.collector.errors import RefusedError, UnreachableError
 
@@ -159,6 +162,33 @@ def test_the_account_of_the_pod(pod: Account) -> None:
 
     assert client.get(KUBE_SYSTEM)["kind"] == "Namespace"
     assert sum(len(page.items or ()) for page in client.pages(listing.PODS)) == 119
+
+
+@pytest.mark.parametrize(("is_closed", "said"), [
+    (True, "stopped before it was read"), (False, "took longer than 30 s"),
+])  # fmt: skip
+def test_what_comes_after_the_end_is_no_answer(
+    pod: Account, monkeypatch: pytest.MonkeyPatch, *, is_closed: bool, said: str
+) -> None:
+    """Python reads on from a connection that was shut down, and hands out what is encrypted."""
+    cut_off: list[Callable[[], None]] = []
+
+    class Clock(threading.Timer):
+        def start(self) -> None:
+            cut_off.append(lambda: self.function(*self.args, **self.kwargs))
+
+    monkeypatch.setattr(threading, "Timer", Clock)
+    monkeypatch.setattr(client_module, "_BLOCK", 1000)
+    body = json.dumps({"items": [{"metadata": {"name": f"pod-{n}"}} for n in range(100_000)]})
+    pod.api.metrics_fault = Fault(200, body.encode())
+    client = connect.in_cluster()
+    objects = client.unpaged(usage.METRICS, within=30)
+    assert next(objects) == {"metadata": {"name": "pod-0"}}
+
+    (client.close if is_closed else cut_off[0])()
+
+    with pytest.raises(UnreachableError, match=said):
+        list(objects)
 
 
 def test_the_token_of_the_pod_is_read_again(pod: Account) -> None:
