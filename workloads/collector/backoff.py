@@ -3,6 +3,8 @@ from __future__ import annotations
 import random
 from typing import Final
 
+#: Seconds of the longest pause.
+LONGEST: Final = 30.0
 _MOST_DOUBLINGS: Final = 16
 
 
@@ -12,7 +14,7 @@ class Backoff:
     Many collectors that lost the same server do not come back to it all at once.
     """
 
-    def __init__(self, first: float = 1.0, most: float = 30.0) -> None:
+    def __init__(self, first: float = 1.0, most: float = LONGEST) -> None:
         self._first, self._most = first, most
         self._failures = 0
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import structlog
 from django.utils import timezone
 
-from workloads.collector.backoff import Backoff
+from workloads.collector.backoff import LONGEST, Backoff
 from workloads.collector.destinations import NotReportedError
 from workloads.collector.errors import ExpiredError, KubernetesError, RefusedError
 from workloads.collector.listing import cluster_uid, read_cluster
@@ -148,7 +148,8 @@ class Collector:
         reported: Callable[[Synced], None],
         troubled: Callable[[list[Trouble]], None],
     ) -> None:
-        backoff = Backoff()
+        # A service that is back is told before the next snapshot would have been due.
+        backoff = Backoff(most=min(LONGEST, self._interval or LONGEST))
         next_snapshot = 0.0
         telling = Telling(self._destination, self._interval or 0, troubled)
         while not stop.is_set():

@@ -153,6 +153,31 @@ def test_a_service_that_is_away(scene: Scene, stop: threading.Event) -> None:
     assert scene.registered.get()["cluster"]["collection"]["status"] == "OK"
 
 
+def test_no_pause_is_longer_than_an_interval(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that the service, back after hours, is told within one."""
+    monkeypatch.undo()  # pauses as they are, of which none is waited for
+    waited: list[float] = []
+    reporting = threading.current_thread()
+
+    class Stop(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            if threading.current_thread() is not reporting:
+                return super().wait(timeout)
+            waited.append(timeout or 0.0)
+            if len(scene.methods) == 9:
+                self.set()
+            return super().wait(0.01)
+
+    scene.between.deeds += [answering(503)] * 9
+    agent = scene.agent()
+    agent._interval = 4
+
+    agent.follow(Stop(), lambda _synced: None)
+
+    longest = max(waited)
+    assert 2.0 <= longest <= 4.0
+
+
 def test_a_refused_token_is_read_again(scene: Scene, stop: threading.Event) -> None:
     scene.token_file.write_text("iss_" + "a" * 38)
 
