@@ -16,7 +16,7 @@ def main() -> None:
     module = "infra_service.agent.settings" if is_agent else "infra_service.settings"
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", module)
     try:
-        _run(sys.argv)
+        _run(sys.argv, is_agent=is_agent)
     except KeyboardInterrupt as stop:
         over_the_echo = "\r" if sys.stderr.isatty() else ""
         stopped = f"Stopped {stop}".rstrip()
@@ -24,15 +24,19 @@ def main() -> None:
         sys.exit(128 + signal.SIGINT)
 
 
-def _run(argv: list[str]) -> None:
+def _run(argv: list[str], *, is_agent: bool) -> None:
     if argv[1:] in (["version"], ["--version"]):  # else it would be Django's
         sys.stdout.write(f"{__version__}\n")
         return
     from django.core.exceptions import ImproperlyConfigured  # noqa: PLC0415 - may be interrupted
-    from django.core.management import execute_from_command_line  # noqa: PLC0415 - the same
+
+    if is_agent:
+        from infra_service.agent.run import run_agent as run  # noqa: PLC0415 - the same
+    else:
+        from django.core.management import execute_from_command_line as run  # noqa: PLC0415
 
     try:
-        execute_from_command_line(argv)
+        run(argv)
     except ImproperlyConfigured as error:
         if "--traceback" in argv:
             raise

@@ -22,6 +22,7 @@ from tests.workloads.collector.registered import Registered
 NEEDLESS = {
     "workloads.models", "workloads.actions", "workloads.reporting.applying", "rest_framework",
     "apikeys", "states", "infra_service.settings", "psycopg", "sqlite3", "django.views",
+    "django.urls", "django.http", "django.db.models", "django.forms", "django.template",
 }  # fmt: skip
 SCRIPT = """
 import json, sys
