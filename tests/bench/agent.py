@@ -22,13 +22,14 @@ from tests.live_kubernetes.scale import megabytes
 from tests.server import ROOT, LiveServer, live_server
 
 INTERVAL = 30
-# What the image sets, and where a pod's files lie here. It has no rich, which structlog would load.
+# What the image sets, and where a pod's files lie here. It has neither rich nor greenlet, which
+# structlog would load.
 MEMORY = {
     "MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "131072", "MALLOC_TRIM_THRESHOLD_": "131072",
 }  # fmt: skip
 SCRIPT = """
 import pathlib, sys
-sys.modules["rich"] = None
+sys.modules["rich"] = sys.modules["greenlet"] = None
 from workloads.collector import account
 account.TOKEN_FILE, account.CA_FILE = map(pathlib.Path, sys.argv[1:3])
 sys.argv = ["manage.py", *sys.argv[3:]]
@@ -75,17 +76,25 @@ class Cluster(Pods):
         if small:
             del self.template["metadata"]["managedFields"]
         if is_measured:
-            amounts = [{"name": "app", "usage": {"cpu": "31415926n", "memory": "190000Ki"}}]
-            self.server.metrics = [
-                {"metadata": {"name": pod["name"], "namespace": pod["namespace"]},
-                 "timestamp": "2026-11-20T00:00:00Z", "window": "30s", "containers": amounts}
-                for pod in (self.pod(n)["metadata"] for n in range(total))
-            ]  # fmt: skip
+            self.server.metrics = [self.metrics_of(n) for n in range(total)]
 
     def pod(self, n: int) -> Any:
         pod = super().pod(n)
         pod["metadata"]["uid"] = f"{n:08x}-5ee6-4e2c-9d0f-{n:012x}"
         return pod
+
+    def metrics_of(self, n: int) -> Any:
+        """Return what a pod uses: no two the same, as the metrics server measures it."""
+        metadata = self.pod(n)["metadata"]
+        usage = {"cpu": f"{1_000_000 + 7919 * n}n", "memory": f"{100_000 + n}Ki"}
+        return {
+            "metadata": {
+                "name": metadata["name"], "namespace": metadata["namespace"],
+                "creationTimestamp": "2026-11-20T00:00:00Z", "labels": metadata["labels"],
+            },
+            "timestamp": "2026-11-20T00:00:00Z", "window": "30s",
+            "containers": [{"name": "app", "usage": usage}],
+        }  # fmt: skip
 
 
 def measure(

@@ -16,6 +16,7 @@ import msgspec
 
 from workloads.collector.connection import Connection, Request, refusal
 from workloads.collector.errors import EndedEarlyError, InvalidAnswerError
+from workloads.collector.list_items import list_items
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -118,15 +119,25 @@ class ClusterClient:
         """
         parameters = {"limit": str(PAGE_SIZE)}
         while True:
-            page = self._page(resource, parameters, None)
+            page = self._page(resource, parameters)
             yield page
             if not page.metadata.continue_:
                 return
             parameters = {**parameters, "continue": page.metadata.continue_}
 
-    def whole(self, resource: Resource, *, within: float) -> Page:
-        """Return a list in one answer within so many seconds; the errors are those of `pages`."""
-        return self._page(resource, {}, within)
+    def unpaged(self, resource: Resource, *, within: float) -> Iterator[JsonObject]:
+        """Yield the objects of a list that has no pages, each as it comes, within so many seconds.
+
+        What was yielded before an error is a part of the list. The errors are those of `pages`.
+        """
+        request = Request(
+            resource.path, {}, _WHOLE, _READ_TIMEOUT, within, aggregated=resource.aggregated
+        )
+        with self._connection.answer(request) as response:
+            try:
+                yield from list_items(response.stream(_BLOCK, decode_content=True))
+            except (ValueError, RecursionError) as error:
+                raise _no_json(error) from error
 
     @contextlib.contextmanager
     def watch(self, resource: Resource, version: str) -> Iterator[Iterator[tuple[str, JsonObject]]]:
@@ -161,16 +172,9 @@ class ClusterClient:
         """End all that is under way, in whatever thread, and refuse more."""
         self._connection.close()
 
-    def _page(self, resource: Resource, parameters: dict[str, str], within: float | None) -> Page:
+    def _page(self, resource: Resource, parameters: dict[str, str]) -> Page:
         accept = _LIST_METADATA if resource.metadata_only else _WHOLE
-        request = Request(
-            resource.path,
-            parameters,
-            accept,
-            _READ_TIMEOUT,
-            within,
-            aggregated=resource.aggregated,
-        )
+        request = Request(resource.path, parameters, accept, _READ_TIMEOUT)
         with self._connection.answer(request) as response:
             page: Page = _decode(response.read(decode_content=True), Page)
             return page
@@ -201,4 +205,8 @@ def _decode(body: bytes, form: Any) -> Any:
     try:
         return msgspec.json.decode(body, type=form)
     except (ValueError, RecursionError) as error:
-        raise InvalidAnswerError(f"not the JSON of an API server: {error}") from error
+        raise _no_json(error) from error
+
+
+def _no_json(error: Exception) -> InvalidAnswerError:
+    return InvalidAnswerError(f"not the JSON of an API server: {error}")

@@ -18,10 +18,10 @@ from workloads.reporting.reports import Place
 
 if TYPE_CHECKING:
     import datetime as dt
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator
 
     from workloads.collector.client import Resource
-    from workloads.kubernetes.facts import PodKey, Usage, WorkloadFacts
+    from workloads.kubernetes.facts import MeasuredPods, WorkloadFacts
     from workloads.kubernetes.raw import JsonObject
     from workloads.kubernetes.records import WorkloadRecord
 
@@ -62,8 +62,8 @@ class _ReplicaSetTable:
 
     def __init__(self) -> None:
         self.deployment_of: dict[str, str] = {}
-        # A dictionary of one takes less than a set of one.
-        self._replicasets: dict[str, dict[str, None]] = {}
+        # A list of one takes half of a dictionary of one; there are rarely more than ten.
+        self._replicasets: dict[str, list[str]] = {}
 
     def put(self, raw: JsonObject) -> set[str]:
         """Take an object that is new or changed; return the Deployments that this is news of."""
@@ -72,7 +72,7 @@ class _ReplicaSetTable:
         if link is not None:
             uid, deployment = link
             self.deployment_of[uid] = deployment
-            self._replicasets.setdefault(deployment, {})[uid] = None
+            self._replicasets.setdefault(deployment, []).append(uid)
             touched.add(deployment)
         return touched
 
@@ -83,7 +83,7 @@ class _ReplicaSetTable:
         if deployment is None:
             return set()
         members = self._replicasets[deployment]
-        del members[uid]
+        members.remove(uid)
         if not members:
             del self._replicasets[deployment]
         return {deployment}
@@ -104,8 +104,8 @@ class Mirror:
         self._lock = threading.Lock()
         # The uids of workloads, and of owners of pods, whose facts are newer than the last report.
         self._touched: set[str] = set()
-        # Where each workload was, by uid, when it was last reported.
-        self._reported: dict[str, Place] = {}
+        # Each workload by uid as it was last reported, which says where it was.
+        self._reported: dict[str, WorkloadFacts] = {}
         # Whether a list came after the last snapshot: what it changed, no delta tells.
         self.is_refilled = False
 
@@ -132,9 +132,7 @@ class Mirror:
             elif event in ("ADDED", "MODIFIED"):
                 self._touched |= table.put(raw)
 
-    def snapshot(
-        self, as_of: dt.datetime, usage: Mapping[PodKey, Usage] | None
-    ) -> Sequence[WorkloadRecord]:
+    def snapshot(self, as_of: dt.datetime, usage: MeasuredPods | None) -> Sequence[WorkloadRecord]:
         """Judge every workload, each when it is looked at; some rules change with time alone.
 
         What comes meanwhile may be in it, and is in the next delta in any case.
@@ -143,29 +141,30 @@ class Mirror:
             self.is_refilled = False
             self._touched.clear()
             facts = tuple(self._all())
-            self._reported = {one.uid: _place(one) for one in facts}
+            self._reported = {one.uid: one for one in facts}
         return _Judged(self, facts, as_of, usage)
 
     def judge(
-        self, facts: WorkloadFacts, as_of: dt.datetime, usage: Mapping[PodKey, Usage] | None
+        self, facts: WorkloadFacts, as_of: dt.datetime, usage: MeasuredPods | None
     ) -> WorkloadRecord:
         """Judge one workload by its pods of now."""
         with self._lock:
             return self._record(facts, as_of, usage)
 
     def delta(
-        self, as_of: dt.datetime, usage: Mapping[PodKey, Usage] | None
+        self, as_of: dt.datetime, usage: MeasuredPods | None
     ) -> tuple[list[WorkloadRecord], frozenset[Place]]:
         """Judge the workloads that have changed since the last report, and name those that went."""
         with self._lock:
             uids = {self._workload_of(uid) for uid in self._touched}
             self._touched.clear()
             there = [f for uid in uids for table in self._workloads.values() for f in table.of(uid)]
-            gone = {self._reported.pop(uid) for uid in uids if uid in self._reported}
-            self._reported.update((facts.uid, _place(facts)) for facts in there)
+            gone = {_place(self._reported.pop(uid)) for uid in uids if uid in self._reported}
+            self._reported.update((facts.uid, facts) for facts in there)
+            if gone:  # one that was deleted and created again has two uids and one place
+                gone.difference_update(map(_place, self._reported.values()))
             records = [self._record(facts, as_of, usage) for facts in there]
-        # One that was deleted and created again has two uids and one place.
-        return records, frozenset(gone - set(self._reported.values()))
+        return records, frozenset(gone)
 
     def _role(self, resource: Resource) -> tuple[dict[Resource, Any], Callable[[], Any]]:
         """Return the tables that a resource's is among, and what makes a new one."""
@@ -185,7 +184,7 @@ class Mirror:
             yield from table.all()
 
     def _record(
-        self, facts: WorkloadFacts, as_of: dt.datetime, usage: Mapping[PodKey, Usage] | None
+        self, facts: WorkloadFacts, as_of: dt.datetime, usage: MeasuredPods | None
     ) -> WorkloadRecord:
         owners: Iterable[str] = [facts.uid]
         if facts.kind is WorkloadKind.DEPLOYMENT:
@@ -206,7 +205,7 @@ class _Judged(Sequence["WorkloadRecord"]):
         mirror: Mirror,
         facts: tuple[WorkloadFacts, ...],
         as_of: dt.datetime,
-        usage: Mapping[PodKey, Usage] | None,
+        usage: MeasuredPods | None,
     ) -> None:
         self._mirror, self._facts, self._as_of, self._usage = mirror, facts, as_of, usage
 

@@ -12,13 +12,13 @@ import structlog
 from workloads.collection import MISSED_REPORTS
 from workloads.collector.client import Resource
 from workloads.collector.errors import ClosedError, KubernetesError, RefusedError
+from workloads.collector.usage_table import UsageTable
 from workloads.kubernetes.reduce import reduce_pod_metrics
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from workloads.collector.client import ClusterClient
-    from workloads.kubernetes.facts import PodKey, Usage
 
 log = structlog.get_logger("workloads.collector")
 
@@ -48,7 +48,7 @@ class UsageReader(threading.Thread):
         self._resources = METRICS.scoped(namespaces)
         self._interval, self._stop_asked = interval, stop
         self._answered = threading.Event()
-        self._measured: tuple[float, Mapping[PodKey, Usage]] | None = None
+        self._measured: tuple[float, UsageTable] | None = None
 
     def run(self) -> None:
         while True:
@@ -61,7 +61,7 @@ class UsageReader(threading.Thread):
             if self._stop_asked.wait(max(started + self._interval - time.monotonic(), 1.0)):
                 return
 
-    def latest(self, wait: float = 0.0) -> Mapping[PodKey, Usage] | None:
+    def latest(self, wait: float = 0.0) -> UsageTable | None:
         """Return the last reading, after at most `wait` seconds; None when it is unknown."""
         self._answered.wait(wait)
         measured = self._measured
@@ -75,13 +75,14 @@ class UsageReader(threading.Thread):
         return usage
 
     def _read(self) -> None:
-        usage: dict[PodKey, Usage] = {}
+        usage = UsageTable()
         started = time.monotonic()
         try:
             for resource in self._resources:
                 left = max(started + WITHIN - time.monotonic(), 1.0)
-                page = self._client.whole(resource, within=left)
-                usage.update(filter(None, map(reduce_pod_metrics, page.objects())))
+                for raw in self._client.unpaged(resource, within=left):
+                    if (measured := reduce_pod_metrics(raw)) is not None:
+                        usage.put(*measured)
         except ClosedError:
             return
         except KubernetesError as error:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from workloads.kubernetes.figures import RESERVED
 
@@ -46,6 +46,14 @@ class PodKey(NamedTuple):
 PodResources: TypeAlias = tuple[int, ...]
 #: What the containers of one pod use, in nanos, in the order of ``figures.MEASURED``.
 Usage: TypeAlias = tuple[int, ...]
+
+
+class MeasuredPods(Protocol):
+    """What the pods of a cluster use, where it was measured."""
+
+    def get(self, key: PodKey, /) -> Usage | None:
+        """Return what a pod uses; None when it was not measured."""
+
 
 NO_RESOURCES: Final[PodResources] = (0,) * len(RESERVED)
 

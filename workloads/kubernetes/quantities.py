@@ -30,7 +30,8 @@ class InvalidQuantityError(ValueError):
     """The text is not of the form of a Kubernetes quantity."""
 
 
-@lru_cache(maxsize=8192)
+# Of specs, which repeat themselves; what is measured does not.
+@lru_cache(maxsize=1024)
 def parse_quantity(text: str) -> int:
     """Read a quantity in nanos: `"250m"` is 250,000,000 and `"1Ki"` is 1,024,000,000,000.
 

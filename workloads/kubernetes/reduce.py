@@ -100,7 +100,7 @@ def reduce_workload(raw: JsonObject, kind: WorkloadKind) -> WorkloadFacts | None
         kind=kind,
         namespace=sys.intern(namespace),
         name=name,
-        uid=uid,
+        uid=sys.intern(uid),  # which its pods say, too
         labels={
             sys.intern(key): sys.intern(text(labels, key))
             for key, value in labels.items()

@@ -1,9 +1,9 @@
 """One pass over a cluster, page by page."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import datetime
 
-from workloads.kubernetes.facts import PodKey, Usage, WorkloadFacts, WorkloadKind
+from workloads.kubernetes.facts import MeasuredPods, WorkloadFacts, WorkloadKind
 from workloads.kubernetes.raw import JsonObject
 from workloads.kubernetes.records import WorkloadRecord, workload_record
 from workloads.kubernetes.reduce import reduce_pod, reduce_replicaset, reduce_workload
@@ -22,7 +22,7 @@ class SnapshotBuilder:
     no working metrics API.
     """
 
-    def __init__(self, usage: Mapping[PodKey, Usage] | None = None) -> None:
+    def __init__(self, usage: MeasuredPods | None = None) -> None:
         self.usage = usage
         self._tallies: dict[tuple[str, str], PodTally] = {}
         self._deployment_of: dict[str, str] = {}

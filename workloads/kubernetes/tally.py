@@ -5,7 +5,7 @@ that controls it and dropped, so that memory grows with the number of workloads 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
@@ -15,8 +15,8 @@ from workloads.kubernetes.facts import (
     TERMINATED,
     WAITING,
     ContainerFacts,
+    MeasuredPods,
     PodFacts,
-    PodKey,
     Usage,
 )
 from workloads.kubernetes.figures import MEASURED, RESERVED
@@ -130,7 +130,7 @@ class PodTally:
         return self.containers.setdefault(name, ContainerTally())
 
 
-def tally_pods(pods: Iterable[PodFacts], usage: Mapping[PodKey, Usage] | None = None) -> PodTally:
+def tally_pods(pods: Iterable[PodFacts], usage: MeasuredPods | None = None) -> PodTally:
     """Add up the pods of one workload."""
     tally = PodTally()
     for pod in pods:

@@ -121,9 +121,9 @@ def test_the_metrics_servers_clock_is_another(client: ClusterClient, api: Replay
     """The API server hands its answer on as it is, with its date."""
     api.metrics_clock_lead = HOUR
 
-    client.whole(USAGE, within=30)
+    list(client.unpaged(USAGE, within=30))
     (namespaced,) = USAGE.scoped(["demo"])
-    client.whole(namespaced, within=30)
+    list(client.unpaged(namespaced, within=30))
 
     assert len(api.asked(METRICS)) == 1
     assert lead_of(client) == 0

@@ -17,6 +17,7 @@ from tests.apiserver import (
     UNAVAILABLE,
     Fault,
     ReplayServer,
+    recorded,
 )
 from tests.workloads.collector.conftest import no_progress
 from tests.workloads.kubernetes.test_recorded import RECORDED, snapshot, usage
@@ -42,7 +43,13 @@ def test_it_is_what_the_rules_make_of_the_recording(
     assert read(client) == snapshot(None, usage())
 
 
-@pytest.mark.parametrize("fault", [NO_METRICS, DEAD_METRICS, FORBIDDEN, Fault(200, b"oops")])
+HALF = json.dumps(recorded("list-podmetrics.json")).encode()[:10_000]
+
+
+@pytest.mark.parametrize("fault", [
+    NO_METRICS, DEAD_METRICS, FORBIDDEN, Fault(200, b"oops"),
+    Fault(200, HALF), Fault(200, HALF + b" " * 1000, cut=len(HALF)),
+])  # fmt: skip
 def test_without_metrics_usage_is_unknown(
     client: ClusterClient, api: ReplayServer, fault: Fault
 ) -> None:

@@ -1,0 +1,54 @@
+"""What pods use is found as in a dictionary, and takes little."""
+
+from __future__ import annotations
+
+import random
+import tracemalloc
+
+from workloads.collector.usage_table import UsageTable
+from workloads.kubernetes.facts import PodKey
+
+NANOS = 10**9
+
+
+def keys(total: int) -> list[PodKey]:
+    return [PodKey(f"team-{n % 7}", f"w-{n // 10:05d}-{n}") for n in range(total)]
+
+
+def test_it_is_a_dictionary() -> None:
+    """Also when a pod is measured a second time."""
+    chance = random.Random(1)
+    pods, known = keys(10_000), dict[PodKey, tuple[int, ...]]()
+    table = UsageTable()
+    for _ in range(20_000):
+        key = chance.choice(pods)
+        known[key] = (chance.randrange(2**64), chance.randrange(2**64) * NANOS)
+        table.put(key, known[key])
+
+    assert len(known) < 10_000
+    assert all(table.get(key) == known.get(key) for key in pods)
+
+
+def test_what_is_too_fine_or_too_much() -> None:
+    table = UsageTable()
+    key = PodKey("a", "b")
+
+    table.put(key, (2**80, 3 * NANOS + 1))
+
+    assert table.get(key) == (2**64 - 1, 4 * NANOS)
+    assert table.get(PodKey("b", "a")) is None
+
+
+def test_a_pod_takes_few_bytes() -> None:
+    made = keys(20_000)
+    tracemalloc.start()
+    try:
+        table = UsageTable()
+        empty = tracemalloc.get_traced_memory()[0]
+        for n, key in enumerate(made):
+            table.put(key, (n * 12_345_678, n * 4096 * NANOS))
+        taken = tracemalloc.get_traced_memory()[0] - empty
+    finally:
+        tracemalloc.stop()
+
+    assert taken / len(made) < 40

@@ -1,0 +1,101 @@
+"""The items of a list that comes in one answer, each decoded as soon as its bytes are there.
+
+msgspec decodes faster, but only what it has as a whole. The standard library's decoder says where a
+value ends.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from workloads.kubernetes.raw import JsonObject
+
+# Characters of an item, or of what else a list has. A pod's metrics have some hundred.
+_LONGEST: Final = 2**20
+_SPACES: Final = re.compile(r"[ \t\n\r]*")
+_decode: Final = json.JSONDecoder().raw_decode
+
+
+def list_items(blocks: Iterable[bytes]) -> Iterator[JsonObject]:
+    """Yield the `items` of the JSON object that these blocks are.
+
+    Raises:
+        ValueError, RecursionError: they are none, or not to its end.
+    """
+    text = _Text(blocks)
+    for _ in text.entries("{", "}"):
+        name = text.value()
+        text.take(":")
+        if name != "items" or text.next() == "n":  # null: there are none
+            text.value()
+            continue
+        for _ in text.entries("[", "]"):
+            if text.next() != "{":
+                raise ValueError("an item is no object")
+            yield text.value()
+    if text.next():
+        raise ValueError("something follows the list")
+
+
+class _Text:
+    """JSON that comes in pieces. Of what was taken nothing is held but the piece it came in."""
+
+    def __init__(self, blocks: Iterable[bytes]) -> None:
+        self._pieces = codecs.iterdecode(blocks, "utf-8")
+        self._held, self._at = "", 0
+
+    def entries(self, opening: str, closing: str) -> Iterator[None]:
+        """Stop before each entry of an object or an array; whoever asked takes it."""
+        self.take(opening)
+        if self.next() == closing:
+            self.take(closing)
+            return
+        while True:
+            yield
+            if self.take("," + closing) == closing:
+                return
+
+    def take(self, expected: str) -> str:
+        """Take the next character, which is one of these."""
+        found = self.next()
+        if not found or found not in expected:
+            raise ValueError(f"{found!r} is none of {expected!r}")
+        self._at += 1
+        return found
+
+    def next(self) -> str:
+        """Return the next character that is no space, without taking it; "" at the end."""
+        while True:
+            spaces = _SPACES.match(self._held, self._at)
+            self._at = spaces.end() if spaces else self._at
+            if self._at < len(self._held) or not self._hold_more():
+                return self._held[self._at : self._at + 1]
+
+    def value(self) -> Any:
+        """Take the next value. One that ends where its piece does may go on in the next."""
+        self.next()
+        while True:
+            try:
+                value, end = _decode(self._held, self._at)
+            except ValueError:
+                if not self._hold_more():
+                    raise
+            else:
+                if end < len(self._held) or not self._hold_more():
+                    self._at = end
+                    return value
+
+    def _hold_more(self) -> bool:
+        """Hold one more piece; return whether there was one."""
+        rest = self._held[self._at :]
+        if len(rest) > _LONGEST:
+            raise ValueError(f"an entry has more than {_LONGEST} characters")
+        more = next(self._pieces, "")
+        self._held, self._at = rest + more, 0
+        return more != ""
