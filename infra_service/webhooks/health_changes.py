@@ -62,13 +62,7 @@ def begin() -> None:
     """
     if _is_wanted():
         return
-    heard: Any = Cluster.objects.filter(last_received_at__isnull=False).order_by("pk")
-    HealthPosition.objects.bulk_create(
-        [HealthPosition(cluster=one, told_until=_seen_until(one)) for one in heard],
-        update_conflicts=True,
-        unique_fields=["cluster"],
-        update_fields=["told_until"],
-    )
+    _put(Cluster.objects.filter(last_received_at__isnull=False).order_by("pk"))
 
 
 def publish_health_changes() -> int:
@@ -79,13 +73,15 @@ def publish_health_changes() -> int:
     """
     if not _is_wanted():
         return 0
-    entered = 0
+    gathered = dt.timedelta(minutes=settings.WEBHOOK_HEALTH_CHANGED_MINUTES)
+    entered, quiet = 0, []
     for cluster in _clusters_behind():
         if cluster.first_change is None:
-            if _seen_until(cluster) - cluster.since > _QUIET:
-                _move(cluster, [])
-        elif _waited(cluster) >= dt.timedelta(minutes=settings.WEBHOOK_HEALTH_CHANGED_MINUTES):
-            entered += _move(cluster, [_event_of(cluster)])
+            quiet += [cluster] if _seen_until(cluster) - cluster.since > _QUIET else []
+        elif _waited(cluster) >= gathered:
+            entered += _move([cluster], [_event_of(cluster)])
+    if quiet:
+        _move(quiet, [])
     return entered
 
 
@@ -130,21 +126,32 @@ def _changes(cluster_id: Any, since: Any) -> TransitionQuerySet:
 
 
 @retrying
-def _move(cluster: Any, events: Sequence[WebhookEvent]) -> bool:
-    """Move the position and enter what was behind it, unless somebody else has done so."""
-    until = _seen_until(cluster)
+def _move(clusters: Iterable[Any], events: Sequence[WebhookEvent]) -> int:
+    """Move the positions of clusters and enter what is behind them; return how many events.
+
+    Of positions that somebody else has moved meanwhile nothing is done.
+    """
     with transaction.atomic():
         if trail.locked_position() is None:
-            return False
-        if cluster.told_until is None:
-            position = {"told_until": until}
-            is_moved = HealthPosition.objects.get_or_create(position, cluster_id=cluster.pk)[1]
-        else:
-            read = HealthPosition.objects.filter(pk=cluster.pk, told_until=cluster.told_until)
-            is_moved = bool(read.update(told_until=until))
-        if is_moved:
+            return 0
+        now_at = dict(HealthPosition.objects.values_list("pk", "told_until"))
+        still = [one for one in clusters if now_at.get(one.pk) == one.told_until]
+        if not still:
+            return 0
+        _put(still)
+        if events:
             publish(events)
-    return is_moved
+    return len(events)
+
+
+def _put(clusters: Iterable[Cluster]) -> None:
+    """Put the positions of clusters to their last reports."""
+    HealthPosition.objects.bulk_create(
+        [HealthPosition(cluster=one, told_until=_seen_until(one)) for one in clusters],
+        update_conflicts=True,
+        unique_fields=["cluster"],
+        update_fields=["told_until"],
+    )
 
 
 def _event_of(cluster: Any) -> WebhookEvent:

@@ -268,6 +268,17 @@ def test_where_no_health_changes_the_rest_is_not_read_again(
         publish_health_changes()
         assert (HealthPosition.objects.get().told_until == moment) is moves
 
+    # Of however many clusters by as many statements.
+    asked = []
+    for name in ("bc", "defghij"):
+        for each in name:
+            reported(Cluster.objects.create(name=each), 30, record())
+        with CaptureQueriesContext(connection) as statements:
+            publish_health_changes()
+        asked.append(len(statements))
+    assert asked[0] == asked[1]
+    assert HealthPosition.objects.count() == 10
+
 
 @on_postgresql
 def test_a_report_that_is_committed_late(
