@@ -156,7 +156,7 @@ def test_one_workload(workload: NewWorkload) -> None:
     text = text_of(answer)
     for told in (
         "Cluster: prod-eu-1", "Namespace: shop", "Kind: Deployment", "Degraded", "OOMKilled: app",
-        "1 of 2", "31 of 200 m", "400 m", "182 of 256 MiB", "512.0 MB",
+        "1 of 2", "31 of 200 m", "400 m", "182 of 256 MiB", "512 MiB",
         "app registry.example.com/app:1.4.2 running yes 0", "<b> <i>x</i>",
         "registry.example.com/app registry.example.com 1.4.2 not known",
     ):  # fmt: skip
