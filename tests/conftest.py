@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import gc
 import json
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
@@ -45,6 +46,15 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with what takes long, so that at the end no core waits for another's last test."""
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector pass by what stays until the end: modules, and all collected tests.
+
+    It would walk through 200,000 objects again and again: a tenth of what a small test takes.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)
