@@ -22,7 +22,9 @@ check: .venv/dev  ## The quick part of the gate, a minute: lint, and the tests t
 	wait $$lint || { cat "$$log"; exit 1; }; \
 	exit $$tests
 
-test: lint test-sqlite test-postgres  ## The whole gate
+# Side by side, because many tests wait for servers and clocks; each part is shown when it has ended.
+test:  ## The whole gate
+	@$(MAKE) --no-print-directory --keep-going -j 3 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) lint test-sqlite test-postgres
 
 lint: .venv/dev  ## Format, lint, types, import contracts, migrations, the OpenAPI document
 	$(BIN)/ruff format --check .
