@@ -23,6 +23,7 @@ from apikeys.models import TrustPolicy
 from tests.apiserver.requests import answered
 from tests.deployment.test_container import arguments
 from tests.issuer import Key
+from tests.live_kubernetes.access import rights
 from tests.server import ROOT
 from workloads.management.reporting import reporting_target
 
@@ -153,15 +154,7 @@ def test_it_may_do_what_it_asks_for_and_nothing_else() -> None:
     role = of_kind(plain(), "ClusterRole")
     collectors = (ROOT / "docs" / "how-to" / "collector-rbac.yaml").read_text()
 
-    may = {
-        (group, resource, name, verb)
-        for rule in role["rules"]
-        for group in rule["apiGroups"]
-        for resource in rule["resources"]
-        for name in rule.get("resourceNames", [""])
-        for verb in rule["verbs"]
-    }
-    assert may == asked
+    assert rights(role["rules"]) == asked
     assert role["rules"] == of_kind(list(yaml.safe_load_all(collectors)), "ClusterRole")["rules"]
 
 

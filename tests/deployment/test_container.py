@@ -25,7 +25,7 @@ from typing import Any
 import pytest
 import yaml
 
-from infra_service import settings
+from infra_service import gunicorn, settings
 from tests.server import ROOT, LiveServer
 
 pytestmark = pytest.mark.once
@@ -244,6 +244,7 @@ def test_compose_gives_it_no_more_than_it_needs(name: str) -> None:
     assert service["read_only"] is True
     assert service["cap_drop"] == ["ALL"]
     assert service["security_opt"] == ["no-new-privileges:true"]
+    assert int(service["stop_grace_period"].removesuffix("s")) > gunicorn.graceful_timeout
     assert [mount.split(":")[0] for mount in service["tmpfs"]] == ["/tmp", "/run/infra-service"]
     assert "privileged" not in service
     assert "volumes" not in service

@@ -11,13 +11,14 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from tests.apiserver.requests import TABLE, Exchange, answered
-from tests.live_kubernetes.access import RBAC_OF_ONE, documents, grant, token
+from tests.live_kubernetes.access import COLLECTOR, RBAC_OF_ONE, Account, documents
+from tests.live_kubernetes.agent import AGENT_FAULTS, AgentScene, compared_rights, installed
 from tests.live_kubernetes.build import binaries, cache_directory
-from tests.live_kubernetes.faults import FAULTS, REST, Scene, played
+from tests.live_kubernetes.faults import FAULTS, REST, CollectorScene, Scene, SceneT, played
 from tests.live_kubernetes.kubelet import Kubelets
 from tests.live_kubernetes.life import Life
 from tests.live_kubernetes.metrics_api import MetricsApi
@@ -66,6 +67,9 @@ def main() -> int:
         default=[],
         help="only these, none of 'none'; a part of it records nothing",
     )
+    parser.add_argument(
+        "--agent", action="store_true", help="the agent of deploy/agent instead; records nothing"
+    )
     parser.add_argument("--down", type=float, default=45, help="seconds without the API server")
     options = parser.parse_args()
     print(f"seed {options.seed}", flush=True)
@@ -77,23 +81,56 @@ def main() -> int:
         live_server() as service,
     ):
         life.begin(options.workloads)
-        scene = prepared(plane, life, metrics, service, Path(directory))
-        scene.seconds_down = options.down
-        once(scene, table)
-        if not options.fault:
-            one_namespace(scene, service, Path(directory), table)
-        storms(scene, options.minutes * 60, table)
-        for fault in FAULTS:
-            if not options.fault or fault.__name__ in options.fault:
-                table.add(fault.__name__.replace("_", " "), *played(fault, scene))
-        ended = end(scene.collector)
-        print(f"the collector ended with {ended} after {life.deeds} deeds")
-        lines = scene.collected.log.read_text(errors="replace")
-        print(f"its log: {len(lines)} characters, {lines.count('Traceback')} tracebacks")
-        if not options.fault:
-            record(scene, Path(directory))
+        where = (plane, life, metrics, service, Path(directory))
+        print(f"Kubernetes {plane.api().get('/version')['gitVersion']}; {service.url}", flush=True)
+        if options.agent:
+            ended = followed_by_the_agent(installed(*where), options, table)
+        else:
+            ended = followed(prepared(*where), service, options, table, Path(directory))
     table.show()
     return 0 if table.is_right and ended == 0 else 1
+
+
+def followed(
+    scene: CollectorScene,
+    service: LiveServer,
+    options: argparse.Namespace,
+    table: Table,
+    directory: Path,
+) -> int:
+    """Hold the direct collector against the cluster, and return how it ended."""
+    once(scene, table)
+    if not options.fault:
+        one_namespace(scene, service, directory, table)
+    ended = lived_through(scene, FAULTS, options, table)
+    if not options.fault:
+        record(scene, directory)
+    return ended
+
+
+def followed_by_the_agent(scene: AgentScene, options: argparse.Namespace, table: Table) -> int:
+    started = time.monotonic()
+    table.add("rights of the account", *compared_rights(scene), time.monotonic() - started)
+    return lived_through(scene, AGENT_FAULTS, options, table)
+
+
+def lived_through(
+    scene: SceneT,
+    faults: Sequence[Callable[[SceneT], str]],
+    options: argparse.Namespace,
+    table: Table,
+) -> int:
+    """Let life go on, play the faults, and return how the collector ended."""
+    scene.seconds_down = options.down
+    storms(scene, options.minutes * 60, table)
+    for fault in faults:
+        if not options.fault or fault.__name__ in options.fault:
+            table.add(fault.__name__.replace("_", " "), *played(fault, scene))
+    ended = end(scene.collector)
+    print(f"the collector ended with {ended} after {scene.life.deeds} deeds")
+    lines = scene.collected.log.read_text(errors="replace")
+    print(f"its log: {len(lines)} characters, {lines.count('Traceback')} tracebacks")
+    return ended
 
 
 @contextlib.contextmanager
@@ -113,23 +150,26 @@ def inhabited(plane: ControlPlane, seed: int) -> Iterator[tuple[Life, MetricsApi
 
 def prepared(
     plane: ControlPlane, life: Life, metrics: MetricsApi, service: LiveServer, directory: Path
-) -> Scene:
+) -> CollectorScene:
     """Register the cluster, with the rights that the documents give, and begin to follow it."""
     admin = plane.api()
-    grant(admin)
+    COLLECTOR.grant(admin)
     token_file = directory / "token"
-    token_file.write_text(token(admin))
+    token_file.write_text(COLLECTOR.token(admin))
     kubeconfig = directory / "kubeconfig"
     where = {plane.name: (plane.url, plane.certificate)}
     write_kubeconfig(kubeconfig, where, {"tokenFile": str(token_file)})
     name = plane.name
     collected = Collected(service, service.token("cluster:read", "cluster:write"), name)
-    print(f"Kubernetes {admin.get('/version')['gitVersion']}; the service at {service.url}")
     collector = collected.collect(kubeconfig, "--once", "--interval", str(INTERVAL))
-    return Scene(plane, admin, life, metrics, collected, collector, kubeconfig, token_file)
+    return CollectorScene(
+        plane=plane, admin=admin, life=life, metrics=metrics, collected=collected,
+        account=COLLECTOR, collector=collector,
+        kubeconfig=kubeconfig, token_file=token_file,
+    )  # fmt: skip
 
 
-def once(scene: Scene, table: Table) -> None:
+def once(scene: CollectorScene, table: Table) -> None:
     """Compare one snapshot of a cluster at rest, and follow it from then on."""
     started = time.monotonic()
     scene.collector.wait(120)
@@ -141,7 +181,9 @@ def once(scene: Scene, table: Table) -> None:
     scene.collector = scene.collected.watch(scene.kubeconfig)
 
 
-def one_namespace(scene: Scene, service: LiveServer, directory: Path, table: Table) -> None:
+def one_namespace(
+    scene: CollectorScene, service: LiveServer, directory: Path, table: Table
+) -> None:
     """Compare what an account sees that may read one namespace and no more."""
     started = time.monotonic()
     namespace = "live-a"
@@ -149,9 +191,7 @@ def one_namespace(scene: Scene, service: LiveServer, directory: Path, table: Tab
     role = directory / "role.yaml"
     role.write_text(text)
     scene.admin.apply(documents(role))
-    secret = token(
-        scene.admin, f"/api/v1/namespaces/{namespace}/serviceaccounts/workload-collector"
-    )
+    secret = Account(role, namespace, COLLECTOR.name).token(scene.admin)
     path = directory / "one.kubeconfig"
     where = {scene.plane.name: (scene.plane.url, scene.plane.certificate)}
     write_kubeconfig(path, where, {"token": secret})
@@ -180,7 +220,7 @@ def storms(scene: Scene, seconds: float, table: Table) -> None:
         table.add(f"--watch, {storm:.0f} s of life", count, found, time.monotonic() - started)
 
 
-def record(scene: Scene, directory: Path) -> None:
+def record(scene: CollectorScene, directory: Path) -> None:
     """Write what this server answered to all that the collector asks, for the tests' server."""
     relay = Relay(scene.plane.url, scene.plane.certificate)
     relay.start()

@@ -1,7 +1,8 @@
-"""The collector's rights, as docs/how-to/collector-rbac.yaml says, and its tokens."""
+"""Accounts of a cluster with the rights that our manifests give them, and their tokens."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,37 +11,75 @@ import yaml
 from tests.live_kubernetes.api import Api
 from tests.server import ROOT
 
-RBAC = ROOT / "docs/how-to/collector-rbac.yaml"
+Rights = set[tuple[str, str, str, str]]
+
+_BINDINGS = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
+_REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
+
+
+@dataclass(frozen=True)
+class Account:
+    """A service account, and the binding of the same name."""
+
+    manifest: Path
+    namespace: str
+    name: str
+
+    @property
+    def path(self) -> str:
+        return f"/api/v1/namespaces/{self.namespace}/serviceaccounts/{self.name}"
+
+    def documents(self) -> list[dict[str, Any]]:
+        return documents(self.manifest)
+
+    def grant(self, api: Api) -> None:
+        api.apply(self.documents())
+
+    def withdraw(self, api: Api) -> None:
+        api.delete(f"{_BINDINGS}/{self.name}")
+
+    def token(self, api: Api, **spec: object) -> str:
+        """Ask for a token, for the API server itself unless the spec names audiences."""
+        request = {
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenRequest",
+            "spec": {"expirationSeconds": 7200, "audiences": [], **spec},
+        }
+        made: str = api.post(f"{self.path}/token", request)["status"]["token"]
+        return made
+
+    def make_anew(self, api: Api) -> None:
+        """Delete it and make it again, which ends its tokens and gives it another uid."""
+        api.delete(self.path)
+        self.grant(api)
+
+
+COLLECTOR = Account(ROOT / "docs/how-to/collector-rbac.yaml", "infra-service", "workload-collector")
+AGENT = Account(ROOT / "deploy/agent/account.yaml", "infra-agent", "infra-agent")
 RBAC_OF_ONE = ROOT / "docs/how-to/collector-rbac-namespace.yaml"
-_ACCOUNTS = "/api/v1/namespaces/infra-service/serviceaccounts"
-_ACCOUNT = f"{_ACCOUNTS}/workload-collector"
-_BINDING = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/workload-collector"
 
 
 def documents(path: Path) -> list[dict[str, Any]]:
     return list(yaml.safe_load_all(path.read_text()))
 
 
-def grant(api: Api, path: Path = RBAC) -> None:
-    api.apply(documents(path))
-
-
-def withdraw(api: Api) -> None:
-    api.delete(_BINDING)
-
-
-def token(api: Api, account: str = _ACCOUNT) -> str:
-    request = {
-        "apiVersion": "authentication.k8s.io/v1",
-        "kind": "TokenRequest",
-        "spec": {"expirationSeconds": 7200, "audiences": []},
+def rights(rules: list[dict[str, Any]]) -> Rights:
+    """Return what rules allow: API group, resource, the name of one object or "", and verb."""
+    return {
+        (group, resource, name, verb)
+        for rule in rules
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for name in rule.get("resourceNames") or [""]
+        for verb in rule["verbs"]
     }
-    made: str = api.post(f"{account}/token", request)["status"]["token"]
-    return made
 
 
-def renew(api: Api, path: Path) -> None:
-    """Make the account anew, which ends its old tokens, and write a token of it."""
-    api.delete(_ACCOUNT)
-    grant(api)
-    path.write_text(token(api) + "\n")
+def reviewed(api: Api, namespace: str) -> Rights:
+    """Return what the API server says that the owner of the token may do in a namespace."""
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectRulesReview",
+        "spec": {"namespace": namespace},
+    }
+    return rights(api.post(_REVIEWS, review)["status"]["resourceRules"])

@@ -8,24 +8,25 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import urllib3
 
-from tests.live_kubernetes.access import grant, renew, withdraw
+from tests.live_kubernetes.access import Account
 from tests.live_kubernetes.api import Api
 from tests.live_kubernetes.life import Life
 from tests.live_kubernetes.metrics_api import MetricsApi
 from tests.live_kubernetes.plane import ControlPlane, write_kubeconfig
 from tests.live_kubernetes.relay import Relay
-from tests.live_kubernetes.service import USAGE, Collected, end, wait_for
+from tests.live_kubernetes.service import USAGE, Collected, Process, end, wait_for
 
 #: A watch lasts for a minute at most, and a pause for half of one.
 REST = 40.0
 CHURN = 12.0
+SceneT = TypeVar("SceneT", bound="Scene")
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Scene:
     """A cluster with life in it, the service that shows it, and a collector between them."""
 
@@ -34,9 +35,8 @@ class Scene:
     life: Life
     metrics: MetricsApi
     collected: Collected
-    collector: subprocess.Popen[bytes]
-    kubeconfig: Path
-    token_file: Path
+    account: Account
+    collector: Process
     seconds_down: float = 45.0
 
     def collection(self) -> Any:
@@ -45,6 +45,15 @@ class Scene:
     def is_failing(self, reason: str) -> bool:
         found = self.collection()
         return bool(found["status"] == "FAILING" and found["last_error_reason"] == reason)
+
+
+@dataclass(kw_only=True)
+class CollectorScene(Scene):
+    """The collector is `sync_workloads` with the database, and a kubeconfig."""
+
+    collector: subprocess.Popen[bytes]
+    kubeconfig: Path
+    token_file: Path
 
 
 def api_server_stopped(scene: Scene) -> str:
@@ -70,18 +79,19 @@ def etcd_compacted(scene: Scene) -> str:
     return ""
 
 
-def token_replaced(scene: Scene) -> str:
+def token_replaced(scene: CollectorScene) -> str:
     """The old one is good for nothing any more as soon as the new one is there."""
-    renew(scene.admin, scene.token_file)
+    scene.account.make_anew(scene.admin)
+    scene.token_file.write_text(scene.account.token(scene.admin) + "\n")
     scene.life.go_on(60)
     return ""
 
 
 def rights_taken_away(scene: Scene) -> str:
-    withdraw(scene.admin)
+    scene.account.withdraw(scene.admin)
     failing = wait_for(lambda: scene.is_failing("FORBIDDEN"), 100)
     scene.life.go_on(CHURN)
-    grant(scene.admin)
+    scene.account.grant(scene.admin)
     scene.life.go_on(CHURN)
     return "" if failing else "the collection did not say FORBIDDEN"
 
@@ -97,7 +107,7 @@ def metrics_hang(scene: Scene) -> str:
     return "" if count and not found else f"while it hung: {found[:3]}"
 
 
-def two_collectors(scene: Scene) -> str:
+def two_collectors(scene: CollectorScene) -> str:
     other = scene.collected.watch(scene.kubeconfig)
     scene.life.go_on(40)
     scene.life.rest(15)
@@ -106,7 +116,7 @@ def two_collectors(scene: Scene) -> str:
     return "" if count and not found and status == 0 else f"with both ({status}): {found[:3]}"
 
 
-def half_open_connection(scene: Scene) -> str:
+def half_open_connection(scene: CollectorScene) -> str:
     """Every connection of one collector dies without a word; another follows without a relay."""
     relay = Relay(scene.plane.url, scene.plane.certificate)
     relay.start()
@@ -129,7 +139,7 @@ def half_open_connection(scene: Scene) -> str:
     return "" if count and not found and status == 0 else f"after the freeze: {found[:3]}"
 
 
-def one_of_two_ends(scene: Scene) -> str:
+def one_of_two_ends(scene: CollectorScene) -> str:
     """Under --all --watch, a cluster whose registration is deleted leaves the other alone."""
     end(scene.collector)
     name = scene.collected.name
@@ -152,7 +162,7 @@ def one_of_two_ends(scene: Scene) -> str:
     return "" if right else f"started {started}, went on {alone}, ended {status}: {found[:3]}"
 
 
-FAULTS: tuple[Callable[[Scene], str], ...] = (
+FAULTS: tuple[Callable[[CollectorScene], str], ...] = (
     api_server_stopped,
     etcd_compacted,
     token_replaced,
@@ -164,7 +174,7 @@ FAULTS: tuple[Callable[[Scene], str], ...] = (
 )
 
 
-def played(fault: Callable[[Scene], str], scene: Scene) -> tuple[int, list[str], float]:
+def played(fault: Callable[[SceneT], str], scene: SceneT) -> tuple[int, list[str], float]:
     """Play a fault; return how many rows were compared after it, what is wrong, and seconds."""
     started = time.monotonic()
     said = fault(scene)

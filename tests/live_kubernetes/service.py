@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from tests.live_kubernetes.api import Api
 from tests.live_kubernetes.oracle import Oracle, Place, Row
@@ -18,6 +18,16 @@ from tests.server import ROOT, LiveServer
 
 INTERVAL = 10
 USAGE = ("cpu_used_millicores", "memory_used_bytes")
+
+
+class Process(Protocol):
+    """What is done with a collector, whether it is a process or the pods of an agent."""
+
+    def poll(self) -> int | None: ...
+
+    def send_signal(self, number: int, /) -> None: ...
+
+    def wait(self, timeout: float | None = None) -> int: ...
 
 
 class Collected:
@@ -103,7 +113,7 @@ class Collected:
         return len(expected), found
 
 
-def end(process: subprocess.Popen[bytes]) -> int:
+def end(process: Process) -> int:
     """End a collector as an operator does, and return its exit status."""
     if process.poll() is None:
         process.send_signal(signal.SIGTERM)
