@@ -9,6 +9,7 @@ from django.conf import settings
 from django.contrib import admin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.forms import UserChangeForm
+from django.template.defaultfilters import pluralize
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
@@ -53,25 +54,21 @@ def _revives(user: User) -> str:
     if keys or tokens:
         told.append(_revived_secrets(keys, tokens))
     if policies:
-        number = f"{_number(policies)} trust {'policy' if policies == 1 else 'policies'}"
+        number = f"{_number(policies)} trust polic{pluralize(policies, 'y,ies')}"
         told.append(f"When this user is made active, pipelines get tokens by {number} again.")
     return " ".join(told)
 
 
 def _revived_secrets(keys: int, tokens: int) -> str:
     counted = ((keys, "API key"), (tokens, "access token"))
-    what = " and ".join(f"{_number(n)} {_plural(n, name)}" for n, name in counted if n)
-    minted = f" and what was minted from the {_plural(keys, 'key')}," if keys else ""
+    what = " and ".join(f"{_number(n)} {name}{pluralize(n)}" for n, name in counted if n)
+    minted = f" and what was minted from the key{pluralize(keys)}," if keys else ""
     sentence = f"When this user is made active, {what} would work again,{minted} for whoever has"
-    return f"{sentence} the {_plural(keys + tokens, 'secret')}."
+    return f"{sentence} the secret{pluralize(keys + tokens)}."
 
 
 def _number(n: int) -> str:
     return f"over {_COUNTED}" if n > _COUNTED else str(n)
-
-
-def _plural(n: int, name: str) -> str:
-    return name if n == 1 else f"{name}s"
 
 
 class UserForm(UserChangeFormOfOurs):
@@ -114,7 +111,7 @@ class SignedOnFilter(admin.SimpleListFilter):
 
     def lookups(self, _request: HttpRequest, _model_admin: Any) -> list[tuple[str, str]]:
         days = settings.OWNER_IDLE_DAYS or _IDLE_DAYS
-        return [("idle", f"Not for {days} days")]
+        return [("idle", f"Not for {days} day{pluralize(days)}")]
 
     def queryset(self, _request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         if self.value() != "idle":

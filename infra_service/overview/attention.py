@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from django.conf import settings
 from django.db.models import Exists, OuterRef
+from django.template.defaultfilters import pluralize
 from django.urls import reverse
 from django.utils import timezone
 
@@ -123,7 +124,7 @@ def _idle(days: int) -> Finding:
         Exists(ApiKey.objects.active().filter(created_by=OuterRef("pk")))
         | Exists(AccessToken.objects.issued().active().filter(created_by=OuterRef("pk")))
     )
-    title = f"Owners of keys who have not signed on for {days} days"
+    title = f"Owners of keys who have not signed on for {days} day{pluralize(days)}"
     links = [_link("apikeys_user", "signed_on=idle", "All who have not")]
     rows = list(owners.order_by("last_login", "pk")[:SHOWN])
     return Finding("idle", title, "warning", number_of(owners), rows, links)

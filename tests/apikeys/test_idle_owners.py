@@ -112,7 +112,9 @@ def test_their_keys_are_listed_before_they_are_refused(
     assert listed(capsys, "--owners-idle-for", "92") == []
 
 
-def test_the_admin_names_them(client_with: ClientWith) -> None:
+@pytest.mark.parametrize(("days", "told"), [(90, "90 days"), (1, "1 day")])
+def test_the_admin_names_them(client_with: ClientWith, settings: Any, days: int, told: str) -> None:
+    settings.OWNER_IDLE_DAYS = days
     client_with("state:read")
     owner = AccessToken.objects.get().created_by
     become({**STAFF, "date_joined": 91})
@@ -122,6 +124,7 @@ def test_the_admin_names_them(client_with: ClientWith) -> None:
     page = admin.get("/admin/")
     idle = {f.name: f for f in page.context["overview"]["findings"]}["idle"]
 
+    assert idle.title == f"Owners of keys who have not signed on for {told}"
     assert [row.pk for row in idle.rows] == [owner.pk]
     assert "never signed on" in page.content.decode()
     ((_, url),) = idle.links
