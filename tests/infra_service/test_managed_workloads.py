@@ -26,6 +26,7 @@ from tests.states.indexed import index
 from tests.states.samples import instance, resource, state
 from tests.states.test_cluster_objects import deployment, release
 from tests.workloads.records import apply, record, report, stored
+from workloads import summaries
 from workloads.models import Cluster, Workload
 
 UID = "7f1d5bb2-8f43-4e0b-9d6c-0a4f2f5a6c11"
@@ -217,7 +218,7 @@ def test_what_the_filter_takes(reader: ApiClient, cluster: Cluster) -> None:
 
 
 def test_over_all_clusters(backend: Backend, reader: ApiClient, cluster: Cluster) -> None:
-    """The list; its sums are of so many workloads that they do not count it."""
+    """The list, and the sums."""
     other = Cluster.objects.create(name="other")
     apply(cluster, report(0, record(uid=UID)))
     apply(other, report(0, record("left")))
@@ -229,7 +230,27 @@ def test_over_all_clusters(backend: Backend, reader: ApiClient, cluster: Cluster
         assert [workload["name"] for workload in found] == [name]
         total = reader.get("/api/v1/workloads:summary", {"filter": text}).json()["summary"]["total"]
         assert total["workloads"] == 1
-        assert "workloads_managed" not in total
+        counted = (total["workloads_managed"], total["workloads_unmanaged"])
+        assert counted == ((1, 0) if answer == "true" else (0, 1))
+
+
+def test_of_many_nobody_counts(
+    backend: Backend, reader: ApiClient, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    apply(cluster, report(0, record(uid=UID), record("left"), record("other", namespace="bank")))
+    manages(backend, UID)
+
+    def counted() -> list[tuple[int | None, int | None]]:
+        summary = reader.get("/api/v1/workloads:summary").json()["summary"]
+        return [
+            (each["workloads_managed"], each["workloads_unmanaged"])
+            for each in (summary["total"], *summary["groups"])
+        ]
+
+    monkeypatch.setattr(summaries, "MOST_JOINED", 3)
+    assert counted() == [(1, 2), (1, 2)]
+    monkeypatch.setattr(summaries, "MOST_JOINED", 2)
+    assert counted() == [(None, None), (None, None)]
 
 
 def test_pages_of_what_nobody_manages(

@@ -159,7 +159,7 @@ def test_statements_do_not_grow_with_the_rows(
         assert statements("field['cluster'] = 'nowhere'") == 2
         # The cluster's rows are counted, and looked through for all healths at once.
         assert statements("field['cluster'] = 'prod-eu-1' AND labels['x'] EXISTS") == 4
-        assert statements("field['cluster'] = 'prod-eu-1'", SUMMARY) == 3
+        assert statements("field['cluster'] = 'prod-eu-1'", SUMMARY) == 4
 
 
 def test_a_list_of_few_rows_is_read_both_ways(

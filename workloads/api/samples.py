@@ -146,5 +146,8 @@ SUMMARY: Final = {
     }
 }
 FLEET_SUMMARY: Final = {
-    "summary": {"total": _TOTAL, "groups": [{"cluster_id": CLUSTER["id"], **_GROUP}]}
+    "summary": {
+        "total": {**_TOTAL, **_MANAGED},
+        "groups": [{"cluster_id": CLUSTER["id"], **_GROUP, **_MANAGED}],
+    }
 }

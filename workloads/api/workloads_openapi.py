@@ -115,7 +115,11 @@ def _summary(of: str, sums: dict[str, Any], **told_apart: Any) -> Named:
 _SUMMARY: Final = _summary(
     "", {**_SUMS, **dict.fromkeys(MANAGED, _INTEGER)}, namespace={"type": "string"}
 )
-_FLEET_SUMMARY: Final = _summary("Fleet", _SUMS, cluster_id={"type": "string", "format": "uuid"})
+_FLEET_SUMMARY: Final = _summary(
+    "Fleet",
+    {**_SUMS, **dict.fromkeys(MANAGED, _MEASURED)},
+    cluster_id={"type": "string", "format": "uuid"},
+)
 
 
 def _report(operation_id: str, form: Named, example: Any) -> dict[str, Any]:
