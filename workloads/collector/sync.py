@@ -148,8 +148,8 @@ class Collector:
         reported: Callable[[Synced], None],
         troubled: Callable[[list[Trouble]], None],
     ) -> None:
-        # A service that is back is told before the next snapshot would have been due.
-        backoff = Backoff(most=min(LONGEST, self._interval or LONGEST))
+        # Of half an interval at most, so that a service that is back is told within one.
+        backoff = Backoff(most=min(LONGEST, (self._interval or 2 * LONGEST) / 2))
         next_snapshot = 0.0
         telling = Telling(self._destination, self._interval or 0, troubled)
         while not stop.is_set():
