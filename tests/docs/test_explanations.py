@@ -107,7 +107,7 @@ def test_force_overrides(client_with: ClientWith) -> None:
 def test_sizes() -> None:
     sizes = LIMITS.split("\n## Sizes\n")[1].split("\n## ")[0]
     told = dict(re.findall(r"^\| (.+?) \| (.+?) \| .*\|$", sizes, re.MULTILINE))
-    mebibyte = 1024**2
+    mebibyte, most = 1024**2, reading.MOST_ROWS
     # Read, not imported: gunicorn's settings prepare the process that imports them.
     (line,) = re.findall(r"^limit_request_line = (\d+)$", GUNICORN.read_text(), re.MULTILINE)
     reports = f"{settings.WORKLOADS_MAX_BYTES // mebibyte} MiB, {MAX_WORKLOADS:,} workloads"
@@ -120,7 +120,10 @@ def test_sizes() -> None:
         "a filter": f"1024 characters, {grammar.MAX_DEPTH} nested parentheses",
         "a page": f"{pagination.MAX_PAGE_SIZE} items",
         "rows that are looked through for a page": (
-            f"{reading.MOST_ROWS:,}; {reading._LEAST_ROWS:,} when a filter searches texts often"
+            f"{most:,} of a set that an index finds, or of the list; of the list "
+            f"{most // reading._DEARER_IN_ORDER:,} where texts or labels are searched; "
+            f"{most // reading._DEARER_BY_KEY:,} that run an image; {reading._LEAST_ROWS:,} when "
+            "texts are searched often, or `managed` is asked"
         ),
         "a request line": f"{line} bytes",
         "components, or environments, that a token is bound to": f"{models.MAX_BOUND_IDS}",
