@@ -27,15 +27,18 @@ from tests.postgres import free_port
 ROOT = Path(__file__).resolve().parent.parent
 # Starting Python and Django takes longer than most commands.
 _MANAGE = """
-import io, json, sys, django
+import gc, io, json, sys, django
 from django.core.management import call_command
+from django.db import connections
 django.setup()
 printed = []
 for name, *arguments in json.loads(sys.argv[1]):
     out = io.StringIO()
     call_command(name, *arguments, stdout=out)
     printed.append(out.getvalue())
+connections.close_all()
 print(json.dumps(printed))
+gc.freeze()  # else Python walks through all that was loaded, for half a second
 """
 
 
