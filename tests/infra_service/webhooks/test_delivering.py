@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import base64
 import datetime as dt
 import hashlib
-import hmac
 import threading
 import time
 import uuid
 from http.server import BaseHTTPRequestHandler
+from typing import Any
 
 import pytest
 from django.utils import timezone
+from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
 from apikeys.models import AuditEvent
 from infra_service.webhooks import claiming, sending
@@ -21,17 +21,17 @@ from infra_service.webhooks.models import Delivery
 from states.models import Environment
 from tests.conftest import ApiClient, ClientWith
 from tests.infra_service.webhooks.conftest import deliver, hook_of, pass_time
-from tests.infra_service.webhooks.receiver import Receiver, answers
+from tests.infra_service.webhooks.receiver import Received, Receiver, answers
 from tests.states.conftest import Backend, document
 
 
-def is_signed(secret: str, one: object) -> bool:
-    """Verify as the specification says, with nothing of ours."""
-    key = base64.b64decode(secret.removeprefix("whsec_"))
-    headers = one.headers  # type: ignore[attr-defined]
-    signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + one.body  # type: ignore[attr-defined]
-    wanted = base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode()
-    return f"v1,{wanted}" in headers["webhook-signature"].split(" ")
+def is_signed(secret: str, one: Received) -> bool:
+    """Verify with the library that receivers use."""
+    try:
+        Webhook(secret).verify(one.body, one.headers)
+    except WebhookVerificationError:
+        return False
+    return True
 
 
 def test_a_push_is_told(client: ApiClient, backend: Backend, receiver: Receiver) -> None:
@@ -322,6 +322,30 @@ def test_two_secrets_sign_for_a_day(
     assert is_signed(hook.secret, first)
     assert is_signed(new, second)
     assert not is_signed(hook.secret, second)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"body": b"{}"},
+        {"webhook-id": "msg_0"},
+        {"webhook-timestamp": str(int(time.time()) - 301)},
+        {"webhook-timestamp": str(int(time.time()) + 3600)},
+        {"webhook-signature": "v1,AAAA"},
+    ],
+)
+def test_what_is_not_ours_is_not_verified(
+    changed: dict[str, Any], client: ApiClient, receiver: Receiver
+) -> None:
+    hook = hook_of(client, receiver, "state.push")
+    client.send("POST", f"{hook.path}:test")
+    deliver()
+
+    (one,) = receiver.received
+    assert is_signed(hook.secret, one)
+    body = changed.get("body", one.body)
+    headers = {name: changed.get(name, value) for name, value in one.headers.items()}
+    assert not is_signed(hook.secret, Received(one.path, headers, body))
 
 
 def test_what_happened_before_is_not_told(
