@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from django.contrib import admin
 from django.db.models import Q
+from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 
 from apikeys import actions
@@ -80,12 +81,17 @@ class CredentialAdmin(BindingColumns, RevokeSelected, IssuePages):
         """
         if key[0].removeprefix("-") != "expires_at":
             return super().segments(key, params)
+        status = params.get(StatusFilter.parameter_name, "")
+        ends = Q(revoked_at=None, expires_at__isnull=False)
+        if status in ("active", "unused"):
+            # The index begins with what is over.
+            ends &= Q(expires_at__gt=timezone.now())
         parts: Sequence[Segment] = (
-            Segment(Q(revoked_at=None, expires_at__isnull=False), key),
+            Segment(ends, key),
             Segment(Q(revoked_at=None, expires_at=None), key[1:]),
             Segment(Q(revoked_at__isnull=False), key[1:]),
         )
-        return parts[_PARTS.get(params.get(StatusFilter.parameter_name, ""), slice(None))]
+        return parts[_PARTS.get(status, slice(None))]
 
     def get_object(
         self, request: HttpRequest, object_id: str, from_field: str | None = None

@@ -34,8 +34,8 @@ class Credential(GrantHolder):
             models.Index(fields=["created_by", "id"], name="%(class)s_of_owner"),
             # For the admin: who ends soon, and who has ended before the time.
             models.Index(
-                fields=["expires_at"],
-                name="%(class)s_by_expiry",
+                fields=["expires_at", "id"],
+                name="%(class)s_by_end",
                 condition=Q(revoked_at=None, expires_at__isnull=False),
             ),
             models.Index(
