@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 #: So many values of a column are searched one by one, each of which may find a whole page.
 _MOST_VALUES: Final = 100
 #: The same where only entries of an index are read for each. SQLite takes 500 parts in a UNION.
-_MOST_OWN_VALUES: Final = 400
+_MOST_OWN_VALUES: Final = {"postgresql": 1_000, "sqlite": 400}
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ def each_in_order(model: Any, conditions: Conditions, key: Sequence[str]) -> Nam
     if access is None or not access.within or not access.decides_all(conditions):
         return None
     values = len(set(access.within[0].lookup.rhs))
-    if values > _MOST_OWN_VALUES:
+    if values > _MOST_OWN_VALUES[connection.vendor]:
         return None
     return Naming(access, NamedBy(model._base_manager.all(), key[0]), values)
 
