@@ -170,7 +170,7 @@ def test_a_signal_stops_a_wait_that_it_does_not_interrupt() -> None:
 def test_who_stops_a_command_gets_a_line_and_130(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def stopped(_arguments: list[str]) -> None:
+    def stopped(_arguments: list[str], **_kind: bool) -> None:
         raise KeyboardInterrupt("after 2 of 3 things")
 
     monkeypatch.setattr(manage, "_run", stopped)

@@ -14,7 +14,7 @@ from apikeys.audit import Actor
 from states import addresses, slugs
 from states.actions import catalogue
 from states.actions.registration import find_or_register
-from states.models import Application, Component, Environment, State
+from states.models import Application, Component, Environment, State, of_state
 from tests.conftest import ApiClient, ClientWith, error_reason
 
 KINDS = {"application": Application, "component": Component, "environment": Environment}
@@ -232,11 +232,9 @@ def eight(admin: ApiClient) -> None:
 def test_states_are_filtered_by_slugs(
     admin: ApiClient, eight: None, text: str, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from states import entries  # noqa: PLC0415 - patched
-
     everything = admin.items("/api/v1/states", "states")
     for most in (1_000, 1):  # ids that are looked up, and more than that
-        monkeypatch.setattr(entries, "_MOST_IDS", most)
+        monkeypatch.setattr(of_state, "_MOST_IDS", most)
         for size in (1, 100):
             found = admin.items("/api/v1/states", "states", page_size=size, filter=text)
             assert len(found) == count

@@ -46,6 +46,8 @@ class Naming:
     values: int = 1
     #: The comparisons of the list that it decides, because the rows that name have copies.
     decides: frozenset[int] = frozenset()
+    #: Whether each row is named once, because the rows name themselves.
+    is_own: bool = False
 
     def decides_all(self, conditions: Conditions) -> bool:
         """Whether nothing is left but that some rows name the row."""
@@ -61,7 +63,8 @@ class Naming:
         columns = [self.condition.column]
         after = None if position is None else (columns, position)
         sql, params = each_of(self.access, self.condition.rows, limit, columns, after)
-        return f'SELECT DISTINCT * FROM ({sql}) "named" ORDER BY 1 LIMIT {limit:d}', params  # noqa: S608 - compiled
+        distinct = "" if self.is_own else "DISTINCT "
+        return f'SELECT {distinct}* FROM ({sql}) "named" ORDER BY 1 LIMIT {limit:d}', params  # noqa: S608 - compiled
 
     def last(
         self, limit: int, position: Sequence[Any] | None, using: str
@@ -172,7 +175,7 @@ def each_in_order(model: Any, conditions: Conditions, key: Sequence[str]) -> Nam
     values = len(set(access.within[0].lookup.rhs))
     if values > _MOST_OWN_VALUES[connection.vendor]:
         return None
-    return Naming(access, NamedBy(model._base_manager.all(), key[0]), values)
+    return Naming(access, NamedBy(model._base_manager.all(), key[0]), values, is_own=True)
 
 
 def _copied(conditions: Conditions, key: Sequence[str]) -> Copied | None:

@@ -194,6 +194,9 @@ def _of_named(asked: _Request, naming: Naming, most: int) -> Page:
     page = asked.page(naming.next_piece(asked.queryset, most, asked.position), asked.key)
     if page.position:
         return page
+    if len(page.rows) == most:
+        columns, _ = columns_of(asked.key)
+        return page._replace(position=position_of(page.rows[-1], columns))
     last = naming.last(most, asked.position, asked.queryset.db)
     return page._replace(position=last)
 
