@@ -7,12 +7,17 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import closing
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar, cast
 
 import pytest
 from django.db import connection
+
+from tests.e2e.together import in_threads
+
+T = TypeVar("T")
 
 _SQLITE: Final = "file:committed?mode=memory&cache=shared"
 
@@ -26,6 +31,20 @@ def db(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
     copy = _copy_of_postgresql if connection.vendor == "postgresql" else _copy_of_sqlite
     with django_db_blocker.unblock(), copy():
         yield
+
+
+def twice_at_once(job: Callable[[], T]) -> list[T]:
+    """Run a job in two threads that begin together, each with a connection of its own."""
+    both_are_there = threading.Barrier(2)
+
+    def work() -> T:
+        try:
+            both_are_there.wait(30)
+            return job()
+        finally:
+            connection.close()
+
+    return in_threads([work, work])
 
 
 @contextlib.contextmanager

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from django.db import connection
 
 from states.models import ResourceDigest, ResourceEntry, State
 from states.resources import indexing
-from tests.committed import db  # noqa: F401 - a fixture
+from tests.committed import db, twice_at_once  # noqa: F401 - a fixture
 from tests.conftest import ClientWith
 from tests.states.conftest import Backend
 from tests.states.indexed import due, found, with_things
@@ -31,7 +32,6 @@ def test_side_by_side(client_with: ClientWith, monkeypatch: Any) -> None:
     for turn, each in enumerate(backends):
         assert each.push(with_things(1, a=f"i-{turn}", b="i-b")).status_code == 200
     read: Counter[int] = Counter()
-    both_are_there = threading.Barrier(2)
     real, guard = indexing.find_contents, threading.Lock()
 
     def find(gzipped: bytes) -> Any:
@@ -40,20 +40,7 @@ def test_side_by_side(client_with: ClientWith, monkeypatch: Any) -> None:
         return real(gzipped)
 
     monkeypatch.setattr(indexing, "find_contents", find)
-    done: list[indexing.Indexed] = []
-
-    def work() -> None:
-        try:
-            both_are_there.wait()
-            done.extend(indexing.index_due())
-        finally:
-            connection.close()
-
-    workers = [threading.Thread(target=work) for _ in range(2)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
+    done = list(chain(*twice_at_once(lambda: list(indexing.index_due()))))
 
     assert Counter(one.state_id for one in done) == Counter(
         State.objects.values_list("pk", flat=True)

@@ -62,8 +62,7 @@ class Access:
         names = [name.removeprefix("-") for name in self.order]
         rest = [name for name in names if name not in fixed]
         others = [[name for name, _ in index.columns] for index in indexes_of(model)]
-        has_twin = len(fixed) > 1
-        return not has_twin or any(
+        return len(fixed) == 1 or any(
             fixed.isdisjoint(columns) and columns[: len(rest)] == rest for columns in others
         )
 

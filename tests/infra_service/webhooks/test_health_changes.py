@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from infra_service.webhooks.health_changes import MOST_NAMED, publish_health_changes
 from infra_service.webhooks.models import Delivery, HealthPosition, WebhookEvent
+from tests.committed import twice_at_once
 from tests.conftest import ApiClient, ClientWith
 from tests.infra_service.webhooks.conftest import deliver, hook_of
 from tests.infra_service.webhooks.receiver import Receiver
@@ -324,20 +325,7 @@ def test_two_at_once(client: ApiClient, receiver: Receiver) -> None:
         reported(one, 30, record())
         reported(one, 29, record(**DOWN))
         reported(one, 20, record(**DOWN))
-    both_are_there = threading.Barrier(2)
-
-    def work() -> None:
-        try:
-            both_are_there.wait()
-            publish_health_changes()
-        finally:
-            connection.close()
-
-    workers = [threading.Thread(target=work) for _ in range(2)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
+    twice_at_once(publish_health_changes)
     deliver()
 
     assert sorted(one["name"] for one in told(receiver)) == list("abcdef")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import threading
 from collections import Counter
 
 import pytest
@@ -14,6 +13,7 @@ from infra_service.webhooks import claiming
 from infra_service.webhooks.claiming import LEASE
 from infra_service.webhooks.models import Delivery
 from infra_service.webhooks.sending import SECONDS, Answer
+from tests.committed import twice_at_once
 from tests.conftest import ApiClient
 from tests.infra_service.webhooks.conftest import deliver, hook_of
 from tests.infra_service.webhooks.receiver import Receiver
@@ -69,20 +69,7 @@ def test_two_at_once(client: ApiClient, receiver: Receiver) -> None:
     hook_of(client, receiver, "cluster.create")
     for number in range(40):
         event(str(number)).save()
-    both_are_there = threading.Barrier(2)
-
-    def work() -> None:
-        try:
-            both_are_there.wait()
-            deliver()
-        finally:
-            connection.close()
-
-    workers = [threading.Thread(target=work) for _ in range(2)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
+    twice_at_once(deliver)
     deliver()
 
     assert Counter(Delivery.objects.values_list("status", flat=True)) == {"DELIVERED": 40}
