@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
 import os
 import signal
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import structlog
+from django.core.exceptions import ImproperlyConfigured
 from gunicorn.glogging import Logger
 
 from infra_service import __version__, logs
@@ -72,7 +74,6 @@ def on_starting(server: Any) -> None:  # noqa: ARG001 - gunicorn's signature
         metric_files.create(directory)
     except OSError as error:
         sys.exit(f"VAR_DIR must be a directory that this user can write to: {error}")
-    os.environ[metric_files.VARIABLE] = str(directory)
 
 
 def child_exit(server: Any, worker: Any) -> None:
@@ -83,9 +84,20 @@ def child_exit(server: Any, worker: Any) -> None:
         server.log.exception("the counts of worker %s are lost", worker.pid)
 
 
-def when_ready(server: Any) -> None:  # noqa: ARG001 - gunicorn's signature
-    """Make Ctrl-C as gentle as SIGTERM: requests in flight are answered."""
+def when_ready(server: Any) -> None:
+    """Make Ctrl-C as gentle as SIGTERM, where requests in flight are answered; load the service.
+
+    The workers are forks of this process: each has the service at once, and their memory is shared
+    until they write to it. gunicorn's own `preload_app` would come before `on_starting`, and so
+    before prometheus_client can see where the workers count.
+    """
     signal.signal(signal.SIGINT, lambda *_: os.kill(os.getpid(), signal.SIGTERM))
+    try:
+        server.app.wsgi()
+    except ImproperlyConfigured as error:
+        sys.exit(str(error))
+    gc.collect()
+    gc.freeze()  # the garbage collector would write to, and so copy, each page that it visits
 
 
 def post_fork(server: Any, worker: Any) -> None:  # noqa: ARG001 - gunicorn's signature

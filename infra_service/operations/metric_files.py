@@ -26,10 +26,17 @@ _KINDS: Final = ("counter", "histogram")
 
 
 def create(directory: Path) -> None:
-    """Make the directory, for this user alone, and empty it: each start counts from 0."""
+    """Make the directory, for this user alone, and empty it: each start counts from 0.
+
+    All that counts from now on, here and in forks of this process, counts in it.
+    """
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     for left in directory.glob("*.db"):
         left.unlink()
+    os.environ[VARIABLE] = str(directory)
+    from infra_service.operations.allocated import install  # noqa: PLC0415 - see above
+
+    install()
 
 
 def merge_exited_worker(pid: int) -> None:
@@ -51,14 +58,13 @@ def merge_exited_worker(pid: int) -> None:
 
 
 def allocate() -> None:
-    """Let this worker's figures be kept in files that are allocated, and make them.
+    """Make the files of this worker's figures.
 
     Raises:
         OSError: the disk is full.
     """
-    from infra_service.operations.allocated import AllocatedDict, install  # noqa: PLC0415 - see above
+    from infra_service.operations.allocated import AllocatedDict  # noqa: PLC0415 - see above
 
-    install()
     for kind in _KINDS:
         AllocatedDict(str(Path(os.environ[VARIABLE], f"{kind}_{os.getpid()}.db"))).close()
 
