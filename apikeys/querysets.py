@@ -182,8 +182,6 @@ class CredentialQuerySet(GrantHolderQuerySet[C]):
 
 
 class ApiKeyQuerySet(CredentialQuerySet[Any]):
-    """Rules over many API keys."""
-
     statuses = ApiKeyStatus
 
     def made_by_keys(self, key_ids: Collection[str]) -> Self:
@@ -191,7 +189,6 @@ class ApiKeyQuerySet(CredentialQuerySet[Any]):
         return self.filter(maker__in=key_ids)
 
     def made_by_token(self, token_id: str) -> Self:
-        """Return those that this token has made."""
         return self.filter(maker_token_id=token_id)
 
 
@@ -223,16 +220,12 @@ class AccessTokenQuerySet(CredentialQuerySet[Any]):
 
 
 class IssuerQuerySet(QuerySet[Any]):
-    """Rules over many issuers."""
-
     def change(self, **values: Any) -> int:
         """Update, so that whoever has read it before notices; return how many were changed."""
         return self.update(**values, updated_at=Now(), revision=F("revision") + 1)
 
 
 class TrustPolicyQuerySet(GrantHolderQuerySet[Any]):
-    """Rules over many trust policies."""
-
     def change(self, **values: Any) -> int:
         """Update, so that whoever has read it before notices; return how many were changed."""
         return super().change(**values, updated_at=Now())

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 
 class ServiceAdminSite(TrailedSite):
-    """The admin of the service."""
-
     site_header = site_title = "Infrastructure management service"
     index_title = "Overview"
     site_url = None

@@ -87,11 +87,9 @@ class _OfClusters:
         )
 
     def gauges(self) -> tuple[GaugeMetricFamily, ...]:
-        """Return the metrics."""
         return self.age, self.heard, self.lag, self.failing, self.interval, self.workloads
 
     def add(self, cluster: Cluster, status: CollectionStatus) -> None:
-        """Add what is known of the cluster."""
         names, now = [cluster.name], cluster.read_at
         self.interval.add_metric(names, cluster.report_interval_seconds)
         if cluster.last_received_at is not None:

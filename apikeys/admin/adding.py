@@ -50,7 +50,6 @@ class AddByForm(FormPage):
         raise NotImplementedError
 
     def add_form(self, data: Any) -> forms.Form:
-        """Return the form, with what was sent."""
         return self.add_form_class(data)
 
     def add_view(

@@ -21,7 +21,6 @@ class ChoicesOfNumbers(ModelMultipleChoiceFieldOfOurs):
     """Refuses a number that SQLite cannot hold, as any other that is nothing's."""
 
     def clean(self, value: Any) -> Any:
-        """Return what was chosen."""
         try:
             return super().clean(value)
         except OverflowError as error:
@@ -40,8 +39,6 @@ class _ByModel(ModelChoiceIterator):  # type: ignore[type-arg,unused-ignore]
 
 
 class PermissionChoices(ChoicesOfNumbers):
-    """Permissions, in groups."""
-
     iterator = _ByModel
 
     def label_from_instance(self, obj: Any) -> str:

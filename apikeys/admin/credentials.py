@@ -111,7 +111,6 @@ class CredentialAdmin(BindingColumns, RevokeSelected, IssuePages):
         return queryset.none() if owner is None else queryset.filter(created_by=owner)
 
     def with_id(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
-        """Return what has this id."""
         return queryset.filter(pk=term)
 
     @admin.display(description="status")
@@ -122,20 +121,17 @@ class CredentialAdmin(BindingColumns, RevokeSelected, IssuePages):
 
     @admin.display(description="owner")
     def owner(self, credential: Any) -> str:
-        """Return the user name of the owner."""
         name: str = credential.created_by.get_username()
         return name
 
     @admin.display(description="scopes")
     def shown_scopes(self, credential: Any) -> str:
-        """Return the scopes, one beside the other."""
         return format_html_join(
             " ", '<code class="scope">{}</code>', ((s,) for s in credential.scopes)
         )
 
     @admin.display(description="id")
     def shown_id(self, credential: Any) -> str:
-        """Return the id, to be copied."""
         return format_html('<span class="identifier">{}</span>', credential.pk)
 
 
@@ -156,8 +152,6 @@ _COMMON = (
 
 @admin.register(ApiKey)
 class ApiKeyAdmin(CredentialAdmin):
-    """API keys."""
-
     when_empty = "A person or a pipeline mints its tokens from a key: add one."
     secret_columns = ("digest", "previous_digest")
     origin_columns = ("maker_id", "maker_token_id")
@@ -177,7 +171,6 @@ class ApiKeyAdmin(CredentialAdmin):
         return format_html("{} by {}", made_by, credential_link(key.maker_token_id, key.names))
 
     def issue(self, actor: Actor, **fields: Any) -> tuple[ApiKey, str]:
-        """Create a key for its owner."""
         return actions.create_api_key(user_id=fields.pop("user").pk, actor=actor, **fields)
 
     @object_tool(
@@ -195,8 +188,6 @@ class ApiKeyAdmin(CredentialAdmin):
 
 @admin.register(AccessToken)
 class AccessTokenAdmin(CredentialAdmin):
-    """Access tokens, issued and minted."""
-
     when_empty = "Add one, or mint one from an API key."
     more_statuses = (("ended", "Ended with its key or policy"),)
     form_class = AccessTokenForm
@@ -227,7 +218,6 @@ class AccessTokenAdmin(CredentialAdmin):
         return credential_link(origin, token.names)
 
     def issue(self, actor: Actor, **fields: Any) -> tuple[AccessToken, str]:
-        """Issue a token to its owner."""
         kind = TokenKind[fields.pop("kind")]
         return actions.issue_access_token(kind=kind, actor=actor, **fields)
 

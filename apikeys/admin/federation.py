@@ -176,7 +176,6 @@ class TrustPolicyAdmin(BindingColumns, AddByForm):
 
     @admin.display(description="conditions")
     def shown_conditions(self, policy: TrustPolicy) -> str:
-        """Return the conditions, one on a line."""
         lines = ((shown_condition(condition),) for condition in policy.conditions)
         return format_html_join("", "<div><code>{}</code></div>", lines)
 
@@ -188,7 +187,6 @@ class TrustPolicyAdmin(BindingColumns, AddByForm):
 
     @admin.display(description="scopes")
     def shown_scopes(self, policy: TrustPolicy) -> str:
-        """Return the scopes, one beside the other."""
         return format_html_join(" ", '<code class="scope">{}</code>', ((s,) for s in policy.scopes))
 
     @admin.display(description="last run")

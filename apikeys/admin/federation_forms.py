@@ -31,7 +31,6 @@ class JsonField(forms.CharField):
     widget = forms.Textarea
 
     def clean(self, value: Any) -> Any:
-        """Return what is in it."""
         text = super().clean(value)
         if not text:
             return None
@@ -42,8 +41,6 @@ class JsonField(forms.CharField):
 
 
 class IssuerForm(forms.Form):
-    """A new issuer."""
-
     required_css_class = "required"
 
     kind = forms.ChoiceField(choices=Issuer.Kind.choices)
@@ -186,6 +183,5 @@ def _name_of(repository: str) -> str:
 
 
 def shown_condition(condition: dict[str, Any]) -> str:
-    """Return a condition as a line."""
     operator = next(name for name in conditions.OPERATORS if name in condition)
     return f"{condition['claim']} {operator} {json.dumps(condition[operator])}"

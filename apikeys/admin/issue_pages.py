@@ -32,7 +32,6 @@ class IssuePages(FormPage):
         raise NotImplementedError
 
     def get_urls(self) -> list[URLPattern]:
-        """Add the page of a new secret."""
         view = self.admin_site.admin_view(self.issued_view)
         name = f"apikeys_{self.opts.model_name}_issued"
         return [path("<path:object_id>/issued/", view, name=name), *super().get_urls()]

@@ -30,8 +30,6 @@ def _in_ninety_days() -> dt.datetime:
 
 
 class CredentialForm(forms.Form):
-    """A new API key."""
-
     required_css_class = "required"
 
     owner = forms.CharField(max_length=150, help_text="The user name of an active user.")
@@ -78,20 +76,16 @@ class CredentialForm(forms.Form):
         self.site = site
 
     def clean_cluster_id(self) -> str | None:
-        """Return the id of the cluster that is named."""
         text = self.cleaned_data["cluster_id"]
         return self._ids("cluster", [text])[0] if text else None
 
     def clean_application_ids(self) -> list[str] | None:
-        """Return the ids of the applications that are named."""
         return self._listed("application", self.cleaned_data["application_ids"])
 
     def clean_component_ids(self) -> list[str] | None:
-        """Return the ids of the components that are named."""
         return self._listed("component", self.cleaned_data["component_ids"])
 
     def clean_environment_ids(self) -> list[str] | None:
-        """Return the ids of the environments that are named."""
         return self._listed("environment", self.cleaned_data["environment_ids"])
 
     def _listed(self, kind: str, text: str) -> list[str] | None:
@@ -149,8 +143,6 @@ class CredentialForm(forms.Form):
 
 
 class AccessTokenForm(CredentialForm):
-    """A new access token."""
-
     kind = forms.ChoiceField(
         choices=AccessToken.Kind.choices,
         initial=AccessToken.Kind.PERSONAL,

@@ -38,8 +38,6 @@ WITH RECURSIVE seen (action) AS (
 
 
 class ActionFilter(admin.SimpleListFilter):
-    """By what was done."""
-
     title = "action"
     parameter_name = "action"
 
@@ -75,8 +73,6 @@ class ActorFilter(InputFilter):
 
 
 class TokenFilter(InputFilter):
-    """By the key or token that was used."""
-
     title = "key or token"
     parameter_name = "token"
 
@@ -86,8 +82,6 @@ class TokenFilter(InputFilter):
 
 
 class AddressFilter(InputFilter):
-    """By the address that the request came from."""
-
     title = "address"
     parameter_name = "address"
 
@@ -101,8 +95,6 @@ class AddressFilter(InputFilter):
 
 
 class SinceFilter(DateFilter):
-    """From this day on."""
-
     title = "from"
     parameter_name = "since"
 
@@ -173,7 +165,6 @@ class AuditEventAdmin(ReadOnlyAdmin):
 
     @admin.display(description="when")
     def moment(self, event: AuditEvent) -> str:
-        """Tell how long ago it was."""
         return relative(event.occurred_at)
 
     @admin.display(description="actor")
@@ -200,5 +191,4 @@ class AuditEventAdmin(ReadOnlyAdmin):
 
     @admin.display(description="details")
     def shown_details(self, event: AuditEvent) -> str:
-        """Return the details as they are kept."""
         return format_html("<pre>{}</pre>", json.dumps(event.details, indent=2, sort_keys=True))

@@ -44,8 +44,6 @@ class RequestRefused(NarrowingRefused):
 
 @dataclass(frozen=True, slots=True)
 class ExchangeParameters:
-    """What is asked for."""
-
     policy_id: str
     token: str
     scopes: frozenset[str] | None

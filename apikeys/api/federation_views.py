@@ -101,7 +101,6 @@ class TrustPolicyViewSet(ResourceViewSet[TrustPolicy]):
         return self.own().select_related("owner", "issuer")
 
     def own(self) -> TrustPolicyQuerySet:
-        """Return the caller's policies."""
         caller = caller_of(self.request)
         policies: TrustPolicyQuerySet = TrustPolicy.objects.filter(owner=caller.user_id)
         return policies.inside(caller.binding)

@@ -17,8 +17,6 @@ class ApiKeyFilters(FilterSet):  # type: ignore[misc]  # django-filter has no ty
 
 
 class AccessTokenFilters(FilterSet):  # type: ignore[misc]  # django-filter has no types
-    """The filterable fields of access tokens."""
-
     status = EnumFilter(choices=AccessTokenStatus.choices, prefix="ACCESS_TOKEN_STATUS_")
     name = CharFilter()
     kind = EnumFilter(choices=AccessToken.Kind.choices)
@@ -30,8 +28,6 @@ class AccessTokenFilters(FilterSet):  # type: ignore[misc]  # django-filter has 
 
 
 class AuditEventFilters(FilterSet):  # type: ignore[misc]  # django-filter has no types
-    """The filterable fields of the audit trail."""
-
     action = CharFilter()
     actor_id = UUIDFilter()
     actor_name = CharFilter()
@@ -42,8 +38,6 @@ class AuditEventFilters(FilterSet):  # type: ignore[misc]  # django-filter has n
 
 
 class IssuerFilters(FilterSet):  # type: ignore[misc]  # django-filter has no types
-    """The filterable fields of issuers."""
-
     kind = EnumFilter(choices=Issuer.Kind.choices)
     name = CharFilter()
     url = CharFilter()
@@ -51,8 +45,6 @@ class IssuerFilters(FilterSet):  # type: ignore[misc]  # django-filter has no ty
 
 
 class TrustPolicyFilters(FilterSet):  # type: ignore[misc]  # django-filter has no types
-    """The filterable fields of trust policies."""
-
     # By the issuer's own column: a foreign key knows no text lookups.
     issuer_id = CharFilter(field_name="issuer__id")
     name = CharFilter()

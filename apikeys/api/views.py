@@ -70,7 +70,6 @@ class ApiKeyViewSet(ResourceViewSet[ApiKey]):
         return self.own().with_status().select_related("created_by")
 
     def own(self) -> ApiKeyQuerySet:
-        """Return the caller's keys."""
         return ApiKey.objects.visible_to(caller_of(self.request))
 
     def create(self, request: Request) -> Response:
@@ -160,8 +159,6 @@ class AccessTokenViewSet(ResourceViewSet[AccessToken]):
 
 @whoami_schema
 class WhoAmIView(APIView):
-    """Who calls."""
-
     http_method_names = ["get", "head"]
     token_kinds = ANY_TOKEN
     required_scopes = {"GET": None}

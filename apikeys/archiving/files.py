@@ -44,7 +44,6 @@ class Contents(NamedTuple):
 
 
 def path_of(directory: Path, number: int) -> Path:
-    """Return where the archive of this number is."""
     return directory / f"audit-{number:08}.jsonl.gz"
 
 
@@ -152,7 +151,6 @@ def contents(path: Path) -> Contents:
 
 
 def id_of(event: bytes) -> uuid.UUID:
-    """Return the id of an event."""
     return uuid.UUID(json.loads(event)["id"])
 
 

@@ -13,8 +13,6 @@ class _WithoutModels(AppConfig):
 
 
 class LogConfig(_WithoutModels):
-    """Our log lines."""
-
     name = "infra_service"
 
     def ready(self) -> None:
@@ -26,6 +24,4 @@ class LogConfig(_WithoutModels):
 
 
 class WorkloadsConfig(_WithoutModels):
-    """The collector."""
-
     name = "workloads"

@@ -110,7 +110,6 @@ def as_component(name: str, schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def list_of(item: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of a list."""
     return {"type": "array", "items": item}
 
 

@@ -125,7 +125,6 @@ class KeysetPagination(BasePagination):
         return Response({view.resource_plural: reader.items(page.rows), "next_page_token": token})
 
     def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
-        """Return the OpenAPI schema of the answer."""
         name = self.view.resource_plural
         token = {"type": "string", "description": "Of the next page; empty on the last one."}
         return {
@@ -135,7 +134,6 @@ class KeysetPagination(BasePagination):
         }
 
     def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:  # noqa: ARG002 - DRF's signature
-        """Return the OpenAPI descriptions of the parameters."""
         size = {
             "type": "integer",
             "format": "int32",

@@ -19,7 +19,6 @@ class HousekeepingCollector(Collector):
     """Each part's last success, the length of its last run, and what it has removed in all."""
 
     def collect(self) -> Iterator[Metric]:
-        """Return the figures of the parts."""
         success = GaugeMetricFamily(
             "infra_housekeeping_last_success_timestamp_seconds",
             "When the part was last done to its end; before that, when it was set up.",

@@ -153,7 +153,6 @@ class Answers:
         return component(self._registry, ResolvedComponent.RESPONSE, name, answer)
 
     def add_headers(self, answer: dict[str, Any], status: int = 200) -> None:
-        """Add the headers that an answer of this status has."""
         names = [_REQUEST_ID]
         if status in _OF_STATUS:
             names.append(_OF_STATUS[status])

@@ -81,7 +81,6 @@ class TokenSchemes(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-c
     name = list(_SCHEMES)
 
     def get_security_definition(self, auto_schema: Any) -> list[dict[str, str]]:  # noqa: ARG002 - the extension's signature
-        """Return the OpenAPI security schemes."""
         return list(_SCHEMES.values())
 
     def get_security_requirement(self, auto_schema: Any) -> list[dict[str, list[str]]]:

@@ -34,14 +34,12 @@ class AllocatedDict(MmapedDict):
         super().__init__(filename, read_mode)  # type: ignore[no-untyped-call]
 
     def read_value(self, key: str) -> tuple[float, float]:
-        """Return the value and its time."""
         if not self._has_room(key):
             return 0.0, 0.0
         value: tuple[float, float] = super().read_value(key)  # type: ignore[no-untyped-call]
         return value
 
     def write_value(self, key: str, value: float, timestamp: float) -> None:
-        """Set the value and its time."""
         if self._has_room(key):
             super().write_value(key, value, timestamp)  # type: ignore[no-untyped-call]
 

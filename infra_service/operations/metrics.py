@@ -46,7 +46,6 @@ class RequestMetrics(Metrics):  # type: ignore[misc,unused-ignore]
     """Two of django-prometheus' metrics, of which the others can be had by adding up."""
 
     def register(self) -> None:
-        """Register them."""
         self.latency: Histogram = self.register_metric(
             Histogram,
             "django_http_requests_latency_seconds_by_view_method",

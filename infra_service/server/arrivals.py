@@ -112,6 +112,5 @@ class Departure:
         return len(self.unsent)
 
     def sent(self, size: int) -> None:
-        """Take note that the client has taken so much."""
         del self.unsent[:size]
         self.deadline += size / LEAST_RATE

@@ -47,8 +47,6 @@ class ServiceRequest(WSGIRequest):
 
 
 class ServiceHandler(WSGIHandler):
-    """Answers requests."""
-
     request_class = ServiceRequest
 
 

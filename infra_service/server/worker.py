@@ -59,7 +59,6 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
         )
 
     def init_process(self) -> None:
-        """Start, and serve until the end."""
         self._probes = {probe: ThreadPoolExecutor(1) for probe in _PROBES}
         super().init_process()
 
@@ -135,7 +134,6 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
         self._keep_within_budget()
 
     def _begin(self, conn: Any, received: bytes) -> None:
-        """Give a thread to the request."""
         conn.sock.begin_request()
         conn.init()
         conn.data_ready = True

@@ -62,11 +62,9 @@ class Destination:
 
     @property
     def path(self) -> str:
-        """The path of the state's backend."""
         return addresses.path_at(self.component_id, self.environment_id, self.names)
 
     def look(self) -> Asked[State]:
-        """Return the question for the state."""
         if self.names is not None:
             return Asked(STATE_AT[self.names.application is not None], **self.names.given)
         return Asked(STATE, component_id=self.component_id, environment_id=self.environment_id)

@@ -46,8 +46,6 @@ class OccupiedError(ImportRefusedError):
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """A state of a source."""
-
     source: str
     key: str
 

@@ -98,7 +98,6 @@ class CatalogueAdmin(EditableAdmin):
         return queryset.filter(name__icontains=term)
 
     def create(self, fields: Mapping[str, Any], actor: Actor) -> CatalogueEntry:
-        """Create the entry."""
         created: CatalogueEntry = catalogue.create(model=self.model, fields=fields, actor=actor)
         return created
 
@@ -113,20 +112,16 @@ class CatalogueAdmin(EditableAdmin):
 
     @admin.display(description="states")
     def states(self, obj: CatalogueEntry) -> str:
-        """Link to its states."""
         return _link("states_state", f"q={obj.pk}", "Its states")
 
 
 @admin.register(Application)
 class ApplicationAdmin(CatalogueAdmin):
-    """Applications."""
-
     fields = ("name", "slug", "id", "components", "states", "created", "updated")
     readonly_fields: ClassVar[Any] = (*CatalogueAdmin.readonly_fields, "components")
 
     @admin.display(description="components")
     def components(self, obj: Application) -> str:
-        """Link to its components."""
         return _link("states_component", f"application={obj.pk}", "Its components")
 
 
@@ -149,8 +144,6 @@ class ComponentAdmin(CatalogueAdmin):
 
 @admin.register(Environment)
 class EnvironmentAdmin(CatalogueAdmin):
-    """Environments."""
-
     form = EnvironmentForm
     fields = ("name", "require_lock", "slug", "id", "states", "created", "updated")
     list_display = ("title", "slug", "lock", "id", "updated")

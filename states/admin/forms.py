@@ -47,8 +47,6 @@ class RestoreForm(forms.Form):
 
 
 class DeleteForm(forms.Form):
-    """Why."""
-
     reason = _reason(required=True)
 
 

@@ -52,8 +52,6 @@ class TypeFilter(InputFilter):
 
 @admin.register(ResourceEntry)
 class ResourceAdmin(ReadOnlyAdmin):
-    """The index of resources."""
-
     when_empty = "They come from pushed states, while manage.py index_states --watch runs."
     page_key = ("id",)
     list_display = ("shown_address", "type", "state_link", "provider")
@@ -117,7 +115,6 @@ class ResourceAdmin(ReadOnlyAdmin):
 
     @admin.display(description="state")
     def state_link(self, entry: ResourceEntry) -> str:
-        """Return the state with its page."""
         url = reverse("admin:states_state_change", args=(entry.state_id,))
         return format_html('<a href="{}">{}</a>', url, entry.state)
 

@@ -20,7 +20,6 @@ _INDENTED: Final = 50
 
 
 def json_text(value: Any) -> str:
-    """Return a value as JSON."""
     written = bytes(encode(value))
     # Indented, what is nested deeply would be a thousand times as long.
     if written.count(b"{") + written.count(b"[") <= _INDENTED:

@@ -56,7 +56,6 @@ class CatalogueViewSet(ResourceViewSet[Any]):
     }
 
     def get_queryset(self) -> CatalogueQuerySet:
-        """Return what the caller sees."""
         return self.model.objects.inside(caller_of(self.request).binding)
 
     def create(self, request: Request) -> Response:

@@ -49,15 +49,11 @@ class CountsViewSet(ResourceViewSet[StateCount]):
 
 @providers_schema
 class ProvidersViewSet(CountsViewSet):
-    """By provider."""
-
     kind, resource_plural = Kind.PROVIDER, "providers"
 
 
 @resource_types_schema
 class ResourceTypesViewSet(CountsViewSet):
-    """By type of resource."""
-
     kind, resource_plural = Kind.RESOURCE_TYPE, "resource_types"
 
 

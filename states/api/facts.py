@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 @facts_schema
 class FactsViewSet(OfStateViewSet):
-    """The facts of a version."""
-
     resource = "facts"
     serializer_class = FactsSerializer  # type: ignore[assignment]  # of what is shown of a version
     required_scopes = {"retrieve": Scope.STATE_READ, "update": Scope.STATE_WRITE}

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 
 class StateFilters(FilterSet):  # type: ignore[misc]  # django-filter has no types
-    """The filterable fields of states."""
-
     component_id = UUIDFilter()
     environment_id = UUIDFilter()
     # Of the state's component; copied into the state.
@@ -41,8 +39,6 @@ class StateFilters(FilterSet):  # type: ignore[misc]  # django-filter has no typ
 
 
 class ResourceFilters(FilterSet):  # type: ignore[misc]  # django-filter has no types
-    """The filterable fields of the resources of all states."""
-
     type = CharFilter()
     name = CharFilter()
     address = CharFilter()
@@ -68,14 +64,10 @@ class CatalogueFilters(FilterSet):  # type: ignore[misc]  # django-filter has no
 
 
 class ComponentFilters(CatalogueFilters):
-    """The filterable fields of components."""
-
     application_id = UUIDFilter()
 
 
 class EnvironmentFilters(CatalogueFilters):
-    """The filterable fields of environments."""
-
     require_lock = BooleanFilter()
 
 

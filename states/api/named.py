@@ -35,7 +35,6 @@ class ByNames(BackendView):
     named: Asked[State] | None = None
 
     def asked_along(self, request: Request) -> Asked[State] | None:
-        """Return what is to be read together with the caller."""
         names = Names(**self.kwargs)
         if names.is_valid and not _has_escaped_slash(request):
             at = reading.CURRENT_AT if self.is_read else STATE_AT

@@ -33,7 +33,6 @@ class OfAllStatesViewSet(ResourceViewSet[ResourceEntry]):
     token_kinds = ACCESS_TOKENS
 
     def get_queryset(self) -> ResourceEntryQuerySet:
-        """Return what the caller sees."""
         resources: Any = super().get_queryset()
         inside: ResourceEntryQuerySet = resources.inside(caller_of(self.request).binding)
         return inside
@@ -41,14 +40,11 @@ class OfAllStatesViewSet(ResourceViewSet[ResourceEntry]):
 
 @resources_schema
 class ResourcesViewSet(OfAllStatesViewSet):
-    """The list."""
-
     filterset_class = ResourceFilters
     searched_fields = ("mode",)
     required_scopes = {"list": Scope.STATE_READ}
 
     def prepared(self, condition: Q) -> Q:
-        """Return the condition of a filter as the database is asked."""
         return with_ids(condition)
 
 

@@ -60,7 +60,6 @@ class StateViewSet(ResourceViewSet[State]):
         return inside
 
     def prepared(self, condition: Q) -> Q:
-        """Return the condition of a filter as the database is asked."""
         return with_ids(condition)
 
     def destroy(self, request: Request, **_path: str) -> Response:

@@ -96,7 +96,6 @@ class VersionViewSet(OfStateViewSet):
         return ("against",) if self.action == "diff" else ()
 
     def get_queryset(self) -> QuerySet[StateVersion]:
-        """Return the versions of the state."""
         return with_imported(StateVersion.objects.filter(state_id=self.state().pk))
 
     def get_object(self) -> StateVersion:

@@ -47,7 +47,6 @@ class Change:
 
     @property
     def action(self) -> Action:
-        """What became of it."""
         if self.before is None:
             return Action.ADDED
         return Action.REMOVED if self.after is None else Action.CHANGED

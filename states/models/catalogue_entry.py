@@ -24,8 +24,6 @@ NO_PARENT: Final = uuid.UUID(int=0)
 
 
 class CatalogueQuerySet(models.QuerySet[Any]):
-    """Rules over many entries of one kind."""
-
     def inside(self, binding: Binding) -> CatalogueQuerySet:
         """Those that a token with this binding sees: what it names, or has a state inside."""
         if binding.cluster_id is not None:

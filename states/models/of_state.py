@@ -48,8 +48,6 @@ def ids_or_query(entries: QuerySet[Any, Any]) -> list[uuid.UUID] | QuerySet[Any,
 
 
 class OfStateQuerySet(models.QuerySet[Row]):
-    """Rules over the rows of many states."""
-
     def inside(self, binding: Binding) -> Self:
         """Those of states that a token with this binding sees.
 

@@ -53,8 +53,6 @@ class Amount(NamedTuple):
 
 
 class StateCountQuerySet(OfStateQuerySet["StateCount"]):
-    """Rules over the counts of many states."""
-
     def replace(
         self,
         state_id: uuid.UUID,
@@ -133,8 +131,6 @@ class StateCount(OfState):
 
 
 class CountTotalQuerySet(models.QuerySet["CountTotal"]):
-    """Rules over many totals."""
-
     def add(self, environment_id: uuid.UUID, changes: Mapping[Counted, Iterable[int]]) -> None:
         """Add to the totals of an environment, in the order of their key, so that none deadlocks.
 

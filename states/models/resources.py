@@ -32,8 +32,6 @@ MOST_OF_OBJECT: Final = 63 + 1 + 253
 
 
 class ResourceEntryQuerySet(OfStateQuerySet["ResourceEntry"]):
-    """Rules over many resources."""
-
     def with_names(self) -> ResourceEntryQuerySet:
         """Return them with the slugs of what they belong to, and the version they stand in."""
         state = apps.get_model("states", "State")

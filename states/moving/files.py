@@ -40,8 +40,6 @@ def fault(error: OSError) -> SourceError:
 
 
 class DirectoryFiles:
-    """The files of an export in a directory."""
-
     def __init__(self, root: Path) -> None:
         self._root = root
 

@@ -43,8 +43,6 @@ class ChangedError(SourceError):
 
 @dataclass(frozen=True, slots=True)
 class SourceState:
-    """A state of a source."""
-
     key: str  # a path, an object's key, the name of a workspace: what map.toml matches
     locked_by: str | None = None  # who holds the source's lock; None when it is free or unknown
     home: Destination | None = None  # only of our own export, which needs no map

@@ -50,8 +50,6 @@ class RefusedError(SourceError):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a service answered."""
-
     status: int
     headers: Message
     body: bytes

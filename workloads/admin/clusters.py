@@ -119,11 +119,9 @@ class ClusterAdmin(EditableAdmin):
         actions.delete_cluster(cluster_id=obj.pk, actor=Actor.of_person(request))
 
     def create(self, fields: Mapping[str, Any], actor: Actor) -> Cluster:
-        """Register the cluster."""
         return actions.create_cluster(fields=fields, actor=actor)
 
     def update(self, obj: Cluster, changes: Mapping[str, Any], actor: Actor) -> None:
-        """Change the cluster."""
         actions.change_cluster(cluster_id=obj.pk, changes=changes, actor=actor)
 
     @admin.display(description="health")

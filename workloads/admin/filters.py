@@ -102,8 +102,6 @@ class HealthFilter(SimpleListFilter):
 
 
 class KindFilter(SimpleListFilter):
-    """The kind of workloads."""
-
     title = "kind"
     parameter_name = "kind"
 
@@ -124,8 +122,6 @@ def _of(queryset: Any, chosen: SimpleListFilter, column: str) -> Any:
 
 
 class NamespaceFilter(InputFilter):
-    """A namespace of the cluster."""
-
     title = "namespace"
     parameter_name = "namespace"
 
@@ -153,5 +149,4 @@ def chosen_cluster(text: str) -> Cluster | None:
 
 
 def cluster_id_of(text: str | None) -> uuid.UUID | None:
-    """Return the id that the text is, or None."""
     return parse_uuid(text) if text else None

@@ -140,10 +140,8 @@ class WorkloadAdmin(ReadOnlyAdmin):
 
     @admin.display(description="CPU limits")
     def cpu_limits(self, workload: Workload) -> str:
-        """Tell the sum of the limits."""
         return cpu_text(workload.cpu_limits_millicores)
 
     @admin.display(description="memory limits")
     def memory_limits(self, workload: Workload) -> str:
-        """Tell the sum of the limits."""
         return memory_text(workload.memory_limits_bytes)

@@ -46,7 +46,6 @@ class ClusterViewSet(ResourceViewSet[Cluster]):
     }
 
     def get_queryset(self) -> ClusterQuerySet:
-        """Return what the caller sees."""
         return Cluster.objects.inside(caller_of(self.request).binding).timed()
 
     def create(self, request: Request) -> Response:

@@ -27,8 +27,6 @@ _IMAGE: Final = "image__"
 
 
 class WorkloadFilters(FilterSet):  # type: ignore[misc]  # django-filter has no types
-    """The filterable fields of the workloads of a cluster."""
-
     namespace = CharFilter()
     kind = EnumFilter(choices=KINDS)
     name = CharFilter()
@@ -56,24 +54,18 @@ SEARCHED: Final = (
 
 
 class FleetFilters(WorkloadFilters):
-    """The filterable fields of the workloads of all clusters."""
-
     cluster_id = UUIDFilter()
     # A name or an id, which is looked up before (``with_cluster_ids``).
     cluster = IdentifierFilter(field_name="cluster__name")
 
 
 class ImageFilters(FilterSet):  # type: ignore[misc]  # django-filter has no types
-    """The filterable fields of images."""
-
     repository = CharFilter()
     tag = CharFilter()
     digest = IdentifierFilter()
 
 
 class ClusterFilters(FilterSet):  # type: ignore[misc]  # django-filter has no types
-    """The filterable fields of clusters."""
-
     name = CharFilter()
 
 

@@ -51,12 +51,10 @@ class FleetViewSet(ResourceViewSet[Workload]):
     required_scopes = {"list": Scope.CLUSTER_READ, "summary": Scope.CLUSTER_READ}
 
     def get_queryset(self) -> WorkloadQuerySet:
-        """Return what the caller sees."""
         workloads: WorkloadQuerySet = super().get_queryset()  # type: ignore[assignment]
         return workloads.inside(caller_of(self.request).binding)
 
     def prepared(self, condition: Q) -> Q:
-        """Return the condition of a filter as the database is asked."""
         visible = Cluster.objects.inside(caller_of(self.request).binding)
         named = with_join(with_cluster_ids(condition, visible))
         return with_images(named, WorkloadImage.objects.all())

@@ -106,9 +106,7 @@ class ImageViewSet(ResourceViewSet[ClusterImage]):
     required_scopes = {"list": Scope.CLUSTER_READ}
 
     def get_queryset(self) -> ClusterImageQuerySet:
-        """Return what the caller sees."""
         return ClusterImage.objects.inside(caller_of(self.request).binding)
 
     def prepared(self, condition: Q) -> Q:
-        """Return the condition of a filter as the database is asked."""
         return rewritten(condition, with_full_repository)

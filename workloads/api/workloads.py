@@ -97,7 +97,6 @@ class WorkloadViewSet(ResourceViewSet[Workload]):
         return workloads.annotate(managed=managing().is_managed()) if is_one else workloads
 
     def prepared(self, condition: Q) -> Q:
-        """Return the condition of a filter as the database is asked."""
         own = WorkloadImage.objects.filter(cluster_id=uuid.UUID(self.kwargs["cluster_id"]))
         return with_images(with_join(condition), own)
 

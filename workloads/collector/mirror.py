@@ -53,7 +53,6 @@ class _WorkloadTable:
             yield facts
 
     def all(self) -> Iterable[WorkloadFacts]:
-        """Return all of them."""
         return self._facts.values()
 
 
@@ -89,7 +88,6 @@ class _ReplicaSetTable:
         return {deployment}
 
     def of(self, deployment: str) -> Iterable[str]:
-        """Return the ReplicaSets of a Deployment."""
         return self._replicasets.get(deployment, ())
 
 

@@ -24,7 +24,6 @@ _ONLY_HERE = ("token_file", "trust_policy", "identity_token_file", "token_cache"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Add the options of an agent."""
     parser.add_argument(
         "--report-to",
         metavar="URL",

@@ -31,8 +31,6 @@ _EMPTY: Any = {"default": "", "db_default": ""}
 
 
 class ClusterQuerySet(models.QuerySet["Cluster"]):
-    """Rules over many clusters."""
-
     def inside(self, binding: Binding) -> ClusterQuerySet:
         """Those that a token with this binding sees."""
         return inside_clusters(self, binding, "pk")

@@ -28,8 +28,6 @@ class TransitionType(StrEnum):
 
 
 class TransitionQuerySet(models.QuerySet["Transition"]):
-    """What a query means for many transitions."""
-
     def of_health(self) -> TransitionQuerySet:
         """Those by which the health became another one, also of what came or went unwell.
 
@@ -43,7 +41,6 @@ class TransitionQuerySet(models.QuerySet["Transition"]):
         )
 
     def with_type(self) -> TransitionQuerySet:
-        """Return each with its ``type``."""
         return self.annotate(
             type=Case(
                 When(from_health_status=None, then=Value(TransitionType.APPEARED.value)),

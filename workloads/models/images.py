@@ -61,8 +61,6 @@ class WorkloadImage(models.Model):
 
 
 class ClusterImageQuerySet(models.QuerySet["ClusterImage"]):
-    """Rules over many images of clusters."""
-
     def inside(self, binding: Binding) -> ClusterImageQuerySet:
         """Those of the clusters that a token with this binding sees."""
         return inside_clusters(self, binding, "cluster_id")

@@ -44,8 +44,6 @@ def _figures_not_negative() -> Q:
 
 
 class WorkloadQuerySet(models.QuerySet["Workload"]):
-    """Rules over many workloads."""
-
     def inside(self, binding: Binding) -> WorkloadQuerySet:
         """Those of the clusters that a token with this binding sees."""
         return inside_clusters(self, binding, "cluster_id")

@@ -81,7 +81,6 @@ class Conditions(NamedTuple):
     named: tuple[NamedBy, ...] = ()
 
     def of(self, column: str, *kinds: Kind) -> tuple[Comparison, ...]:
-        """Return the comparisons of the column."""
         return tuple(c for c in self.comparisons if c.column == column and c.kind in kinds)
 
 

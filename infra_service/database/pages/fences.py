@@ -152,6 +152,5 @@ def rows_of(
 
 
 def compiled(queryset: Any) -> Statement:
-    """Return the statement of a queryset."""
     sql, params = queryset.query.get_compiler(connection=connection).as_sql()
     return sql, tuple(params)

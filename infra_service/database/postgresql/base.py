@@ -41,7 +41,6 @@ class _BinaryJsonLoader(Loader):
     format = Format.BINARY
 
     def load(self, data: Buffer) -> str:
-        """Return the text."""
         return bytes(data)[1:].decode()
 
 
@@ -133,7 +132,6 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return bool(self.settings_dict["OPTIONS"].get("prepares_through_pooler"))
 
     def get_connection_params(self) -> dict[str, Any]:
-        """Return what a connection is opened with."""
         parameters: dict[str, Any] = super().get_connection_params()
         for ours in ("prepares_through_pooler", "request_timeouts"):
             parameters.pop(ours, None)
@@ -192,11 +190,9 @@ class DatabaseWrapper(base.DatabaseWrapper):
         self._return_connection()
 
     def make_cursor(self, cursor: Any) -> CursorWrapper:
-        """Return a cursor without debug logging."""
         return self._opened(_ReturningCursor(cursor, self))
 
     def make_debug_cursor(self, cursor: Any) -> Any:
-        """Return a cursor that logs all statements."""
         return self._opened(_ReturningDebugCursor(cursor, self))
 
     def _opened(self, cursor: CursorWrapper) -> CursorWrapper:
@@ -204,7 +200,6 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return cursor
 
     def cursor_closed(self, cursor: CursorWrapper) -> None:
-        """Take note that a cursor was closed."""
         self._cursors.discard(cursor)
         self._return_connection()
 

@@ -23,7 +23,6 @@ class DatabaseSchemaEditor(schema.DatabaseSchemaEditor):
     """
 
     def __enter__(self) -> Self:
-        """Begin the transaction."""
         super().__enter__()
         if self.atomic_migration:
             limit_wait(self)
