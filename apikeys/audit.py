@@ -2,143 +2,24 @@
 
 from __future__ import annotations
 
-import dataclasses
-from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from django.db import transaction
-from django.db.models import Model, Q
-from django.utils import timezone
+from django.db.models import Model
 
 from apikeys import revalidation
-from apikeys.authentication import caller_of
-from apikeys.grants import EVERYTHING, Grant
 from apikeys.models.trail import AuditEvent
-from infra_service.api.identifiers import uuid7_of
 from infra_service.database.compiled import CompiledChange, insert
 
 if TYPE_CHECKING:
-    import datetime as dt
-    import uuid
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
     from django.db.models import QuerySet
-    from django.http import HttpRequest
-    from rest_framework.request import Request
 
-    from apikeys.grants import Caller
-    from apikeys.models.users import User
-    from infra_service.database.compiled import Asked
+    from apikeys.actors import Actor
 
 M = TypeVar("M", bound=Model)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Actor:
-    """Who acts: a caller over HTTP, a person in the admin, or a command.
-
-    ``grant`` is what they may hand on: a caller what the token holds, an operator everything.
-    """
-
-    name: str
-    grant: Grant = EVERYTHING
-    user_id: uuid.UUID | None = None
-    token_id: str = ""
-    address: str | None = None
-    request_id: str = ""
-    client_request_id: str = ""
-    # Of an API request; an operator has none.
-    caller: Caller | None = None
-    # When it acts, if that is not now: a made-up past, which only seed_demo has.
-    at: dt.datetime | None = None
-
-    @classmethod
-    def of(cls, request: Request) -> Actor:
-        """Return the actor of an authenticated API request."""
-        caller = caller_of(request)
-        return cls(
-            name=caller.username,
-            grant=caller.grant,
-            user_id=caller.user_id,
-            token_id=caller.token_id,
-            address=request.META.get("REMOTE_ADDR") or None,
-            request_id=getattr(request, "request_id", ""),
-            client_request_id=getattr(request, "client_request_id", ""),
-            caller=caller,
-        )
-
-    @classmethod
-    def of_person(cls, request: HttpRequest, user: User | None = None) -> Actor:
-        """Return the person who is logged in to the admin, an operator; or, at the door, the user.
-
-        A person who is not logged in has no name.
-        """
-        person = request.user if user is None else user
-        return cls(
-            name=person.get_username(),
-            user_id=person.pk,
-            address=request.META.get("REMOTE_ADDR") or None,
-            request_id=getattr(request, "request_id", ""),
-            client_request_id=getattr(request, "client_request_id", ""),
-        )
-
-    @classmethod
-    def of_command(cls, name: str) -> Actor:
-        """Return the actor of a management command: whoever may run it, an operator."""
-        return cls(name=f"command {name}")
-
-    def now(self) -> dt.datetime:
-        """Return when it acts."""
-        return timezone.now() if self.at is None else self.at
-
-    def dated(
-        self, time: str, new_id: Callable[[dt.datetime], object] = uuid7_of
-    ) -> dict[str, Any]:
-        """Return the id and the time of a new row, unless they are its defaults, those of now."""
-        return {} if self.at is None else {"id": new_id(self.at), time: self.at}
-
-    def unchanged(self) -> Q:
-        """Return a condition for a deed without an event: that the caller may still do it.
-
-        Where it changed nothing, ``look_again`` tells whether this was why.
-
-        Raises:
-            TokenExpired: the caller's time is over.
-        """
-        return Q() if self.caller is None else revalidation.unchanged(self.caller)
-
-    def look_again(self, along: Asked[Any] | None = None) -> Actor:
-        """Return the actor as it is now, to try again; what is asked along is as it is now, too.
-
-        Raises:
-            CredentialsInvalid, TokenExpired: the caller has ended since it was let in.
-            CallerChanged: it has lost rights since.
-        """
-        if self.caller is None:
-            return self
-        return dataclasses.replace(self, caller=revalidation.look_again(self.caller, along))
-
-
-_acting: ContextVar[Callable[[], Actor] | None] = ContextVar("acting", default=None)
-
-
-@contextmanager
-def acting(actor: Callable[[], Actor]) -> Iterator[None]:
-    """Say who acts in the block, for what is recorded where nobody can be asked."""
-    before = _acting.set(actor)
-    try:
-        yield
-    finally:
-        _acting.reset(before)
-
-
-def current_actor() -> Actor:
-    """Return who acts: the person in the admin, or a command."""
-    actor = _acting.get()
-    return Actor(name="command") if actor is None else actor()
 
 
 def record(actor: Actor, action: str, resource_id: object, **details: Any) -> None:

@@ -15,7 +15,7 @@ from apikeys.models import AccessToken, ApiKey
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from apikeys.audit import Actor
+    from apikeys.actors import Actor
 
 
 class Exposed(NamedTuple):

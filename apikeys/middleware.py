@@ -3,7 +3,7 @@ from __future__ import annotations
 import datetime as dt
 from typing import TYPE_CHECKING, Final
 
-from apikeys import audit
+from apikeys import actors
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +23,7 @@ class ActingMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        with audit.acting(lambda: audit.Actor.of_person(request)):
+        with actors.acting(lambda: actors.Actor.of_person(request)):
             return self.get_response(request)
 
 

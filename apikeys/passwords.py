@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from apikeys import audit
+from apikeys import actors, audit
 
 if TYPE_CHECKING:
     from apikeys.models import User
@@ -19,7 +19,7 @@ class RecordedPassword:
     def password_changed(self, password: str, user: User) -> None:
         """Record whose it is; never the password."""
         del password
-        actor = audit.current_actor()
+        actor = actors.current_actor()
         audit.record(
             actor, "user.password", user.pk, name=user.username, own=actor.user_id == user.pk
         )

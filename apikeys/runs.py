@@ -8,7 +8,7 @@ from urllib.parse import quote
 from apikeys.models import AccessToken, Issuer
 
 if TYPE_CHECKING:
-    from apikeys.audit import Actor
+    from apikeys.actors import Actor
 
 #: Of each; a platform says no more than it signs, which may be long.
 MOST_CHARACTERS: Final = 200

@@ -15,7 +15,7 @@ from django.utils.decorators import method_decorator
 from django.utils.http import urlencode
 from django.views.decorators.cache import never_cache
 
-from apikeys.audit import Actor
+from apikeys.actors import Actor
 from infra_service import bound_names, event_names
 from infra_service.admin.site import TrailedSite
 from infra_service.api.throttling import count_login

@@ -11,7 +11,7 @@ from django.db import transaction
 from apikeys import audit
 
 if TYPE_CHECKING:
-    from apikeys.audit import Actor
+    from apikeys.actors import Actor
 
 _SHOWN: Final = ("apikeys", "infra_service", "states", "webhooks", "workloads")
 

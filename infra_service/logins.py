@@ -9,7 +9,7 @@ from django.contrib.auth.signals import user_logged_in, user_logged_out, user_lo
 from django.dispatch import receiver
 
 from apikeys import audit
-from apikeys.audit import Actor
+from apikeys.actors import Actor
 from apikeys.models import User
 from infra_service.api.limits import Limit, limiter
 

@@ -124,14 +124,14 @@ def _introduce(port: int) -> None:
 
 def _create_operator() -> dict[str, str]:
     """Create the user ``operator`` with a token that may do everything, and return both secrets."""
-    from apikeys import actions, audit  # noqa: PLC0415 - after set-up
+    from apikeys import actions, actors  # noqa: PLC0415 - after set-up
     from apikeys.models import User  # noqa: PLC0415 - after set-up
     from apikeys.scopes import Scope  # noqa: PLC0415 - after set-up
     from apikeys.tokens import TokenKind  # noqa: PLC0415 - after set-up
 
     password = secrets.token_urlsafe(12)
-    first = audit.Actor.of_command("make run")
-    with audit.acting(lambda: first):
+    first = actors.Actor.of_command("make run")
+    with actors.acting(lambda: first):
         operator = User.objects.create_superuser(
             "operator", password=password, display_name="Operator"
         )

@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, Page
 from whitenoise.middleware import WhiteNoiseMiddleware
 
 from apikeys import actions
-from apikeys.audit import Actor
+from apikeys.actors import Actor
 from apikeys.models import AccessToken, User
 from apikeys.scopes import Scope
 from apikeys.tokens import TokenKind

@@ -17,7 +17,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from apikeys.audit import Actor
+from apikeys.actors import Actor
 from apikeys.models import User
 from infra_service import groups
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import uuid
     from collections.abc import Iterator, Mapping
 
-    from apikeys.audit import Actor
+    from apikeys.actors import Actor
     from workloads.collection import CollectionFailure
 
 

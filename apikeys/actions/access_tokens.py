@@ -22,7 +22,7 @@ from infra_service.database.retries import retrying
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from apikeys.audit import Actor
+    from apikeys.actors import Actor
     from apikeys.bindings import Binding
     from apikeys.grants import Caller
     from apikeys.models import User

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import uuid
     from collections.abc import Iterable, Mapping
 
-    from apikeys.audit import Actor
+    from apikeys.actors import Actor
     from apikeys.bindings import Binding
     from apikeys.querysets import ApiKeyQuerySet
 

@@ -20,7 +20,7 @@ from apikeys.models import AccessToken, ApiKey, TrustPolicy
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from apikeys.audit import Actor
+    from apikeys.actors import Actor
     from apikeys.grants import Grant
     from apikeys.querysets import ApiKeyQuerySet, TrustPolicyQuerySet
 

@@ -18,7 +18,7 @@ from apikeys.models import AccessToken, UsedAssertion
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from apikeys.audit import Actor
+    from apikeys.actors import Actor
 
 #: Tokens that go in one transaction: on SQLite everybody who writes waits for it.
 BATCH: Final = 500

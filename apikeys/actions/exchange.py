@@ -29,7 +29,7 @@ from infra_service.database.retries import retrying
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from apikeys.audit import Actor
+    from apikeys.actors import Actor
     from apikeys.federation.assertions import Assertion
 
 log = structlog.get_logger("apikeys.federation")

@@ -32,7 +32,7 @@ from infra_service.database.retries import retrying
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from apikeys.audit import Actor
+    from apikeys.actors import Actor
 
 #: What decides where the keys come from: with a change of these, those that are known are not its.
 _OF_KEYS: Final = frozenset({"url", "jwks_url", "inline_keys", "ca"})

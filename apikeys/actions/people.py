@@ -11,7 +11,7 @@ from apikeys.actions.api_keys import revoke_api_key
 from apikeys.actions.trust_policies import disable_trust_policy
 
 if TYPE_CHECKING:
-    from apikeys.audit import Actor
+    from apikeys.actors import Actor
     from apikeys.models import User
 
 

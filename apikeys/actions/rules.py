@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from apikeys.errors import ExpiryPast, SecretRetired
 
 if TYPE_CHECKING:
-    from apikeys.audit import Actor
+    from apikeys.actors import Actor
     from apikeys.models.grant_holder import GrantHolder
 
 

@@ -9,7 +9,7 @@ from apikeys.models import AccessToken, TrustPolicy
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from apikeys.audit import Actor
+    from apikeys.actors import Actor
     from apikeys.models import ApiKey
 
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     import uuid
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from apikeys.audit import Actor
+    from apikeys.actors import Actor
     from apikeys.bindings import Binding
     from apikeys.federation.conditions import Condition, Verdict
     from apikeys.querysets import TrustPolicyQuerySet

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from django import forms
     from django.http import HttpRequest, HttpResponse
 
-    from apikeys.audit import Actor
+    from apikeys.actors import Actor
 
 
 class FormPage(ReadOnlyAdmin):

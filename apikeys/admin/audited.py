@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from apikeys import audit
+from apikeys.actors import Actor
 from apikeys.admin.choices import ChoicesOfNumbers
-from apikeys.audit import Actor
 from infra_service.admin import KeysetAdmin
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
     from django.http import HttpRequest
 
-    from apikeys.audit import Actor
+    from apikeys.actors import Actor
 
 #: Of the order by end: which parts of it have what a status asks for.
 _PARTS: Final = {

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
     from django.http import HttpRequest, HttpResponse
 
-    from apikeys.audit import Actor
+    from apikeys.actors import Actor
 
 #: A policy that nobody has used for so long is probably not needed.
 UNUSED_FOR: Final = dt.timedelta(days=90)

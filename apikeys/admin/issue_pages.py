@@ -11,10 +11,10 @@ from django.http import Http404, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
 
+from apikeys.actors import Actor
 from apikeys.admin import handover
 from apikeys.admin.adding import FormPage
 from apikeys.admin.issuing import CredentialForm
-from apikeys.audit import Actor
 from infra_service.api.parameters import InvalidParameter
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from django.utils import timezone
 from django.utils.html import format_html
 
 from apikeys.actions import revoke_credentials
+from apikeys.actors import Actor
 from apikeys.admin.audited import AuditedAdmin, person_of
-from apikeys.audit import Actor
 from apikeys.models import User
 from apikeys.people import may_change_user, may_give_group
 from infra_service.admin.moments import moment_of

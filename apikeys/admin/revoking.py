@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
     from django.http import HttpRequest, HttpResponse
 
-    from apikeys.audit import Actor
+    from apikeys.actors import Actor
 
 
 class RevokeSelected(ReadOnlyAdmin):

@@ -9,6 +9,7 @@ from rest_framework.decorators import action
 from rest_framework.response import Response
 
 from apikeys import actions
+from apikeys.actors import Actor
 from apikeys.api.federation_openapi import issuers_schema, trust_policies_schema
 from apikeys.api.federation_serializers import (
     IssuerSerializer,
@@ -16,7 +17,6 @@ from apikeys.api.federation_serializers import (
     TrustPolicySerializer,
 )
 from apikeys.api.filters import IssuerFilters, TrustPolicyFilters
-from apikeys.audit import Actor
 from apikeys.authentication import caller_of
 from apikeys.federation.errors import IssuerNotFound, TrustPolicyNotFound
 from apikeys.models import Issuer, TrustPolicy

@@ -10,6 +10,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from apikeys import actions
+from apikeys.actors import Actor
 from apikeys.api.filters import AccessTokenFilters, ApiKeyFilters, AuditEventFilters
 from apikeys.api.openapi import (
     access_tokens_schema,
@@ -25,7 +26,6 @@ from apikeys.api.serializers import (
     OwnerSerializer,
     RotationSerializer,
 )
-from apikeys.audit import Actor
 from apikeys.authentication import caller_of
 from apikeys.bindings import EVERYWHERE
 from apikeys.errors import AccessTokenNotFound, ApiKeyNotFound, AuditTrailNotFound

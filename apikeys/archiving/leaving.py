@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from apikeys.audit import Actor
+    from apikeys.actors import Actor
 
 #: The most events of one archive: about 5 MB, compressed.
 FILE_EVENTS: Final = 50_000

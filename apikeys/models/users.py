@@ -9,7 +9,7 @@ from django.db import models, transaction
 from django.utils import timezone
 from uuid_utils.compat import uuid7
 
-from apikeys import audit
+from apikeys import actors, audit
 from apikeys.idle_owners import last_signed_on
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class UserManager(DjangoUserManager["User"]):
         with transaction.atomic(using=self.db):
             user = super().create_superuser(*args, **fields)
             made = {"name": user.username, "is_superuser": True}
-            audit.record(audit.current_actor(), "user.create", user.pk, **made)
+            audit.record(actors.current_actor(), "user.create", user.pk, **made)
         return user
 
     def idle(self, days: int, now: dt.datetime) -> QuerySet[User]:

@@ -29,7 +29,7 @@ from states.lockinfo import LockInfo
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from apikeys.audit import Actor
+    from apikeys.actors import Actor
     from states.models import StateKey
 
 #: States with a past: the first of all, so that there is enough to look at and the rest is cheap.

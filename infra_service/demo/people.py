@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from django.db import transaction
 
 from apikeys import actions, audit
-from apikeys.audit import Actor
+from apikeys.actors import Actor
 from apikeys.models import AccessToken, ApiKey, User
 from apikeys.tokens import TokenKind
 

@@ -11,8 +11,8 @@ from django.contrib.sessions.models import Session
 from django.utils import timezone
 
 from apikeys.actions.ended import remove_ended_tokens, remove_expired_assertions
+from apikeys.actors import Actor
 from apikeys.archiving import archive_next
-from apikeys.audit import Actor
 from infra_service.webhooks.pruning import prune as prune_deliveries
 from states.keeping import pruning, storage, sweeping
 from states.resources.leaked_tokens import forget_ended

@@ -15,7 +15,7 @@ from django.core.validators import validate_email
 from django.db import IntegrityError, transaction
 
 from apikeys import audit
-from apikeys.audit import Actor
+from apikeys.actors import Actor
 from apikeys.models import User
 from infra_service.sign_on.errors import SignOnRefusedError
 

@@ -14,7 +14,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 
 from apikeys import audit
-from apikeys.audit import Actor
+from apikeys.actors import Actor
 from infra_service import logins
 from infra_service.api.limits import Limit, limiter
 from infra_service.api.throttling import count_login

@@ -17,7 +17,7 @@ from django.db import connection, transaction
 from django.db.models import F, Max
 from django.utils import timezone
 
-from apikeys.audit import Actor
+from apikeys.actors import Actor
 from infra_service.database.retries import retrying
 from infra_service.webhooks.actions import disable_endpoint
 from infra_service.webhooks.event_types import TEST

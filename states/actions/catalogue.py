@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import uuid
     from collections.abc import Iterator, Mapping
 
-    from apikeys.audit import Actor
+    from apikeys.actors import Actor
     from states.addresses import Names
 
 E = TypeVar("E", bound=CatalogueEntry)

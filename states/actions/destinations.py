@@ -16,7 +16,7 @@ from states.models import Component, Environment, State
 if TYPE_CHECKING:
     import uuid
 
-    from apikeys.audit import Actor
+    from apikeys.actors import Actor
     from states.addresses import Names
 
 

@@ -15,7 +15,7 @@ from states.models.version_facts import short_source
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from apikeys.audit import Actor
+    from apikeys.actors import Actor
     from states.models import StateVersion
     from states.pipeline.lock_file import Provider
     from states.pipeline.module_manifest import Module

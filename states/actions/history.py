@@ -21,7 +21,7 @@ from states.models import ResourceEntry, State
 if TYPE_CHECKING:
     import uuid
 
-    from apikeys.audit import Actor
+    from apikeys.actors import Actor
     from infra_service.database.compiled import Asked
     from states.models import StateVersion
 

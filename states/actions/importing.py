@@ -26,7 +26,7 @@ from states.models import ImportedVersion
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from apikeys.audit import Actor
+    from apikeys.actors import Actor
     from states.actions.destinations import Destination
     from states.document.uploads import Upload
     from states.models import State

@@ -21,7 +21,7 @@ from states.models import State
 if TYPE_CHECKING:
     import uuid
 
-    from apikeys.audit import Actor
+    from apikeys.actors import Actor
     from infra_service.database.compiled import Asked
     from states.addresses import Names
     from states.models import StateQuerySet

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from django.db.models import QuerySet
 
-    from apikeys.audit import Actor
+    from apikeys.actors import Actor
     from states.addresses import Names
     from states.document.uploads import Upload
     from states.models import ImportedVersion

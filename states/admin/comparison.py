@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from msgspec import Raw
 
-    from apikeys.audit import Actor
+    from apikeys.actors import Actor
     from states.models import State
 
 #: Changes on a page.

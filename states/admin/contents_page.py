@@ -13,7 +13,7 @@ from states.models import VersionFacts
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from apikeys.audit import Actor
+    from apikeys.actors import Actor
     from states.document.contents import Page
     from states.models import State
 

@@ -15,7 +15,7 @@ from django.urls import path, reverse
 from django.utils.text import slugify
 from rest_framework.exceptions import APIException
 
-from apikeys.audit import Actor
+from apikeys.actors import Actor
 from infra_service.admin import ReadOnlyAdmin
 from states.admin import comparison, contents_page, state_page
 from states.admin.forms import LAST_NUMBER, CompareForm

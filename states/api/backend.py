@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from django.http import HttpResponse
 from rest_framework.response import Response
 
-from apikeys.audit import Actor
+from apikeys.actors import Actor
 from apikeys.authentication import caller_of
 from apikeys.permissions import ACCESS_TOKENS, demand_scope
 from apikeys.scopes import Scope

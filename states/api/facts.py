@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from apikeys.audit import Actor
+from apikeys.actors import Actor
 from apikeys.runs import run_of
 from apikeys.scopes import Scope
 from states.actions.facts import record_facts

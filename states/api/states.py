@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
-from apikeys.audit import Actor
+from apikeys.actors import Actor
 from apikeys.authentication import caller_of
 from apikeys.permissions import ACCESS_TOKENS
 from apikeys.scopes import Scope

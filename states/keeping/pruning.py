@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from django.db.models import QuerySet
 
-    from apikeys.audit import Actor
+    from apikeys.actors import Actor
 
 #: Versions that go in one transaction: on SQLite everybody who writes waits for it.
 _BATCH: Final = 50

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from django.db.models import QuerySet
 
-    from apikeys.audit import Actor
+    from apikeys.actors import Actor
     from states.models import StateQuerySet
 
 

@@ -28,7 +28,7 @@ from states.moving.manifest import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from apikeys.audit import Actor
+    from apikeys.actors import Actor
     from states.models import StateQuerySet, StateVersion
 
 

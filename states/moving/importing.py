@@ -27,7 +27,7 @@ from states.moving.sources import SourceError, TooLargeError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from apikeys.audit import Actor
+    from apikeys.actors import Actor
     from states.moving.mapping import Map
     from states.moving.sources import Source, SourceState, SourceVersion
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from django.conf import settings
 
 from apikeys import audit, exposure
-from apikeys.audit import Actor
+from apikeys.actors import Actor
 from states.models import LeakedToken
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from django.test import Client
 from django.utils import timezone
 
 from apikeys import actions
-from apikeys.audit import Actor
+from apikeys.actors import Actor
 from apikeys.bindings import Binding
 from apikeys.models import ApiKey, User
 from tests.apikeys.exchanging import (  # noqa: F401 - fixtures

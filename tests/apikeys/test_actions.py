@@ -5,7 +5,7 @@ import datetime as dt
 import pytest
 
 from apikeys import actions
-from apikeys.audit import Actor
+from apikeys.actors import Actor
 from apikeys.errors import ApiKeyNotFound, GracePeriodOutOfRange
 from apikeys.models import ApiKey
 

@@ -19,8 +19,8 @@ from django.core.management import CommandError, call_command
 from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 
+from apikeys.actors import Actor
 from apikeys.archiving import ArchiveError, archive_next, check_archives, files, leaving
-from apikeys.audit import Actor
 from apikeys.models import AuditArchive, AuditEvent
 from infra_service.database.compiled import insert
 from tests.server import ROOT, LiveServer

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from apikeys import audit
-from apikeys.audit import Actor
+from apikeys.actors import Actor
 from apikeys.models import AuditEvent
 from tests.apikeys.conftest import KeyWith, wire
 from tests.conftest import ApiClient, ClientWith, error_reason

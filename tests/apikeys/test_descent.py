@@ -9,7 +9,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from apikeys import actions, revalidation
-from apikeys.audit import Actor
+from apikeys.actors import Actor
 from apikeys.bindings import Binding
 from apikeys.models import AccessToken, ApiKey, AuditEvent
 from tests.apikeys.conftest import NOW, KeyClient, KeyOwner, KeyWith, wire

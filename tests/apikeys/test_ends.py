@@ -8,7 +8,7 @@ from django.core.management import CommandError, call_command
 
 from apikeys import actions
 from apikeys.actions import access_tokens, api_keys
-from apikeys.audit import Actor
+from apikeys.actors import Actor
 from apikeys.models import AccessToken, ApiKey, User
 from apikeys.tokens import TokenKind
 from tests.apikeys.conftest import NOW, KeyClient, KeyOwner, KeyWith, violations, wire

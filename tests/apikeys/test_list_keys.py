@@ -8,7 +8,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from apikeys import actions
-from apikeys.audit import Actor
+from apikeys.actors import Actor
 from tests.apikeys.conftest import KeyOwner, KeyWith, expire
 from tests.conftest import error_reason
 

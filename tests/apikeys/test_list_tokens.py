@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from apikeys import actions
-from apikeys.audit import Actor
+from apikeys.actors import Actor
 from apikeys.models import AccessToken, ApiKey
 from tests.apikeys.conftest import NOW, KeyOwner, expire
 from tests.conftest import ClientWith, error_reason

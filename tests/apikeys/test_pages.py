@@ -12,7 +12,8 @@ from django.test.utils import CaptureQueriesContext
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from apikeys.audit import Actor, record
+from apikeys.actors import Actor
+from apikeys.audit import record
 from apikeys.models import AuditEvent
 from infra_service.database.pages import read_page, reading
 from infra_service.database.pages.conditions import Kind, conditions_of

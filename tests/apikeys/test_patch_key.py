@@ -7,7 +7,7 @@ import pytest
 
 from apikeys import actions
 from apikeys.actions import api_keys
-from apikeys.audit import Actor
+from apikeys.actors import Actor
 from apikeys.models import ApiKey, AuditEvent
 from apikeys.querysets import ApiKeyQuerySet
 from tests.apikeys.conftest import NOW, KeyOwner, KeyWith, expire, violations, wire

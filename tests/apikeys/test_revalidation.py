@@ -9,8 +9,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from apikeys import revalidation
+from apikeys.actors import Actor
 from apikeys.api import views
-from apikeys.audit import Actor, record
+from apikeys.audit import record
 from apikeys.callers import find_caller
 from apikeys.errors import CallerChanged
 from apikeys.models import AccessToken, ApiKey, AuditEvent, User

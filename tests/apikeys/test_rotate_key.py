@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from apikeys import actions
+from apikeys.actors import Actor
 from apikeys.api import views
-from apikeys.audit import Actor
 from apikeys.models import ApiKey, AuditEvent
 from apikeys.querysets import ApiKeyQuerySet
 from apikeys.tokens import TokenKind, kind_of

@@ -4,7 +4,7 @@ import pytest
 from django.db import DatabaseError, connection, transaction
 
 from apikeys import audit
-from apikeys.audit import Actor
+from apikeys.actors import Actor
 from apikeys.models import AuditEvent
 
 TABLE = AuditEvent._meta.db_table

@@ -61,7 +61,7 @@ def authorizations() -> dict[str, str]:
     from rest_framework_api_key.models import APIKey
 
     from apikeys import actions
-    from apikeys.audit import Actor
+    from apikeys.actors import Actor
     from apikeys.callers import find_caller
     from apikeys.models import User
     from apikeys.scopes import Scope

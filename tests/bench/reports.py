@@ -132,7 +132,7 @@ def applied(environment: dict[str, str]) -> None:
 
 def apply() -> None:
     """Apply snapshots of 15,000 workloads of which 5 % changed; print the median."""
-    from apikeys.audit import Actor
+    from apikeys.actors import Actor
     from workloads.models import Cluster
     from workloads.reporting.applying import apply_report
     from workloads.reporting.incoming import read_report

@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 
 from apikeys import actions
-from apikeys.audit import Actor
+from apikeys.actors import Actor
 from apikeys.models import User
 from tests.conftest import ClientWith, error_reason
 

@@ -14,7 +14,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from jsonschema import Draft202012Validator
 
 from apikeys import actions
-from apikeys.audit import Actor
+from apikeys.actors import Actor
 from apikeys.models import User
 from apikeys.scopes import Scope
 from apikeys.tokens import TOKEN_PATTERN

@@ -12,7 +12,7 @@ from django.db.models import F
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from apikeys.audit import Actor
+from apikeys.actors import Actor
 from apikeys.models import AuditEvent, User
 from infra_service.webhooks import actions
 from infra_service.webhooks.models import Delivery, WebhookEndpoint, WebhookEvent

@@ -12,7 +12,8 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from apikeys import actions
-from apikeys.audit import Actor, record
+from apikeys.actors import Actor
+from apikeys.audit import record
 from apikeys.models import AccessToken, ApiKey, AuditEvent, User
 from apikeys.scopes import Scope
 from apikeys.tokens import TokenKind

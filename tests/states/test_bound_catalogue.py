@@ -11,7 +11,7 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from apikeys.audit import Actor
+from apikeys.actors import Actor
 from apikeys.bindings import Binding
 from infra_service.database.pages import reading
 from states.actions.registration import find_or_register

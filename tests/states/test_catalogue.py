@@ -8,7 +8,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from apikeys.audit import Actor
+from apikeys.actors import Actor
 from apikeys.models import AuditEvent
 from states.actions import catalogue
 from states.actions.registration import find_or_register

@@ -10,7 +10,7 @@ from unittest import mock
 import pytest
 from django.db import connection
 
-from apikeys.audit import Actor
+from apikeys.actors import Actor
 from infra_service.database.pages import reading
 from states.keeping import pruning
 from states.models import State, StateVersion, UsedVersion

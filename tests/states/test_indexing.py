@@ -13,7 +13,7 @@ import pytest
 from django.core.management import call_command
 from django.db import connection, transaction
 
-from apikeys.audit import Actor
+from apikeys.actors import Actor
 from states.keeping import pruning
 from states.models import ResourceDigest, ResourceEntry, State, StateVersion
 from states.resources import indexing

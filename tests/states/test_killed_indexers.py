@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from django.db.models import Sum
 
-from apikeys.audit import Actor
+from apikeys.actors import Actor
 from states.actions.push import push
 from states.document.uploads import Upload
 from states.models import CountTotal, ResourceDigest, ResourceEntry, State

@@ -11,7 +11,7 @@ import pytest
 from django.utils import timezone
 
 from apikeys import actions, tokens
-from apikeys.audit import Actor
+from apikeys.actors import Actor
 from apikeys.models import AccessToken, ApiKey, AuditEvent, User
 from apikeys.scopes import Scope
 from apikeys.tokens import TokenKind

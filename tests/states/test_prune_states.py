@@ -104,7 +104,7 @@ def test_small_batches(six: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def pruning_actor() -> Any:
-    from apikeys.audit import Actor  # noqa: PLC0415 - for this test alone
+    from apikeys.actors import Actor  # noqa: PLC0415 - for this test alone
 
     return Actor(name="test")
 

@@ -10,7 +10,7 @@ import pytest
 from django.db import IntegrityError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from apikeys.audit import Actor
+from apikeys.actors import Actor
 from states import addresses, slugs
 from states.actions import catalogue
 from states.actions.registration import find_or_register

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apikeys.audit import Actor
+from apikeys.actors import Actor
 from apikeys.models import AccessToken, AuditEvent, Issuer, TrustPolicy, User
 from apikeys.tokens import TokenKind
 from states.keeping import pruning

@@ -12,7 +12,7 @@ from typing import Any
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from apikeys.audit import Actor
+from apikeys.actors import Actor
 from workloads.kubernetes.facts import WorkloadKind
 from workloads.kubernetes.health import HealthStatus
 from workloads.kubernetes.records import ContainerRecord, WorkloadRecord

@@ -9,7 +9,7 @@ from django.db import IntegrityError, connection, transaction
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from apikeys.audit import Actor
+from apikeys.actors import Actor
 from apikeys.models import AuditEvent
 from infra_service.database.constraints import breaks
 from tests.conftest import LONG_AGO, ApiClient, ClientWith, error_reason

@@ -11,7 +11,7 @@ from django.db.models import Value
 from django.test import Client
 from django.utils import timezone
 
-from apikeys.audit import Actor
+from apikeys.actors import Actor
 from apikeys.models import AuditEvent
 from tests.conftest import ApiClient, ClientWith, error_reason
 from tests.workloads.agent import Agent

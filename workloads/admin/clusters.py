@@ -13,7 +13,7 @@ from django.utils.html import format_html
 from django.utils.timesince import timesince
 from rest_framework.exceptions import APIException
 
-from apikeys.audit import Actor
+from apikeys.actors import Actor
 from infra_service.admin import EditableAdmin
 from infra_service.admin.change_list import AFTER, BEFORE, ORDER, KeysetChangeList
 from infra_service.admin.moments import moment_of

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rest_framework.response import Response
 
-from apikeys.audit import Actor
+from apikeys.actors import Actor
 from apikeys.authentication import caller_of
 from apikeys.bindings import EVERYWHERE
 from apikeys.errors import BindingInsufficient

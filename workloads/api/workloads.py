@@ -12,7 +12,7 @@ from django.db.models import DateTimeField, Value
 from rest_framework.exceptions import UnsupportedMediaType
 from rest_framework.response import Response
 
-from apikeys.audit import Actor
+from apikeys.actors import Actor
 from apikeys.authentication import caller_of
 from apikeys.permissions import ACCESS_TOKENS
 from apikeys.scopes import Scope

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import uuid
     from collections.abc import Iterator
 
-    from apikeys.audit import Actor
+    from apikeys.actors import Actor
     from workloads.collection import CollectionFailure
     from workloads.reporting.reports import Applied, Report
 

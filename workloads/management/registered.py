@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import CommandError
 
-from apikeys.audit import Actor
+from apikeys.actors import Actor
 from workloads.collector import connect
 from workloads.collector.connect import ConnectionSetupError
 from workloads.collector.database import DatabaseDestination

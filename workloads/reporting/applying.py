@@ -30,7 +30,7 @@ from workloads.reporting.transitions import gap_before
 if TYPE_CHECKING:
     import uuid
 
-    from apikeys.audit import Actor
+    from apikeys.actors import Actor
     from workloads.reporting.reports import Report
 
 #: How far ahead of the database's a reporter's clock may be. A report from further ahead would shut

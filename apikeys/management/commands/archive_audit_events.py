@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import CommandError
 
+from apikeys.actors import Actor
 from apikeys.archiving import ArchiveError, archive_next, check_archives
-from apikeys.audit import Actor
 from apikeys.models import AuditArchive, AuditEvent
 from infra_service.commandline.base import ServiceCommand
 

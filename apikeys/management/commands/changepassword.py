@@ -2,7 +2,7 @@ from typing import Any
 
 from django.contrib.auth.management.commands import changepassword
 
-from apikeys import audit
+from apikeys import actors
 from infra_service.commandline.base import HelpfulCommand
 
 
@@ -12,5 +12,5 @@ class Command(HelpfulCommand, changepassword.Command):
     examples = ("changepassword operator",)
 
     def handle(self, *args: Any, **options: Any) -> Any:
-        with audit.acting(lambda: audit.Actor.of_command("changepassword")):
+        with actors.acting(lambda: actors.Actor.of_command("changepassword")):
             return super().handle(*args, **options)

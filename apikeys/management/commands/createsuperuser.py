@@ -2,7 +2,7 @@ from typing import Any
 
 from django.contrib.auth.management.commands import createsuperuser
 
-from apikeys import audit
+from apikeys import actors
 from infra_service.commandline.base import HelpfulCommand
 
 
@@ -12,5 +12,5 @@ class Command(HelpfulCommand, createsuperuser.Command):
     examples = ("createsuperuser --username operator --email operator@example.com",)
 
     def handle(self, *args: Any, **options: Any) -> Any:
-        with audit.acting(lambda: audit.Actor.of_command("createsuperuser")):
+        with actors.acting(lambda: actors.Actor.of_command("createsuperuser")):
             return super().handle(*args, **options)

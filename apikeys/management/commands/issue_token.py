@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from apikeys import actions
-from apikeys.audit import Actor
+from apikeys.actors import Actor
 from apikeys.management.options import (
     add_credential_options,
     errors_for_people,

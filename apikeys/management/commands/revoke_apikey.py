@@ -10,7 +10,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from apikeys import actions, tokens
-from apikeys.audit import Actor
+from apikeys.actors import Actor
 from apikeys.models import AccessToken, ApiKey
 from infra_service.commandline.base import ServiceCommand
 

@@ -13,7 +13,7 @@ from django.db import transaction
 
 from apikeys import actions
 from apikeys.actions.trail import described, differences
-from apikeys.audit import Actor
+from apikeys.actors import Actor
 from apikeys.grants import Grant
 from apikeys.management.options import (
     add_credential_options,

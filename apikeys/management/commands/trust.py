@@ -12,8 +12,8 @@ from django.core.management.base import CommandError
 from django.db import connection, transaction
 
 from apikeys import actions
+from apikeys.actors import Actor
 from apikeys.api.federation_serializers import IssuerSerializer, TrustPolicySerializer
-from apikeys.audit import Actor
 from apikeys.bindings import EVERYWHERE
 from apikeys.federation import kinds
 from apikeys.federation.platforms import PLATFORMS

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from apikeys.audit import Actor
+from apikeys.actors import Actor
 from infra_service import groups
 from infra_service.commandline.base import ServiceCommand
 

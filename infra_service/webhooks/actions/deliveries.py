@@ -16,7 +16,7 @@ from infra_service.webhooks.event_types import TEST
 from infra_service.webhooks.models import Delivery, WebhookEvent
 
 if TYPE_CHECKING:
-    from apikeys.audit import Actor
+    from apikeys.actors import Actor
     from infra_service.webhooks.models import WebhookEndpoint
 
 

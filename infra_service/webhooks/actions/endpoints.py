@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import uuid
     from collections.abc import Mapping
 
-    from apikeys.audit import Actor
+    from apikeys.actors import Actor
     from infra_service.webhooks.models import WebhookEndpointQuerySet
 
 _CHANGED: Final = ("name", "url", "event_types", "filter", "format")

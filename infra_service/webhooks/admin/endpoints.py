@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
     from django.http import HttpRequest
 
-    from apikeys.audit import Actor
+    from apikeys.actors import Actor
 
 _WHY_DISABLED: Final = {
     "OWNER": "by its owner",

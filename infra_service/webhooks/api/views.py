@@ -9,7 +9,7 @@ from django.core.exceptions import ObjectDoesNotExist
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
-from apikeys.audit import Actor
+from apikeys.actors import Actor
 from apikeys.authentication import caller_of
 from apikeys.permissions import ANY_TOKEN
 from apikeys.scopes import Scope

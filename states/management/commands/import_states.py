@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from django.core.management.base import CommandError
 
-from apikeys.audit import Actor
+from apikeys.actors import Actor
 from infra_service.commandline.base import ServiceCommand
 from states.errors import StorageUnavailable
 from states.moving.backends import write_backend

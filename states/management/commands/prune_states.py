@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from apikeys.audit import Actor
+from apikeys.actors import Actor
 from infra_service.commandline.base import ServiceCommand
 from states.keeping import pruning
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from apikeys import actions
-from apikeys.audit import Actor
+from apikeys.actors import Actor
 from apikeys.models import AccessToken, ApiKey, User
 from apikeys.scopes import Scope
 from apikeys.tokens import TokenKind

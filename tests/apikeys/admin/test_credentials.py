@@ -13,7 +13,7 @@ from django.test import Client
 from django.utils import timezone
 
 from apikeys import actions
-from apikeys.audit import Actor
+from apikeys.actors import Actor
 from apikeys.bindings import LISTS, Binding
 from apikeys.callers import find_caller
 from apikeys.errors import CredentialsInvalid

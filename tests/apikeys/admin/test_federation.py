@@ -11,7 +11,7 @@ from django.test import Client
 from django.utils import timezone
 
 from apikeys import actions
-from apikeys.audit import Actor
+from apikeys.actors import Actor
 from apikeys.models import AuditEvent, Issuer, TrustPolicy, User
 from tests.apikeys.admin.conftest import shown
 from tests.apikeys.federation.conftest import GITHUB

@@ -10,7 +10,8 @@ import pytest
 from django.utils import timezone
 
 from apikeys import actions
-from apikeys.audit import Actor, record
+from apikeys.actors import Actor
+from apikeys.audit import record
 from apikeys.models import AccessToken, ApiKey, AuditEvent, User
 from infra_service.admin import csv_export
 from tests.apikeys.admin.conftest import (

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from apikeys import actions
-from apikeys.audit import Actor
+from apikeys.actors import Actor
 from apikeys.models import AuditEvent, Issuer, TrustPolicy, User
 from tests.apikeys.conftest import KeyOwner, KeyWith, violations, wire
 from tests.apikeys.federation.conftest import WRITER, PolicyOf

@@ -10,7 +10,7 @@ import pytest
 from django.utils import timezone
 
 from apikeys import actions
-from apikeys.audit import Actor
+from apikeys.actors import Actor
 from apikeys.bindings import Binding
 from apikeys.models import AuditEvent, Issuer, TrustPolicy
 from tests.apikeys.conftest import KeyClient, KeyOwner, KeyWith, violations, wire

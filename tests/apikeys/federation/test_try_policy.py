@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from apikeys import actions
-from apikeys.audit import Actor
+from apikeys.actors import Actor
 from apikeys.models import AccessToken, TrustPolicy, UsedAssertion
 from tests.apikeys.conftest import KeyOwner, violations
 from tests.apikeys.exchanging import Pipeline

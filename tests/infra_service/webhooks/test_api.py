@@ -15,7 +15,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from apikeys import actions
-from apikeys.audit import Actor
+from apikeys.actors import Actor
 from apikeys.models import AccessToken, ApiKey, AuditEvent, User
 from infra_service.webhooks import models, secrets
 from infra_service.webhooks.actions import endpoints, reencrypt_secrets

@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 
 from apikeys.actions import create_api_key
-from apikeys.audit import Actor
+from apikeys.actors import Actor
 from apikeys.models import ApiKey
 from infra_service.webhooks.models import WebhookEndpoint, WebhookEvent
 from infra_service.webhooks.timed import publish_timed

@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from apikeys import audit
-from apikeys.audit import Actor
+from apikeys.actors import Actor
 from apikeys.models import AuditEvent
 from infra_service.webhooks import trail
 from infra_service.webhooks.models import Delivery, TrailPosition, WebhookEvent

@@ -12,7 +12,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from apikeys import actions
-from apikeys.audit import Actor
+from apikeys.actors import Actor
 from apikeys.models import AccessToken, ApiKey, User
 from infra_service.webhooks import claiming
 from infra_service.webhooks.claiming import PAUSES

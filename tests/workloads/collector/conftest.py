@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from apikeys.audit import Actor
+from apikeys.actors import Actor
 from tests.apiserver import ReplayServer
 from tests.server import LiveServer
 from tests.workloads.collector.between import Between
