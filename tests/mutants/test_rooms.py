@@ -1,8 +1,10 @@
 """What ``make mutants`` changes and runs is there."""
 
+import gc
 import tomllib
 from pathlib import Path
 
+from tests.mutants import swapping
 from tests.mutants.rooms import ROOMS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -19,3 +21,11 @@ def test_what_lives_is_of_a_module_that_is_changed() -> None:
 
     assert {entry["room"] for entry in alive} <= set(ROOMS)
     assert all(entry["why"] and entry["changes"] for entry in alive)
+
+
+def test_functions_are_found_though_they_are_frozen() -> None:
+    gc.freeze()
+    found = swapping.functions_of(swapping.__file__)
+    gc.freeze()
+
+    assert swapping.functions_of in found
