@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import uuid
 from collections import Counter
 from typing import Any
 
+import msgspec
 import pytest
 from django.db import connection
 from django.test import Client
@@ -271,7 +271,9 @@ def test_any_reports(
     clusters = [Cluster.objects.create(name=uuid.uuid4().hex) for _ in range(2)]
     for seconds, (number, complete, workloads) in enumerate(steps):
         records = [
-            dataclasses.replace(runs(name, *images, health_status=health), uid=f"{name}-{again}")
+            msgspec.structs.replace(
+                runs(name, *images, health_status=health), uid=f"{name}-{again}"
+            )
             for name, (images, health, again) in workloads.items()
         ]
         deleted = (

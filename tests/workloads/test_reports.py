@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import uuid
 from collections.abc import Callable
 from typing import Any
@@ -82,6 +83,32 @@ def test_whatever_changes_is_stored(cluster: Cluster, change: dict[str, Any]) ->
     assert as_said(stored(cluster)[place()]) == as_said(record(**kept))
     assert applied.updated == (0 if "uid" in change else 1)
     assert apply(cluster, report(2, record(**change))).unchanged == 1
+
+
+def test_a_new_workload_keeps_every_character(cluster: Cluster) -> None:
+    text = r"\N \t" + "\t\n\r\\ “quoted” None"
+    containers = (ContainerRecord("app", f'"{text}', 0, "", False),)
+    odd = record("odd", status_reason=text, containers=containers)
+    null = record("null", status_reason=r"\N", cpu_used_millicores=None, memory_used_bytes=None)
+
+    apply(cluster, report(0, odd, null, record("none", status_reason="None")))
+
+    rows = stored(cluster)
+    assert as_said(rows[place("odd")]) == as_said(odd)
+    assert as_said(rows[place("null")]) == as_said(null)
+    assert rows[place("none")].status_reason == "None"
+    # And they are known again.
+    assert apply(cluster, report(1, odd, null, complete=False)).unchanged == 2
+
+
+def test_containers_that_are_written_otherwise_are_the_same(cluster: Cluster) -> None:
+    apply(cluster, report(0, record()))
+    row = stored(cluster)[place()]
+    text = json.dumps(row.containers, indent=1)
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE workloads_workload SET containers = %s", [text])
+
+    assert apply(cluster, report(1, record())).unchanged == 1
 
 
 def test_the_order_of_labels_means_nothing(cluster: Cluster) -> None:

@@ -63,15 +63,15 @@ def parse_image(text: str) -> Image | None:
     return Image(repository, tag or ("" if at else _DEFAULT_TAG), digest)
 
 
+def parse_images(references: Iterable[str]) -> list[Image]:
+    """Return what the references name, each once, without those that name nothing."""
+    found = dict.fromkeys(map(parse_image, references))
+    return [image for image in found if image is not None]
+
+
 def images_of(containers: Iterable[Mapping[str, Any]]) -> list[Image]:
     """Return the images of stored containers, each once: those that run, else the template's."""
-    found: dict[Image, None] = {}
-    for container in containers:
-        for text in container.get("running") or [container["image"]]:
-            image = parse_image(text)
-            if image is not None:
-                found[image] = None
-    return list(found)
+    return parse_images(text for one in containers for text in one.get("running") or [one["image"]])
 
 
 def full_repository(text: str) -> str:

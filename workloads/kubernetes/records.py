@@ -1,9 +1,10 @@
 """From facts to the workloads that are stored and shown."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
+
+from msgspec import Struct
 
 from workloads.kubernetes.facts import TemplateContainer, WorkloadFacts, WorkloadKind
 from workloads.kubernetes.figures import MEASURED, RESERVED
@@ -14,13 +15,14 @@ from workloads.kubernetes.tally import ContainerTally, PodTally
 MAX_RUNNING: Final = 20
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerRecord:
+# None can be part of a cycle: the garbage collector would walk through all of a report in vain.
+class ContainerRecord(Struct, frozen=True, gc=False, omit_defaults=True):
     """One container of a workload's template, over all its live pods.
 
     `state` is the worst of running, waiting and terminated, and "" while no pod says anything.
     `running` are references with digests to the images that its pods run, sorted: more than one
-    during a rollout, or where a tag has moved.
+    during a rollout, or where a tag has moved. As JSON it is absent where nothing is known, as in
+    the rows of reporters that do not tell it.
     """
 
     name: str
@@ -31,8 +33,7 @@ class ContainerRecord:
     running: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class WorkloadRecord:
+class WorkloadRecord(Struct, frozen=True, gc=False):
     """A workload as the API shows it, without the ids that the service gives.
 
     `figures` are by name, rounded up; what is used is None when nobody measures.

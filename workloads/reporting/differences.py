@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import dataclass, field
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -14,16 +15,16 @@ from uuid_utils.compat import uuid7
 from infra_service.database.keyset import beyond
 from workloads.kubernetes.figures import MEASURED, RESERVED
 from workloads.models import Workload
-from workloads.reporting.bulk import Writer, batches
+from workloads.reporting.bulk import NewRow, Writer, batches
 from workloads.reporting.image_rows import ImageChanges
 from workloads.reporting.reports import Place
 from workloads.reporting.transitions import Transitions
 
 if TYPE_CHECKING:
     import uuid
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from workloads.kubernetes.records import ContainerRecord, WorkloadRecord
+    from workloads.kubernetes.records import WorkloadRecord
     from workloads.reporting.reports import Report
 
 # What a report says of a workload and what is compared; `observed_at` is only written along.
@@ -34,6 +35,10 @@ _USAGE: Final = tuple(figure.name for figure in MEASURED)
 _FIGURES: Final = (*(figure.name for figure in RESERVED), *_USAGE)
 _COMPARED: Final[tuple[str, ...]] = ("uid", "labels", *_OWN, *_FIGURES, "containers")
 _PLAIN: Final = _COMPARED[2:-1]
+_own: Final[Callable[[WorkloadRecord], tuple[Any, ...]]] = attrgetter(*_OWN[1:])
+_figures: Final[Callable[[Mapping[str, int | None]], tuple[int | None, ...]]] = itemgetter(
+    *_FIGURES
+)
 _HEALTH: Final = slice(2, 4)  # of what is compared: the status and its reason
 _MEASURED: Final = _COMPARED.index(_USAGE[0])
 _STATUS: Final = _COMPARED.index("health_status")
@@ -64,7 +69,7 @@ class Differences:
 
     transitions: Transitions
     gone: list[uuid.UUID] = field(default_factory=list)
-    new: list[Sequence[Any]] = field(default_factory=list)
+    new: list[NewRow] = field(default_factory=list)
     changed: list[Sequence[Any]] = field(default_factory=list)
     turned: list[Sequence[Any]] = field(default_factory=list)
     measured: list[Sequence[Any]] = field(default_factory=list)
@@ -111,27 +116,27 @@ def compare(cluster_id: uuid.UUID, report: Report, observed_at: dt.datetime) -> 
     found = Differences(transitions := Transitions(cluster_id, observed_at))
     pending = {Place(r.namespace, r.name, r.kind.value): r for r in report.records}
 
-    def new(record: WorkloadRecord) -> Sequence[Any]:
+    def new(record: WorkloadRecord) -> NewRow:
         key, said = uuid7(), _said(record, "")
         transitions.appear(key, *said[_HEALTH])
         place = (record.namespace, record.name, record.kind.value)
         found.images.add(key, (cluster_id, said[_STATUS], *place), said[-1])
-        return _INSERTS.prepare((key, cluster_id, *place, *said, observed_at, observed_at))
+        return _INSERTS.new_row((key, cluster_id, *place, *said, observed_at, observed_at))
 
     for key, namespace, name, kind, *stored in _stored(cluster_id, report, pending):
         record = pending.pop(Place(namespace, name, kind), None)
         if record is None:
             found.gone.append(key)
             transitions.disappear(key, _health(stored))
-            found.images.leave(key, msgspec.json.decode(stored[-1]))
+            found.images.leave(key, stored[-1])
         elif record.uid and stored[0] and record.uid != stored[0]:
             # Deleted and created again under the same name: another object, with another id.
             found.gone.append(key)
             transitions.disappear(key, _health(stored))
-            found.images.leave(key, msgspec.json.decode(stored[-1]))
+            found.images.leave(key, stored[-1])
             found.new.append(new(record))
             found.replaced += 1
-        elif (said := _said(record, stored[0])) == (known := _decoded(stored)):
+        elif (said := _said(record, stored[0])) == (known := _known(stored, said)):
             found.unchanged += 1
         elif said[:_MEASURED] == known[:_MEASURED] and said[-1] == known[-1]:
             usage = said[_MEASURED:-1]
@@ -186,35 +191,26 @@ def _health(said: Sequence[Any]) -> str:
     return health
 
 
-def _decoded(said: list[Any]) -> list[Any]:
-    """Return what a row says, with its labels and containers decoded."""
-    uid, labels, *plain, containers = said
-    return [uid, msgspec.json.decode(labels), *plain, msgspec.json.decode(containers)]
+def _known(stored: list[Any], said: list[Any]) -> list[Any]:
+    """Return what a row says in the form of what the report ``said``.
+
+    The containers are nearly always the same text. Where they are not, another program may have
+    written the same otherwise.
+    """
+    uid, labels, *plain, text = stored
+    containers = msgspec.Raw(text)
+    if containers != said[-1]:
+        containers = msgspec.Raw(msgspec.json.encode(msgspec.json.decode(text)))
+    return [uid, msgspec.json.decode(labels), *plain, containers]
 
 
 def _said(record: WorkloadRecord, stored_uid: str) -> list[Any]:
     """Return what the report says, in the order and the form in which the rows hold it."""
-    health, *own = (getattr(record, name) for name in _OWN)
     return [
         record.uid or stored_uid,
-        dict(record.labels),
-        health.value,
-        *own,
-        *(record.figures[name] for name in _FIGURES),
-        _containers(record.containers),
-    ]
-
-
-def _containers(containers: Iterable[ContainerRecord]) -> list[dict[str, Any]]:
-    return [
-        {
-            "name": container.name,
-            "image": container.image,
-            "restart_count": container.restart_count,
-            "state": container.state,
-            "ready": container.ready,
-            # Absent where nothing is known, as in the rows of reporters that do not tell it.
-            **({"running": list(container.running)} if container.running else {}),
-        }
-        for container in containers
+        record.labels,
+        record.health_status.value,
+        *_own(record),
+        *_figures(record.figures),
+        msgspec.Raw(msgspec.json.encode(record.containers)),
     ]

@@ -14,17 +14,18 @@ from django.db.models import Exists, OuterRef, TextField
 from django.db.models.functions import Cast
 
 from infra_service.database.keyset import beyond
-from workloads.kubernetes.images import Image, images_of
+from workloads.kubernetes.images import Image, parse_images
 from workloads.models import Cluster, Workload
 from workloads.models.images import IMAGE, ClusterImage, WorkloadImage
-from workloads.reporting.bulk import Writer
+from workloads.reporting.bulk import NewRow, Writer
 from workloads.reporting.reports import Place
 
 if TYPE_CHECKING:
     import uuid
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    Containers = Sequence[Mapping[str, Any]]
+    #: The containers of a workload, as JSON.
+    Containers = str | msgspec.Raw
 
 _BATCH: Final = 1000
 _COPIED: Final = ("cluster_id", "health_status", *Place._fields)
@@ -34,13 +35,23 @@ _HEALTH: Final = Writer(WorkloadImage, ("workload_id", "health_status"))
 _COUNTS: Final = Writer(ClusterImage, ("cluster_id", *IMAGE, "workloads"))
 
 
+class _Container(msgspec.Struct, gc=False):
+    """What a container runs, else what its template names."""
+
+    image: str
+    running: list[str] = []
+
+
+_CONTAINERS: Final = msgspec.json.Decoder(list[_Container])
+
+
 @dataclass(slots=True)
 class ImageChanges:
     """What is to be written of a cluster's images when its workloads are."""
 
     #: Workloads whose rows go, though some come anew.
     left: list[Sequence[Any]] = field(default_factory=list)
-    links: list[Sequence[Any]] = field(default_factory=list)
+    links: list[NewRow] = field(default_factory=list)
     #: Workloads of which only the health is another one, and that.
     turned: list[Sequence[Any]] = field(default_factory=list)
     #: How many workloads more, or fewer, run an image.
@@ -48,17 +59,17 @@ class ImageChanges:
 
     def add(self, key: uuid.UUID, copied: Sequence[Any], containers: Containers) -> None:
         """Take a workload that is new; ``copied`` is its cluster, health and place."""
-        images = images_of(containers)
+        images = _images(containers)
         self._run_by(1, images)
         pairs = dict.fromkeys((image.repository, image.digest) for image in images)
         self.links += [
-            _LINKS.prepare((key, number, *pair, *copied)) for number, pair in enumerate(pairs)
+            _LINKS.new_row((key, number, *pair, *copied)) for number, pair in enumerate(pairs)
         ]
 
     def leave(self, key: uuid.UUID, containers: Containers) -> None:
         """Take a workload that is gone."""
         self.left.append(_LEFT.prepare((key,)))
-        self._run_by(-1, images_of(containers))
+        self._run_by(-1, _images(containers))
 
     def change(
         self,
@@ -69,7 +80,7 @@ class ImageChanges:
     ) -> None:
         """Take a workload that is another one than ``before``, its health and containers."""
         health, known = before
-        if containers != known and images_of(containers) != images_of(known):
+        if containers != known and _images(containers) != _images(known):
             self.leave(key, known)
             self.add(key, copied, containers)
         elif copied[1] != health:
@@ -83,11 +94,11 @@ class ImageChanges:
         # In the order of the key, whose index a first snapshot fills from its beginning to its end.
         # Each row when it is written: the garbage collector would walk through all of them.
         images = sorted(self.counts)
-        more = (_COUNTS.prepare((cluster_id, *i, n)) for i in images if (n := self.counts[i]) > 0)
+        more = ((cluster_id, *i, n) for i in images if (n := self.counts[i]) > 0)
         if anew:
-            _COUNTS.insert(more)
+            _COUNTS.insert(map(_COUNTS.new_row, more))
         else:
-            _COUNTS.add(more)
+            _COUNTS.add(map(_COUNTS.prepare, more))
         _COUNTS.subtract(
             [_COUNTS.prepare((cluster_id, *i, -n)) for i in images if (n := self.counts[i]) < 0]
         )
@@ -95,6 +106,11 @@ class ImageChanges:
     def _run_by(self, more: int, images: Iterable[Image]) -> None:
         for image in images:
             self.counts[image] += more
+
+
+def _images(containers: Containers) -> list[Image]:
+    each = _CONTAINERS.decode(containers)
+    return parse_images(reference for one in each for reference in one.running or (one.image,))
 
 
 def remove(cluster_id: uuid.UUID) -> int:
@@ -124,7 +140,7 @@ def rebuild(cluster_id: uuid.UUID) -> None:
     remove(cluster_id)
     changes = ImageChanges()
     for key, health, *rest, containers in _stored(cluster_id):
-        changes.add(key, (cluster_id, health, *rest), msgspec.json.decode(containers))
+        changes.add(key, (cluster_id, health, *rest), containers)
     changes.write(cluster_id, anew=True)
 
 

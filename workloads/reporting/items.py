@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
 
 from workloads.kubernetes.containers import container_facts
 from workloads.kubernetes.facts import (
@@ -22,10 +24,14 @@ from workloads.kubernetes.tally import tally_pods
 
 if TYPE_CHECKING:
     import datetime as dt
+    from collections.abc import Callable
 
     from workloads.kubernetes.facts import ContainerFacts
     from workloads.reporting.wire import Item, Pod, PodContainer
 
+_FIGURES: Final = tuple(figure.name for figure in FIGURES)
+# All at once: an item has seven, and a report may have 100,000 items.
+_figures: Final[Callable[[Item], tuple[int | None, ...]]] = attrgetter(*_FIGURES)
 _ENDED: Final = {"Succeeded", "Failed"}
 
 
@@ -45,7 +51,7 @@ def record_of(item: Item, as_of: dt.datetime) -> WorkloadRecord:
     derived = workload_record(_facts(item), pods, as_of=as_of, usage_known=False)
     # What the containers do is the sum over the pods, or what the item says without them.
     containers = _containers(item) if item.pods is None else derived.containers
-    return dataclasses.replace(derived, **_as_told(item), containers=containers)
+    return msgspec.structs.replace(derived, **_as_told(item), containers=containers)
 
 
 def _as_told(item: Item) -> dict[str, Any]:
@@ -56,7 +62,7 @@ def _as_told(item: Item) -> dict[str, Any]:
         "name": item.name,
         "uid": item.uid or "",
         "labels": item.labels,
-        "figures": {figure.name: getattr(item, figure.name) for figure in FIGURES},
+        "figures": dict(zip(_FIGURES, _figures(item), strict=True)),
     }
 
 
@@ -69,8 +75,10 @@ def _available(item: Item) -> int:
 
 def _containers(item: Item) -> tuple[ContainerRecord, ...]:
     return tuple(
-        ContainerRecord(c.name, c.image, c.restart_count, c.state, c.ready, tuple(c.running))
-        for c in item.containers
+        [
+            ContainerRecord(c.name, c.image, c.restart_count, c.state, c.ready, tuple(c.running))
+            for c in item.containers
+        ]
     )
 
 

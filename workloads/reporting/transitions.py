@@ -9,7 +9,7 @@ from django.db.models import OuterRef, Subquery
 from workloads.cluster_health import patience, seen_until
 from workloads.history import MOST_TRANSITIONS
 from workloads.models import ReportGap, Transition, Workload
-from workloads.reporting.bulk import Writer, batches
+from workloads.reporting.bulk import NewRow, Writer, batches
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -38,7 +38,7 @@ class Transitions:
         self._cluster_id, self._at = cluster_id, at
         # Of workloads that were there: from which health to which, None when it is gone, and why.
         self._left: dict[uuid.UUID, tuple[str, str | None, str]] = {}
-        self._rows: list[Sequence[Any]] = []
+        self._rows: list[NewRow] = []
         self._superseded: list[Sequence[Any]] = []
 
     def appear(self, workload_id: uuid.UUID, health: str, reason: str) -> None:
@@ -78,7 +78,7 @@ class Transitions:
         change: tuple[str | None, str | None, str],
     ) -> None:
         row = (workload_id, number, self._cluster_id, since, self._at, *change)
-        self._rows.append(_INSERTS.prepare(row))
+        self._rows.append(_INSERTS.new_row(row))
         if number > MOST_TRANSITIONS:
             self._superseded.append(_KEYS.prepare((workload_id, number - MOST_TRANSITIONS)))
 

@@ -70,8 +70,11 @@ Moment: TypeAlias = Annotated[dt.datetime, Meta(tz=True)]
 Interval: TypeAlias = Annotated[int, Meta(ge=1, le=MAX_REPORT_INTERVAL)]
 
 
-class _Form(Struct, forbid_unknown_fields=True):
-    """Refuses fields that it does not know: a misspelt one would be taken for absent."""
+class _Form(Struct, forbid_unknown_fields=True, gc=False):
+    """Refuses fields that it does not know: a misspelt one would be taken for absent.
+
+    None can be part of a cycle, so the garbage collector need not walk through them.
+    """
 
 
 class Container(_Form):

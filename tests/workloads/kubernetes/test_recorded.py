@@ -1,12 +1,12 @@
 """The recorded cluster: every workload of it, at the moment of the recording and an hour later."""
 
-import dataclasses
 import json
 import random
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from workloads.kubernetes.facts import PodFacts, PodKey, Usage, WorkloadFacts, WorkloadKind
@@ -117,7 +117,7 @@ def test_figures(place: Place) -> None:
         for key, value in EXPECTED[place]["expected"].items()
         if key not in {*MOMENTS, "containers", "pods_with_metrics"}
     }
-    shown = {**dataclasses.asdict(record), **record.figures}
+    shown = {**msgspec.to_builtins(record), **record.figures}
     assert {key: shown[key] for key in expected} == expected
     assert tally.measured == EXPECTED[place]["expected"]["pods_with_metrics"]
     assert tally.pods == EXPECTED[place]["pods"]
