@@ -17,7 +17,7 @@ from infra_service.openapi.schema import ApiSchema
 def described() -> dict[str, Any]:
     response = Client().get("/api/schema/")
     assert response.status_code == 200
-    schema: dict[str, Any] = yaml.safe_load(response.content)
+    schema: dict[str, Any] = yaml.load(response.content, yaml.CSafeLoader)
     return schema
 
 
