@@ -33,14 +33,13 @@ lint: .venv/dev  ## Format, lint, types, import contracts, migrations, the OpenA
 	$(BIN)/lint-imports
 	$(BIN)/python -m tests.gate
 
-test-sqlite: .venv/dev  ## All tests on SQLite
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+test-sqlite: .venv/dev  ## The tests on SQLite of what databases do in different ways
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not once'
 
-# Documents are walked with SQLite, as their readers begin, and what is marked "once" ran there;
-# coverage is taken where more code runs.
-test-postgres: .venv/dev  ## All tests on a PostgreSQL of their own, with coverage
+# Documents are walked with SQLite, as their readers begin; coverage is taken where more code runs.
+test-postgres: .venv/dev  ## The tests on a PostgreSQL of their own, with coverage
 	$(BIN)/python -m coverage erase
-	$(BIN)/python -m tests.postgres $(BIN)/python -m pytest -n 2 --dist worksteal -m 'not once' --ignore=tests/docs --cov --cov-report=term --cov-fail-under=98
+	$(BIN)/python -m tests.postgres $(BIN)/python -m pytest -n 2 --dist worksteal --ignore=tests/docs --cov --cov-report=term --cov-fail-under=98
 
 bench: .venv/bench  ## Measure every target, and write docs/explanation/performance.md
 	$(BIN)/python -m tests.bench

@@ -44,8 +44,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with what takes long, so that at the end no core waits for another's last test."""
+    """Begin with what takes long, so that at the end no core waits for another's last test.
+
+    Most of that is one rule on ever new input: other tests run the same lines, and are measured.
+    """
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
+    for item in items:
+        if item.get_closest_marker("long"):
+            item.add_marker("no_cover")
 
 
 def pytest_collection_finish() -> None:

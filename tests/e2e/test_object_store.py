@@ -18,6 +18,8 @@ from tests.e2e.history import History
 from tests.e2e.object_store import Line
 from tests.server import ROOT, LiveServer, live_server
 
+pytestmark = pytest.mark.once
+
 
 @pytest.fixture(scope="module")
 def line() -> Iterator[Line]:

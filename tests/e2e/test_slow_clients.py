@@ -17,6 +17,8 @@ from tests.e2e.backend import Backend, document
 from tests.e2e.wire import Wire
 from tests.server import LiveServer, live_server
 
+pytestmark = pytest.mark.once
+
 CLIENTS = 64
 LIMIT = 4  # seconds, instead of 15 and 30
 PATIENCE = 20  # seconds for an answer that takes milliseconds on a machine that is not loaded
@@ -91,14 +93,12 @@ def end_of(client: socket.socket) -> bytes:
     return received
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("what", SENT)
 def test_others_do_not_notice(server: LiveServer, token: str, what: str) -> None:
     with clients(server, SENT[what]):
         assert_others_are_answered(server, token)
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("what", ["a byte", "half a header", "half a log-in", "half a body"])
 def test_who_does_not_go_on_is_ended(server: LiveServer, what: str) -> None:
     with clients(server, SENT[what], 3) as opened:
@@ -108,13 +108,11 @@ def test_who_does_not_go_on_is_ended(server: LiveServer, what: str) -> None:
             assert b'"REQUEST_TIMEOUT"' in answer
 
 
-@pytest.mark.once
 def test_who_says_nothing_is_ended_without_a_word(server: LiveServer) -> None:
     with clients(server, b"", 3) as opened:
         assert [end_of(client) for client in opened] == [b""] * 3
 
 
-@pytest.mark.once
 def test_who_waits_for_a_word_gets_it_once(server: LiveServer) -> None:
     with clients(server, SENT["a log-in that waits for a word"], 1) as (client,):
         assert client.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -122,7 +120,6 @@ def test_who_waits_for_a_word_gets_it_once(server: LiveServer) -> None:
         assert client.recv(65536).startswith(b"HTTP/1.1 403 ")  # no cookie of this service
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("what", ["half a header", "half a log-in"])
 def test_a_byte_now_and_then_helps_little(server: LiveServer, token: str, what: str) -> None:
     ended = threading.Event()
@@ -145,7 +142,6 @@ def test_a_byte_now_and_then_helps_little(server: LiveServer, token: str, what: 
             dripping.join()
 
 
-@pytest.mark.once
 def test_an_answer_is_sent_as_it_is_read(server: LiveServer) -> None:
     """Larger than the kernel's buffers; and the next request is answered after it."""
     last = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
@@ -156,7 +152,6 @@ def test_an_answer_is_sent_as_it_is_read(server: LiveServer) -> None:
         assert received.endswith(b'{"status":"ok"}')
 
 
-@pytest.mark.once
 def test_who_does_not_read_is_ended(server: LiveServer) -> None:
     # More than the kernel keeps.
     with clients(server, SENT["a request whose answer nobody reads"] * 8, 1) as (client,):

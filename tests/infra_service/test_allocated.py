@@ -14,6 +14,8 @@ from infra_service.operations import allocated, metric_files
 from infra_service.operations.allocated import SIZE, AllocatedDict
 from tests.server import ROOT, live_server
 
+pytestmark = pytest.mark.once
+
 # It runs in a file system of 600 KiB: room for the files of one worker, and for no growth.
 _ON_A_SMALL_DISK = """
 set -e

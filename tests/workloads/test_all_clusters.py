@@ -17,6 +17,8 @@ from tests.apiserver import STATEFULSETS, ReplayServer, event
 from tests.server import ROOT, LiveServer
 from tests.waiting import PATIENCE, wait_until
 
+pytestmark = pytest.mark.once
+
 JSON = {"Content-Type": "application/json"}
 
 

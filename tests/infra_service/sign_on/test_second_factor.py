@@ -23,6 +23,8 @@ from tests.accessibility import faults
 from tests.infra_service.sign_on.conftest import Service, Visitor, service_with
 from tests.openid_provider import Provider
 
+pytestmark = pytest.mark.once
+
 LOGIN = "/admin/login/?next=/admin/states/state/"
 PASSWORD = "correct horse battery staple"
 PEOPLE = 13
@@ -229,7 +231,6 @@ def test_second_factors_are_changed_with_the_password_alone(
         assert "no second factor" in other.log_in(guarded.username, PASSWORD).text
 
 
-@pytest.mark.once
 def test_a_passkey(guarded: Guarded, provider: Provider, chromium_page: Page) -> None:
     """The provider is away, and a superuser has a passkey."""
     page = chromium_page
