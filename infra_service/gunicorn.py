@@ -97,7 +97,9 @@ def when_ready(server: Any) -> None:
     except ImproperlyConfigured as error:
         sys.exit(str(error))
     gc.collect()
-    gc.freeze()  # the garbage collector would write to, and so copy, each page that it visits
+    # The garbage collector would write to, and so copy, each page that it visits; and while a large
+    # report is read it would walk through all of it again and again, for a tenth of a second.
+    gc.freeze()
 
 
 def post_fork(server: Any, worker: Any) -> None:  # noqa: ARG001 - gunicorn's signature
@@ -124,11 +126,5 @@ _M_ARENA_MAX = -8
 
 
 def post_worker_init(worker: Any) -> None:  # noqa: ARG001 - gunicorn's signature
-    """Leave Ctrl-C, which the terminal sends to every process, to the arbiter.
-
-    What is loaded stays: the garbage collector need not walk through it again and again, which
-    takes a tenth of a second while a large report is read.
-    """
+    """Leave Ctrl-C, which the terminal sends to every process, to the arbiter."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    gc.collect()
-    gc.freeze()
