@@ -25,7 +25,12 @@ from states.actions import history, locks
 from states.actions.push import push
 from states.actions.registration import STATE
 from states.addresses import FORMS, Place
-from states.api.backend_openapi import lock_schema, outputs_document_schema, state_schema
+from states.api.backend_openapi import (
+    BY_IDS,
+    lock_schema,
+    outputs_document_schema,
+    state_schema,
+)
 from states.api.sending import OUTPUTS_DOCUMENT, SendsDocuments, document_response
 from states.document import contents, uploads
 from states.errors import StateNotFound
@@ -208,17 +213,17 @@ class OutputsView(BackendView):
         return document_response(request, contents.outputs_document(gzipped, hide=hide))
 
 
-@state_schema
+@state_schema(BY_IDS)
 class StateBackendView(StateView):
     """The state of a component in an environment, by their ids."""
 
 
-@lock_schema
+@lock_schema(BY_IDS)
 class StateLockView(LockView):
     """Its lock."""
 
 
-@outputs_document_schema
+@outputs_document_schema(BY_IDS)
 class OutputsBackendView(OutputsView):
     """Its outputs."""
 

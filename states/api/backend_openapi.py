@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema_view
@@ -98,6 +98,19 @@ _NAMES: Final = [
         ("environment", "The slug of the environment; the first LOCK or push registers it."),
     )
 ]
+
+
+class AddressForm(NamedTuple):
+    """A form of a backend's address: its parameters, and how its operations' ids end."""
+
+    parameters: list[OpenApiParameter]
+    suffix: str
+
+
+BY_IDS: Final = AddressForm(_KEY, "")
+BY_NAMES: Final = AddressForm(_NAMES[1:], "_at")
+BY_NAMES_IN_APPLICATION: Final = AddressForm(_NAMES, "_in_application")
+
 _OF_KEY: Final = (InvalidParameter, StateNotFound)
 _OF_BODY: Final = (BodyIncomplete, BodyTooLarge, RequestTimeout)
 OF_MEMORY: Final = (MemoryUnavailable, MemoryInsufficient)
@@ -137,12 +150,12 @@ OUTPUTS: Final = (
 )
 
 
-def _state_schema(key: list[OpenApiParameter], suffix: str) -> Any:
+def state_schema(form: AddressForm) -> Any:
     return extend_schema_view(
         get=operation(
-            operation_id=f"read_state_document{suffix}",
+            operation_id=f"read_state_document{form.suffix}",
             description=_READ,
-            parameters=[*key, NO_STORE],
+            parameters=[*form.parameters, NO_STORE],
             responses={
                 200: OpenApiResponse(DOCUMENT, "The document."),
                 **refusals(*_OF_KEY, *UNREADABLE, StorageUnavailable, *OF_MEMORY),
@@ -150,10 +163,10 @@ def _state_schema(key: list[OpenApiParameter], suffix: str) -> Any:
             examples=[answered(samples.DOCUMENT)],
         ),
         post=operation(
-            operation_id=f"push_state{suffix}",
+            operation_id=f"push_state{form.suffix}",
             description=_PUSH,
             parameters=[
-                *key,
+                *form.parameters,
                 OpenApiParameter("ID", OpenApiTypes.UUID, description="The held lock's ID."),
                 OpenApiParameter(
                     "force",
@@ -175,20 +188,20 @@ def _state_schema(key: list[OpenApiParameter], suffix: str) -> Any:
             examples=[asked(samples.DOCUMENT)],
         ),
         delete=operation(
-            operation_id=f"delete_state{suffix}",
+            operation_id=f"delete_state{form.suffix}",
             description=_HIDE,
-            parameters=key,
+            parameters=form.parameters,
             responses={200: EMPTY, **refusals(*_OF_KEY, WriteConflict), **LOCKED},
         ),
     )  # fmt: skip
 
 
-def _lock_schema(key: list[OpenApiParameter], suffix: str) -> Any:
+def lock_schema(form: AddressForm) -> Any:
     return extend_schema_view(
         post=operation(
-            operation_id=f"lock_state{suffix}",
+            operation_id=f"lock_state{form.suffix}",
             description=_LOCK,
-            parameters=key,
+            parameters=form.parameters,
             request={"application/json": _NEW_LOCK_INFO},
             responses={
                 200: OpenApiResponse(LOCK_INFO, "Locked."),
@@ -198,9 +211,9 @@ def _lock_schema(key: list[OpenApiParameter], suffix: str) -> Any:
             examples=[asked(samples.LOCK_INFO), answered(samples.LOCK_INFO)],
         ),
         delete=operation(
-            operation_id=f"unlock_state{suffix}",
+            operation_id=f"unlock_state{form.suffix}",
             description=_UNLOCK,
-            parameters=key,
+            parameters=form.parameters,
             request={"application/json": _NEW_LOCK_INFO},
             responses={
                 200: EMPTY,
@@ -211,12 +224,12 @@ def _lock_schema(key: list[OpenApiParameter], suffix: str) -> Any:
     )
 
 
-def _outputs_schema(key: list[OpenApiParameter], suffix: str) -> Any:
+def outputs_document_schema(form: AddressForm) -> Any:
     return extend_schema_view(
         get=operation(
-            operation_id=f"read_state_outputs{suffix}",
+            operation_id=f"read_state_outputs{form.suffix}",
             description=OUTPUTS,
-            parameters=[*key, NO_STORE],
+            parameters=[*form.parameters, NO_STORE],
             responses={
                 200: OpenApiResponse(DOCUMENT, "A state of nothing but outputs."),
                 **refusals(
@@ -227,27 +240,3 @@ def _outputs_schema(key: list[OpenApiParameter], suffix: str) -> Any:
             examples=[answered(samples.DOCUMENT)],
         ),
     )  # fmt: skip
-
-
-def _at(*, in_application: bool) -> tuple[list[OpenApiParameter], str]:
-    return (_NAMES, "_in_application") if in_application else (_NAMES[1:], "_at")
-
-
-def state_schema_at(*, in_application: bool) -> Any:
-    """Return the description of the backend at an address of names."""
-    return _state_schema(*_at(in_application=in_application))
-
-
-def lock_schema_at(*, in_application: bool) -> Any:
-    """Return the description of the lock at an address of names."""
-    return _lock_schema(*_at(in_application=in_application))
-
-
-def outputs_document_schema_at(*, in_application: bool) -> Any:
-    """Return the description of the outputs at an address of names."""
-    return _outputs_schema(*_at(in_application=in_application))
-
-
-state_schema = _state_schema(_KEY, "")
-lock_schema = _lock_schema(_KEY, "")
-outputs_document_schema = _outputs_schema(_KEY, "")

@@ -18,7 +18,13 @@ from states import addresses
 from states.actions.registration import STATE, STATE_AT
 from states.addresses import Names
 from states.api.backend import BackendView, LockView, OutputsView, StateView
-from states.api.backend_openapi import lock_schema_at, outputs_document_schema_at, state_schema_at
+from states.api.backend_openapi import (
+    BY_NAMES,
+    BY_NAMES_IN_APPLICATION,
+    lock_schema,
+    outputs_document_schema,
+    state_schema,
+)
 from states.errors import StateNotFound
 from states.keeping import reading
 
@@ -84,32 +90,32 @@ def _no_address() -> InvalidParameter:
     )
 
 
-@state_schema_at(in_application=False)
+@state_schema(BY_NAMES)
 class StateAtView(ByNames, StateView):
     """The state of a component without application, by names."""
 
 
-@lock_schema_at(in_application=False)
+@lock_schema(BY_NAMES)
 class StateLockAtView(ByNames, LockView):
     """Its lock."""
 
 
-@outputs_document_schema_at(in_application=False)
+@outputs_document_schema(BY_NAMES)
 class OutputsAtView(ByNames, OutputsView):
     """Its outputs."""
 
 
-@state_schema_at(in_application=True)
+@state_schema(BY_NAMES_IN_APPLICATION)
 class StateInApplicationView(ByNames, StateView):
     """The state of a component of an application, by names."""
 
 
-@lock_schema_at(in_application=True)
+@lock_schema(BY_NAMES_IN_APPLICATION)
 class StateLockInApplicationView(ByNames, LockView):
     """Its lock."""
 
 
-@outputs_document_schema_at(in_application=True)
+@outputs_document_schema(BY_NAMES_IN_APPLICATION)
 class OutputsInApplicationView(ByNames, OutputsView):
     """Its outputs."""
 
