@@ -18,7 +18,7 @@ from apikeys.models import AuditEvent
 from infra_service.database.pages import read_page, reading
 from infra_service.database.pages.conditions import Kind, conditions_of
 from infra_service.database.pages.indexes import walk
-from infra_service.database.pages.reading import is_selective, replanned
+from infra_service.database.pages.planning import is_selective, planned_for_values
 from states.models import Component, State
 
 WORDS = st.sampled_from(["a", "b", "c"])
@@ -180,8 +180,9 @@ def test_what_is_planned_for_its_values(condition: Q, selective: bool) -> None:
 
 @pytest.mark.django_db
 def test_statements_are_prepared_again_afterwards() -> None:
-    with replanned():
-        list(State.objects.all())
+    states = State.objects.filter(serial=1)
+    with planned_for_values(states):
+        list(states)
 
     if connection.vendor == "postgresql":
         assert connection.connection.prepare_threshold == 2

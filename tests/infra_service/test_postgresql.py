@@ -9,7 +9,7 @@ import pytest
 from django.db import IntegrityError, OperationalError, connection, transaction
 
 from apikeys.models import User
-from infra_service.database.pages.reading import replanned
+from infra_service.database.pages.planning import planned_for_values
 from tests.committed import db  # noqa: F401 - a fixture
 
 pytestmark = pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has no pool")
@@ -150,7 +150,7 @@ def test_a_connection_that_is_closed_in_a_transaction() -> None:
 
 
 def test_a_plan_of_its_own_is_for_the_block_only() -> None:
-    with replanned():
+    with planned_for_values(User.objects.filter(username="rare")):
         assert connection.connection.prepare_threshold is None
         list(User.objects.all())
         assert connection.connection.prepare_threshold is None

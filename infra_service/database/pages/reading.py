@@ -14,22 +14,21 @@ So any filter costs the same at most, and what is looked for is always found in 
 
 from __future__ import annotations
 
-import contextlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from django.core.exceptions import EmptyResultSet
-from django.db import DEFAULT_DB_ALIAS, connections
-from django.db.models.lookups import IsNull
+from django.db import connections
 
 from infra_service.database.keyset import beyond, columns_of, position_of
 from infra_service.database.pages.conditions import Conditions, conditions_of, settle, weight
 from infra_service.database.pages.fences import Statement, fenced, forced, rows_of, statement_of
 from infra_service.database.pages.indexes import Access, sets, walk
 from infra_service.database.pages.naming import Naming, each_in_order, found_by, in_order
+from infra_service.database.pages.planning import planned_for_values
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
 #: So many rows are looked through for one page; fewer when each takes many searches in texts.
 MOST_ROWS: Final = 5_000
@@ -108,7 +107,7 @@ def read_page(
     conditions = conditions_of(queryset.query)
     path = walk(queryset.model, conditions, key)
     asked = _Request(queryset, conditions, path, key, position, size, read)
-    with replanned(queryset.db) if is_selective(queryset) else contextlib.nullcontext():
+    with planned_for_values(queryset):
         try:
             decided = path.finds_one or path.decides_all(conditions)
             return _of_index(asked) if decided else _bounded(asked)
@@ -239,28 +238,3 @@ def _piece(way: Access | Naming, queryset: Any, limit: int) -> Any:
         return way.piece(queryset, limit)
     # In no order: those that pass are sorted, and the others, which may be wide, need not be.
     return fenced(queryset, *statement_of(replace(way, order=()), queryset, limit))
-
-
-def is_selective(queryset: Any) -> bool:
-    """Whether the rows are selected by values, of which some may be rare and some common."""
-    return any(not isinstance(leaf, IsNull) for leaf in queryset.query.where.leaves())
-
-
-@contextlib.contextmanager
-def replanned(using: str = DEFAULT_DB_ALIAS) -> Iterator[None]:
-    """Let PostgreSQL plan what is read in this block for its own values, each time.
-
-    A prepared statement that has met common values five times is given one plan for all, and walks
-    the whole table when it then meets a rare one.
-    """
-    connection = connections[using]
-    if connection.vendor != "postgresql":
-        yield
-        return
-    with connection.cursor() as cursor:  # keeps the connection for as long as the block
-        driver: Any = cursor.connection
-        threshold, driver.prepare_threshold = driver.prepare_threshold, None
-        try:
-            yield
-        finally:
-            driver.prepare_threshold = threshold

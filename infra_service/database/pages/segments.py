@@ -5,20 +5,14 @@ So a list has an order that no index has as a whole: what is worst first, or wha
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.core.exceptions import EmptyResultSet, ValidationError
 from django.db.models import Case, Q, Value, When
 
 from infra_service.database.keyset import beyond, columns_of, position_of, reversed_key
-from infra_service.database.pages.reading import (
-    few_rows,
-    instances,
-    is_selective,
-    read_page,
-    replanned,
-)
+from infra_service.database.pages.planning import planned_for_values
+from infra_service.database.pages.reading import few_rows, instances, read_page
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,7 +74,7 @@ def read_segments(
         raise ValidationError("none of the list's segments")
     if within and len(within) != len(segments[number].key):
         raise ValidationError("none of the segment's positions")
-    with replanned(queryset.db) if is_selective(queryset) else contextlib.nullcontext():
+    with planned_for_values(queryset):
         few = _read_few(queryset, segments, position, size, backwards=backwards, read=read)
     if few is not None:
         return few
