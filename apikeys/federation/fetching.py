@@ -12,25 +12,15 @@ from django.conf import settings
 
 from infra_service.outgoing import connecting
 from infra_service.outgoing.addresses import is_inside, is_public
-from infra_service.outgoing.connecting import (
-    MAX_HEADER_BYTES,
-    FetchError,
-    Limited,
-    connect,
-    parse_url,
-    target_of,
-)
+from infra_service.outgoing.connecting import FetchError, parse_url, request
 
 if TYPE_CHECKING:
-    import socket
-
     from infra_service.outgoing.addresses import Address
 
 #: Of an answer's body; the largest key sets of the platforms have 10 KB.
 MAX_BYTES: Final = 64 * 1024
 #: For all of it: names, connections, handshakes and answers.
 SECONDS: Final = 5.0
-_HTTPS: Final = 443
 
 
 class Deadline(connecting.Deadline):
@@ -57,24 +47,26 @@ def fetch_json(url: str, ca: str, deadline: Deadline) -> Any:
 
 
 def _fetch(url: str, ca: str, deadline: Deadline) -> bytes:
-    parts = parse_url(url)
-    host = parts.hostname or ""
-    lines = (
-        f"GET {target_of(parts)} HTTP/1.1",
-        f"Host: {parts.netloc}",
-        "Accept: application/json",
-        "Accept-Encoding: identity",
-        "User-Agent: infra-service",
-        "Connection: close",
-        "\r\n",
-    )
-    context = _context(ca)
-    with connect(host, parts.port or _HTTPS, deadline, _refuse_private) as plain:
-        plain.settimeout(deadline.left())
-        with context.wrap_socket(plain, server_hostname=host) as connection:
-            connection.settimeout(deadline.left())
-            connection.sendall("\r\n".join(lines).encode("ascii"))
-            return _read(connection, deadline)
+    headers = {
+        "Accept": "application/json",
+        "Accept-Encoding": "identity",
+        "User-Agent": "infra-service",
+    }
+    with request(
+        "GET",
+        parse_url(url),
+        headers,
+        deadline=deadline,
+        check=_refuse_private,
+        context=_context(ca),
+        most=MAX_BYTES,
+    ) as response:
+        if response.status != HTTPStatus.OK:
+            raise FetchError(f"it answers with the status {response.status}")
+        body = response.read(MAX_BYTES + 1)
+    if len(body) > MAX_BYTES:
+        raise FetchError(f"the answer is longer than {MAX_BYTES} bytes")
+    return body
 
 
 def _context(ca: str) -> ssl.SSLContext:
@@ -92,15 +84,3 @@ def is_allowed(address: Address) -> bool:
 def _refuse_private(address: Address) -> None:
     if not is_allowed(address):
         raise FetchError("the name leads to a private address, and ISSUER_NETWORKS has it not")
-
-
-def _read(connection: socket.socket, deadline: Deadline) -> bytes:
-    source: Any = Limited(connection, deadline, MAX_BYTES + MAX_HEADER_BYTES)
-    response = http.client.HTTPResponse(source, method="GET")
-    response.begin()
-    if response.status != HTTPStatus.OK:
-        raise FetchError(f"it answers with the status {response.status}")
-    body = response.read(MAX_BYTES + 1)
-    if len(body) > MAX_BYTES:
-        raise FetchError(f"the answer is longer than {MAX_BYTES} bytes")
-    return body

@@ -1,4 +1,4 @@
-"""Connections to addresses that somebody else names: soon or not at all, and not inside.
+"""Requests to addresses that somebody else names: soon or not at all, and not inside.
 
 Whoever names an address that this service asks must not lead it to what only this service can
 reach. A name is resolved once and the connection goes to the address that was looked at: a name
@@ -7,23 +7,27 @@ that answers otherwise the second time is not asked a second time.
 
 from __future__ import annotations
 
+import http.client
 import io
 import ipaddress
 import queue
 import socket
 import threading
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    import ssl
+    from collections.abc import Callable, Collection, Iterator, Mapping
     from urllib.parse import SplitResult
 
     from infra_service.outgoing.addresses import Address
 
 #: Of an answer's status line and headers.
-MAX_HEADER_BYTES: Final = 16 * 1024
+_MAX_HEADER_BYTES: Final = 16 * 1024
+_PORTS: Final = {"https": 443, "http": 80}
 
 
 class FetchError(Exception):
@@ -66,12 +70,44 @@ def parse_url(url: str, schemes: Collection[str] = ("https",)) -> SplitResult:
     return parts
 
 
-def target_of(parts: SplitResult) -> str:
-    """Return what the first line of a request asks for."""
-    return (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+@contextmanager
+def request(
+    method: str,
+    parts: SplitResult,
+    headers: Mapping[str, str],
+    body: bytes = b"",
+    *,
+    deadline: Deadline,
+    check: Callable[[Address], None],
+    context: ssl.SSLContext | None,
+    most: int,
+) -> Iterator[http.client.HTTPResponse]:
+    """Send a request over a connection of its own, and yield the answer: ``most`` bytes and a head.
+
+    ``check`` refuses an address by a FetchError. Without ``context`` there is no TLS.
+
+    Raises:
+        FetchError: the address cannot be asked, or the answer is too long or too late.
+        OSError, http.client.HTTPException: something else went wrong on the way.
+    """
+    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    lines = {"Host": parts.netloc, **headers, "Connection": "close"}
+    head = f"{method} {target} HTTP/1.1\r\n"
+    head += "".join(f"{name}: {value}\r\n" for name, value in lines.items())
+    host = parts.hostname or ""
+    with _connect(host, parts.port or _PORTS[parts.scheme], deadline, check) as plain:
+        plain.settimeout(deadline.left())
+        connection = context.wrap_socket(plain, server_hostname=host) if context else plain
+        with connection:
+            connection.settimeout(deadline.left())
+            connection.sendall(head.encode("ascii") + b"\r\n" + body)
+            source: Any = _Limited(connection, deadline, most + _MAX_HEADER_BYTES)
+            response = http.client.HTTPResponse(source, method=method)
+            response.begin()
+            yield response
 
 
-def connect(
+def _connect(
     host: str, port: int, deadline: Deadline, check: Callable[[Address], None]
 ) -> socket.socket:
     """Return a connection to the first address of the host that takes one.
@@ -128,7 +164,7 @@ def _resolve(host: str, port: int, deadline: Deadline) -> Any:
     return answer
 
 
-class Limited(io.RawIOBase):
+class _Limited(io.RawIOBase):
     """A connection's bytes, so many at most, and none after the deadline."""
 
     def __init__(self, connection: socket.socket, deadline: Deadline, most: int) -> None:

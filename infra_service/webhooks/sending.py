@@ -8,25 +8,16 @@ import functools
 import http.client
 import ssl
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from django.conf import settings
 from django.utils import timezone
 
 from infra_service import __version__
 from infra_service.outgoing.addresses import is_inside, is_public
-from infra_service.outgoing.connecting import (
-    MAX_HEADER_BYTES,
-    Deadline,
-    FetchError,
-    Limited,
-    connect,
-    parse_url,
-    target_of,
-)
+from infra_service.outgoing.connecting import Deadline, FetchError, parse_url, request
 
 if TYPE_CHECKING:
-    import socket
     from collections.abc import Mapping
 
     from infra_service.outgoing.addresses import Address
@@ -34,7 +25,6 @@ if TYPE_CHECKING:
 #: For all of an attempt: the name, the connection, the handshake, the message and the answer.
 SECONDS: Final = 15.0
 SCHEMES: Final = ("https", "http")
-_PORTS: Final = {"https": 443, "http": 80}
 
 
 class Answer(NamedTuple):
@@ -66,34 +56,25 @@ def post(url: str, headers: Mapping[str, str], body: bytes) -> Answer:
 
 def _post(url: str, headers: Mapping[str, str], body: bytes, deadline: Deadline) -> Answer:
     parts = parse_url(url, SCHEMES)
-    host = parts.hostname or ""
     is_secure = parts.scheme == "https"
     lines = {
-        "Host": parts.netloc,
         "Content-Type": "application/json",
         "Content-Length": str(len(body)),
         "User-Agent": f"infra-service/{__version__}",
-        "Connection": "close",
         **headers,
     }
-    head = f"POST {target_of(parts)} HTTP/1.1\r\n"
-    head += "".join(f"{name}: {value}\r\n" for name, value in lines.items())
-    check = _refuse_private if is_secure else _refuse_public
-    with connect(host, parts.port or _PORTS[parts.scheme], deadline, check) as plain:
-        plain.settimeout(deadline.left())
-        connection = _context().wrap_socket(plain, server_hostname=host) if is_secure else plain
-        with connection:
-            connection.settimeout(deadline.left())
-            connection.sendall(head.encode("ascii") + b"\r\n" + body)
-            return _read(connection, deadline)
-
-
-def _read(connection: socket.socket, deadline: Deadline) -> Answer:
-    """Return the answer by its head; its body is not read."""
-    source: Any = Limited(connection, deadline, MAX_HEADER_BYTES)
-    response = http.client.HTTPResponse(source, method="POST")
-    response.begin()
-    return Answer(response.status, retry_at=_moment(response.getheader("Retry-After")))
+    # The answer counts by its head; its body is not read.
+    with request(
+        "POST",
+        parts,
+        lines,
+        body,
+        deadline=deadline,
+        check=_refuse_private if is_secure else _refuse_public,
+        context=_context() if is_secure else None,
+        most=0,
+    ) as response:
+        return Answer(response.status, retry_at=_moment(response.getheader("Retry-After")))
 
 
 def _moment(retry_after: str | None) -> dt.datetime | None:
