@@ -10,7 +10,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from states.moving.s3_client import SCHEME, located
+from states.moving.s3_client import SCHEME
 from states.moving.sources import (
     ChangedError,
     SourceError,
@@ -190,15 +190,6 @@ class Bucket:
     def _endpoint(self) -> str:
         endpoint: str = self._client.meta.endpoint_url
         return endpoint
-
-
-def open_bucket(text: str) -> Bucket:
-    """Return the bucket and folder of ``s3://bucket/prefix``.
-
-    Raises:
-        SourceError: see ``located``.
-    """
-    return Bucket(*located(text))
 
 
 def _with_locks(objects: Iterable[_Object]) -> Iterator[tuple[str, list[SourceVersion], bool]]:
