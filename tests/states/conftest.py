@@ -11,7 +11,7 @@ import pytest
 from django.core.files.storage import InMemoryStorage, storages
 
 from states.models import State
-from tests.conftest import ApiClient
+from tests.conftest import ApiClient, ClientWith
 from tests.e2e.backend import lock_info
 
 LINEAGE = "3b9b1c0e-0000-4000-8000-000000000001"
@@ -78,6 +78,11 @@ class Backend:
     @property
     def record(self) -> State:
         return State.objects.get(component=self.component_id, environment=self.environment_id)
+
+
+@pytest.fixture
+def reader(client_with: ClientWith) -> ApiClient:
+    return client_with("state:read")
 
 
 @pytest.fixture

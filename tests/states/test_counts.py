@@ -26,11 +26,6 @@ VERSIONS = "/api/v1/terraform-versions"
 AWS = "registry.terraform.io/hashicorp/aws"
 
 
-@pytest.fixture
-def reader(client_with: ClientWith) -> ApiClient:
-    return client_with("state:read")
-
-
 def document(serial: int, version: str, *types: str) -> bytes:
     """Return a document with a resource of each type; those that begin with "data." are data."""
     things = [

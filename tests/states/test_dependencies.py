@@ -50,11 +50,6 @@ def http(name: str, address: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-def reader(client_with: ClientWith) -> ApiClient:
-    return client_with("state:read")
-
-
-@pytest.fixture
 def network(backend: Backend) -> Backend:
     """A state that others read, which has names."""
     network = Backend(backend.client)

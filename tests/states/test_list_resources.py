@@ -29,11 +29,6 @@ def names(client: ApiClient, text: str = "") -> list[str]:
     return sorted(one["address"] for one in client.items(LIST, "resources", filter=text))
 
 
-@pytest.fixture
-def reader(client_with: ClientWith) -> ApiClient:
-    return client_with("state:read")
-
-
 def test_what_is_said_of_a_resource(backend: Backend, reader: ApiClient) -> None:
     backend.push(state(resource("x", instance({"id": "i-1"}, index_key="a b"), module="module.m")))
     index()

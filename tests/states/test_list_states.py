@@ -20,11 +20,6 @@ MOMENT = "%Y-%m-%dT%H:%M:%S.%fZ"
 
 
 @pytest.fixture
-def reader(client_with: ClientWith) -> ApiClient:
-    return client_with("state:read")
-
-
-@pytest.fixture
 def catalogue(db: None) -> dict[str, list[Any]]:
     """Two applications with two components each, two environments, and all eight states."""
     applications = [Application.objects.create(name=name) for name in ("shop", "bank")]

@@ -14,9 +14,10 @@ from states.models import Application, Component, Environment, State, UsedVersio
 from tests.conftest import ApiClient, ClientWith
 from tests.plans import plans_of, rows_of_a_module
 
-pytestmark = pytest.mark.skipif(
-    connection.vendor != "postgresql", reason="about PostgreSQL's planner"
-)
+pytestmark = [
+    pytest.mark.skipif(connection.vendor != "postgresql", reason="about PostgreSQL's planner"),
+    pytest.mark.usefixtures("states"),
+]
 
 PATH = "/api/v1/states"
 STATES = 20_000
@@ -93,11 +94,6 @@ def test_versions_are_found_by_an_index(reader: ApiClient) -> None:
         assert not any(plan.reads_a_table for plan in plans), text
         assert read["states_state"] <= rows, text
         assert read["states_usedversion"] <= used, text
-
-
-@pytest.fixture
-def reader(states: None, client_with: ClientWith) -> ApiClient:
-    return client_with("state:read")
 
 
 def rows_read(reader: ApiClient, text: str, **query: str) -> int:

@@ -29,11 +29,6 @@ UP_TO_DATE = {
 }  # fmt: skip
 
 
-@pytest.fixture
-def reader(client_with: ClientWith) -> ApiClient:
-    return client_with("state:read")
-
-
 def told(client: ApiClient) -> Any:
     return client.get(PATH).json()["resource_index"]
 

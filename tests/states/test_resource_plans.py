@@ -26,9 +26,10 @@ from states.resources.digests import digest
 from tests.conftest import ApiClient, ClientWith
 from tests.plans import plans_of, rows_of_a_module
 
-pytestmark = pytest.mark.skipif(
-    connection.vendor != "postgresql", reason="about PostgreSQL's planner"
-)
+pytestmark = [
+    pytest.mark.skipif(connection.vendor != "postgresql", reason="about PostgreSQL's planner"),
+    pytest.mark.usefixtures("resources"),
+]
 
 STATES, EACH = 2_000, 10
 RARE = "aws_rare"
@@ -61,11 +62,6 @@ def make_resources() -> None:
     ids = [ResourceDigest(entry=e, digest=digest(f"id-{n}")) for n, e in enumerate(entries)]
     same = [ResourceDigest(entry=e, digest=digest("same")) for e in entries]
     ResourceDigest.objects.bulk_create([*ids, *same], batch_size=1_000)
-
-
-@pytest.fixture
-def reader(resources: None, client_with: ClientWith) -> ApiClient:
-    return client_with("state:read")
 
 
 def rows_read(ask: Any, *, most: int = 100) -> Counter[str]:

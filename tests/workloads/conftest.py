@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 import pytest
 
 from apikeys.tokens import TokenKind
-from tests.conftest import LONG_AGO, ClientWith
+from infra_service.demo.workloads import load_clusters, load_workloads
+from tests.apiserver import ReplayServer
+from tests.conftest import LONG_AGO, ApiClient, ClientWith
+from tests.plans import rows_of_a_module
 from tests.workloads.agent import Agent
 from workloads import availability
 from workloads.models import Cluster, Workload
 
+CLUSTERS = 20
+IN_A_CLUSTER = 1_000
 CONTAINER = {
     "name": "app",
     "image": "registry.example.com/app:1.4.2",
@@ -37,6 +43,33 @@ def known_however_late_the_tests_run(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def cluster(db: None) -> Cluster:
     return Cluster.objects.create(name="prod-eu-1")
+
+
+@pytest.fixture
+def other(db: None) -> Cluster:
+    return Cluster.objects.create(name="prod-us-1")
+
+
+@pytest.fixture
+def reader(client_with: ClientWith) -> ApiClient:
+    return client_with("cluster:read")
+
+
+@pytest.fixture
+def api() -> Iterator[ReplayServer]:
+    with ReplayServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def many_workloads(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+    """20 clusters with 1,000 workloads each, to which each test of a module rolls back."""
+    yield from rows_of_a_module(django_db_blocker, make_many_workloads, Cluster, Workload)
+
+
+def make_many_workloads() -> None:
+    load_clusters(CLUSTERS)
+    load_workloads(CLUSTERS * IN_A_CLUSTER, CLUSTERS, lambda _done: None)
 
 
 @pytest.fixture

@@ -1,8 +1,6 @@
 """What PostgreSQL reads for the lists of workloads in the admin: no more than a bound."""
 
 import json
-from collections.abc import Iterator
-from typing import Any
 from urllib.parse import urlencode
 
 import pytest
@@ -11,33 +9,21 @@ from django.test import Client
 from django.utils import timezone
 
 from infra_service.database.pages.reading import MOST_ROWS
-from infra_service.demo.workloads import load_clusters, load_workloads
 from tests.people import person
-from tests.plans import plans_of, rows_of_a_module
+from tests.plans import plans_of
+from tests.workloads.conftest import IN_A_CLUSTER
 from workloads.models import Cluster, Workload
 
-pytestmark = pytest.mark.skipif(
-    connection.vendor != "postgresql", reason="about PostgreSQL's planner"
-)
+pytestmark = [
+    pytest.mark.skipif(connection.vendor != "postgresql", reason="about PostgreSQL's planner"),
+    pytest.mark.usefixtures("many_workloads"),
+]
 
-CLUSTERS = 20
-IN_A_CLUSTER = 1_000
 AT_ONCE = 51
 
 
-@pytest.fixture(scope="module")
-def workloads(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
-    """Workloads for all tests of this module, which each roll back to them."""
-    yield from rows_of_a_module(django_db_blocker, make_workloads, Cluster, Workload)
-
-
-def make_workloads() -> None:
-    load_clusters(CLUSTERS)
-    load_workloads(CLUSTERS * IN_A_CLUSTER, CLUSTERS, lambda _done: None)
-
-
 @pytest.fixture
-def client(workloads: None, db: None) -> Client:
+def client(db: None) -> Client:
     return person("viewer")
 
 

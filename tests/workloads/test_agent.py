@@ -6,7 +6,6 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -56,12 +55,6 @@ class Agent:
             cwd=ROOT, env={"LOG_LEVEL": "WARNING"}, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
-
-
-@pytest.fixture
-def api() -> Iterator[ReplayServer]:
-    with ReplayServer() as server:
-        yield server
 
 
 @pytest.fixture

@@ -45,11 +45,6 @@ def age(cluster: Cluster, **seconds: float) -> None:
     Cluster.objects.filter(pk=cluster.pk).update(**moments)
 
 
-@pytest.fixture
-def reader(client_with: ClientWith) -> ApiClient:
-    return client_with("cluster:read")
-
-
 def collection(reader: ApiClient, cluster: Cluster) -> dict[str, Any]:
     one = reader.get(f"/api/v1/clusters/{cluster.pk}").json()["cluster"]["collection"]
     (listed,) = reader.get("/api/v1/clusters").json()["clusters"]

@@ -23,16 +23,6 @@ LIST, SUMMARY = "/api/v1/workloads", "/api/v1/workloads:summary"
 WORST_FIRST = ("ERROR", "DEGRADED", "WORKLOAD_HEALTH_STATUS_UNSPECIFIED", "HEALTHY")
 
 
-@pytest.fixture
-def reader(client_with: ClientWith) -> ApiClient:
-    return client_with("cluster:read")
-
-
-@pytest.fixture
-def other(db: None) -> Cluster:
-    return Cluster.objects.create(name="prod-us-1")
-
-
 def place(item: Any) -> tuple[Any, ...]:
     health = WORST_FIRST.index(item["health_status"])
     return health, item["cluster_id"], item["namespace"], item["name"], item["kind"]

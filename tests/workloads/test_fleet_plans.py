@@ -1,45 +1,25 @@
 """What PostgreSQL reads for a page of the workloads of all clusters: no more than a bound."""
 
-from collections.abc import Iterator
-from typing import Any
-
 import pytest
 from django.db import connection
 
 from infra_service.database.pages.reading import MOST_ROWS
-from infra_service.demo.workloads import load_clusters, load_workloads
-from tests.conftest import ApiClient, ClientWith
-from tests.plans import analyze, plans_of, rows_of_a_module
+from tests.conftest import ApiClient
+from tests.plans import analyze, plans_of
+from tests.workloads.conftest import IN_A_CLUSTER
 from workloads.models import Cluster, Workload
 from workloads.models.images import ClusterImage, WorkloadImage
 from workloads.reporting.image_rows import rebuild
 
-pytestmark = pytest.mark.skipif(
-    connection.vendor != "postgresql", reason="about PostgreSQL's planner"
-)
+pytestmark = [
+    pytest.mark.skipif(connection.vendor != "postgresql", reason="about PostgreSQL's planner"),
+    pytest.mark.usefixtures("many_workloads"),
+]
 
 LIST = "/api/v1/workloads"
-CLUSTERS = 20
-IN_A_CLUSTER = 1_000
 AT_ONCE = 11
 #: Of what takes long to test, so many rows are looked through for a page.
 LEAST_ROWS = 1_000
-
-
-@pytest.fixture(scope="module")
-def workloads(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
-    """Workloads for all tests of this module, which each roll back to them."""
-    yield from rows_of_a_module(django_db_blocker, make_workloads, Cluster, Workload)
-
-
-def make_workloads() -> None:
-    load_clusters(CLUSTERS)
-    load_workloads(CLUSTERS * IN_A_CLUSTER, CLUSTERS, lambda _done: None)
-
-
-@pytest.fixture
-def reader(workloads: None, client_with: ClientWith) -> ApiClient:
-    return client_with("cluster:read")
 
 
 def rows_read(reader: ApiClient, text: str, **query: str) -> int:

@@ -30,16 +30,6 @@ A, B = "sha256:" + "a" * 64, "sha256:" + "b" * 64
 IMAGES, FLEET = "/api/v1/images", "/api/v1/workloads"
 
 
-@pytest.fixture
-def reader(client_with: ClientWith) -> ApiClient:
-    return client_with("cluster:read")
-
-
-@pytest.fixture
-def other(db: None) -> Cluster:
-    return Cluster.objects.create(name="prod-us-1")
-
-
 def runs(name: str, *images: str, **fields: Any) -> WorkloadRecord:
     """Return a workload of a container for each image; one with a digest is what runs."""
     containers = tuple(

@@ -19,11 +19,6 @@ LATER = LONG_AGO + dt.timedelta(hours=1)
 
 
 @pytest.fixture
-def reader(client_with: ClientWith) -> ApiClient:
-    return client_with("cluster:read")
-
-
-@pytest.fixture
 def path(cluster: Cluster) -> str:
     return f"/api/v1/clusters/{cluster.pk}/workloads"
 

@@ -1,38 +1,17 @@
 """What PostgreSQL reads for a page of workloads: a cluster's rows at most, mostly only the page."""
 
-from collections.abc import Iterator
-from typing import Any
-
 import pytest
 from django.db import connection
 
-from infra_service.demo.workloads import load_clusters, load_workloads
-from tests.conftest import ApiClient, ClientWith
-from tests.plans import plans_of, rows_of_a_module
+from tests.conftest import ApiClient
+from tests.plans import plans_of
+from tests.workloads.conftest import IN_A_CLUSTER
 from workloads.models import Cluster, Workload
 
-pytestmark = pytest.mark.skipif(
-    connection.vendor != "postgresql", reason="about PostgreSQL's planner"
-)
-
-CLUSTERS = 20
-IN_A_CLUSTER = 1_000
-
-
-@pytest.fixture(scope="module")
-def workloads(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
-    """Workloads for all tests of this module, which each roll back to them."""
-    yield from rows_of_a_module(django_db_blocker, make_workloads, Cluster, Workload)
-
-
-def make_workloads() -> None:
-    load_clusters(CLUSTERS)
-    load_workloads(CLUSTERS * IN_A_CLUSTER, CLUSTERS, lambda _done: None)
-
-
-@pytest.fixture
-def reader(workloads: None, client_with: ClientWith) -> ApiClient:
-    return client_with("cluster:read")
+pytestmark = [
+    pytest.mark.skipif(connection.vendor != "postgresql", reason="about PostgreSQL's planner"),
+    pytest.mark.usefixtures("many_workloads"),
+]
 
 
 def rows_read(reader: ApiClient, cluster: Cluster, text: str, **query: str) -> int:

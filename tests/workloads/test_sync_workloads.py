@@ -6,7 +6,6 @@ import io
 import json
 import os
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +17,6 @@ from tests.terminal import Terminal
 from tests.workloads.records import apply, record, report, stored
 from workloads.collector import connect
 from workloads.models import Cluster
-
-
-@pytest.fixture
-def api() -> Iterator[ReplayServer]:
-    with ReplayServer() as server:
-        yield server
 
 
 @pytest.fixture

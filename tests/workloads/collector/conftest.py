@@ -27,12 +27,6 @@ def no_progress(_resource: str, _done: int, _left: int | None) -> None:
 
 
 @pytest.fixture
-def api() -> Iterator[ReplayServer]:
-    with ReplayServer() as server:
-        yield server
-
-
-@pytest.fixture
 def client(api: ReplayServer, tmp_path: Path) -> Iterator[ClusterClient]:
     client = connect.from_kubeconfig(str(api.kubeconfig(tmp_path)), "replay")
     yield client
