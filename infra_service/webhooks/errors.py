@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from rest_framework.exceptions import APIException, NotFound
+from rest_framework.exceptions import APIException, NotFound, PermissionDenied
 
 
 class WebhookNotFound(NotFound):
@@ -22,6 +22,13 @@ class WebhookDisabled(APIException):
     rpc_status = "FAILED_PRECONDITION"
     default_code = "WEBHOOK_DISABLED"
     default_detail = "The webhook is disabled; enable it first."
+
+
+class WebhookDisabledByOperator(PermissionDenied):
+    meaning = "What an operator has disabled is enabled by an operator."
+    default_code = "WEBHOOK_DISABLED_BY_OPERATOR"
+    default_detail = "An operator has disabled the webhook."
+    advice = "Ask an operator to enable it, in the admin under Webhook endpoints."
 
 
 class TooManyWebhooks(APIException):

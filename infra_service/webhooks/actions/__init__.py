@@ -6,6 +6,7 @@ from infra_service.webhooks.actions.endpoints import (
     create_endpoint,
     delete_endpoint,
     disable_endpoint,
+    enable_endpoint,
     reencrypt_secrets,
     rotate_secret,
 )
@@ -15,6 +16,7 @@ __all__ = [
     "create_endpoint",
     "delete_endpoint",
     "disable_endpoint",
+    "enable_endpoint",
     "redeliver",
     "reencrypt_secrets",
     "rotate_secret",

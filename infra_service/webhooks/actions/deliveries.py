@@ -11,7 +11,7 @@ from uuid_utils.compat import uuid7
 from apikeys import audit
 from apikeys.actions.rules import refuse_retired
 from infra_service.database.retries import retrying
-from infra_service.webhooks.errors import WebhookDisabled
+from infra_service.webhooks.errors import WebhookDisabled, WebhookDisabledByOperator
 from infra_service.webhooks.event_types import TEST
 from infra_service.webhooks.models import Delivery, WebhookEvent
 
@@ -26,7 +26,7 @@ def send_test(*, endpoint: WebhookEndpoint, actor: Actor) -> Delivery:
     """Have a message sent that says nothing, and return its delivery.
 
     Raises:
-        WebhookDisabled: nothing is sent to it.
+        WebhookDisabled, WebhookDisabledByOperator: nothing is sent to it.
         SecretRetired: the actor's secret was replaced.
     """
     refuse_retired(actor)
@@ -50,7 +50,7 @@ def redeliver(*, delivery: Delivery, actor: Actor) -> None:
     """Have an event sent again, with the message's id that it had, and all attempts anew.
 
     Raises:
-        WebhookDisabled: nothing is sent to its endpoint.
+        WebhookDisabled, WebhookDisabledByOperator: nothing is sent to its endpoint.
         SecretRetired: the actor's secret was replaced.
     """
     refuse_retired(actor)
@@ -63,4 +63,4 @@ def redeliver(*, delivery: Delivery, actor: Actor) -> None:
 
 def _refuse_disabled(endpoint: WebhookEndpoint) -> None:
     if endpoint.disabled_at is not None:
-        raise WebhookDisabled
+        raise WebhookDisabledByOperator if endpoint.is_blocked else WebhookDisabled

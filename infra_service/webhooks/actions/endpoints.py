@@ -15,10 +15,15 @@ from infra_service.api.parameters import InvalidParameter
 from infra_service.database.retries import retrying
 from infra_service.outgoing.connecting import FetchError, parse_url
 from infra_service.webhooks import health_changes, secrets, trail
-from infra_service.webhooks.errors import TooManyWebhooks, WebhookNotFound
+from infra_service.webhooks.errors import (
+    TooManyWebhooks,
+    WebhookDisabledByOperator,
+    WebhookNotFound,
+)
 from infra_service.webhooks.event_types import scopes_of
 from infra_service.webhooks.models import (
     BOTH_SIGN,
+    BY_OPERATOR,
     MAX_ENDPOINTS,
     Delivery,
     WebhookEndpoint,
@@ -83,11 +88,34 @@ def change_endpoint(
 
     Raises:
         WebhookNotFound: it is none of these.
+        WebhookDisabledByOperator: it would be enabled, which its owner may not.
         GrantExceeded: the actor has not all that it is told then, and would send it somewhere.
         InvalidParameter, SecretRetired, ExpiryPast: as for a new one.
     """
     endpoint = _locked(endpoints, endpoint_id, actor)
+    if changes.get("is_enabled") and endpoint.is_blocked:
+        raise WebhookDisabledByOperator
+    _change(endpoint, changes, actor)
+
+
+@retrying
+@transaction.atomic
+def enable_endpoint(*, endpoint_id: uuid.UUID, actor: Actor) -> None:
+    """Enable an endpoint as an operator, whoever has disabled it.
+
+    Raises:
+        WebhookNotFound: it was deleted.
+        ExpiryPast: it has ended, too.
+    """
+    endpoint = _locked(WebhookEndpoint.objects.all(), endpoint_id, actor)
+    _change(endpoint, {"is_enabled": True}, actor)
+
+
+def _change(endpoint: WebhookEndpoint, changes: Mapping[str, Any], actor: Actor) -> None:
     before = _described(endpoint)
+    if changes.get("is_enabled") == endpoint.is_enabled:
+        # Who has disabled it stays: an owner does not take over what an operator did.
+        changes = {name: value for name, value in changes.items() if name != "is_enabled"}
     for column, value in _columns(changes).items():
         setattr(endpoint, column, value)
     _check_url(endpoint.url)
@@ -156,9 +184,16 @@ def delete_endpoint(
 @retrying
 @transaction.atomic
 def disable_endpoint(*, endpoint_id: uuid.UUID, reason: str, actor: Actor) -> None:
-    """Disable an endpoint that its receiver or an operator has ended; what waits is given up."""
-    working = WebhookEndpoint.objects.filter(pk=endpoint_id, disabled_at=None)
-    if working.change(disabled_at=timezone.now(), disabled_reason=reason):
+    """Disable an endpoint that its receiver or an operator has ended; what waits is given up.
+
+    An operator's word stands above that of who has disabled it before.
+    """
+    endpoints = WebhookEndpoint.objects.filter(pk=endpoint_id)
+    if reason == BY_OPERATOR:
+        endpoints = endpoints.exclude(disabled_reason=BY_OPERATOR)
+    else:
+        endpoints = endpoints.filter(disabled_at=None)
+    if endpoints.change(disabled_at=timezone.now(), disabled_reason=reason):
         audit.record(actor, "webhook.disable", endpoint_id, reason=reason)
     Delivery.objects.waiting().filter(endpoint_id=endpoint_id).update(
         status=Delivery.Status.FAILED, next_attempt_at=None, error="the webhook is disabled"

@@ -18,7 +18,7 @@ from infra_service.admin import object_tool
 from infra_service.templatetags.moments import relative
 from infra_service.webhooks import actions
 from infra_service.webhooks.admin.marks import status_mark
-from infra_service.webhooks.models import Delivery, WebhookEndpoint
+from infra_service.webhooks.models import BY_OPERATOR, Delivery, WebhookEndpoint
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _WHY_DISABLED: Final = {
     "OWNER": "by its owner",
-    "OPERATOR": "by an operator",
+    BY_OPERATOR: "by an operator",
     "GONE": "its receiver answered 410",
 }
 
@@ -152,12 +152,12 @@ class WebhookEndpointAdmin(BindingColumns):
         label="Disable",
         permission="webhooks.change_webhookendpoint",
         question="Nothing is sent to it any more, and what waits for it is given up. Events from "
-        "now on are not told later either. Its owner can enable it again, and so can you.",
-        offered=lambda endpoint: endpoint.is_enabled,
+        "now on are not told later either. Only an operator can enable it again.",
+        offered=lambda endpoint: not endpoint.is_blocked,
         destructive=True,
     )
     def disable(self, obj: WebhookEndpoint, actor: Actor) -> str:
-        actions.disable_endpoint(endpoint_id=obj.pk, reason="OPERATOR", actor=actor)
+        actions.disable_endpoint(endpoint_id=obj.pk, reason=BY_OPERATOR, actor=actor)
         return f"The webhook {obj.name} is disabled."
 
     @object_tool(
@@ -167,10 +167,5 @@ class WebhookEndpointAdmin(BindingColumns):
         offered=_is_disabled,
     )
     def enable(self, obj: WebhookEndpoint, actor: Actor) -> str:
-        actions.change_endpoint(
-            endpoints=WebhookEndpoint.objects.all(),
-            endpoint_id=obj.pk,
-            changes={"is_enabled": True},
-            actor=actor,
-        )
+        actions.enable_endpoint(endpoint_id=obj.pk, actor=actor)
         return f"The webhook {obj.name} is enabled."

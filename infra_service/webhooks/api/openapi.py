@@ -24,6 +24,7 @@ from infra_service.webhooks.errors import (
     DeliveryNotFound,
     TooManyWebhooks,
     WebhookDisabled,
+    WebhookDisabledByOperator,
     WebhookNotFound,
 )
 
@@ -104,7 +105,10 @@ webhooks_schema = extend_schema_view(
         request=wrapped(
             "UpdateWebhook", "webhook", WebhookSerializer, partial=True, update_mask=_MASK
         ),
-        responses={200: _ANSWER, **refusals(GrantExceeded, SecretRetired)},
+        responses={
+            200: _ANSWER,
+            **refusals(GrantExceeded, SecretRetired, WebhookDisabledByOperator),
+        },
         examples=[asked({"webhook": {"name": "example"}, "update_mask": "name"}), _SHOWN],
     ),
     destroy=extend_schema(
@@ -113,7 +117,10 @@ webhooks_schema = extend_schema_view(
     test=extend_schema(
         operation_id="test_webhook",
         request=None,
-        responses={200: _DELIVERY, **refusals(WebhookDisabled, SecretRetired)},
+        responses={
+            200: _DELIVERY,
+            **refusals(WebhookDisabled, WebhookDisabledByOperator, SecretRetired),
+        },
         examples=[answered({"delivery": {**_WAITING, "event_type": "webhook.test"}})],
     ),
     rotate_secret=extend_schema(
@@ -140,7 +147,13 @@ deliveries_schema = extend_schema_view(
         request=None,
         responses={
             200: _DELIVERY,
-            **refusals(WebhookDisabled, WebhookNotFound, DeliveryNotFound, SecretRetired),
+            **refusals(
+                WebhookDisabled,
+                WebhookDisabledByOperator,
+                WebhookNotFound,
+                DeliveryNotFound,
+                SecretRetired,
+            ),
         },
         examples=[answered({"delivery": _WAITING})],
     ),

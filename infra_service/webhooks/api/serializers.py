@@ -62,7 +62,10 @@ class WebhookSerializer(StrictSerializer):
         WebhookEndpoint.Format.choices, required=False, help_text="'standard' unless said."
     )
     enabled = FlagField(
-        source="is_enabled", required=False, help_text="To a disabled one nothing is sent."
+        source="is_enabled",
+        required=False,
+        help_text="To a disabled one nothing is sent. What an operator has disabled, "
+        "only an operator enables.",
     )
     disabled_reason = serializers.CharField(
         read_only=True,

@@ -8,6 +8,7 @@ from infra_service.webhooks.models.deliveries import (
 )
 from infra_service.webhooks.models.endpoints import (
     BOTH_SIGN,
+    BY_OPERATOR,
     MAX_ENDPOINTS,
     MAX_FILTER,
     MAX_URL,
@@ -20,6 +21,7 @@ from infra_service.webhooks.models.positions import HealthPosition, TrailPositio
 
 __all__ = [
     "BOTH_SIGN",
+    "BY_OPERATOR",
     "LATE_AFTER",
     "MAX_ENDPOINTS",
     "MAX_ERROR",

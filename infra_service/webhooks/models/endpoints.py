@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 #: After its rotation a secret signs along for so long.
 BOTH_SIGN: Final = dt.timedelta(days=1)
+#: Why an operator's endpoint is disabled, which its owner cannot end.
+BY_OPERATOR: Final = "OPERATOR"
 MAX_URL: Final = 2000
 MAX_FILTER: Final = 1024
 #: Of one person, so that one cannot make the trail be sent everywhere.
@@ -107,8 +109,13 @@ class WebhookEndpoint(GrantHolder):
 
     @property
     def is_enabled(self) -> bool:
-        """Whether neither its owner nor its receiver has ended it."""
+        """Whether nobody has disabled it."""
         return self.disabled_at is None
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether an operator has disabled it, so that its owner cannot enable it."""
+        return self.disabled_reason == BY_OPERATOR
 
     @property
     def origin(self) -> str:

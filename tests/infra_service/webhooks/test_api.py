@@ -18,7 +18,12 @@ from apikeys import actions
 from apikeys.actors import Actor
 from apikeys.models import AccessToken, ApiKey, AuditEvent, User
 from infra_service.webhooks import models, secrets
-from infra_service.webhooks.actions import endpoints, reencrypt_secrets
+from infra_service.webhooks.actions import (
+    disable_endpoint,
+    enable_endpoint,
+    endpoints,
+    reencrypt_secrets,
+)
 from infra_service.webhooks.event_types import TYPES
 from infra_service.webhooks.models import Delivery, WebhookEndpoint
 from tests.conftest import ApiClient, ClientWith, error_reason
@@ -60,6 +65,31 @@ def test_its_life(client: ApiClient) -> None:
     assert [one.action for one in trail] == ["webhook.create", "webhook.update", "webhook.delete"]
     assert set(trail[1].details) == {"name", "event_types", "enabled"}
     assert secret not in str([one.details for one in trail])
+
+
+def test_what_an_operator_disabled_is_enabled_by_an_operator(
+    client: ApiClient, receiver: Receiver
+) -> None:
+    hook = hook_of(client, receiver, "state.push")
+    path, operator = f"{PATH}/{hook.endpoint.pk}", Actor(name="operator")
+    client.send("PATCH", path, {"enabled": False})
+    disable_endpoint(endpoint_id=hook.endpoint.pk, reason="OPERATOR", actor=operator)
+    assert AuditEvent.objects.latest("id").details == {"reason": "OPERATOR"}
+
+    refused = client.send("PATCH", path, {"enabled": True, "name": "m"})
+    assert (refused.status_code, error_reason(refused)) == (403, "WEBHOOK_DISABLED_BY_OPERATOR")
+    assert "Ask an operator" in refused.json()["error"]["message"]
+    assert error_reason(client.send("POST", f"{path}:test")) == "WEBHOOK_DISABLED_BY_OPERATOR"
+    # To disable it once more does not make the block the owner's own.
+    changed = client.send("PATCH", path, {"enabled": False, "name": "m"}).json()["webhook"]
+    assert (changed["name"], changed["disabled_reason"]) == ("m", "OPERATOR")
+
+    enable_endpoint(endpoint_id=hook.endpoint.pk, actor=operator)
+    assert client.get(path).json()["webhook"]["enabled"]
+    told = AuditEvent.objects.latest("id")
+    assert (told.action, told.actor_name) == ("webhook.update", "operator")
+    assert client.send("PATCH", path, {"enabled": False}).status_code == 200
+    assert client.send("PATCH", path, {"enabled": True}).status_code == 200
 
 
 def test_the_secret_is_encrypted(client: ApiClient, receiver: Receiver) -> None:
