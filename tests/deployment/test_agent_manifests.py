@@ -20,6 +20,7 @@ import yaml
 from django.core.management import call_command, load_command_class
 
 from apikeys.models import TrustPolicy
+from infra_service import __version__
 from tests.apiserver.requests import answered
 from tests.deployment.test_container import arguments
 from tests.issuer import Key
@@ -36,7 +37,7 @@ VALUES: dict[str, Any] = yaml.safe_load((CHART / "values.yaml").read_text())
 SCHEMA = json.loads((CHART / "values.schema.json").read_text())
 #: What the plain files say.
 PLAIN = {
-    "image": "registry.example.com/infra-service-agent:1.1.0",
+    "image": f"registry.example.com/infra-service-agent:{__version__}",
     "url": "https://infra.example.com",
     "cluster": "01a1fd68-ca28-7587-abb0-61c48a8a8478",
     "trustPolicy": "fed-06kcl4xq7sz8v1",
@@ -45,6 +46,22 @@ PLAIN = {
 WITH_TOKEN = {**PLAIN, "trustPolicy": "", "audience": "", "tokenSecret": "infra-agent-token"}
 PRIVATE = {**PLAIN, "caConfigMap": "infra-ca", "interval": 30}
 GIVEN = [PLAIN, WITH_TOKEN, PRIVATE, {**WITH_TOKEN, **PRIVATE}]
+
+
+def test_images_have_the_tag_of_the_release() -> None:
+    texts = [
+        path.read_text()
+        for folder in ("docs", "deploy")
+        for path in (ROOT / folder).rglob("*")
+        if path.suffix in {".md", ".yaml"} and "adr" not in path.parts
+    ]
+
+    tags = {
+        tag for text in texts for tag in re.findall(r"infra-service(?:-agent)?:(\d[\w.]*)", text)
+    }
+    assert tags == {__version__}
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    assert chart["version"] == __version__
 
 
 def rendered(text: str, values: dict[str, Any]) -> str:
