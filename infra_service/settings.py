@@ -32,6 +32,7 @@ STATE_ENCRYPTION_KEYS = env.parts("STATE_ENCRYPTION_KEYS")
 
 DEBUG = False
 ALLOWED_HOSTS = env.parts("ALLOWED_HOSTS", default="localhost,127.0.0.1,[::1]")
+CSRF_FAILURE_VIEW = "infra_service.api.handlers.csrf_failure"
 CSRF_TRUSTED_ORIGINS = env.parts("CSRF_TRUSTED_ORIGINS", default="")
 ROOT_URLCONF = "infra_service.urls"
 WSGI_APPLICATION = "infra_service.wsgi.application"

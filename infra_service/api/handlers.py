@@ -7,6 +7,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
 import structlog
+from django.contrib import admin
 from django.core.exceptions import DisallowedHost, RequestDataTooBig
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template.loader import render_to_string
@@ -80,17 +81,48 @@ def server_error(request: HttpRequest) -> HttpResponse:
     if failure := database_failure(exception):
         return _unavailable(request, failure)
     log.error("unhandled_exception", exc_info=exception)
-    message = "An internal error; the log has it under this request id."
-    return _plain(request, HTTPStatus.INTERNAL_SERVER_ERROR, "INTERNAL", message)
+    status, reason = HTTPStatus.INTERNAL_SERVER_ERROR, "INTERNAL"
+    if _is_for_people(request):
+        return _page(request, status, reason, "Something went wrong", "The fault is not yours.")
+    return _plain(
+        request, status, reason, "An internal error; the log has it under this request id."
+    )
+
+
+def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:  # noqa: ARG001 - Django's signature; the log has it
+    """Django's CSRF_FAILURE_VIEW, which only forms of the admin reach."""
+    title = "The form was not sent from a page of yours"
+    advice = (
+        "Go back, load the page again, and send the form once more: you may have logged in since, "
+        "or your browser keeps no cookies."
+    )
+    return _page(request, HTTPStatus.FORBIDDEN, "CSRF_FAILED", title, advice)
+
+
+def _is_for_people(request: HttpRequest) -> bool:
+    return request.path.startswith("/admin/")
+
+
+def _page(request: HttpRequest, status: int, reason: str, title: str, advice: str) -> HttpResponse:
+    """Tell a person, without asking the database who it is."""
+    request.error_reason = reason  # type: ignore[attr-defined]
+    request_id = getattr(request, "request_id", "")
+    told = {
+        "title": title,
+        "advice": advice,
+        "request_id": request_id,
+        "site_header": admin.site.site_header,
+        "site_title": admin.site.site_title,
+    }
+    return HttpResponse(render_to_string("admin/failure.html", told), status=status)
 
 
 def _unavailable(request: HttpRequest, failure: DatabaseFailure) -> HttpResponse:
     """Tell a person in the admin, without asking the database who it is, or a program."""
     response: HttpResponse
-    if request.path.startswith("/admin/"):
-        page = render_to_string("admin/unavailable.html", {"title": str(failure.detail)})
-        response = HttpResponse(page, status=failure.status_code)
-        request.error_reason = reason_of(failure)  # type: ignore[attr-defined]
+    if _is_for_people(request):
+        title, advice = str(failure.detail), "Look at the page again in a moment."
+        response = _page(request, failure.status_code, reason_of(failure), title, advice)
     else:
         response = refused(request, failure)
     if failure.wait is not None:

@@ -90,3 +90,13 @@ def test_names(anonymous: Client) -> None:
 
     assert "Infrastructure management service" in page
     assert "Django" not in page
+
+
+def test_a_form_that_is_not_of_this_session() -> None:
+    client = Client(enforce_csrf_checks=True)
+
+    answer = client.post("/admin/login/", {"username": "ada", "password": "x"})
+
+    assert (answer.status_code, answer["X-Request-Id"] in answer.content.decode()) == (403, True)
+    assert "The form was not sent from a page of yours" in answer.content.decode()
+    assert 'href="/admin/">the overview' in answer.content.decode()
