@@ -27,6 +27,26 @@ _RUN: Final = """async tags => {
         node => `${id}: ${node.target.join(' ')}: ${node.failureSummary}`
     ));
 }"""
+# Boxes whose content is wider than they are, and words of letters that go on in the next line.
+_TOO_WIDE: Final = r"""() => {
+    const found = [], range = document.createRange();
+    if (document.documentElement.scrollWidth > innerWidth) found.push('the page is too narrow');
+    const shown = [...document.querySelectorAll('main *')].filter(e => e.checkVisibility());
+    for (const e of shown) {
+        const scrolls = /auto|scroll/.test(getComputedStyle(e).overflowX);
+        if (scrolls && !/^(INPUT|TEXTAREA)$/.test(e.tagName) && e.scrollWidth > e.clientWidth + 1)
+            found.push(`a box is too narrow: ${e.outerHTML.slice(0, 100)}`);
+        for (const text of [...e.childNodes].filter(n => n.nodeType === Node.TEXT_NODE))
+            for (const {0: word, index} of text.data.matchAll(/[\p{L}\p{N}_]+/gu)) {
+                if (!/^\p{L}{2,20}$/u.test(word)) continue;
+                range.setStart(text, index);
+                range.setEnd(text, index + word.length);
+                const lines = [...range.getClientRects()].filter(r => r.width);
+                if (lines.some(r => r.top > lines[0].bottom)) found.push(`broken: ${word}`);
+            }
+    }
+    return found;
+}"""
 _REACHED: Final = "data-reached-by-keyboard"
 _WATCH: Final = f"""() => {{
     document.activeElement.blur();
@@ -61,8 +81,7 @@ def faults(
         found += [f"{width} {scheme}: {fault}" for fault in page.evaluate(_RUN, rules)]
     for width in (_TABLET, *(width for width, _ in SCREENS)):
         page.set_viewport_size({"width": width, "height": _HEIGHT})
-        if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
-            found.append(f"wider than {width} pixels")
+        found += [f"{width}: {fault}" for fault in page.evaluate(_TOO_WIDE)]
     page.set_viewport_size({"width": SCREENS[0][0], "height": _HEIGHT})
     page.emulate_media(color_scheme=SCREENS[0][1])
     return found

@@ -47,7 +47,8 @@ def log_in(client: Client, user: User) -> None:
 def text_of(answer: Any) -> str:
     """Return the text of a page, without its tags and with single spaces."""
     assert answer.status_code == 200, answer.content
-    found = html.unescape(re.sub(r"<[^>]+>", " ", answer.content.decode()))
+    page = answer.content.decode().replace("<wbr>", "")
+    found = html.unescape(re.sub(r"<[^>]+>", " ", page))
     return " ".join(found.split())
 
 

@@ -21,6 +21,7 @@ from apikeys.models import AuditEvent, Issuer, TrustPolicy
 from infra_service.admin import object_tool
 from infra_service.admin.moments import moment_of
 from infra_service.templatetags.moments import relative
+from infra_service.templatetags.words import breakable
 
 if TYPE_CHECKING:
     from django import forms
@@ -86,11 +87,11 @@ class IssuerAdmin(AddByForm):
         "whose signed tokens are to be believed."
     )
     add_form_class = IssuerForm
-    list_display = ("shown_name", "kind", "url", "audience", "keys", "disabled")
+    list_display = ("shown_name", "kind", "shown_url", "audience", "keys", "disabled")
     list_filter = (DisabledFilter,)
     fields = (
-        "id", "kind", "name", "url", "audience", "jwks_url", "algorithms",
-        "max_assertion_seconds", "keys", "created", "updated", "disabled",
+        "id", "kind", "name", "shown_url", "audience", "keys_url", "shown_algorithms",
+        "longest_assertion", "keys", "created", "updated", "disabled",
     )  # fmt: skip
     tools = ("disable",)
     disabled = moment_of("disabled_at", "disabled", absent="no")
@@ -99,6 +100,11 @@ class IssuerAdmin(AddByForm):
     def shown_name(self, issuer: Issuer) -> str:
         """Return the name, or what stands for it."""
         return issuer.name or issuer.url
+
+    @admin.display(description="URL")
+    def shown_url(self, issuer: Issuer) -> str:
+        """Return the address that its tokens name."""
+        return breakable(issuer.url)
 
     def heading(self, obj: Issuer) -> str:
         return self.shown_name(obj)
@@ -111,10 +117,25 @@ class IssuerAdmin(AddByForm):
         fetched = issuer.key_set_fetched_at
         failed = f", {issuer.failures} failure{pluralize(issuer.failures)} since"
         return format_html(
-            "fetched {}{}",
-            "never" if fetched is None else relative(fetched),
+            "{}{}",
+            "never fetched" if fetched is None else format_html("fetched {}", relative(fetched)),
             failed if issuer.failures else "",
         )
+
+    @admin.display(description="URL of the keys")
+    def keys_url(self, issuer: Issuer) -> str:
+        """Return where the keys are fetched."""
+        return breakable(issuer.jwks_url) or "as its discovery document says"
+
+    @admin.display(description="algorithms")
+    def shown_algorithms(self, issuer: Issuer) -> str:
+        """Return the algorithms of signatures, one beside the other."""
+        return ", ".join(issuer.algorithms)
+
+    @admin.display(description="longest assertion")
+    def longest_assertion(self, issuer: Issuer) -> str:
+        """Return how long its tokens may be good for."""
+        return _duration(issuer.max_assertion_seconds)
 
     def add(self, actor: Actor, **fields: Any) -> Issuer:
         """Register an issuer."""
@@ -142,14 +163,14 @@ class TrustPolicyAdmin(BindingColumns, AddByForm):
         "pipelines get tokens, and for what."
     )
     add_form_class = TrustPolicyForm
-    list_display = ("name", "owner", "issuer", "shown_scopes", "bound_to", "last_used", "run")
+    list_display = ("name", "owner", "shown_issuer", "shown_scopes", "bound_to", "last_used", "run")
     list_filter = (DisabledFilter, UseFilter)
     list_select_related = ("owner", "issuer")
     search_fields = ("id",)
     search_help_text = "An id."
     fields = (
-        "id", "name", "owner", "issuer", "shown_conditions", "warnings", "shown_scopes",
-        "shown_binding", "max_token_seconds", "expires", "last_used", "run", "refusals",
+        "id", "name", "owner", "shown_issuer", "shown_conditions", "warnings", "shown_scopes",
+        "shown_binding", "longest_token", "expires", "last_used", "run", "refusals",
         "created", "updated", "disabled",
     )  # fmt: skip
     tools = ("disable",)
@@ -174,6 +195,17 @@ class TrustPolicyAdmin(BindingColumns, AddByForm):
             policy.may_see_trail = request.user.has_perm("apikeys.view_auditevent")
         return super().render_change_form(request, context, *args, **kwargs)
 
+    @admin.display(description="issuer")
+    def shown_issuer(self, policy: TrustPolicy) -> str:
+        """Return the issuer with its page."""
+        url = reverse("admin:apikeys_issuer_change", args=(policy.issuer_id,))
+        return format_html('<a href="{}">{}</a>', url, policy.issuer.name or policy.issuer.url)
+
+    @admin.display(description="longest token")
+    def longest_token(self, policy: TrustPolicy) -> str:
+        """Return how long its tokens work at most."""
+        return _duration(policy.max_token_seconds)
+
     @admin.display(description="conditions")
     def shown_conditions(self, policy: TrustPolicy) -> str:
         lines = ((shown_condition(condition),) for condition in policy.conditions)
@@ -193,7 +225,8 @@ class TrustPolicyAdmin(BindingColumns, AddByForm):
     def run(self, policy: TrustPolicy) -> str:
         """Return which run got the last token."""
         run = policy.last_run or {}
-        return " ".join(str(run[name]) for name in ("repository", "commit", "run") if run.get(name))
+        told = " ".join(str(run[name]) for name in ("repository", "commit", "run") if run.get(name))
+        return told or "none"
 
     @admin.display(description="refused last")
     def refusals(self, policy: TrustPolicy) -> str:
@@ -231,3 +264,8 @@ def _why(details: dict[str, Any]) -> str:
         for one in details.get("unmet", ())
     )
     return "; ".join([str(details.get("because", "")), *unmet])
+
+
+def _duration(seconds: int) -> str:
+    minutes, rest = divmod(seconds, 60)
+    return f"{seconds} s" if rest else f"{minutes} min"

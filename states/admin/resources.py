@@ -14,6 +14,7 @@ from infra_service.admin import ReadOnlyAdmin
 from infra_service.admin.input_filters import InputFilter
 from infra_service.api.identifiers import parse_uuid
 from infra_service.database.pages import read_page
+from infra_service.templatetags.words import breakable
 from states.admin.forms import FindForm
 from states.models import ResourceEntry, State
 from states.resources.digests import digests
@@ -54,13 +55,13 @@ class TypeFilter(InputFilter):
 class ResourceAdmin(ReadOnlyAdmin):
     when_empty = "They come from pushed states, while manage.py index_states --watch runs."
     page_key = ("id",)
-    list_display = ("shown_address", "type", "state_link", "provider")
+    list_display = ("shown_address", "type", "state_link", "shown_provider")
     list_filter = (StateFilter, TypeFilter)
     search_fields = ("address",)
     search_help_text = "A piece of the address."
     fields = (
         "shown_address", "state_link", "version", "module", "mode", "type", "name", "index_key",
-        "provider", "id",
+        "shown_provider", "id",
     )  # fmt: skip
     change_list_template = "admin/states/resource/change_list.html"
 
@@ -111,7 +112,13 @@ class ResourceAdmin(ReadOnlyAdmin):
     @admin.display(description="address")
     def shown_address(self, entry: ResourceEntry) -> str:
         """Return the address, and which of two under it was replaced and is still there."""
-        return f"{entry.address} (deposed {entry.deposed})" if entry.deposed else entry.address
+        deposed = f" (deposed {entry.deposed})" if entry.deposed else ""
+        return breakable(f"{entry.address}{deposed}")
+
+    @admin.display(description="provider")
+    def shown_provider(self, entry: ResourceEntry) -> str:
+        """Return the provider's address."""
+        return breakable(entry.provider)
 
     @admin.display(description="state")
     def state_link(self, entry: ResourceEntry) -> str:

@@ -323,7 +323,7 @@ def test_the_page_of_the_admin(backend: Backend, network: Backend) -> None:
 
     page = viewer.get(f"/admin/states/state/{backend.record.pk}/change/").content.decode()
     assert f'href="/admin/states/state/{network.record.pk}/change/">Network in prod</a>' in page
-    assert 's3 <span class="identifier">b/k</span>' in page
+    assert 's3 <span class="identifier">b/<wbr>k</span>' in page
     other = viewer.get(f"/admin/states/state/{network.record.pk}/change/").content.decode()
     assert "Read by" in other
     assert f'href="/admin/states/state/{backend.record.pk}/change/"' in other

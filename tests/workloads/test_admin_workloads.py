@@ -205,7 +205,7 @@ def test_a_history_that_is_long(cluster: Cluster, monkeypatch: pytest.MonkeyPatc
             answer = client.get(f"{LIST}{Workload.objects.get().pk}/change/")
         costs.append(len(found))
         assert ("Older ones are in the API." in text_of(answer)) == (number >= 3)
-    assert answer.content.count(b'<th scope="row"><time') == 3
+    assert answer.content.count(b'<th scope="row" data-label="When"><time') == 3
     assert len(set(costs[1:])) == 1
 
 

@@ -12,6 +12,7 @@ from django.utils.html import format_html
 from apikeys.bindings import EVERYWHERE
 from infra_service.admin import ReadOnlyAdmin
 from infra_service.admin.moments import moment_of
+from infra_service.templatetags.words import breakable
 from workloads.admin.clusters import as_of
 from workloads.admin.figures import cpu_bar, cpu_text, mark, memory_bar, memory_text
 from workloads.admin.filters import (
@@ -47,7 +48,7 @@ class WorkloadAdmin(ReadOnlyAdmin):
     change_list_template = "admin/workloads/workload/change_list.html"
     page_key = PLACE
     list_display = (
-        "name", "cluster_name", "namespace", "kind", "health", "status_reason", "replicas", "cpu",
+        "name", "cluster_name", "namespace", "kind", "health", "reason", "replicas", "cpu",
         "memory",
     )  # fmt: skip
     list_filter = (ClusterFilter, HealthFilter, KindFilter, NamespaceFilter)
@@ -118,6 +119,11 @@ class WorkloadAdmin(ReadOnlyAdmin):
     def health(self, workload: Workload) -> str:
         """Show the health that was reported or derived."""
         return mark(workload.health_status)
+
+    @admin.display(description="reason")
+    def reason(self, workload: Workload) -> str | None:
+        """Tell why it is not healthy."""
+        return breakable(workload.status_reason) or None
 
     @admin.display(description="ready")
     def replicas(self, workload: Workload) -> str:

@@ -1,0 +1,22 @@
+"""Long words that may go on in the next line, and where."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from django import template
+from django.utils.html import format_html_join
+from django.utils.safestring import mark_safe
+
+register = template.Library()
+
+_BREAK: Final = mark_safe("<wbr>")
+# After what separates the parts of an address, and between the words of CrashLoopBackOff.
+_PLACES: Final = re.compile(r"(?<=[/.:=_\]])(?=\w)|(?<=[a-z])(?=[A-Z])")
+
+
+@register.filter
+def breakable(text: object) -> str:
+    """Let a line end between the parts of a long word."""
+    return format_html_join(_BREAK, "{}", ((part,) for part in _PLACES.split(str(text))))
