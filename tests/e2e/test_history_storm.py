@@ -38,7 +38,9 @@ def stored(where: str) -> Iterator[dict[str, str]]:
         line.close()
 
 
-@pytest.mark.parametrize("where", ["database", "object store"])
+@pytest.mark.parametrize(
+    "where", ["database", pytest.param("object store", marks=pytest.mark.once)]
+)
 def test_no_version_within_retention_is_lost_or_altered(where: str) -> None:
     one, two = (base64.b64encode(secrets.token_bytes(32)).decode() for _ in range(2))
     keys, reversed_keys = f"{one},{two}", f"{two},{one}"

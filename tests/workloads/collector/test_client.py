@@ -37,6 +37,8 @@ from workloads.collector.errors import (
     UnreachableError,
 )
 
+pytestmark = pytest.mark.once
+
 DEPLOYMENT_LIST = Resource(DEPLOYMENTS)
 
 
