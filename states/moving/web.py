@@ -6,24 +6,19 @@ import http.client
 import json
 import ssl
 import time
-import weakref
 from contextlib import contextmanager
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urljoin, urlsplit
-from urllib.request import getproxies, proxy_bypass
+from urllib.parse import urljoin
 
 from infra_service.outgoing.addresses import is_protected
-from states.moving.sources import SourceError, TooLargeError
+from states.moving.connections import MOST_JSON_BYTES, Answer, Connections, origin_of
+from states.moving.sources import SourceError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from email.message import Message
-    from urllib.parse import SplitResult
 
-#: For each wait: to connect, and for the next bytes.
-_TIMEOUT_SECONDS: Final = 60
 _ATTEMPTS: Final = 5
 #: The longest pause that we make because a service asks for it.
 _LONGEST_PAUSE_SECONDS: Final = 60
@@ -36,8 +31,6 @@ _REDIRECTS: Final = frozenset({
     HTTPStatus.TEMPORARY_REDIRECT, HTTPStatus.PERMANENT_REDIRECT,
 })  # fmt: skip
 _MOST_REDIRECTS: Final = 3
-#: Of an answer that is no document: a page of a list is some hundred kilobytes.
-_MOST_JSON_BYTES: Final = 32 * 1024 * 1024
 
 
 class RefusedError(SourceError):
@@ -46,13 +39,6 @@ class RefusedError(SourceError):
     def __init__(self, sentence: str, status: int) -> None:
         super().__init__(sentence)
         self.status = status
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    status: int
-    headers: Message
-    body: bytes
 
 
 class WebClient:
@@ -74,8 +60,7 @@ class WebClient:
             raise SourceError(f"There is no token for {self.base}: set {token_named_by}.")
         self._token_named_by = token_named_by
         self._sleep = sleep
-        self._connections: dict[str, http.client.HTTPConnection] = {}
-        weakref.finalize(self, _close_all, self._connections)
+        self._connections = Connections()
 
     def json(self, url: str, query: Any = None) -> Any:
         """Return the JSON at an address, absolute or below the base; with ``query``, by POST.
@@ -110,7 +95,7 @@ class WebClient:
         return True
 
     def request(
-        self, method: str, url: str, body: bytes | None = None, limit: int = _MOST_JSON_BYTES
+        self, method: str, url: str, body: bytes | None = None, limit: int = MOST_JSON_BYTES
     ) -> Answer:
         """Return a successful answer; what may pass by itself is tried again, a few times.
 
@@ -157,14 +142,14 @@ class WebClient:
                 answer = self._once(method, address, body, limit)
             except ssl.SSLCertVerificationError as error:
                 raise SourceError(
-                    f"The certificate of {_origin(address)} is not trusted: SSL_CERT_FILE names "
+                    f"The certificate of {origin_of(address)} is not trusted: SSL_CERT_FILE names "
                     "the authorities that are."
                 ) from error
             except (OSError, http.client.HTTPException) as error:
                 if is_last:
                     # No text of the error: it may quote an address that lets in whoever has it.
                     raise SourceError(
-                        f"{_origin(address)} does not answer ({type(error).__name__})."
+                        f"{origin_of(address)} does not answer ({type(error).__name__})."
                     ) from error
                 pause = 2.0**attempt
             else:
@@ -175,30 +160,12 @@ class WebClient:
         raise AssertionError("the last attempt returns or raises")
 
     def _once(self, method: str, address: str, body: bytes | None, limit: int) -> Answer:
-        parts = urlsplit(address)
-        connection = self._connection(address)
         headers = {"User-Agent": "infra-service", "Accept-Encoding": "identity"}
-        if _origin(address) == _origin(self.base):
+        if origin_of(address) == origin_of(self.base):
             headers["Authorization"] = f"Bearer {self._token}"
         if body is not None:
             headers["Content-Type"] = "application/json"
-        target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-        try:
-            connection.request(method, target, body, headers)
-            response = connection.getresponse()
-            is_success = response.status in range(200, 300)
-            content = _read(response, limit if is_success else _MOST_JSON_BYTES)
-        except BaseException:
-            connection.close()
-            raise
-        return Answer(response.status, response.headers, content)
-
-    def _connection(self, address: str) -> http.client.HTTPConnection:
-        """Return the connection to an origin; one that is closed opens itself again."""
-        origin = _origin(address)
-        if origin not in self._connections:
-            self._connections[origin] = _new_connection(urlsplit(address))
-        return self._connections[origin]
+        return self._connections.send(method, address, body, headers, limit)
 
     def _refusal(self, status: int) -> RefusedError:
         name = self._token_named_by
@@ -222,50 +189,6 @@ def require_https(url: str, named_by: str) -> None:
     if not is_protected(url):
         # The address is not quoted: it may hold a password.
         raise SourceError(f"{named_by} is not an address of the form https://host.")
-
-
-def _origin(address: str) -> str:
-    parts = urlsplit(address)
-    port = parts.port or {"https": 443, "http": 80}[parts.scheme]
-    return f"{parts.scheme}://{parts.hostname}:{port}"
-
-
-def _close_all(connections: dict[str, http.client.HTTPConnection]) -> None:
-    for connection in connections.values():
-        connection.close()
-
-
-def _new_connection(parts: SplitResult) -> http.client.HTTPConnection:
-    host, port = parts.hostname or "", parts.port
-    if parts.scheme == "http":
-        return http.client.HTTPConnection(host, port, timeout=_TIMEOUT_SECONDS)
-    proxy = "" if proxy_bypass(host) else getproxies().get("https", "")
-    if not proxy:
-        return http.client.HTTPSConnection(host, port, timeout=_TIMEOUT_SECONDS)
-    way = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
-    connection = http.client.HTTPSConnection(way.hostname or "", way.port, timeout=_TIMEOUT_SECONDS)
-    connection.set_tunnel(host, port)
-    return connection
-
-
-def _read(response: http.client.HTTPResponse, limit: int) -> bytes:
-    """Read a body, whole.
-
-    Raises:
-        TooLargeError: it is larger than the limit, or says so.
-        http.client.HTTPException: it is shorter than it says.
-    """
-    promised = response.length
-    if promised is not None and promised > limit:
-        raise TooLargeError(promised, limit)
-    body = response.read(limit + 1)
-    if len(body) > limit:
-        raise TooLargeError(len(body), limit)
-    if promised is not None and len(body) < promised:
-        raise http.client.IncompleteRead(body, promised - len(body))
-    if not response.isclosed():
-        response.read()  # the end of a body without a length, so that the connection can go on
-    return body
 
 
 def _asked_pause(retry_after: str, otherwise: float) -> float:

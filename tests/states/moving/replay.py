@@ -21,6 +21,7 @@ class Asked:
     query: dict[str, str]
     headers: Mapping[str, str]
     body: bytes
+    port: int  # the client's, which tells one connection from another
 
     @property
     def token(self) -> str:
@@ -80,7 +81,8 @@ class Replay:
                 parts = urlsplit(self.path)
                 query = {name: values[0] for name, values in _parameters(parts.query).items()}
                 body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-                asked = Asked(self.command, parts.path, query, dict(self.headers), body)
+                port = self.client_address[1]
+                asked = Asked(self.command, parts.path, query, dict(self.headers), body, port)
                 reply = replay.reply(asked)
                 self.send_response(reply.status)
                 length = str(len(reply.body))

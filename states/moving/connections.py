@@ -1,0 +1,115 @@
+"""Connections to services with states: kept open, through the proxy of the environment, bounded."""
+
+from __future__ import annotations
+
+import http.client
+import weakref
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+from states.moving.sources import TooLargeError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from email.message import Message
+    from urllib.parse import SplitResult
+
+#: For each wait: to connect, and for the next bytes.
+_TIMEOUT_SECONDS: Final = 60
+#: Of an answer that is no document: a page of a list is some hundred kilobytes.
+MOST_JSON_BYTES: Final = 32 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    status: int
+    headers: Message
+    body: bytes
+
+
+class Connections:
+    """One connection to each origin, until the owner of this is gone."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, http.client.HTTPConnection] = {}
+        weakref.finalize(self, _close_all, self._open)
+
+    def send(
+        self,
+        method: str,
+        address: str,
+        body: bytes | None,
+        headers: Mapping[str, str],
+        limit: int,
+    ) -> Answer:
+        """Return an answer with its body, of at most ``limit`` bytes when it is a success.
+
+        Raises:
+            TooLargeError: the body is larger.
+            OSError, http.client.HTTPException: no answer came, or a part of it.
+        """
+        parts = urlsplit(address)
+        connection = self._to(address)
+        target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        try:
+            connection.request(method, target, body, dict(headers))
+            response = connection.getresponse()
+            is_success = response.status in range(200, 300)
+            content = _read(response, limit if is_success else MOST_JSON_BYTES)
+        except BaseException:
+            connection.close()
+            raise
+        return Answer(response.status, response.headers, content)
+
+    def _to(self, address: str) -> http.client.HTTPConnection:
+        """Return the connection to an origin; one that is closed opens itself again."""
+        origin = origin_of(address)
+        if origin not in self._open:
+            self._open[origin] = _new_connection(urlsplit(address))
+        return self._open[origin]
+
+
+def origin_of(address: str) -> str:
+    parts = urlsplit(address)
+    port = parts.port or {"https": 443, "http": 80}[parts.scheme]
+    return f"{parts.scheme}://{parts.hostname}:{port}"
+
+
+def _close_all(connections: dict[str, http.client.HTTPConnection]) -> None:
+    for connection in connections.values():
+        connection.close()
+
+
+def _new_connection(parts: SplitResult) -> http.client.HTTPConnection:
+    host, port = parts.hostname or "", parts.port
+    if parts.scheme == "http":
+        return http.client.HTTPConnection(host, port, timeout=_TIMEOUT_SECONDS)
+    proxy = "" if proxy_bypass(host) else getproxies().get("https", "")
+    if not proxy:
+        return http.client.HTTPSConnection(host, port, timeout=_TIMEOUT_SECONDS)
+    way = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+    connection = http.client.HTTPSConnection(way.hostname or "", way.port, timeout=_TIMEOUT_SECONDS)
+    connection.set_tunnel(host, port)
+    return connection
+
+
+def _read(response: http.client.HTTPResponse, limit: int) -> bytes:
+    """Read a body, whole.
+
+    Raises:
+        TooLargeError: it is larger than the limit, or says so.
+        http.client.HTTPException: it is shorter than it says.
+    """
+    promised = response.length
+    if promised is not None and promised > limit:
+        raise TooLargeError(promised, limit)
+    body = response.read(limit + 1)
+    if len(body) > limit:
+        raise TooLargeError(len(body), limit)
+    if promised is not None and len(body) < promised:
+        raise http.client.IncompleteRead(body, promised - len(body))
+    if not response.isclosed():
+        response.read()  # the end of a body without a length, so that the connection can go on
+    return body
