@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from django.contrib import admin
 from django.db.models import Q
 from django.utils import timezone
-from django.utils.html import format_html, format_html_join
+from django.utils.html import format_html
 
 from apikeys import actions
-from apikeys.admin.bindings import BindingColumns
 from apikeys.admin.filters import StatusFilter
+from apikeys.admin.grants import GrantColumns
 from apikeys.admin.issue_pages import IssuePages
 from apikeys.admin.issuing import AccessTokenForm
 from apikeys.admin.revoking import RevokeSelected
@@ -41,7 +41,7 @@ _PARTS: Final = {
 _MARKS: Final = {"ACTIVE": "ok", "EXPIRED": "idle", "REVOKED": "error"}
 
 
-class CredentialAdmin(BindingColumns, RevokeSelected, IssuePages):
+class CredentialAdmin(GrantColumns, RevokeSelected, IssuePages):
     """What keys and tokens have in common."""
 
     more_statuses: ClassVar[tuple[tuple[str, str], ...]] = ()
@@ -123,12 +123,6 @@ class CredentialAdmin(BindingColumns, RevokeSelected, IssuePages):
     def owner(self, credential: Any) -> str:
         name: str = credential.created_by.get_username()
         return name
-
-    @admin.display(description="scopes")
-    def shown_scopes(self, credential: Any) -> str:
-        return format_html_join(
-            " ", '<code class="scope">{}</code>', ((s,) for s in credential.scopes)
-        )
 
     @admin.display(description="id")
     def shown_id(self, credential: Any) -> str:

@@ -14,8 +14,8 @@ from django.utils.html import format_html, format_html_join
 
 from apikeys import actions
 from apikeys.admin.adding import AddByForm
-from apikeys.admin.bindings import BindingColumns
 from apikeys.admin.federation_forms import IssuerForm, TrustPolicyForm, shown_condition
+from apikeys.admin.grants import GrantColumns
 from apikeys.federation.kinds import policy_warnings
 from apikeys.models import AuditEvent, Issuer, TrustPolicy
 from infra_service.admin import object_tool
@@ -155,7 +155,7 @@ class IssuerAdmin(AddByForm):
 
 
 @admin.register(TrustPolicy)
-class TrustPolicyAdmin(BindingColumns, AddByForm):
+class TrustPolicyAdmin(GrantColumns, AddByForm):
     """Trust policies, with their last run and what was refused."""
 
     when_empty = (
@@ -216,10 +216,6 @@ class TrustPolicyAdmin(BindingColumns, AddByForm):
         """Return what of the conditions is less than it may seem."""
         found = policy_warnings(policy.issuer.kind, policy.conditions)
         return format_html_join("", "<div>{}</div>", ((text,) for text in found)) or "nothing"
-
-    @admin.display(description="scopes")
-    def shown_scopes(self, policy: TrustPolicy) -> str:
-        return format_html_join(" ", '<code class="scope">{}</code>', ((s,) for s in policy.scopes))
 
     @admin.display(description="last run")
     def run(self, policy: TrustPolicy) -> str:

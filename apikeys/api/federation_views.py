@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rest_framework.decorators import action
 from rest_framework.response import Response
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
     from apikeys.querysets import TrustPolicyQuerySet
 
+_ACTIONS: Final = ("list", "retrieve", "create", "partial_update", "disable")
+
 
 @issuers_schema
 class IssuerViewSet(ResourceViewSet[Issuer]):
@@ -44,13 +46,7 @@ class IssuerViewSet(ResourceViewSet[Issuer]):
     not_found = IssuerNotFound
     token_kinds = ANY_TOKEN
     minted_only = True
-    required_scopes = {
-        "list": Scope.FEDERATION_WRITE,
-        "retrieve": Scope.FEDERATION_WRITE,
-        "create": Scope.FEDERATION_WRITE,
-        "partial_update": Scope.FEDERATION_WRITE,
-        "disable": Scope.FEDERATION_WRITE,
-    }
+    required_scopes = dict.fromkeys(_ACTIONS, Scope.FEDERATION_WRITE)
 
     def create(self, request: Request) -> Response:
         """Register an issuer."""
@@ -87,14 +83,7 @@ class TrustPolicyViewSet(ResourceViewSet[TrustPolicy]):
     not_found = TrustPolicyNotFound
     token_kinds = ANY_TOKEN
     minted_only = True
-    required_scopes = {
-        "list": Scope.FEDERATION_WRITE,
-        "retrieve": Scope.FEDERATION_WRITE,
-        "create": Scope.FEDERATION_WRITE,
-        "partial_update": Scope.FEDERATION_WRITE,
-        "disable": Scope.FEDERATION_WRITE,
-        "test": Scope.FEDERATION_WRITE,
-    }
+    required_scopes = dict.fromkeys((*_ACTIONS, "test"), Scope.FEDERATION_WRITE)
 
     def get_queryset(self) -> QuerySet[TrustPolicy]:
         """Return the caller's policies, with their owner and issuer."""

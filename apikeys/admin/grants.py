@@ -1,4 +1,4 @@
-"""What keys and tokens are bound to, by name."""
+"""What keys, tokens and policies may do, and what they are bound to, by name."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 _IN_A_ROW: Final = 3
 
 
-class BindingColumns(ReadOnlyAdmin):
-    """Shows where a credential works."""
+class GrantColumns(ReadOnlyAdmin):
+    """Shows what a credential may do, and where it works."""
 
     def heading(self, obj: Any) -> str:
         """Return the name alone: the id is among the facts."""
@@ -40,6 +40,11 @@ class BindingColumns(ReadOnlyAdmin):
         names = {kind: self.admin_site.names_of(kind, ids) for kind, ids in wanted.items()}
         for credential in credentials:
             credential.bound_names = names
+
+    @admin.display(description="scopes")
+    def shown_scopes(self, credential: Any) -> str:
+        scopes = ((scope,) for scope in credential.scopes)
+        return format_html_join(" ", '<code class="scope">{}</code>', scopes)
 
     @admin.display(description="bound to")
     def bound_to(self, credential: Any) -> str:
