@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 from django.contrib import admin
@@ -17,8 +17,6 @@ from infra_service.api.prefixes import path_with_right_prefix
 from infra_service.api.uploads import FileRefused
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from rest_framework.exceptions import APIException
 
     from infra_service.database.failures import DatabaseFailure
@@ -32,22 +30,20 @@ _OTHER_HOST: Final = (
 
 
 def _plain(
-    request: HttpRequest,
-    status: int,
-    reason: str,
-    message: str,
-    metadata: Mapping[str, str] | None = None,
+    request: HttpRequest, status: int, reason: str, message: str, **more: Any
 ) -> JsonResponse:
     request.error_reason = reason  # type: ignore[attr-defined]
     request_id = getattr(request, "request_id", "")
-    body = error_body(status, reason, message, request_id=request_id, metadata=metadata)
+    body = error_body(status, reason, message, request_id=request_id, **more)
     return JsonResponse(body, status=status)
 
 
 def refused(request: HttpRequest, error: APIException) -> JsonResponse:
     """Answer an error before any view is chosen."""
     metadata = getattr(error, "metadata", None)
-    return _plain(request, error.status_code, reason_of(error), str(error.detail), metadata)
+    return _plain(
+        request, error.status_code, reason_of(error), str(error.detail), metadata=metadata
+    )
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> JsonResponse:
@@ -72,7 +68,7 @@ def not_found(request: HttpRequest, exception: Exception) -> JsonResponse:  # no
     advice = f"ask {meant} instead." if meant else "/api/docs/ lists those that there are."
     message = f"There is nothing at this path; {advice}"
     metadata = {"suggestion": meant} if meant else None
-    return _plain(request, HTTPStatus.NOT_FOUND, "NOT_FOUND", message, metadata)
+    return _plain(request, HTTPStatus.NOT_FOUND, "NOT_FOUND", message, metadata=metadata)
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
@@ -132,12 +128,10 @@ def _unavailable(request: HttpRequest, failure: DatabaseFailure) -> HttpResponse
 
 def insecure_transport(request: HttpRequest) -> JsonResponse:
     """Refuse plain HTTP where it is not allowed; a redirect would turn a POST into a GET."""
-    request.error_reason = "HTTPS_REQUIRED"  # type: ignore[attr-defined]
-    body = error_body(
+    return _plain(
+        request,
         HTTPStatus.BAD_REQUEST,
         "HTTPS_REQUIRED",
         "Use https.",
-        request_id=getattr(request, "request_id", ""),
         rpc_status="FAILED_PRECONDITION",
     )
-    return JsonResponse(body, status=HTTPStatus.BAD_REQUEST)

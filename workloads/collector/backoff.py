@@ -6,6 +6,13 @@ from typing import Final
 #: Seconds of the longest pause.
 LONGEST: Final = 30.0
 _MOST_DOUBLINGS: Final = 16
+# A server that wishes for more is asked again all the same.
+_LONGEST_WISH: Final = 300
+
+
+def wished_pause(retry_after: str) -> float:
+    """Return for how many seconds a server asks to be left alone, within reason."""
+    return float(min(int(retry_after[:9]), _LONGEST_WISH)) if retry_after.isdecimal() else 0.0
 
 
 class Backoff:

@@ -16,6 +16,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
+from workloads.collector.backoff import wished_pause
 from workloads.collector.clock import ServerClock
 from workloads.collector.errors import (
     ClosedError,
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
     from workloads.collector.account import AccountApi
 
 _CONNECT_TIMEOUT: Final = 10.0
-# A server that wishes for more is asked again all the same.
-_LONGEST_WISH: Final = 300
 # What is read of an answer that is only an error's.
 _ERROR_BYTES: Final = 64 * 1024
 _AUTHORIZATION: Final = "authorization"
@@ -223,10 +222,10 @@ class Connection:
         except (msgspec.DecodeError, UnicodeDecodeError):
             # A dead backend's answer is plain text.
             status = {"message": body.decode("utf-8", "replace").strip()}
-        wish = response.headers.get("Retry-After", "")
-        status = {**status, "code": response.status}
-        seconds = min(int(wish[:9]), _LONGEST_WISH) if wish.isdecimal() else 0
-        return refusal(status, float(seconds))
+        return refusal(
+            {**status, "code": response.status},
+            wished_pause(response.headers.get("Retry-After", "")),
+        )
 
 
 def _shut_down(response: Any) -> None:

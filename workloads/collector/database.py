@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from django.db import Error as DatabaseFault
 from django.db import connection
@@ -23,11 +23,6 @@ if TYPE_CHECKING:
     from apikeys.actors import Actor
     from workloads.collection import CollectionFailure
     from workloads.reporting.reports import Applied, Report
-
-_REASONS: Final[dict[type[Exception], FailureReason]] = {
-    StaleReport: FailureReason.REPORT_REFUSED,
-    ClockAhead: FailureReason.REPORT_REFUSED,
-}
 
 
 class DatabaseDestination:
@@ -62,9 +57,10 @@ def _understood() -> Iterator[None]:
         raise ReportingEndedError(str(ClusterNotFound())) from error
     except (ClusterNotFound, ClusterUidMismatch) as error:
         raise ReportingEndedError(str(error)) from error
-    except (StaleReport, ClockAhead, ClusterBusy) as error:
-        reason = _REASONS.get(type(error), FailureReason.OTHER)
-        raise NotReportedError(str(error), reason) from error
+    except (StaleReport, ClockAhead) as error:
+        raise NotReportedError(str(error), FailureReason.REPORT_REFUSED) from error
+    except ClusterBusy as error:
+        raise NotReportedError(str(error)) from error
     except DatabaseFault as error:
         _drop_connection()
         raise NotReportedError(f"{type(error).__name__}: {error}") from error

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from infra_service.outgoing.addresses import is_protected
+from workloads.collector.backoff import wished_pause
 from workloads.collector.destinations import NotReportedError
 
 if TYPE_CHECKING:
@@ -24,8 +25,6 @@ _SILENCE: Final = 30.0
 _WITHIN: Final = 120.0
 # Of an answer, which has some hundred bytes.
 _MOST_BYTES: Final = 64 * 1024
-# A service that wishes for more is asked again all the same.
-_LONGEST_WISH: Final = 300
 _MOST_TEXT: Final = 300
 _FORM: Final = "the service's address is not of the form https://host"
 
@@ -157,10 +156,9 @@ def _shut_down(connection: http.client.HTTPConnection) -> None:
 
 
 def _answer(response: http.client.HTTPResponse, body: bytes) -> Answer:
-    wish = response.headers.get("Retry-After", "")
-    seconds = min(int(wish[:9]), _LONGEST_WISH) if wish.isdecimal() else 0
+    pause = wished_pause(response.headers.get("Retry-After", ""))
     reason, message = ("", "") if response.status == HTTPStatus.OK else _refusal(body)
-    return Answer(response.status, body, reason, message, float(seconds))
+    return Answer(response.status, body, reason, message, pause)
 
 
 def _refusal(body: bytes) -> tuple[str, str]:
