@@ -122,6 +122,14 @@ def filters_by_image() -> Iterator[tuple[str, str]]:
     yield "repository, none", "field['image.repository'] = 'nobody'"
 
 
+def filters_by_image_of_a_cluster() -> Iterator[tuple[str, str]]:
+    everywhere = "field['image.repository'] = 'registry.example/mesh/proxy'"
+    yield "repository", everywhere
+    yield "digest", f"field['image.digest'] = '{PROXY}'"
+    yield "repository + health", f"{everywhere} AND field['health_status'] = 'HEALTHY'"
+    yield "repository, one", "field['image.repository'] = 'registry.example/shop/service-77'"
+
+
 def walk(client: Any, path: str, text: str) -> dict[str, Any]:
     """Return the parameters of the page behind fifty others, or of the last one."""
     query: dict[str, Any] = {"filter": text, "page_size": 100}
@@ -168,17 +176,22 @@ def bench(url: str) -> None:
         django.setup()
         from django.test import Client
 
+        from workloads.models import Cluster
+
         token = server.token("cluster:read")
         client = Client(headers={"Authorization": f"Bearer {token}"})
-        for items, asked, texts, target in (
-            ("workloads", "any filter", filters(), PAGE),
-            ("workloads", "where an image runs", filters_by_image(), IMAGE),
-            ("images", "any filter", filters_of_images(), IMAGE),
+        cluster = Cluster.objects.get(name="cluster-123")
+        own, images = f"clusters/{cluster.pk}/workloads", filters_by_image_of_a_cluster()
+        for path, items, asked, texts, target in (
+            ("workloads", "workloads", "any filter", filters(), PAGE),
+            ("workloads", "workloads", "where an image runs", filters_by_image(), IMAGE),
+            (own, "workloads", "where an image runs in a cluster", images, PAGE),
+            ("images", "images", "any filter", filters_of_images(), IMAGE),
         ):
             publish(
                 Figure(
                     work=f"page of 100 {items} at {CLUSTERS * EACH:,} workloads, {asked}",
-                    ours=pages(client, f"/api/v1/{items}", items, texts),
+                    ours=pages(client, f"/api/v1/{path}", items, texts),
                     peer=target,
                     peer_name="the target itself",
                     unit="ms",

@@ -104,12 +104,13 @@ def test_where_does_it_run(reader: ApiClient, cluster: Cluster, other: Cluster) 
         f"NOT field['image.digest'] = '{A}'": "b",
         "field['image.digest'] = 'sha256:nothing'": "",
     }.items():
-        for size in (1, 100):
-            assert "".join(names(reader, text, page_size=size)) == found, text
         own = f"/api/v1/clusters/{cluster.pk}/workloads"
         here = "".join(sorted(set(found) & set("abc")))
+        for size in (1, 100):
+            assert "".join(names(reader, text, page_size=size)) == found, text
+            if "'cluster'" not in text:
+                assert "".join(names(reader, text, own, page_size=size)) == here, text
         if "'cluster'" not in text:
-            assert "".join(names(reader, text, own)) == here, text
             summary = reader.get(f"{own}:summary", {"filter": text}).json()["summary"]
             assert summary["total"]["workloads"] == len(here)
 

@@ -7,6 +7,7 @@ keys or of copies of the list's own columns; else all of them where they are few
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -95,11 +96,11 @@ class Naming:
 class Copied(Naming):
     """The same by an index in the order of the list, whose columns the rows that name have too.
 
-    ``rows`` are those rows, compared with what the list's own are compared with; ``key`` is the
-    order of the list.
+    ``parts`` are those rows, compared with what the list's own are compared with: all of them, or
+    in parts that the index has each in the order of the list, which is ``key``.
     """
 
-    rows: Any = None
+    parts: tuple[Any, ...] = ()
     key: tuple[str, ...] = ()
 
     def next_keys(self, limit: int, position: Sequence[Any] | None) -> Statement:
@@ -121,11 +122,21 @@ class Copied(Naming):
     def _next(self, limit: int, position: Sequence[Any] | None, *, skipped: int = 0) -> Statement:
         # No other index has this order, so that the planner needs no help to take this one. Several
         # rows may name the same one: they stand beside each other in it.
-        rows = self.rows
-        if position is not None:
-            rows = rows.filter(beyond(self.key, position, rows))
         columns = (*self.key, self.condition.column)
-        return compiled(rows.values(*columns).order_by(*columns).distinct()[skipped:limit])
+
+        def next_of(rows: Any, skipped: int = 0) -> Statement:
+            if position is not None:
+                rows = rows.filter(beyond(self.key, position, rows))
+            return compiled(rows.values(*columns).order_by(*columns).distinct()[skipped:limit])
+
+        if len(self.parts) == 1:
+            return next_of(self.parts[0], skipped)
+        texts, params = zip(*map(next_of, self.parts), strict=True)
+        each = " UNION ALL ".join(f"SELECT * FROM ({text}) AS part" for text in texts)  # noqa: S608 - compiled
+        order = ", ".join(f'"each"."{name}"' for name in columns)
+        sql = f'SELECT * FROM ({each}) AS "each" ORDER BY {order}'  # noqa: S608 - compiled
+        sql += f" LIMIT {limit - skipped:d} OFFSET {skipped:d}"
+        return sql, tuple(itertools.chain(*params))
 
 
 def _rows_of_keys(queryset: Any, keys: str, params: tuple[Any, ...]) -> Statement:
@@ -186,14 +197,28 @@ def _copied(conditions: Conditions, key: Sequence[str]) -> Copied | None:
         if not copies.issuperset(key):
             continue
         fixed = [c for c in conditions.comparisons if c.column in copies and c.kind is Kind.EQUAL]
-        rows = condition.rows.filter(*((c.column, c.lookup.rhs) for c in fixed))
-        inner = conditions_of(rows.query)
-        access = walk(model, inner, key)
-        names = [name for name, _ in access.index.columns]
-        if access.decides_all(inner) and names[-1] == condition.column:
-            decides = frozenset(id(c.lookup) for c in fixed)
-            return Copied(access, condition, decides=decides, rows=rows, key=tuple(key))
+        said = _fixed(condition.rows)
+        rows = condition.rows.filter(
+            *((c.column, c.lookup.rhs) for c in fixed if (c.column, c.lookup.rhs) not in said)
+        )
+        in_parts = [
+            tuple(rows.filter((column, value)) for value in values)
+            for column, values in getattr(model, "merged", {}).items()
+        ]
+        for parts in ((rows,), *in_parts):
+            inner = conditions_of(parts[0].query)
+            access = walk(model, inner, key)
+            names = [name for name, _ in access.index.columns]
+            if access.decides_all(inner) and names[-1] == condition.column:
+                decides = frozenset(id(c.lookup) for c in fixed)
+                return Copied(access, condition, decides=decides, parts=parts, key=tuple(key))
     return None
+
+
+def _fixed(rows: Any) -> list[tuple[str, Any]]:
+    """Return which columns are compared with what: the same twice, no index would decide."""
+    comparisons = conditions_of(rows.query).comparisons
+    return [(c.column, c.lookup.rhs) for c in comparisons if c.kind is Kind.EQUAL]
 
 
 def found_by(conditions: Conditions) -> Iterator[Naming]:
