@@ -106,8 +106,14 @@ class ServiceAdminSite(TrailedSite):
         return answer
 
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
-        """Add whether people have second factors here."""
-        return {**super().each_context(request), "has_second_factors": bool(settings.OIDC_ISSUER)}
+        """Add whether people have second factors here; who is not logged in gets no sidebar."""
+        context = super().each_context(request)
+        shows_sidebar = context["has_permission"] and context["is_nav_sidebar_enabled"]
+        return {
+            **context,
+            "is_nav_sidebar_enabled": shows_sidebar,
+            "has_second_factors": bool(settings.OIDC_ISSUER),
+        }
 
     def _sign_on_context(self) -> dict[str, Any]:
         if settings.ADMIN_LOGIN == PASSWORD:

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("infra_service.errors")
 
+_NOT_YOURS: Final = (
+    "The fault is the service's, not yours. If it stays, tell who runs it the request id."
+)
 _OTHER_HOST: Final = (
     "The Host header names no host that this service answers to: ask by one of its own names, or "
     "have its operator add this one to ALLOWED_HOSTS."
@@ -79,7 +82,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
     log.error("unhandled_exception", exc_info=exception)
     status, reason = HTTPStatus.INTERNAL_SERVER_ERROR, "INTERNAL"
     if _is_for_people(request):
-        return _page(request, status, reason, "Something went wrong", "The fault is not yours.")
+        return _page(request, status, reason, "Something went wrong", _NOT_YOURS)
     return _plain(
         request, status, reason, "An internal error; the log has it under this request id."
     )

@@ -45,6 +45,7 @@ def test_a_guesser_is_stopped(visitor: User, three_tries: None) -> None:
     # Also with what is right, or guessing would only need patience with the answers.
     refused = log_in(PASSWORD)
     assert refused.status_code == 429
+    assert "nav-sidebar" not in refused.content.decode()
     assert "Too many tries from here. Wait a minute." in refused.content.decode()
     assert "sessionid" not in refused.cookies
     # Others are let in, and to see the form is no try.
