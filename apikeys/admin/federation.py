@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from typing import TYPE_CHECKING, Any, Final
 
 from django.contrib import admin
-from django.db.models import Q
 from django.template.defaultfilters import pluralize
 from django.urls import reverse
-from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 
 from apikeys import actions
 from apikeys.admin.adding import AddByForm
 from apikeys.admin.federation_forms import IssuerForm, TrustPolicyForm, shown_condition
+from apikeys.admin.filters import DisabledFilter, UseFilter
 from apikeys.admin.grants import GrantColumns
 from apikeys.federation.kinds import policy_warnings
 from apikeys.models import AuditEvent, Issuer, TrustPolicy
@@ -30,52 +28,12 @@ if TYPE_CHECKING:
 
     from apikeys.actors import Actor
 
-#: A policy that nobody has used for so long is probably not needed.
-UNUSED_FOR: Final = dt.timedelta(days=90)
 #: Refusals on the page of a policy.
 REFUSALS: Final = 10
 
 
 def _works(obj: Any) -> bool:
     return obj.disabled_at is None
-
-
-class DisabledFilter(admin.SimpleListFilter):
-    """What works, and what was disabled."""
-
-    title = "status"
-    parameter_name = "status"
-
-    def lookups(self, _request: HttpRequest, _model_admin: Any) -> list[tuple[str, str]]:
-        return [("working", "Working"), ("disabled", "Disabled")]
-
-    def queryset(self, _request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        match self.value():
-            case "working":
-                return queryset.filter(disabled_at=None)
-            case "disabled":
-                return queryset.filter(disabled_at__isnull=False)
-        return queryset
-
-
-class UseFilter(admin.SimpleListFilter):
-    """Which policies nobody seems to need."""
-
-    title = "use"
-    parameter_name = "use"
-
-    def lookups(self, _request: HttpRequest, _model_admin: Any) -> list[tuple[str, str]]:
-        return [("never", "Never used"), ("long", f"Not used for {UNUSED_FOR.days} days")]
-
-    def queryset(self, _request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        before = timezone.now() - UNUSED_FOR
-        match self.value():
-            case "never":
-                return queryset.filter(disabled_at=None, last_used_at=None)
-            case "long":
-                unused = Q(last_used_at=None, created_at__lt=before)
-                return queryset.filter(unused | Q(last_used_at__lt=before), disabled_at=None)
-        return queryset
 
 
 @admin.register(Issuer)

@@ -1,17 +1,24 @@
-"""What lists of keys and tokens are filtered by."""
+"""What lists of keys and tokens, issuers and policies are filtered by."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import datetime as dt
+from typing import TYPE_CHECKING, Any, Final
 
 from django.contrib import admin
+from django.db.models import Q
+from django.utils import timezone
 
 from apikeys.querysets import SOON, UNUSED_AFTER
 
 if TYPE_CHECKING:
+    from django.db.models import QuerySet
     from django.http import HttpRequest
 
     from apikeys.querysets import CredentialQuerySet
+
+#: A policy that nobody has used for so long is probably not needed.
+_UNUSED_FOR: Final = dt.timedelta(days=90)
 
 
 class StatusFilter(admin.SimpleListFilter):
@@ -51,3 +58,41 @@ class StatusFilter(admin.SimpleListFilter):
             case _:
                 found = credentials
         return found
+
+
+class DisabledFilter(admin.SimpleListFilter):
+    """What works, and what was disabled."""
+
+    title = "status"
+    parameter_name = "status"
+
+    def lookups(self, _request: HttpRequest, _model_admin: Any) -> list[tuple[str, str]]:
+        return [("working", "Working"), ("disabled", "Disabled")]
+
+    def queryset(self, _request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        match self.value():
+            case "working":
+                return queryset.filter(disabled_at=None)
+            case "disabled":
+                return queryset.filter(disabled_at__isnull=False)
+        return queryset
+
+
+class UseFilter(admin.SimpleListFilter):
+    """Which policies nobody seems to need."""
+
+    title = "use"
+    parameter_name = "use"
+
+    def lookups(self, _request: HttpRequest, _model_admin: Any) -> list[tuple[str, str]]:
+        return [("never", "Never used"), ("long", f"Not used for {_UNUSED_FOR.days} days")]
+
+    def queryset(self, _request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        before = timezone.now() - _UNUSED_FOR
+        match self.value():
+            case "never":
+                return queryset.filter(disabled_at=None, last_used_at=None)
+            case "long":
+                unused = Q(last_used_at=None, created_at__lt=before)
+                return queryset.filter(unused | Q(last_used_at__lt=before), disabled_at=None)
+        return queryset

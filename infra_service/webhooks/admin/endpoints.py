@@ -10,7 +10,7 @@ from django.db.models import OuterRef, Subquery
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 
-from apikeys.admin.federation import DisabledFilter
+from apikeys.admin.filters import DisabledFilter
 from apikeys.admin.grants import GrantColumns
 from apikeys.models import User
 from apikeys.names import credential_link, credential_names
