@@ -16,13 +16,13 @@ def wished_pause(retry_after: str) -> float:
 
 
 class Backoff:
-    """Pauses in seconds that double from `first` to `most`, each cut at random to a half at most.
+    """Pauses in seconds that double from 1 to `most`, each cut at random to a half at most.
 
     Many collectors that lost the same server do not come back to it all at once.
     """
 
-    def __init__(self, first: float = 1.0, most: float = LONGEST) -> None:
-        self._first, self._most = first, most
+    def __init__(self, most: float = LONGEST) -> None:
+        self._most = most
         self._failures = 0
 
     def reset(self) -> None:
@@ -31,6 +31,6 @@ class Backoff:
 
     def next_pause(self, at_least: float = 0.0) -> float:
         """Return the next pause, and no less than the server asked for."""
-        pause = min(self._most, self._first * 2.0**self._failures)
+        pause = min(self._most, 2.0**self._failures)
         self._failures = min(self._failures + 1, _MOST_DOUBLINGS)
         return max(pause * random.uniform(0.5, 1.0), at_least)  # noqa: S311 - jitter, not a secret
