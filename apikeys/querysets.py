@@ -134,11 +134,11 @@ class CredentialQuerySet(GrantHolderQuerySet[C]):
             active = active.filter(Q((column, None)) | Q((f"{column}__gt", now)))
         return active
 
-    def expiring(self, within: dt.timedelta) -> Self:
-        """Return those that work now and will not for longer than this by their own time."""
+    def expiring(self) -> Self:
+        """Return those that work now and will not for longer than ``SOON`` by their own time."""
         now = timezone.now()
         # That it is not over is said as an index has it, too.
-        return self.active().filter(expires_at__gt=now, expires_at__lte=now + within)
+        return self.active().filter(expires_at__gt=now, expires_at__lte=now + SOON)
 
     def issued(self) -> Self:
         """Return those that somebody looks after, which all are but minted tokens."""

@@ -46,7 +46,7 @@ class StatusFilter(admin.SimpleListFilter):
             case "active":
                 found = credentials.active()
             case "expiring":
-                found = credentials.issued().expiring(SOON)
+                found = credentials.issued().expiring()
             case "unused":
                 found = credentials.issued().unused()
             case "expired":

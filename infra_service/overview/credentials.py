@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from django.urls import reverse
 
 from apikeys.models import AccessToken, ApiKey
-from apikeys.querysets import SOON
 from infra_service.database.pages import read_page
 from infra_service.overview.counting import MOST, Number, number_of
 
@@ -35,7 +34,7 @@ def ending_soon(user: User | AnonymousUser, most: int) -> list[Found]:
     return [
         Found(model, _shown(ending.order_by("expires_at"))[:most], number_of(ending))
         for model in _visible(user)
-        for ending in (model.objects.issued().expiring(SOON),)
+        for ending in (model.objects.issued().expiring(),)
     ]
 
 

@@ -13,7 +13,6 @@ from django.db.models import Count, F, Model
 from django.utils import timezone
 
 from apikeys.models import AccessToken, ApiKey, AuditArchive, AuditEvent, User
-from apikeys.querysets import SOON
 from infra_service.demo import histories, loading
 from infra_service.demo.states import load_states
 from states.actions.registration import find
@@ -174,7 +173,7 @@ def test_what_ends_soon_and_was_never_used() -> None:
     seed(states=1, clusters=0, workloads=0)
 
     for model in (ApiKey, AccessToken):
-        assert model.objects.expiring(SOON).count() == 3
+        assert model.objects.expiring().count() == 3
         assert model.objects.filter(last_used_at=None).exists()
         assert model.objects.exclude(last_used_at=None).exists()
     assert not User.objects.get(username="demo-ada").has_usable_password()
