@@ -47,6 +47,13 @@ def twice_at_once(job: Callable[[], T]) -> list[T]:
     return in_threads([work, work])
 
 
+def backend_pid() -> int:
+    """Return the process of PostgreSQL that serves this connection, which tells it from another."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        return int(cursor.fetchone()[0])
+
+
 @contextlib.contextmanager
 def _copy_of_postgresql() -> Iterator[None]:
     settings, wrapper = connection.settings_dict, cast("Any", connection)

@@ -13,16 +13,13 @@ from django.db import InternalError, connection, transaction
 
 from apikeys.models import User
 from infra_service.database.connecting import with_defaults
-from tests.committed import db  # noqa: F401 - a fixture
+from tests.committed import (
+    backend_pid,
+    db,  # noqa: F401 - a fixture
+)
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has no pool")
-
-
-def backend_pid() -> int:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_backend_pid()")
-        return int(cursor.fetchone()[0])
 
 
 @pytest.fixture

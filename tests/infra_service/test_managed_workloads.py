@@ -35,11 +35,6 @@ OF_RELEASE = {INSTANCE: "ingress", "app.kubernetes.io/managed-by": "Helm"}
 
 
 @pytest.fixture
-def cluster(db: None) -> Cluster:
-    return Cluster.objects.create(name="prod-eu-1")
-
-
-@pytest.fixture
 def reader(client_with: ClientWith) -> ApiClient:
     return client_with("cluster:read", "state:read", "state:write", "state:admin")
 

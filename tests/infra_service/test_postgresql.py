@@ -10,19 +10,16 @@ from django.db import IntegrityError, OperationalError, connection, transaction
 
 from apikeys.models import User
 from infra_service.database.pages.planning import planned_for_values
-from tests.committed import db  # noqa: F401 - a fixture
+from tests.committed import (
+    backend_pid,
+    db,  # noqa: F401 - a fixture
+)
 
 pytestmark = pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has no pool")
 
 
 def is_owned() -> bool:
     return connection.connection is not None
-
-
-def backend_pid() -> int:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_backend_pid()")
-        return int(cursor.fetchone()[0])
 
 
 @pytest.fixture(autouse=True)
