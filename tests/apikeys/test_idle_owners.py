@@ -66,12 +66,15 @@ def test_who_is_idle(
             assert (401, error_reason(answer)) == INVALID
 
 
-def test_it_is_off_by_default(client_with: ClientWith, settings: Any) -> None:
-    settings.OWNER_IDLE_DAYS = 0
+@pytest.mark.parametrize(("days", "status"), [(0, 200), (1, 401)])
+def test_zero_days_are_no_limit(
+    client_with: ClientWith, settings: Any, days: int, status: int
+) -> None:
+    settings.OWNER_IDLE_DAYS = days
     client = client_with("state:read")
     become({**STAFF, "date_joined": 4000})
 
-    assert client.get("/v1/whoami").status_code == 200
+    assert client.get("/v1/whoami").status_code == status
 
 
 def test_their_keys_work_again_when_they_have_signed_on(client_with: ClientWith) -> None:
@@ -110,6 +113,8 @@ def test_their_keys_are_listed_before_they_are_refused(
 
     assert listed(capsys, "--owners-idle-for", "90") == [owner]
     assert listed(capsys, "--owners-idle-for", "92") == []
+    become({**MACHINE, "date_joined": 400})
+    assert listed(capsys, "--owners-idle-for", "90") == []
 
 
 @pytest.mark.parametrize(("days", "told"), [(90, "90 days"), (1, "1 day")])

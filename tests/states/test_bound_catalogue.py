@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 from functools import partial
 from typing import Any
 from uuid import uuid4
@@ -15,6 +16,7 @@ from apikeys.actors import Actor
 from apikeys.bindings import Binding
 from infra_service.database.pages import reading
 from states.actions.registration import find_or_register
+from states.errors import StateNotFound
 from states.models import Application, Component, Environment, State
 from tests.conftest import ApiClient, ClientWith, error_reason
 from tests.plans import analyze, plans_of, steps_of_sqlite
@@ -216,6 +218,19 @@ def test_components_of_a_bound_application(client_with: ClientWith, world: World
     to_bank = {"application_id": str(world["bank"])}
     assert both.send("PATCH", f"/api/v1/components/{new.pk}", to_bank).status_code == 200
     assert client.get(f"/api/v1/components/{new.pk}").status_code == 404
+
+
+def test_no_state_is_registered_outside_a_binding(world: World) -> None:
+    """As where a component is moved after the request was let in."""
+    inside = Binding(application_ids=frozenset({world["shop"]}))
+    actor = Actor(name="test", grant=replace(Actor(name="test").grant, binding=inside))
+
+    with pytest.raises(StateNotFound):
+        find_or_register(component_id=world["ledger"], environment_id=world["dev"], actor=actor)
+    found = find_or_register(component_id=world["web"], environment_id=world["unused"], actor=actor)
+
+    assert found.application_id == world["shop"]
+    assert State.objects.filter(component_id=world["ledger"]).count() == 1
 
 
 def test_a_token_of_a_cluster(client_with: ClientWith, world: World) -> None:

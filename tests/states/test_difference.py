@@ -236,6 +236,21 @@ def test_a_marked_place_is_not_looked_into() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "differ"),
+    [
+        (7, "7", True),
+        ([1], [2], True),
+        ([1], [1.0], False),
+        ({"b": 1, "c": 2}, {"c": 2, "b": 1}, False),
+    ],
+)
+def test_what_is_hidden_differs_where_its_values_do(old: Any, new: Any, differ: bool) -> None:
+    expected = [change("a", "CHANGED", MASK, MASK, True)] if differ else []
+
+    assert changes({"a": old}, {"a": new}, path("a")) == expected
+
+
 def test_a_mark_that_is_taken_away_still_hides() -> None:
     before = state(resource("x", instance({"a": "first-secret"}, path("a"))))
     after = state(resource("x", instance({"a": "first-secret", "b": "my first-secret"})))

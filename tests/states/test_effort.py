@@ -15,6 +15,7 @@ from states.document.effort import Effort
 from states.document.finding import Finder
 from states.document.format4 import Instance
 from states.document.secret_values import Secrets
+from states.document.writings import unescaped
 from tests.states.samples import path
 
 
@@ -67,6 +68,16 @@ def searched(*texts: str, secrets: Sequence[str] = ("secret-secret",)) -> Callab
     return search
 
 
+def read(text: bytes, times: int = 1) -> Callable[[Effort], None]:
+    """Undo the escapes of a text."""
+
+    def undo(effort: Effort) -> None:
+        for _ in range(times):
+            unescaped(text, effort)
+
+    return undo
+
+
 def steps(work: Callable[[Effort], None]) -> int:
     effort = Counted()
     work(effort)
@@ -94,6 +105,10 @@ def steps(work: Callable[[Effort], None]) -> int:
             lambda n: searched("cret-sec" * n), 8 / 20 + 1, id="what looks like the secret"
         ),
         pytest.param(lambda n: marked(*[[]] * n), 1, id="a path"),
+        pytest.param(lambda n: read(b"%", n), 1, id="a text that may hold escapes"),
+        pytest.param(lambda n: read(b"." * 1000 * n), 1, id="its thousand bytes"),
+        pytest.param(lambda n: read(b"%41" * n), 0.5, id="an escape of an address"),
+        pytest.param(lambda n: read(b"\\u0041" * n), 1, id="an escape of JSON"),
         # With the weight of its JSON.
         pytest.param(lambda n: marked(*[path("a")] * n), 2.38, id="a path of one step"),
     ],

@@ -94,6 +94,9 @@ def test_a_dynamic_value_keeps_its_type_to_itself() -> None:
         ("{not-json", "{not-json}", True),
         ("hunter2", '{"user": "ann", "port": 1}', False),
         ("hunter2", "[not json", False),
+        ({"a": "one"}, {"a": "two"}, False),
+        ("hunter7", base64.b64encode(b"hunter8").decode(), False),
+        ("hunter7", base64.b64encode(b"xxiunter7").decode(), False),
     ],
 )  # fmt: skip
 def test_the_same_value_elsewhere(secret: Any, elsewhere: Any, hidden: bool) -> None:
@@ -222,6 +225,8 @@ def test_secrets_that_are_added_later_count() -> None:
 
 
 LONG = 'p&ss/w<rd "quoted" + \\slash é\U0001f600 100%'
+#: No part of it stands in it twice; its middle, which is searched, has 96 characters.
+NUMBERED = "".join(f"-{number:03}" for number in range(250))
 
 
 @pytest.mark.parametrize(
@@ -240,6 +245,8 @@ LONG = 'p&ss/w<rd "quoted" + \\slash é\U0001f600 100%'
         ("hunter2hunter2", "%68unter2hunter2"),
         ("hunter2", "psql 'postgres://u:hunter2@h/d'"),
         ("hunter2", b"hunter2".hex()),
+        ("hunter", b"hunter".hex()),
+        ("a\tb-secret", json.dumps("a\tb-secret")),
         (LONG, json.dumps(LONG)),
         (LONG, json.dumps(json.dumps({"deep": json.dumps([LONG])}))),
         (LONG, json.dumps(LONG, ensure_ascii=False)),
@@ -250,6 +257,7 @@ LONG = 'p&ss/w<rd "quoted" + \\slash é\U0001f600 100%'
         *[("hunter2", base64.b64encode(b"x" * n + b"hunter2 y").decode()) for n in range(6)],
         *[(LONG, base64.urlsafe_b64encode(b"x" * n + LONG.encode()).decode()) for n in range(3)],
         ("a" * 500 + "b" * 500, "a" * 100 + "b" * 100),
+        (NUMBERED, NUMBERED[452:548]),
         ("first line\nsecond line\n", "second line"),
         ("first line\r\nsecond line", "  - first line"),
         (["line one", "line two"], "line one\nline two"),
