@@ -7,6 +7,7 @@ import gc
 import mmap
 import os
 import pickle
+import signal
 import sys
 import time
 import traceback
@@ -23,6 +24,8 @@ from tests.mutants.rooms import ROOMS
 from tests.mutants.swapping import RanAtImportError, change_of, functions_of, run_again
 from tests.mutants.verdicts import PYTEST, Verdict, in_a_fork, look_for_no_shortest_example
 
+#: That a test may take besides ten times its own, on a machine that does much else.
+_SECONDS: Final = 20
 _Cache: Final = type(functools.cache(lambda: None))
 
 
@@ -134,12 +137,12 @@ class _Warm:
             run_again(change.path, change.originals)
             return self._outcome(session, killer)
 
-        verdict = in_a_fork(attempt, self._limit(tests))
+        verdict = in_a_fork(attempt, _SECONDS)
         if verdict is Verdict.KILLED and tests:
             killer = [tests[int.from_bytes(self._place[:])]]
             self._kills[mutant.room][killer[0]] += 1
             if change.statements or killer[0] not in self._sound:
-                if in_a_fork(control, self._limit(killer)) is Verdict.KILLED:
+                if in_a_fork(control, _SECONDS) is Verdict.KILLED:
                     return Verdict.ELSEWHERE, tests
                 self._sound.add(killer[0])
         elif verdict is Verdict.ALIVE and (is_made_once or len(tests) < 2):
@@ -152,9 +155,6 @@ class _Warm:
         of_room = [name for name in names if name.startswith(ROOMS[mutant.room])]
         return sorted(of_room, key=lambda name: (-kills[name], self._took[name]))
 
-    def _limit(self, tests: list[str]) -> float:
-        return 10 + 10 * sum(self._took[name] for name in tests)
-
     def _outcome(self, session: pytest.Session, tests: list[str]) -> Verdict:
         """Run tests until one fails, with nothing cached of what the module did before."""
         for cache in self._caches:
@@ -162,6 +162,8 @@ class _Warm:
         items = {item.nodeid: item for item in session.items}
         for place, name in enumerate(tests):
             self._place[:] = place.to_bytes(4)
+            # A loop without end is noticed in one test, and not after the time of all of them.
+            signal.setitimer(signal.ITIMER_REAL, _SECONDS + 10 * self._took[name])
             _run(items[name], session)
             if self._failed:
                 return Verdict.KILLED
