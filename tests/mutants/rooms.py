@@ -88,14 +88,12 @@ ROOMS: Final[dict[str, tuple[str, ...]]] = {
     "apikeys/callers.py": (*_CALLERS, *_KEYS, "tests/apikeys/test_touch.py"),
     "apikeys/authentication.py": (*_CALLERS, "tests/apikeys/test_revalidation.py"),
     "apikeys/permissions.py": (*_CALLERS, *_KEYS, "tests/infra_service/test_home.py"),
-    "apikeys/scopes.py": (*_CALLERS, *_KEYS),
+    "apikeys/scopes.py": ("tests/apikeys/test_grants.py", "tests/apikeys/test_whoami.py"),
     "apikeys/idle_owners.py": ("tests/apikeys/test_idle_owners.py",),
     "apikeys/revalidation.py": (
-        *_KEYS,
         "tests/apikeys/test_revalidation.py",
-        "tests/apikeys/test_create_key.py",
-        "tests/apikeys/test_exchange.py",
-        "tests/states/test_push.py",
+        "tests/apikeys/test_descent.py",
+        "tests/apikeys/test_ends.py",
     ),
     "apikeys/actions/descent.py": (
         *_KEYS,
@@ -159,7 +157,6 @@ ROOMS: Final[dict[str, tuple[str, ...]]] = {
         "tests/infra_service/test_list_checks.py",
         "tests/infra_service/test_pagination.py",
         "tests/states/test_list_states.py",
-        "tests/workloads/test_list_workloads.py",
     ),
     "infra_service/api/pagination.py": ("tests/infra_service/test_pagination.py",),
     "infra_service/database/keyset.py": (
