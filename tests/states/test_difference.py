@@ -247,8 +247,9 @@ def test_a_marked_place_is_not_looked_into() -> None:
 )
 def test_what_is_hidden_differs_where_its_values_do(old: Any, new: Any, differ: bool) -> None:
     expected = [change("a", "CHANGED", MASK, MASK, True)] if differ else []
+    beside = change("n", "CHANGED", "x", "y")  # where nothing differs, nothing is hidden to compare
 
-    assert changes({"a": old}, {"a": new}, path("a")) == expected
+    assert changes({"a": old, "n": "x"}, {"a": new, "n": "y"}, path("a")) == [*expected, beside]
 
 
 def test_a_mark_that_is_taken_away_still_hides() -> None:
