@@ -143,6 +143,7 @@ def test_what_is_narrowed_narrows_what_it_made(root: KeyOwner, owner: KeyOwner) 
     # Nothing is left of these.
     for client in (elsewhere, of_cluster, writer, below):
         assert not works(client)
+    assert works(owner)
 
 
 def test_a_key_gets_no_more_than_its_maker_has(key_with: KeyWith) -> None:

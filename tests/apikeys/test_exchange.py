@@ -13,6 +13,8 @@ from django.utils import timezone
 
 from apikeys.actions import exchange
 from apikeys.actions.ended import remove_expired_assertions
+from apikeys.actors import Actor
+from apikeys.federation.refusals import AssertionRefused
 from apikeys.models import AccessToken, AuditEvent, Issuer, TrustPolicy, UsedAssertion, User
 from apikeys.tokens import TokenKind, kind_of
 from infra_service.api import limits, throttling
@@ -343,6 +345,7 @@ def test_who_is_not_trusted(pipeline_of: PipelineOf, who: str) -> None:
 
     assert (answer.status_code, answer.json()) == (400, REFUSED)
     assert why() == reason
+    assert AuditEvent.objects.get().details["run"]["sub"] == CLAIMS[kind]["sub"]
     assert not AccessToken.objects.exists()
 
 
@@ -366,8 +369,23 @@ def test_the_trail_says_what_was_wanted(pipeline: Pipeline, capfd: Any) -> None:
     assert event.details["run"]["repository"] == "octo/infra"
     logged = capfd.readouterr().err
     (line,) = [line for line in logged.splitlines() if "assertion_refused" in line]
-    assert json.loads(line)["reason"] == "conditions_unmet"
+    told = json.loads(line)
+    assert (told["reason"], told["trust_policy_id"]) == ("conditions_unmet", pipeline.policy_id)
     assert token not in logged
+
+
+@pytest.mark.parametrize(
+    ("claim", "kept"),
+    [
+        ([[[["deep"]]]], [["[['deep']]"]]),
+        ({"a": {"b": {"c": {"d": 1}}}}, {"a": {"b": "{'c': {'d': 1}}"}}),
+    ],
+)
+def test_the_trail_keeps_no_deep_claims(pipeline: Pipeline, claim: Any, kept: Any) -> None:
+    assert pipeline.exchange(pipeline.token(environment=claim)).json() == REFUSED
+
+    (unmet,) = AuditEvent.objects.get().details["unmet"]
+    assert unmet["had"] == kept
 
 
 @pytest.fixture
@@ -436,14 +454,15 @@ def test_one_without_an_id_is_good_for_one_token(pipeline: Pipeline) -> None:
     assert why() == "assertion_used"
 
 
-def test_a_policy_that_changes_meanwhile(
-    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("changed", [TrustPolicy, Issuer])
+def test_a_policy_or_issuer_that_changes_meanwhile(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch, changed: Any
 ) -> None:
     verify = exchange.verify
 
     def and_change(*args: Any) -> Any:
         verified = verify(*args)
-        TrustPolicy.objects.change(name="changed")
+        changed.objects.change(name="changed")
         return verified
 
     monkeypatch.setattr(exchange, "verify", and_change)
@@ -453,6 +472,17 @@ def test_a_policy_that_changes_meanwhile(
 
     assert why() == "policy_changed"
     assert not UsedAssertion.objects.exists()
+
+
+def test_a_policy_that_ends_meanwhile(pipeline: Pipeline) -> None:
+    policy = pipeline.policy
+    proof = exchange.Proof(policy, exchange.verify(pipeline.token(), policy.issuer))
+    policy.expires_at = timezone.now()
+
+    with pytest.raises(AssertionRefused) as refused:
+        exchange.exchange_assertion(proof=proof, scopes=None, ttl=None, actor=Actor(name=""))
+
+    assert refused.value.reason == "policy_expired"
 
 
 def test_assertions_that_have_expired_are_forgotten(pipeline: Pipeline) -> None:

@@ -251,12 +251,13 @@ def test_a_policy_ends_with_what_made_its_maker(
     fields = {"name": "second", "scopes": list(WRITER)}
     answer = first.send("POST", "/v1/api-keys", {"api_key": fields}).json()
     second: Any = KeyClient(answer["secret"])
-    policy = policy_of(second)
+    policy, another = policy_of(second), policy_of(key_with(*WRITER), name="another")
 
     first.send("POST", f"{first.path}:revoke")
 
     policy.refresh_from_db()
-    assert policy.disabled_at is not None
+    another.refresh_from_db()
+    assert (policy.disabled_at is None, another.disabled_at is None) == (False, True)
 
 
 def test_what_a_key_loses_its_policies_lose(
@@ -265,14 +266,24 @@ def test_what_a_key_loses_its_policies_lose(
     both = policy_of(writer)
     only_writing = policy_of(writer, scopes=["state:write"])
     other = key_with(*WRITER)
+    another = policy_of(other)
 
     answer = other.send("PATCH", writer.path, {"scopes": ["federation:write", "state:read"]})
 
     assert answer.status_code == 200
-    both.refresh_from_db()
-    only_writing.refresh_from_db()
+    for policy in (both, only_writing, another):
+        policy.refresh_from_db()
     assert (both.scopes, both.disabled_at) == (["state:read"], None)
     assert only_writing.disabled_at is not None
+    assert another.scopes == ["state:read", "state:write"]
+    event = AuditEvent.objects.get(action="trust_policy.update")
+    assert (event.resource_id, event.details) == (
+        both.pk,
+        {
+            "scopes": {"from": ["state:read", "state:write"], "to": ["state:read"]},
+            "ancestor": writer.key_id,
+        },
+    )
 
 
 def test_only_ones_own_policies_are_there(
