@@ -12,7 +12,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from apikeys.models import AccessToken, Issuer
+from apikeys.models import AccessToken, AuditEvent, Issuer
 from tests.apikeys.exchanging import (
     REFUSED,
     Pipeline,
@@ -79,6 +79,9 @@ def test_one_that_is_good_for_no_time(pipeline: Pipeline) -> None:
 
     assert pipeline.exchange(pipeline.token(iat=now + 20, nbf=now, exp=now + 10)).json() == REFUSED
     assert why() == "assertion_too_long"
+    most = pipeline.issuer.max_assertion_seconds
+    because = f"It is good for -10 seconds, and may be for {most}"
+    assert AuditEvent.objects.get().details["because"] == because
 
 
 @pytest.mark.parametrize("change", ["HTTPS://{}", "https://{}/", "https://{} ", "https://{}#"])

@@ -76,6 +76,17 @@ def test_the_condition_finds_what_sends_no_reports(created: int, cluster: Cluste
         assert found == (told or lost or never), (received, failed)
 
 
+def test_at_the_very_moment() -> None:
+    """Three intervals are not too long, and a report counts beside a failure of its moment."""
+    heard = timezone.now()
+    cluster = Cluster(report_interval_seconds=60, last_received_at=heard, collection_error_at=heard,
+                      collection_failing_since=heard)  # fmt: skip
+    end = heard + dt.timedelta(seconds=180)
+
+    assert collection_status(cluster, end) is CollectionStatus.OK
+    assert collection_status(cluster, end + dt.timedelta.resolution) is CollectionStatus.SILENT
+
+
 def test_before_anything_was_heard(reader: ApiClient, cluster: Cluster) -> None:
     assert collection(reader, cluster) == {
         "status": "PENDING", "last_success_at": None, "lag_seconds": None, "failing_since": None,

@@ -7,7 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apikeys.federation.conditions import (
+    MAX_CHOICES,
     MAX_CONDITIONS,
+    MAX_NAME,
+    MAX_TEXT,
     are_met,
     check,
     faults,
@@ -144,6 +147,11 @@ def test_a_glob_without_a_star_matches_itself_alone(text):
     assert not matches(text, f"{text}a")
 
 
+@pytest.mark.parametrize(("glob", "text"), [("ab*ba", "aba"), ("a*b*b", "ab")])
+def test_what_ends_a_glob_is_not_also_what_came_before(glob, text):
+    assert not matches(glob, text)
+
+
 def test_many_stars_look_at_each_character_a_few_times():
     looked = 0
 
@@ -189,6 +197,8 @@ def test_many_stars_look_at_each_character_a_few_times():
         ([{"claim": "ref", "equals": ""}], "0.equals"),
         ([{"claim": "ref", "equals": "a" * 501}], "0.equals"),
         ([{"claim": "ref", "in": "main"}], "0.in"),
+        ([{"claim": "ref", "in": 7}], "0.in"),
+        ([{"claim": "ref", "in": ["a"] * (MAX_CHOICES + 1)}], "0.in"),
         ([{"claim": "ref", "in": []}], "0.in"),
         ([{"claim": "ref", "in": ["a", None]}], "0.in.1"),
         ([{"claim": "ref", "glob": ["a"]}], "0.glob"),
@@ -213,6 +223,25 @@ def test_a_condition_of_each_form_is_taken():
         {"claim": "/kubernetes.io/namespace", "equals": "infra"},
     ]
     assert faults(conditions, ids=["/kubernetes.io/namespace"]) == {}
+
+
+@pytest.mark.parametrize(
+    "conditions",
+    [
+        [{"claim": "ref", "equals": "a"}] * MAX_CONDITIONS,
+        [{"claim": "ref", "in": ["a"]}],
+        [{"claim": "ref", "in": ["a"] * MAX_CHOICES}],
+        [{"claim": "ref", "equals": "a" * MAX_TEXT}],
+        [{"claim": "a" * MAX_NAME, "equals": "a"}],
+        [{"claim": "/kubernetes.io/exp", "equals": "a"}],
+    ],
+)
+def test_as_many_as_there_may_be(conditions):
+    assert faults(conditions) == {}
+
+
+def test_of_a_claim_that_is_none_nothing_more_is_said():
+    assert faults([{"claim": "", "equals": 7}]).keys() == {"0.claim"}
 
 
 def test_a_misspelt_operator_is_answered_with_the_right_one():
