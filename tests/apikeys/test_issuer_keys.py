@@ -440,6 +440,8 @@ def test_the_networks_that_a_setting_names(settings: Any) -> None:
 
     assert is_allowed(ipaddress.ip_address("::ffff:127.0.0.1"))
     assert not is_allowed(ipaddress.ip_address("10.1.2.3"))
+    settings.ISSUER_NETWORKS = [ipaddress.ip_network("10.1.2.3/32")]
+    assert is_allowed(ipaddress.ip_address("64:ff9b::a01:203"))
 
 
 @pytest.mark.parametrize(

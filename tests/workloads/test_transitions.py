@@ -52,6 +52,24 @@ def test_from_its_first_appearance_to_its_end(cluster: Cluster) -> None:
     assert set(Transition.objects.values_list("cluster_id", flat=True)) == {cluster.pk}
 
 
+def test_each_workload_has_its_own_numbers(cluster: Cluster) -> None:
+    apply(cluster, report(0, record("api"), record("web"), record("old")))
+    ids = {name: stored(cluster)[place(name)].pk for name in ("api", "web", "old")}
+    Transition.objects.filter(workload_id=ids["old"]).delete()  # as of a release before them
+    apply(cluster, report(60, record("api", **DOWN), record("web"), record("old", **DOWN)))
+    apply(cluster, report(120, record("api"), record("web", **DOWN), record("old", **DOWN)))
+
+    numbers = {
+        name: [*Transition.objects.filter(workload_id=key).values_list("number", flat=True)]
+        for name, key in ids.items()
+    }
+    assert {name: sorted(found) for name, found in numbers.items()} == {
+        "api": [1, 2, 3],
+        "web": [1, 2],
+        "old": [1],
+    }
+
+
 def test_another_object_of_the_same_name(cluster: Cluster) -> None:
     apply(cluster, report(0, record()))
     before = stored(cluster)[place()]
