@@ -244,6 +244,11 @@ def test_issue_bound(operator: User) -> None:
     token = AccessToken.objects.get()
     assert token.bound_component_ids == sorted([one, two])
     assert token.bound_environment_ids == [one]
+    listed = run("list_credentials")
+    assert f"component={','.join(sorted([one, two]))};environment={one} " in listed
+    assert "cluster=" not in listed
+    run(*ISSUE, "--cluster", one)
+    assert f"cluster={one}" in run("list_credentials")
 
 
 def test_issue_bound_by_names(operator: User) -> None:

@@ -92,6 +92,10 @@ def test_no_versions(text):
     assert sort_key(text) is None
 
 
+def test_a_version_of_as_many_characters_as_there_may_be():
+    assert sort_key("1" * MOST_CHARACTERS) is not None
+
+
 def test_a_filter_asks_for_a_version():
     compiled = compile_filter(VersionedFilters, "field['uses.a.b/c.version'] < '5'")
     assert compiled.children == [("uses__version", VersionAsked("a.b/c", "<", sort_key("5")))]

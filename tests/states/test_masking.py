@@ -105,6 +105,14 @@ def test_the_same_value_elsewhere(secret: Any, elsewhere: Any, hidden: bool) -> 
     assert found == {"copy": MASK if hidden else elsewhere}
 
 
+def test_among_many_maps_only_the_same_one() -> None:
+    maps = [{"a": number} for number in range(1000)]
+
+    _, found = attributes({"secret": {"a": 0}}, path("secret"), other={"maps": maps})
+
+    assert found == {"maps": [MASK, *maps[1:]]}
+
+
 @pytest.mark.parametrize("secret", ["x", 7, True, False])
 def test_within_its_object_even_a_short_one(secret: Any) -> None:
     values = {"input": secret, "output": secret, "other": [secret, None, "open"]}
