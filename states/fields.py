@@ -16,11 +16,12 @@ from typing import Any, Final
 from django.db import models
 from django.db.models import lookups
 
+from infra_service.api.identifiers import milliseconds_of
+
 #: Clocks are set back, and an id generator then stays ahead; never by a day.
 TOLERANCE: Final = dt.timedelta(days=1)
 # The constraint rounds: SQLite's clock functions count whole seconds.
 _ROUNDED: Final = dt.timedelta(seconds=1)
-_EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _LAST: Final = 2**48 - 1
 
 
@@ -35,7 +36,7 @@ def last_id(moment: dt.datetime) -> uuid.UUID:
 
 
 def _milliseconds(moment: dt.datetime, tolerance: dt.timedelta) -> int:
-    since = (moment - _EPOCH + tolerance) // dt.timedelta(milliseconds=1)
+    since = milliseconds_of(moment) + tolerance // dt.timedelta(milliseconds=1)
     return min(max(since, 0), _LAST)
 
 

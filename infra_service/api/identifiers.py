@@ -15,9 +15,14 @@ _CANONICAL_UUID: Final = re.compile(
 _UNIX: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
+def milliseconds_of(moment: dt.datetime) -> int:
+    """Return what the first 48 bits of a UUIDv7 (RFC 9562) of that moment are."""
+    return (moment - _UNIX) // dt.timedelta(milliseconds=1)
+
+
 def uuid7_of(moment: dt.datetime) -> uuid.UUID:
     """Return a new UUIDv7 of that moment, to the millisecond."""
-    return uuid7(nanoseconds=(moment - _UNIX) // dt.timedelta(milliseconds=1) * 1_000_000)
+    return uuid7(nanoseconds=milliseconds_of(moment) * 1_000_000)
 
 
 def parse_uuid(text: str) -> uuid.UUID | None:

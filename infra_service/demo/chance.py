@@ -7,6 +7,8 @@ import random
 import uuid
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from infra_service.api.identifiers import milliseconds_of
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -14,7 +16,6 @@ T = TypeVar("T")
 
 #: When the first of everything was made.
 BEGINNING: Final = dt.datetime(2025, 1, 1, tzinfo=dt.UTC)
-_UNIX: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 class Chance(random.Random):
@@ -25,8 +26,7 @@ class Chance(random.Random):
 
     def row_id(self, moment: dt.datetime = BEGINNING) -> uuid.UUID:
         """Return a UUIDv7 (RFC 9562) of the moment."""
-        milliseconds = (moment - _UNIX) // dt.timedelta(milliseconds=1)
-        head = milliseconds << 80 | 0x7 << 76 | self.getrandbits(12) << 64
+        head = milliseconds_of(moment) << 80 | 0x7 << 76 | self.getrandbits(12) << 64
         return uuid.UUID(int=head | 0b10 << 62 | self.getrandbits(62))
 
     def pick(self, weights: Mapping[T, float]) -> T:

@@ -10,6 +10,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from apikeys.names import credential_names
+from infra_service.api.identifiers import milliseconds_of
 from infra_service.overview.counting import (
     EXACT,
     MOST,
@@ -152,4 +153,4 @@ def pushes_per_day(now: dt.datetime) -> list[tuple[str, int]]:
 
 
 def _first_id(moment: dt.datetime) -> uuid.UUID:
-    return uuid.UUID(int=int(moment.timestamp() * 1000) << 80)
+    return uuid.UUID(int=milliseconds_of(moment) << 80)
