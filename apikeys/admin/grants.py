@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 _IN_A_ROW: Final = 3
 
 
-class GrantColumns(ReadOnlyAdmin):
-    """Shows what a credential may do, and where it works."""
+class BindingColumns(ReadOnlyAdmin):
+    """Shows where something works."""
 
     def heading(self, obj: Any) -> str:
         """Return the name alone: the id is among the facts."""
@@ -40,11 +40,6 @@ class GrantColumns(ReadOnlyAdmin):
         names = {kind: self.admin_site.names_of(kind, ids) for kind, ids in wanted.items()}
         for credential in credentials:
             credential.bound_names = names
-
-    @admin.display(description="scopes")
-    def shown_scopes(self, credential: Any) -> str:
-        scopes = ((scope,) for scope in credential.scopes)
-        return format_html_join(" ", '<code class="scope">{}</code>', scopes)
 
     @admin.display(description="bound to")
     def bound_to(self, credential: Any) -> str:
@@ -67,3 +62,12 @@ class GrantColumns(ReadOnlyAdmin):
             if len(ids) > len(ids[:most]):
                 lines.append((f"{len(ids) - len(ids[:most])} more", ""))
         return format_html("{}", format_html_join("", "<div>{} {}</div>", lines))
+
+
+class GrantColumns(BindingColumns):
+    """Shows what a credential may do, too."""
+
+    @admin.display(description="scopes")
+    def shown_scopes(self, credential: Any) -> str:
+        scopes = ((scope,) for scope in credential.scopes)
+        return format_html_join(" ", '<code class="scope">{}</code>', scopes)

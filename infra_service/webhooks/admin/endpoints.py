@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 
 from apikeys.admin.filters import DisabledFilter
-from apikeys.admin.grants import GrantColumns
+from apikeys.admin.grants import BindingColumns
 from apikeys.models import User
 from apikeys.names import credential_link, credential_names
 from infra_service.admin import object_tool
@@ -40,7 +40,7 @@ def _is_disabled(endpoint: WebhookEndpoint) -> bool:
 
 
 @admin.register(WebhookEndpoint)
-class WebhookEndpointAdmin(GrantColumns):
+class WebhookEndpointAdmin(BindingColumns):
     """Who is told of events, the newest first."""
 
     when_empty = "Who is to be told makes one over the API: POST /api/v1/webhooks."
