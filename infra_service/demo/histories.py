@@ -13,18 +13,24 @@ import uuid
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
+from django.conf import settings
 from django.db import transaction
+from django.urls import reverse
 
 from apikeys.models import AccessToken
 from infra_service.demo.chance import Chance
 from infra_service.demo.loading import insert
 from infra_service.demo.stacks import Stack
-from infra_service.demo.states import Place, missing_catalogue, place_of
+from infra_service.demo.states import Place, missing_catalogue, place_of, places_read
 from states.actions import history, locks
+from states.actions.facts import record_facts
 from states.actions.push import push
 from states.actions.registration import find, find_or_register
 from states.document.uploads import Upload
 from states.lockinfo import LockInfo
+from states.models import StateVersion
+from states.pipeline.lock_file import Provider
+from states.pipeline.module_manifest import Module
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -85,7 +91,9 @@ class _History:
             "component_id": place.component_id,
             "environment_id": place.environment_id,
         }
-        self._stack = Stack(place.part, place.environment, self._chance)
+        reads = {one.part: _address_of(one) for one in places_read(number)}
+        self._stack = Stack(place.part, place.environment, self._chance, reads)
+        self._part = place.part
         turn, self._situation = divmod(number, _ROUND)
         self._stale_for = _STALE[turn % len(_STALE)]
         self._created = Counter(states=1)
@@ -135,9 +143,30 @@ class _History:
         # Events of one millisecond have no order.
         released = _at(writer, moment + _APPLY + _SECOND)
         locks.unlock(**self._key, lock_id=lock.uuid, actor=released)
+        if _is_pipeline(writer):
+            self._say_what_was_used(state.pk, _at(writer, moment + _APPLY + 2 * _SECOND))
         self.used[writer.token_id] = max(moment, self.used.get(writer.token_id, moment))
         self._created["versions"] += 1
         return state.version_number + 1
+
+    def _say_what_was_used(self, state_id: uuid.UUID, actor: Actor) -> None:
+        """Record what a pipeline says of the version that it has pushed last."""
+        run = self._chance.randrange(1000, 9999)
+        aws = f"5.{self._chance.choice((31, 82, 100))}.0"
+        module = f"registry.terraform.io/terraform-aws-modules/{self._part}/aws"
+        record_facts(
+            version=StateVersion.objects.filter(state_id=state_id).latest("number"),
+            actor=actor,
+            providers=[
+                Provider("registry.terraform.io/hashicorp/aws", aws, "~> 5.31"),
+                Provider("registry.terraform.io/hashicorp/random", "3.6.3", ""),
+            ],
+            modules=[Module(self._part, module, self._chance.choice(("4.2.0", "5.1.1")))],
+            commit=f"{self._chance.getrandbits(160):040x}",
+            repository=f"acme/{self._part}",
+            run=str(run),
+            run_url=f"https://ci.example.com/runs/{run}",
+        )
 
     def _lock(self, writer: Actor, moment: dt.datetime) -> LockInfo:
         host = f"runner-{self._chance.randrange(1, 13):02}" if _is_pipeline(writer) else "laptop"
@@ -178,6 +207,13 @@ class _History:
 
     def _writer(self) -> Actor:
         return self._chance.choice(self._writers)
+
+
+def _address_of(place: Place) -> str:
+    """Return where a state is, by a name of this service, so that it is known for one of it."""
+    names = (host for host in settings.ALLOWED_HOSTS if host[:1] not in {"*", "."})
+    keys = {"component_id": place.component_id, "environment_id": place.environment_id}
+    return f"https://{next(names, 'infra.example.com')}{reverse('state-backend', kwargs=keys)}"
 
 
 def _is_pipeline(writer: Actor) -> bool:

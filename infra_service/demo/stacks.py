@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from infra_service.demo.chance import Chance
 
 _PROVIDER: Final = 'provider["registry.terraform.io/hashicorp/aws"]'
+_BUILT_IN: Final = 'provider["terraform.io/builtin/terraform"]'
 _REGION: Final = "eu-central-1"
 #: Stands for a value that is drawn, and marked as sensitive.
 _SECRET: Final = object()
@@ -95,9 +96,12 @@ _FEWEST: Final = 2
 class Stack:
     """The resources of a state. Each ``change`` is an apply, after which ``document`` is pushed."""
 
-    def __init__(self, part: str, environment: str, chance: Chance) -> None:
+    def __init__(
+        self, part: str, environment: str, chance: Chance, reads: Mapping[str, str]
+    ) -> None:
+        """Begin with some resources; ``reads`` are addresses of other states, by their parts."""
         self._types, self._chance = _TYPES[part], chance
-        self._part, self._environment = part, environment
+        self._part, self._environment, self._reads = part, environment, reads
         self._serial = 1
         self._lineage = str(uuid.UUID(int=chance.getrandbits(128), version=4))
         self._resources: dict[tuple[str, str], dict[str, Any]] = {}
@@ -118,7 +122,10 @@ class Stack:
             "serial": self._serial,
             "lineage": self._lineage,
             "outputs": self._outputs(),
-            "resources": [self._resource(*key) for key in sorted(self._resources)],
+            "resources": [
+                *(_read(*one) for one in self._reads.items()),
+                *(self._resource(*key) for key in sorted(self._resources)),
+            ],
             "check_results": None,
         }
         return msgspec.json.format(msgspec.json.encode(state), indent=2)
@@ -179,3 +186,19 @@ class Stack:
             "provider": _PROVIDER,
             "instances": [instance],
         }
+
+
+def _read(part: str, address: str) -> dict[str, Any]:
+    """Return the data source that reads the outputs of another state."""
+    attributes = {
+        "backend": "http",
+        "config": {"value": {"address": address}, "type": ["object", {"address": "string"}]},
+        "workspace": None,
+    }
+    return {
+        "mode": "data",
+        "type": "terraform_remote_state",
+        "name": part,
+        "provider": _BUILT_IN,
+        "instances": [{"schema_version": 0, "attributes": attributes, "sensitive_attributes": []}],
+    }

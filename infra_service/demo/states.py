@@ -35,6 +35,10 @@ _GROUP: Final = 20
 _AREAS: Final = ("billing", "checkout", "search", "identity", "catalog", "shipping", "insights")
 # What slugs begin with that are unique on the whole: others may have the rest.
 _SLUGS: Final = "demo-"
+#: Which parts read the outputs of which.
+_READS: Final = {
+    "database": ("network",), "cluster": ("network",), "cache": ("network",), "cdn": ("dns",),
+}  # fmt: skip
 _LOCKED: Final = 0.002
 _PACE: Final = dt.timedelta(seconds=10)
 _DOCUMENT: Final = (
@@ -66,6 +70,18 @@ def place_of(number: int) -> Place:
         PARTS[component % len(PARTS)],
         list(ENVIRONMENTS)[environment],
     )
+
+
+def places_read(number: int) -> list[Place]:
+    """Return what the demo state of this number reads: states beside it, of its environment."""
+    place, component = place_of(number), number // STATES_OF_A_COMPONENT
+    first = component - component % len(PARTS)
+    beside = (
+        place_of((first + PARTS.index(part)) * STATES_OF_A_COMPONENT + turn)
+        for part in _READS.get(place.part, ())
+        for turn in range(STATES_OF_A_COMPONENT)
+    )
+    return [one for one in beside if one.environment_id == place.environment_id]
 
 
 def load_states(total: int, progress: Callable[[int], None], *, first: int = 0) -> Counter[str]:

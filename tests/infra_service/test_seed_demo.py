@@ -12,13 +12,23 @@ from django.core.management import CommandError, call_command
 from django.db.models import Count, F, Model
 from django.utils import timezone
 
-from apikeys.models import AccessToken, ApiKey, AuditArchive, AuditEvent, User
+from apikeys.models import AccessToken, ApiKey, AuditArchive, AuditEvent, TrustPolicy, User
 from infra_service.demo import histories, loading
 from infra_service.demo.states import load_states
+from infra_service.webhooks.models import Delivery
 from states.actions.registration import find
 from states.lock_holders import STALE_AFTER
 from states.lockinfo import LockInfo
-from states.models import Application, Component, Environment, State, StateVersion
+from states.models import (
+    Application,
+    Component,
+    Environment,
+    State,
+    StateDependency,
+    StateVersion,
+    VersionFacts,
+)
+from states.resources.indexing import index_due
 from tests.conftest import ClientWith
 from tests.terminal import Terminal
 from workloads.availability import availability, known_spans
@@ -70,6 +80,9 @@ def test_so_many_of_each(few_with_a_past: None) -> None:
         "users": 4,
         "access_tokens": 5,
         "api_keys": 4,
+        "issuers": 2,
+        "trust_policies": 3,
+        "webhooks": 2,
         "clusters": 3,
         "workloads": 70,
         "reported_clusters": 3,
@@ -139,6 +152,13 @@ def test_a_past(client_with: ClientWith) -> None:
     assert {"state.restore", "state.force_unlock", "state.delete"} <= set(
         AuditEvent.objects.values_list("action", flat=True)
     )
+    by_pipelines = StateVersion.objects.filter(created_by="demo-ci").values_list("pk", flat=True)
+    assert set(VersionFacts.objects.values_list("pk", flat=True)) == set(by_pipelines)
+    list(index_due())
+    read = StateDependency.objects.values_list("target_component_id", flat=True)
+    assert set(read) == set(
+        Component.objects.filter(name__startswith="network").values_list("pk", flat=True)
+    )
     locks = [now - moment for moment in held()]
     assert (min(locks) < STALE_AFTER < max(locks), len(locks)) == (True, 2)
     reader = client_with("state:read")
@@ -177,6 +197,17 @@ def test_what_ends_soon_and_was_never_used() -> None:
         assert model.objects.filter(last_used_at=None).exists()
         assert model.objects.exclude(last_used_at=None).exists()
     assert not User.objects.get(username="demo-ada").has_usable_password()
+
+
+def test_who_is_told_and_who_is_trusted() -> None:
+    seed(states=1, clusters=0, workloads=0)
+
+    assert set(Delivery.objects.values_list("endpoint__disabled_reason", "status")) == {
+        ("", "WAITING"), ("OPERATOR", "FAILED"),
+    }  # fmt: skip
+    assert {policy.issuer.name for policy in TrustPolicy.objects.select_related("issuer")} == {
+        "demo GitHub", "demo GitLab",
+    }  # fmt: skip
 
 
 def test_no_past_beside_an_archive() -> None:

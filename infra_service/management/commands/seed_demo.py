@@ -13,6 +13,7 @@ from apikeys.models import AuditArchive
 from infra_service.commandline.base import ServiceCommand
 from infra_service.demo import histories
 from infra_service.demo.loading import refresh_statistics
+from infra_service.demo.outside import load_trust, load_webhooks
 from infra_service.demo.people import load_people
 from infra_service.demo.states import load_states
 from infra_service.demo.workloads import load_clusters, load_workloads, report_clusters
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 _OF_STATES: Final = (
     "applications", "components", "environments", "states", "versions", "locks", "users",
-    "access_tokens", "api_keys",
+    "access_tokens", "api_keys", "issuers", "trust_policies", "webhooks",
 )  # fmt: skip
 
 
@@ -87,6 +88,8 @@ class Command(ServiceCommand):
                 created.update(made)
                 created.update(histories.load_histories(total, writers, now, bar.reach))
                 created.update(load_states(total, bar.reach, first=histories.MOST))
+                created.update(load_trust())
+                created.update(load_webhooks())
         return created
 
 
