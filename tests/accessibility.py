@@ -47,6 +47,7 @@ _TOO_WIDE: Final = r"""() => {
     }
     return found;
 }"""
+_SIZES: Final = {"type": "rule", "values": ["target-size"]}
 _REACHED: Final = "data-reached-by-keyboard"
 _WATCH: Final = f"""() => {{
     document.activeElement.blur();
@@ -71,7 +72,10 @@ def faults(
     screens: Sequence[Screen] = SCREENS,
     rules: Sequence[str] = (*WCAG, "best-practice"),
 ) -> list[str]:
-    """Return what is wrong with the page that is open, in words; axe-core takes half a second."""
+    """Return what is wrong with the page that is open, in words; axe-core takes half a second.
+
+    Between the screens links may stand one below the other, so their size is looked at there too.
+    """
     page.emulate_media(reduced_motion="reduce")  # or colours are on their way while they are read
     page.evaluate(_axe())
     found = []
@@ -82,6 +86,8 @@ def faults(
     for width in (_TABLET, *(width for width, _ in SCREENS)):
         page.set_viewport_size({"width": width, "height": _HEIGHT})
         found += [f"{width}: {fault}" for fault in page.evaluate(_TOO_WIDE)]
+        if width == _TABLET:
+            found += [f"{width}: {fault}" for fault in page.evaluate(_RUN, _SIZES)]
     page.set_viewport_size({"width": SCREENS[0][0], "height": _HEIGHT})
     page.emulate_media(color_scheme=SCREENS[0][1])
     return found
