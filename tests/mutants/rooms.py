@@ -164,7 +164,10 @@ ROOMS: Final[dict[str, tuple[str, ...]]] = {
         "tests/infra_service/test_pagination.py",
         "tests/states/test_list_states.py",
     ),
-    "infra_service/api/pagination.py": ("tests/infra_service/test_pagination.py",),
+    "infra_service/api/pagination.py": (
+        "tests/infra_service/test_pagination.py",
+        "tests/workloads/test_all_clusters.py",
+    ),
     "infra_service/database/keyset.py": (
         "tests/apikeys/test_keyset.py",
         "tests/infra_service/test_pagination.py",

@@ -26,6 +26,7 @@ from infra_service.webhooks.actions import (
 )
 from infra_service.webhooks.event_types import TYPES
 from infra_service.webhooks.models import Delivery, WebhookEndpoint
+from states.document.sealing import keyring
 from tests.conftest import ApiClient, ClientWith, error_reason
 from tests.infra_service.webhooks.conftest import PATH, SCOPES, deliver, hook_of
 from tests.infra_service.webhooks.receiver import Receiver, answers
@@ -350,3 +351,14 @@ def test_the_verification_of_the_guide(client: ApiClient, receiver: Receiver) ->
     assert not is_genuine(hook.secret, one.headers, one.body + b" ")
     old = {**one.headers, "webhook-timestamp": "1"}
     assert not is_genuine(hook.secret, old, one.body)
+
+
+def test_a_secret_of_before_is_read() -> None:
+    """Of 12 bytes that are used once, and what AES-GCM makes with them; whose it is goes in."""
+    endpoint_id, once = uuid.uuid4(), bytes(12)
+    name, cipher = next(iter(keyring().items()))
+    sealed = once + cipher.encrypt(once, b"secret", b"webhook" + endpoint_id.bytes)
+
+    assert secrets.decrypt(sealed, name, endpoint_id) == b"secret"
+    with pytest.raises(secrets.SecretUnreadableError):
+        secrets.decrypt(sealed, name, uuid.uuid4())
