@@ -18,6 +18,7 @@ from apikeys.federation import fetching, key_sets
 from apikeys.federation.fetching import is_allowed
 from apikeys.federation.keys import KeySetError, usable_keys
 from apikeys.models import Issuer
+from infra_service.outgoing.addresses import is_protected
 from tests.apikeys.exchanging import (
     LOOPBACK,
     REFUSED,
@@ -433,6 +434,20 @@ def test_which_addresses_are_asked(address: str, settings: Any) -> None:
     settings.ISSUER_NETWORKS = []
 
     assert is_allowed(ipaddress.ip_address(address)) is ADDRESSES[address]
+
+
+@pytest.mark.parametrize(
+    ("url", "is_safe"),
+    [
+        ("https://example.com/", True), ("http://localhost:8000/", True),
+        ("http://127.0.0.1/", True), ("http://[::1]/", True), ("http://example.com/", False),
+        ("http://10.0.0.1/", False), ("https://a@example.com/", False),
+        ("https://example.com:0/", False), ("https://", False), ("https://[::1", False),
+        ("ftp://localhost/", False),
+    ],
+)  # fmt: skip
+def test_where_a_secret_may_be_sent(url: str, is_safe: bool) -> None:
+    assert is_protected(url) is is_safe
 
 
 def test_the_networks_that_a_setting_names(settings: Any) -> None:

@@ -166,6 +166,8 @@ ROOMS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "infra_service/api/pagination.py": (
         "tests/infra_service/test_pagination.py",
+        "tests/states/test_counts.py",
+        "tests/states/test_resource_index.py",
         "tests/workloads/test_all_clusters.py",
     ),
     "infra_service/database/keyset.py": (

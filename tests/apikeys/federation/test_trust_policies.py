@@ -263,6 +263,7 @@ def test_a_policy_ends_with_what_made_its_maker(
 def test_what_a_key_loses_its_policies_lose(
     writer: KeyOwner, key_with: KeyWith, policy_of: PolicyOf
 ) -> None:
+    only_reading = policy_of(writer, scopes=["state:read"])
     both = policy_of(writer)
     only_writing = policy_of(writer, scopes=["state:write"])
     other = key_with(*WRITER)
@@ -271,8 +272,9 @@ def test_what_a_key_loses_its_policies_lose(
     answer = other.send("PATCH", writer.path, {"scopes": ["federation:write", "state:read"]})
 
     assert answer.status_code == 200
-    for policy in (both, only_writing, another):
+    for policy in (only_reading, both, only_writing, another):
         policy.refresh_from_db()
+    assert (only_reading.scopes, only_reading.disabled_at) == (["state:read"], None)
     assert (both.scopes, both.disabled_at) == (["state:read"], None)
     assert only_writing.disabled_at is not None
     assert another.scopes == ["state:read", "state:write"]

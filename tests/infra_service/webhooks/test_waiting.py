@@ -18,8 +18,8 @@ from infra_service.webhooks import claiming
 from infra_service.webhooks.claiming import PAUSES
 from infra_service.webhooks.models import Delivery
 from infra_service.webhooks.reach import reaches
-from tests.conftest import ApiClient
-from tests.infra_service.webhooks.conftest import deliver, hook_of, publish
+from tests.conftest import ApiClient, ClientWith
+from tests.infra_service.webhooks.conftest import SCOPES, deliver, hook_of, publish
 from tests.infra_service.webhooks.receiver import Receiver, answers
 from tests.infra_service.webhooks.test_trail import event
 from tests.states.conftest import Backend, document
@@ -94,6 +94,20 @@ def test_a_binding_that_is_narrowed_meanwhile(operator: User, receiver: Receiver
     given_up = Delivery.objects.get(resource_id=outside.resource_id)
     assert (given_up.status, given_up.attempts) == ("FAILED", 1)
     assert given_up.error == "the endpoint may not be told of it any more"
+
+
+def test_the_webhook_of_a_token_that_is_gone_keeps_nobody_elses(
+    client: ApiClient, client_with: ClientWith, receiver: Receiver
+) -> None:
+    gone = client_with(*SCOPES)
+    hook_of(gone, receiver, "cluster.create")
+    hook_of(client, receiver, "cluster.create")
+    AccessToken.objects.filter(pk=gone.token.pk).delete()
+    event("told").save()
+
+    deliver()
+
+    assert [one.told["data"]["name"] for one in receiver.received] == ["told"]
 
 
 def test_what_another_worker_publishes_meanwhile_is_not_ended(
