@@ -1,19 +1,21 @@
 """Each deed looks at its caller again, in a statement that it sends anyway."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from apikeys import revalidation
 from apikeys.actors import Actor
 from apikeys.api import views
 from apikeys.audit import record
 from apikeys.callers import find_caller
-from apikeys.errors import CallerChanged
+from apikeys.errors import CallerChanged, TokenExpired
 from apikeys.models import AccessToken, ApiKey, AuditEvent, User
 from apikeys.querysets import ApiKeyQuerySet
 from tests.apikeys.conftest import KeyClient, KeyOwner, KeyWith
@@ -120,6 +122,14 @@ def test_one_that_ends_while_its_deed_waits_for_the_row(
 
     assert (answer.status_code, error_reason(answer)) == (401, "CREDENTIALS_INVALID")
     assert (other.key.revision, other.key.name) == (before.revision, "other")
+
+
+def test_a_token_that_has_come_to_its_end(client_with: ClientWith) -> None:
+    caller = find_caller(client_with("state:write").secret)
+
+    with pytest.raises(TokenExpired):
+        record(Actor(name="x", caller=replace(caller, expires_at=timezone.now())), "x", "y")
+    assert not AuditEvent.objects.filter(action="x").exists()
 
 
 def test_an_issued_token(client_with: ClientWith) -> None:

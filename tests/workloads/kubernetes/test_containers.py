@@ -1,4 +1,5 @@
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -83,3 +84,14 @@ def test_a_last_run_that_is_no_crash(
         last_finished_at=finished,
     )
     assert (facts.crashed_at, facts.out_of_memory) == (None, False)
+
+
+def test_of_what_is_not_said_nothing_is_wrong() -> None:
+    quiet = container_facts(name="x", state="terminated", reason="Completed")
+
+    assert (quiet.failing, quiet.ready, quiet.restarts) == ("", False, 0)
+    assert failing_reason("terminated", "Completed") == ""
+    some: tuple[dict[str, Any], ...] = ({"restarts": 1}, {"last_exit_code": 1})
+    for said in some:
+        found = container_facts(name="x", state="running", last_finished_at=ENDED, **said)
+        assert found.crashed_at is None
