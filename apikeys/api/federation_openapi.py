@@ -63,7 +63,7 @@ extend_schema_field(_OBJECT, component_name="JsonObject")(ObjectField)
 
 @extend_schema_field({})
 class AnythingField(serializers.JSONField):
-    """Whatever JSON has."""
+    """Whatever JSON has, null too."""
 
 
 class VerdictSerializer(serializers.Serializer[Any]):
@@ -71,7 +71,7 @@ class VerdictSerializer(serializers.Serializer[Any]):
 
     claim = serializers.CharField()
     wanted = ObjectField(help_text="The operator and its value.")
-    had = AnythingField(allow_null=True, help_text="The claim's value; null where it is missing.")
+    had = AnythingField(help_text="The claim's value; null where it is missing.")
     met = serializers.BooleanField()
 
 

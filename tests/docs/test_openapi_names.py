@@ -30,6 +30,11 @@ def test_the_version_and_the_server() -> None:
     assert [server["url"] for server in DOCUMENT["servers"]] == ["/"]
 
 
+def test_a_choice_has_no_form_that_takes_everything() -> None:
+    """Null would be of two forms of ``oneOf``, and generators find no name for "anything"."""
+    assert [node for node in nodes(DOCUMENT) if {} in node.get("oneOf", ())] == []
+
+
 def test_no_two_modules_differ_by_an_s() -> None:
     tags = [tag["name"] for tag in DOCUMENT["tags"]]
     for names in (tags, OPERATIONS, SCHEMAS):
