@@ -95,3 +95,11 @@ def test_of_what_is_not_said_nothing_is_wrong() -> None:
     for said in some:
         found = container_facts(name="x", state="running", last_finished_at=ENDED, **said)
         assert found.crashed_at is None
+
+
+def test_a_single_crash_counts() -> None:
+    found = container_facts(
+        name="x", state="running", restarts=1, last_exit_code=1, last_finished_at=ENDED
+    )
+
+    assert found.crashed_at == ENDED
