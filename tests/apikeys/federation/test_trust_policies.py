@@ -264,8 +264,8 @@ def test_what_a_key_loses_its_policies_lose(
     writer: KeyOwner, key_with: KeyWith, policy_of: PolicyOf
 ) -> None:
     only_reading = policy_of(writer, scopes=["state:read"])
-    both = policy_of(writer)
     only_writing = policy_of(writer, scopes=["state:write"])
+    both = policy_of(writer)
     other = key_with(*WRITER)
     another = policy_of(other)
 
