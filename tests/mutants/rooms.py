@@ -99,6 +99,7 @@ ROOMS: Final[dict[str, tuple[str, ...]]] = {
         "tests/apikeys/test_revalidation.py",
         "tests/apikeys/test_descent.py",
         "tests/apikeys/test_ends.py",
+        "tests/states/test_push.py",
     ),
     "apikeys/actions/descent.py": (
         *_KEYS,
@@ -168,7 +169,7 @@ ROOMS: Final[dict[str, tuple[str, ...]]] = {
         "tests/infra_service/test_pagination.py",
         "tests/states/test_counts.py",
         "tests/states/test_resource_index.py",
-        "tests/workloads/test_all_clusters.py",
+        "tests/workloads/test_fleet.py",
     ),
     "infra_service/database/keyset.py": (
         "tests/apikeys/test_keyset.py",
