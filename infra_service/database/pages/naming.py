@@ -201,11 +201,7 @@ def _copied(conditions: Conditions, key: Sequence[str]) -> Copied | None:
         rows = condition.rows.filter(
             *((c.column, c.lookup.rhs) for c in fixed if (c.column, c.lookup.rhs) not in said)
         )
-        in_parts = [
-            tuple(rows.filter((column, value)) for value in values)
-            for column, values in getattr(model, "merged", {}).items()
-        ]
-        for parts in ((rows,), *in_parts):
+        for parts in _parts_of(rows):
             inner = conditions_of(parts[0].query)
             access = walk(model, inner, key)
             names = [name for name, _ in access.index.columns]
@@ -213,6 +209,13 @@ def _copied(conditions: Conditions, key: Sequence[str]) -> Copied | None:
                 decides = frozenset(id(c.lookup) for c in fixed)
                 return Copied(access, condition, decides=decides, parts=parts, key=tuple(key))
     return None
+
+
+def _parts_of(rows: Any) -> Iterator[tuple[Any, ...]]:
+    """Yield all rows as one part, and after that in one for each value of a column."""
+    yield (rows,)
+    for column, values in getattr(rows.model, "merged", {}).items():
+        yield tuple(rows.filter((column, value)) for value in values)
 
 
 def _fixed(rows: Any) -> list[tuple[str, Any]]:
