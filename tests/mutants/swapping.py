@@ -28,7 +28,8 @@ def functions_of(path: str) -> list[FunctionType]:
     return [
         thing
         for thing in gc.get_objects()
-        if isinstance(thing, FunctionType) and thing.__code__.co_filename == path
+        # isinstance() would ask what a weak proxy stands for, which may be gone.
+        if type(thing) is FunctionType and thing.__code__.co_filename == path
     ]
 
 
