@@ -44,8 +44,6 @@ class Binding:
         application_ids: Collection[str] | None,
     ) -> Binding:
         """Return the binding that a row's ``bound_…`` columns hold."""
-        if cluster_id is None and component_ids is None and environment_ids is None:
-            return EVERYWHERE
         if application_ids is not None and component_ids == _NO_COMPONENT:
             component_ids = None
         lists = map(_uuids, (component_ids, environment_ids, application_ids))
@@ -134,8 +132,6 @@ class Binding:
 
     def intersection(self, other: Binding) -> Binding:
         """Return what is inside both."""
-        if self is other or other == EVERYWHERE:
-            return self
         if self.cluster_id and other.cluster_id and self.cluster_id != other.cluster_id:
             return NOWHERE
         common = (_common(ids, other.lists[name]) for name, ids in self.lists.items())

@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime as dt
 
 from django.conf import settings
-from django.db.models import Case, DateTimeField, F, Q, When
+from django.db.models import Case, F, Q, When
 from django.db.models.functions import Coalesce
 
 
@@ -20,7 +20,7 @@ def last_signed_on(owner: str = "") -> Case:
     """
     person = Q((f"{owner}is_staff", True)) | Q((f"{owner}last_login__isnull", False))
     moment = Coalesce(F(f"{owner}last_login"), F(f"{owner}date_joined"))
-    return Case(When(person, then=moment), output_field=DateTimeField(null=True))
+    return Case(When(person, then=moment))
 
 
 def is_idle(signed_on: dt.datetime | None, now: dt.datetime) -> bool:

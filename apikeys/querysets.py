@@ -96,6 +96,10 @@ class GrantHolderQuerySet(QuerySet[C]):
         """Return the row if nobody has changed it since it was read."""
         return self.filter(pk=holder.pk, revision=holder.revision)
 
+    def locked(self) -> Self:
+        """Return the rows, locked until the transaction ends; rows may refer to them meanwhile."""
+        return self.select_for_update(no_key=True)
+
     def change(self, **values: Any) -> int:
         """Update, so that whoever has read it before notices; return how many were changed."""
         return self.update(**values, revision=F("revision") + 1)

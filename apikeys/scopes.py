@@ -44,6 +44,4 @@ _INCLUDED: Final[dict[str, frozenset[str]]] = {
 
 def with_included(scopes: Collection[str]) -> frozenset[str]:
     """Return the scopes, and those that they include."""
-    if _INCLUDED.keys().isdisjoint(scopes):
-        return frozenset(scopes)
     return frozenset(scopes).union(*(_INCLUDED.get(scope, ()) for scope in scopes))

@@ -36,10 +36,10 @@ def check_maker(key: ApiKey | TrustPolicy, held: Grant, wanted: Grant) -> None:
     """
     if key.maker_id is None:
         return
-    maker = ApiKey.objects.select_for_update(no_key=True).get(pk=key.maker_id)
+    maker = ApiKey.objects.locked().get(pk=key.maker_id)
     most, revocations = maker.grant, [maker.revoked_at]
     if key.maker_token_id:
-        tokens = AccessToken.objects.select_for_update(no_key=True)
+        tokens = AccessToken.objects.locked()
         token = tokens.filter(pk=key.maker_token_id).first()
         # One that is not there any more has ended, so that nobody knows how much more it had.
         most = most.intersection(held if token is None else token.grant)
@@ -107,8 +107,8 @@ def lock_caller(actor: Actor) -> None:
 
 def _lock_credentials(key_id: str | None, token_id: str) -> None:
     for locked, credential_id in (
-        (ApiKey.objects.select_for_update(no_key=True), key_id),
-        (AccessToken.objects.select_for_update(no_key=True), token_id),
+        (ApiKey.objects.locked(), key_id),
+        (AccessToken.objects.locked(), token_id),
     ):
         list(locked.filter(pk=credential_id).values_list("pk"))
 
@@ -129,12 +129,12 @@ def _narrow_policies(makers: Mapping[str, Grant], ancestor_id: str, actor: Actor
 
 
 def _lock_policies(policies: TrustPolicyQuerySet) -> dict[str, TrustPolicy]:
-    locked = policies.filter(disabled_at=None).select_for_update(no_key=True)
+    locked = policies.filter(disabled_at=None).locked()
     return {policy.pk: policy for policy in locked.order_by("pk")}
 
 
 def _lock(keys: ApiKeyQuerySet) -> dict[str, ApiKey]:
-    locked = keys.active().select_for_update(no_key=True)
+    locked = keys.active().locked()
     return {key.pk: key for key in locked.order_by("pk")}
 
 

@@ -60,9 +60,8 @@ class _Index:
     def stands(self, text: bytes, place: int, pattern: bytes) -> bool:
         """Whether the pattern stands in the text with one of its words at this place."""
         start = place - self._middle(pattern)
-        return (start >= 0 and text.startswith(pattern, start)) or (
-            start > 0 and text.startswith(pattern, start - 1)
-        )
+        # A place before the text's first byte counts from its end, where the pattern has no room.
+        return text.startswith(pattern, start) or text.startswith(pattern, start - 1)
 
     def _middle(self, pattern: bytes) -> int:
         return (len(pattern) - self.least) // 2
@@ -94,7 +93,7 @@ class Finder:
             return found
         batch = _Batch()
         for position, text in enumerate(texts):
-            for start in range(0, len(text), _BATCH) if len(text) > _BATCH else (0,):
+            for start in range(0, len(text), _BATCH):
                 if position in found:
                     break
                 part = text[start : start + _BATCH + _OVERLAP].encode()

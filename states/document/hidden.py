@@ -17,7 +17,6 @@ MASK: Final = "(sensitive value)"
 
 EMPTY_MAP: Final = hash("map")
 EMPTY_LIST: Final = hash("list")
-_WORD: Final = 2**64 - 1
 
 
 class Hidden:
@@ -62,7 +61,7 @@ def digest_of_number(text: str) -> int:
 
 def with_member(digest: int, key: str, inner: int) -> int:
     """Return the digest of a map with one member more, in whatever order they stand."""
-    return digest + hash((key, inner)) & _WORD
+    return digest ^ hash((key, inner))
 
 
 def with_item(digest: int, inner: int) -> int:
