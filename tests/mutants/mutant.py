@@ -8,6 +8,7 @@ import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import MutationVisitor
@@ -91,14 +92,16 @@ class _WithoutTypes(ast.NodeTransformer):
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         node.returns = None
+        if ast.unparse(node.body[-1]) == "return None":  # as a function's end does by itself
+            node.body[-1] = ast.Pass()
         return self.generic_visit(node)
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
-        # What a dataclass keeps its writers from (frozen), and how it is stored (slots).
-        for decorator in node.decorator_list:
-            if isinstance(decorator, ast.Call) and ast.unparse(decorator.func) == "dataclass":
-                kept = [word for word in decorator.keywords if word.arg not in ("frozen", "slots")]
-                decorator.keywords = kept
+        # What a dataclass or a msgspec.Struct keeps its writers from, and how it is stored.
+        decorators = [one for one in node.decorator_list if isinstance(one, ast.Call)]
+        for has_words in (node, *(one for one in decorators if _is_dataclass(one))):
+            words = [word for word in has_words.keywords if word.arg not in _FOR_WRITERS]
+            has_words.keywords = words
         return self.generic_visit(node)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
@@ -114,6 +117,13 @@ class _WithoutTypes(ast.NodeTransformer):
         if "TYPE_CHECKING" in ast.unparse(node.test):
             return ast.Pass()
         return self.generic_visit(node)
+
+
+_FOR_WRITERS: Final = frozenset({"frozen", "kw_only", "slots", "gc"})
+
+
+def _is_dataclass(decorator: ast.Call) -> bool:
+    return ast.unparse(decorator.func) == "dataclass"
 
 
 def _what_runs(source: str) -> str | None:

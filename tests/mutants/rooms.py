@@ -80,6 +80,7 @@ ROOMS: Final[dict[str, tuple[str, ...]]] = {
         "tests/states/test_counts.py",
         "tests/states/test_dependencies.py",
         "tests/states/test_list_states.py",
+        "tests/states/test_models.py",
         "tests/states/test_outside_a_binding.py",
         "tests/states/test_slugs.py",
     ),
@@ -163,10 +164,12 @@ ROOMS: Final[dict[str, tuple[str, ...]]] = {
     "infra_service/api/orders.py": (
         "tests/infra_service/test_list_checks.py",
         "tests/infra_service/test_pagination.py",
+        "tests/infra_service/test_schema.py",
         "tests/states/test_list_states.py",
     ),
     "infra_service/api/pagination.py": (
         "tests/infra_service/test_pagination.py",
+        "tests/infra_service/test_schema.py",
         "tests/states/test_counts.py",
         "tests/states/test_resource_index.py",
         "tests/workloads/test_fleet.py",

@@ -12,13 +12,15 @@ import sys
 import time
 import traceback
 from collections import Counter, defaultdict
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from types import FunctionType
-from typing import Any, Final
+from typing import IO, Any, Final
 
 import pytest
 from coverage import Coverage
 
+from tests.issuer import IssuerServer
 from tests.mutants.mutant import Mutant
 from tests.mutants.rooms import ROOMS
 from tests.mutants.swapping import RanAtImportError, change_of, functions_of, run_again
@@ -29,19 +31,22 @@ _SECONDS: Final = 20
 _Cache: Final = type(functools.cache(lambda: None))
 
 
-def judge_warm(mutants: list[Mutant]) -> list[tuple[Verdict, list[str]]]:
-    """Return each mutant's verdict, and the tests that run its lines, the likeliest first."""
+#: A mutant's verdict, and where it is to be tried elsewhere the tests, the likeliest first.
+_Judged = tuple[Verdict, list[str]]
+
+
+def judge_warm(mutants: list[Mutant]) -> Iterator[_Judged]:
+    """Yield what became of each mutant, while the next ones are tried."""
     receiving, sending = os.pipe()
     pid = os.fork()
     if pid == 0:
         code = 1
         try:
-            plugin = _Warm(mutants)
-            plugin.coverage.start()
-            files = sorted({file for mutant in mutants for file in ROOMS[mutant.room]})
-            code = int(pytest.main([*PYTEST, *files], plugins=[plugin]))
             with os.fdopen(sending, "wb") as answer:
-                pickle.dump(plugin.judged, answer)
+                plugin = _Warm(mutants, answer)
+                plugin.coverage.start()
+                files = sorted({file for mutant in mutants for file in ROOMS[mutant.room]})
+                code = int(pytest.main([*PYTEST, *files], plugins=[plugin]))
         except Exception:  # noqa: BLE001 - whatever it is, this process must not go on as another
             traceback.print_exc()
         finally:
@@ -49,30 +54,42 @@ def judge_warm(mutants: list[Mutant]) -> list[tuple[Verdict, list[str]]]:
             os._exit(code)
     os.close(sending)
     with os.fdopen(receiving, "rb") as answer:
-        judged = answer.read()
+        for _ in mutants:
+            try:
+                yield pickle.load(answer)
+            except EOFError:
+                break
     if os.waitpid(pid, 0)[1]:
         sys.exit("The tests fail without any mutant.")
-    verdicts: list[tuple[Verdict, list[str]]] = pickle.loads(judged)
-    return verdicts
 
 
 class _Warm:
     """A pytest plugin: all tests once, to see which comes where; then each mutant in a fork."""
 
-    def __init__(self, mutants: list[Mutant]) -> None:
-        self.judged: list[tuple[Verdict, list[str]]] = []
-        self._mutants = mutants
+    def __init__(self, mutants: list[Mutant], answer: IO[bytes]) -> None:
+        self._mutants, self._answer = mutants, answer
         self._paths = {mutant.room: str(Path(mutant.room).resolve()) for mutant in mutants}
         # Begun before anything is imported: what runs then is of no test.
         self.coverage = Coverage(
             data_file=None, config_file=False, include=list(self._paths.values())
         )
         self._failed: list[str] = []
+        self._ends: list[Callable[[], None]] = []
         self._took: dict[str, float] = {}
         self._kills: dict[str, Counter[str]] = defaultdict(Counter)
         self._sound: set[str] = set()  # tests that pass by themselves, with nothing cached
         self._caches: list[Any] = []
         self._place = mmap.mmap(-1, 4)  # of the test that killed, which a fork tells
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(
+        self, fixturedef: pytest.FixtureDef[Any], request: Any
+    ) -> Generator[None, object, object]:
+        """Note what serves in a thread, which a fork does not have: each starts its own."""
+        made = yield
+        if isinstance(made, IssuerServer):
+            self._ends.append(functools.partial(fixturedef.finish, request))
+        return made
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
@@ -85,6 +102,8 @@ class _Warm:
         covered = self._covered(session)
         if self._failed:
             return True
+        for end in self._ends:
+            end()
         functions = {path: functions_of(path) for path in self._paths.values()}
         packages = {room.partition("/")[0] for room in ROOMS}
         self._caches = [
@@ -96,7 +115,10 @@ class _Warm:
         gc.freeze()  # the forks share what they do not write
         for mutant in self._mutants:
             path = self._paths[mutant.room]
-            self.judged.append(self._judge(session, mutant, covered[path], functions[path]))
+            verdict, tests = self._judge(session, mutant, covered[path], functions[path])
+            judged: _Judged = verdict, tests if verdict is Verdict.ELSEWHERE else []
+            pickle.dump(judged, self._answer)
+            self._answer.flush()
         return True
 
     def _covered(self, session: pytest.Session) -> dict[str, dict[int, list[str]]]:
@@ -116,7 +138,7 @@ class _Warm:
         mutant: Mutant,
         covered: dict[int, list[str]],
         functions: list[FunctionType],
-    ) -> tuple[Verdict, list[str]]:
+    ) -> _Judged:
         try:
             change = change_of(self._paths[mutant.room], mutant.original, mutant.source)
         except RanAtImportError:
