@@ -12,8 +12,10 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from apikeys.models import AccessToken, AuditEvent, Issuer
+from apikeys.models import AccessToken, AuditEvent, Issuer, UsedAssertion
 from tests.apikeys.exchanging import (
+    GRANT,
+    PATH,
     REFUSED,
     Pipeline,
     PipelineOf,
@@ -49,6 +51,8 @@ CLAIMS: dict[str, tuple[dict[str, Any], str]] = {
     "with an endless end": ({"exp": float("inf")}, "assertion_invalid"),
     "with no number": ({"exp": float("nan")}, "assertion_invalid"),
     "with texts for times": ({"iat": str(NOW), "exp": str(NOW + 60)}, "assertion_invalid"),
+    "with a text for its beginning": ({"iat": str(NOW)}, "assertion_invalid"),
+    "with a text for its end": ({"exp": str(NOW + 60)}, "assertion_invalid"),
     "good for too long": ({"exp": NOW + 2 * HOUR}, "assertion_too_long"),
     "with an id that is no text": ({"jti": 7}, "assertion_invalid"),
 }
@@ -74,14 +78,23 @@ def test_claims_that_are_refused(pipeline: Pipeline, what: str) -> None:
     assert not AccessToken.objects.exists()
 
 
-def test_one_that_is_good_for_no_time(pipeline: Pipeline) -> None:
+@pytest.mark.parametrize("seconds", [-10, 0])
+def test_one_that_is_good_for_no_time(pipeline: Pipeline, seconds: int) -> None:
     now = int(dt.datetime.now(dt.UTC).timestamp())
+    token = pipeline.token(iat=now + 20, nbf=now, exp=now + 20 + seconds)
 
-    assert pipeline.exchange(pipeline.token(iat=now + 20, nbf=now, exp=now + 10)).json() == REFUSED
+    assert pipeline.exchange(token).json() == REFUSED
     assert why() == "assertion_too_long"
     most = pipeline.issuer.max_assertion_seconds
-    because = f"It is good for -10 seconds, and may be for {most}"
+    because = f"It is good for {seconds} seconds, and may be for {most}"
     assert AuditEvent.objects.get().details["because"] == because
+
+
+@pytest.mark.parametrize("seconds", [1, 3600])
+def test_the_shortest_and_the_longest(pipeline: Pipeline, seconds: int) -> None:
+    now = int(dt.datetime.now(dt.UTC).timestamp())
+
+    assert pipeline.exchange(pipeline.token(iat=now, exp=now + seconds)).status_code == 200
 
 
 @pytest.mark.parametrize("change", ["HTTPS://{}", "https://{}/", "https://{} ", "https://{}#"])
@@ -195,11 +208,41 @@ def test_headers_that_bring_keys(pipeline: Pipeline) -> None:
     assert pipeline.exchange(good).status_code == 200
 
 
-def test_what_must_be_understood_is_not(pipeline: Pipeline) -> None:
-    token = sign(claims_of("GITHUB", pipeline.server.url), pipeline.server.keys[0], crit=["x"], x=1)
+@pytest.mark.parametrize("more", [{"x": 1}, {"b64": True}])
+def test_what_must_be_understood_is_not(pipeline: Pipeline, more: dict[str, Any]) -> None:
+    said = claims_of("GITHUB", pipeline.server.url)
+    token = sign(said, pipeline.server.keys[0], crit=list(more), **more)
 
     assert pipeline.exchange(token).json() == REFUSED
     assert why() == "assertion_invalid"
+    assert not pipeline.server.asked
+
+
+@pytest.mark.parametrize("kid", ["k", "k" * 200])
+def test_short_and_long_names_of_keys(pipeline: Pipeline, kid: str) -> None:
+    key = Key(kid)
+    pipeline.server.keys[:] = [key]
+
+    token = sign(claims_of("GITHUB", pipeline.server.url), key)
+
+    assert pipeline.exchange(token).status_code == 200
+
+
+def test_one_is_remembered_until_no_clock_takes_it(pipeline: Pipeline) -> None:
+    """Half a minute for how far clocks are apart, and as much for a database that is behind."""
+    end = NOW + 300
+
+    assert pipeline.exchange(pipeline.token(exp=end)).status_code == 200
+
+    assert UsedAssertion.objects.get().expires_at.timestamp() == end + 60
+
+
+def test_half_a_character(pipeline: Pipeline) -> None:
+    asked = {**GRANT, "client_id": pipeline.policy_id, "subject_token": "\ud800.e30.e30"}
+
+    answer = pipeline.post(PATH, json.dumps(asked), "application/json")
+
+    assert (answer.status_code, answer.json()) == (400, REFUSED)
 
 
 NO_TOKENS = {
@@ -209,6 +252,7 @@ NO_TOKENS = {
     "deep JSON": base64.urlsafe_b64encode(b"[" * 9000).decode() + ".e30.e30",
     "no object": f"{parts([])}.e30.e30",
     "no text": "é.é.é",
+    "what is no ASCII in it": "{header}.é{claims}.{signature}",
     "a NUL": "\0.\0.\0",
     "numbers for names": f"{parts({'alg': 5, 'kid': 6})}.e30.e30",
     "a list for an algorithm": f"{parts({'alg': ['ES256'], 'kid': 'one'})}.e30.e30",
@@ -220,7 +264,11 @@ NO_TOKENS = {
 
 @pytest.mark.parametrize("what", NO_TOKENS)
 def test_no_token_at_all(pipeline: Pipeline, what: str) -> None:
-    assert pipeline.exchange(NO_TOKENS[what]).json() == REFUSED
+    header, claims, signature = pipeline.token().split(".")
+    token = NO_TOKENS[what].format(header=header, claims=claims, signature=signature)
+
+    assert pipeline.exchange(token).json() == REFUSED
+
     assert not pipeline.server.asked
 
 

@@ -379,9 +379,12 @@ def test_the_trail_says_what_was_wanted(pipeline: Pipeline, capfd: Any) -> None:
     [
         ([[[["deep"]]]], [["[['deep']]"]]),
         ({"a": {"b": {"c": {"d": 1}}}}, {"a": {"b": "{'c': {'d': 1}}"}}),
+        ("x" * 501, "x" * 500),
     ],
 )
-def test_the_trail_keeps_no_deep_claims(pipeline: Pipeline, claim: Any, kept: Any) -> None:
+def test_the_trail_keeps_no_deep_and_no_long_claims(
+    pipeline: Pipeline, claim: Any, kept: Any
+) -> None:
     assert pipeline.exchange(pipeline.token(environment=claim)).json() == REFUSED
 
     (unmet,) = AuditEvent.objects.get().details["unmet"]
@@ -452,17 +455,24 @@ def test_one_without_an_id_is_good_for_one_token(pipeline: Pipeline) -> None:
 
     assert pipeline.exchange(f"{signed}.{again}").json() == REFUSED
     assert why() == "assertion_used"
+    # Another one without an id is another one.
+    assert pipeline.exchange(pipeline.token(jti=None, run_attempt="2")).status_code == 200
 
 
+# Also what an operator does with SQL alone, which changes no revision.
+@pytest.mark.parametrize("by_sql", [False, True])
 @pytest.mark.parametrize("changed", [TrustPolicy, Issuer])
 def test_a_policy_or_issuer_that_changes_meanwhile(
-    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch, changed: Any
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch, changed: Any, *, by_sql: bool
 ) -> None:
     verify = exchange.verify
 
     def and_change(*args: Any) -> Any:
         verified = verify(*args)
-        changed.objects.change(name="changed")
+        if by_sql:
+            changed.objects.update(disabled_at=timezone.now())
+        else:
+            changed.objects.change(name="changed")
         return verified
 
     monkeypatch.setattr(exchange, "verify", and_change)
@@ -474,10 +484,11 @@ def test_a_policy_or_issuer_that_changes_meanwhile(
     assert not UsedAssertion.objects.exists()
 
 
-def test_a_policy_that_ends_meanwhile(pipeline: Pipeline) -> None:
+def test_a_policy_that_ends_meanwhile(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
     policy = pipeline.policy
     proof = exchange.Proof(policy, exchange.verify(pipeline.token(), policy.issuer))
-    policy.expires_at = timezone.now()
+    policy.expires_at = now = timezone.now()
+    monkeypatch.setattr(timezone, "now", lambda: now)
 
     with pytest.raises(AssertionRefused) as refused:
         exchange.exchange_assertion(proof=proof, scopes=None, ttl=None, actor=Actor(name=""))

@@ -46,6 +46,13 @@ def test_an_intersection_reaches_what_both_reach(one: str, other: str) -> None:
     assert reach(first.intersection(second)) == reach(first) & reach(second)
 
 
+def test_of_two_clusters_there_is_nothing_in_common() -> None:
+    """Lists of components look at those alone, and lists of environments at those."""
+    common = Binding(cluster_id=A).intersection(Binding(cluster_id=B))
+
+    assert common.component_ids == common.environment_ids == frozenset()
+
+
 @pytest.mark.parametrize(("one", "other"), PAIRS)
 def test_within_is_never_wider(one: str, other: str) -> None:
     first, second = BINDINGS[one], BINDINGS[other]

@@ -9,6 +9,7 @@ from django.core.management import call_command
 from django.test import Client
 from django.utils import timezone
 
+from apikeys.idle_owners import is_idle
 from apikeys.models import AccessToken, User
 from tests.apikeys.conftest import KeyWith
 from tests.apikeys.exchanging import Pipeline, why
@@ -64,6 +65,13 @@ def test_who_is_idle(
         assert answer.status_code == (401 if is_idle else 200)
         if is_idle:
             assert (401, error_reason(answer)) == INVALID
+
+
+def test_who_signed_on_just_90_days_ago_is_idle() -> None:
+    now = timezone.now()
+
+    assert is_idle(now - 90 * DAY, now)
+    assert not is_idle(now - 90 * DAY + dt.timedelta(microseconds=1), now)
 
 
 @pytest.mark.parametrize(("days", "status"), [(0, 200), (1, 401)])

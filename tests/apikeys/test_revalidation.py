@@ -13,11 +13,12 @@ from django.utils import timezone
 from apikeys import revalidation
 from apikeys.actors import Actor
 from apikeys.api import views
-from apikeys.audit import record
+from apikeys.audit import Deed, record
 from apikeys.callers import find_caller
-from apikeys.errors import CallerChanged, TokenExpired
-from apikeys.models import AccessToken, ApiKey, AuditEvent, User
+from apikeys.errors import CallerChanged, CredentialsInvalid, TokenExpired
+from apikeys.models import AccessToken, ApiKey, AuditEvent, Issuer, TrustPolicy, User
 from apikeys.querysets import ApiKeyQuerySet
+from apikeys.tokens import TokenKind
 from tests.apikeys.conftest import KeyClient, KeyOwner, KeyWith
 from tests.apikeys.test_ends import HOUR, minted
 from tests.conftest import ClientWith, error_reason
@@ -124,12 +125,115 @@ def test_one_that_ends_while_its_deed_waits_for_the_row(
     assert (other.key.revision, other.key.name) == (before.revision, "other")
 
 
-def test_a_token_that_has_come_to_its_end(client_with: ClientWith) -> None:
-    caller = find_caller(client_with("state:write").secret)
+def test_a_token_that_has_come_to_its_end(
+    client_with: ClientWith, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At the very moment it is over, and its deeds of every kind are refused."""
+    now = timezone.now()
+    caller = replace(find_caller(client_with("state:write").secret), expires_at=now)
+    actor = Actor(name="x", caller=caller)
+    monkeypatch.setattr(timezone, "now", lambda: now)
 
     with pytest.raises(TokenExpired):
-        record(Actor(name="x", caller=replace(caller, expires_at=timezone.now())), "x", "y")
+        record(actor, "x", "y")
+    with pytest.raises(TokenExpired):
+        actor.unchanged()
+    with pytest.raises(TokenExpired):
+        rename_users(actor)
     assert not AuditEvent.objects.filter(action="x").exists()
+
+
+_RENAMING = Deed(User.objects.all, "display_name")
+
+
+def rename_users(actor: Actor) -> bool:
+    return _RENAMING.run(actor, "x", "y", {}, display_name="renamed")
+
+
+@pytest.fixture
+def caller_of(key_with: KeyWith, client_with: ClientWith, operator: User) -> Callable[[str], Any]:
+    """Make a caller of a form, and another one of the same form beside it."""
+    issuer = Issuer.objects.create(kind="GITHUB", url="https://issuer.example", audience="x")
+
+    def exchanged() -> Any:
+        policy = TrustPolicy.objects.create(
+            issuer=issuer, owner=operator, name="ci", scopes=["state:read"],
+            conditions=[{"claim": "a", "equals": "b"}],
+        )  # fmt: skip
+        return client_with(
+            "state:read", kind=TokenKind.SERVICE, trust_policy=policy,
+            expires_at="2099-01-01T00:00:00Z",
+        )  # fmt: skip
+
+    makers: dict[str, Callable[[], Any]] = {
+        "key": lambda: key_with("state:read"),
+        "issued": lambda: client_with("state:read"),
+        "minted": lambda: minted(key_with("state:read", "apikey:write")),
+        "exchanged": exchanged,
+    }
+
+    def make(form: str) -> Any:
+        makers[form]()
+        return find_caller(makers[form]().secret)
+
+    return make
+
+
+def _row(caller: Any) -> Any:
+    model = ApiKey if caller.token_id == caller.api_key_id else AccessToken
+    return model.objects.filter(pk=caller.token_id)
+
+
+# Also what an operator does with SQL alone in an emergency, which changes no revision.
+ENDS: dict[str, tuple[tuple[str, ...], Callable[[Any], object]]] = {
+    "revoked with SQL": (revalidation.FORMS, lambda c: _row(c).update(revoked_at=timezone.now())),
+    "changed": (revalidation.FORMS, lambda c: _row(c).change(scopes=["state:write"])),
+    "owner deactivated": (
+        revalidation.FORMS, lambda c: User.objects.filter(pk=c.user_id).update(is_active=False),
+    ),
+    "key revoked with SQL": (
+        ("minted",),
+        lambda c: ApiKey.objects.filter(pk=c.api_key_id).update(revoked_at=timezone.now()),
+    ),
+    "key changed": (
+        ("minted",),
+        lambda c: ApiKey.objects.filter(pk=c.api_key_id).change(scopes=["cluster:read"]),
+    ),
+    "policy disabled with SQL": (
+        ("exchanged",),
+        lambda c: TrustPolicy.objects.filter(pk=c.trust_policy_id).update(
+            disabled_at=timezone.now()
+        ),
+    ),
+    "policy changed": (
+        ("exchanged",),
+        lambda c: TrustPolicy.objects.filter(pk=c.trust_policy_id).change(scopes=["state:write"]),
+    ),
+    "issuer disabled": (
+        ("exchanged",), lambda _caller: Issuer.objects.update(disabled_at=timezone.now()),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("form", "what"), [(form, what) for what, (forms, _) in ENDS.items() for form in forms]
+)
+def test_a_deed_of_each_kind_and_each_form_of_caller(
+    caller_of: Callable[[str], Any], form: str, what: str
+) -> None:
+    caller = caller_of(form)
+    actor = Actor(name="x", caller=caller)
+    everybody = User.objects.count()
+    assert User.objects.filter(actor.unchanged()).count() == everybody
+    assert rename_users(actor)
+
+    ENDS[what][1](caller)
+
+    assert not User.objects.filter(actor.unchanged()).exists()
+    assert not rename_users(actor)
+    with pytest.raises((CredentialsInvalid, CallerChanged)):
+        record(actor, "z", "y")
+    assert not AuditEvent.objects.filter(action="z").exists()
 
 
 def test_an_issued_token(client_with: ClientWith) -> None:

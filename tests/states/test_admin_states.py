@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import uuid
 from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from apikeys.models import AuditEvent
+from states.lock_holders import holder_of
 from states.models import Component, Environment, State
 from tests.people import person, text_of
 from tests.states.conftest import Backend, document
@@ -31,6 +34,20 @@ def free(state: State, backend: Backend, lock_id: uuid.UUID) -> State:
     """The same, not locked."""
     assert backend.unlock(lock_id).status_code == 200
     return State.objects.get()
+
+
+def test_a_lock_is_stale_after_an_hour(state: State, monkeypatch: pytest.MonkeyPatch) -> None:
+    taken_at = state.lock_acquired_at
+    assert taken_at is not None
+
+    def is_stale_after(time: dt.timedelta) -> bool:
+        monkeypatch.setattr(timezone, "now", lambda: taken_at + time)
+        holder = holder_of(state)
+        assert holder is not None
+        return holder.is_stale
+
+    assert not is_stale_after(dt.timedelta(hours=1))
+    assert is_stale_after(dt.timedelta(hours=1, microseconds=1))
 
 
 def last_event() -> AuditEvent:

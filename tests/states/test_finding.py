@@ -66,4 +66,5 @@ def test_many_texts() -> None:
 def test_only_the_text_that_is_escaped_without_end_is_not_understood() -> None:
     endless = "%" + "25" * 50 + "41"
 
+    assert telling([SECRET], ["%" + "25" * 6 + "41", "%" + "25" * 7 + "41"]) == {1}
     assert telling([SECRET], ["50% off", endless, f"{SECRET}%", "\\n"]) == {1, 2}

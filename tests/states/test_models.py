@@ -4,6 +4,7 @@ import uuid
 from typing import Any
 
 import pytest
+from django.core.management import call_command
 from django.db import IntegrityError, transaction
 
 from states.models import Application, Component, Environment, State, StateVersion
@@ -124,3 +125,9 @@ def test_names_for_people(state: State) -> None:
     assert str(state.component) == str(state.component.pk)
     assert str(state) == f"{state.component_id} in {state.environment_id}"
     assert str(version(state)) == f"{state.pk} #1"
+
+
+@pytest.mark.once
+@pytest.mark.usefixtures("db")
+def test_the_tables_are_as_the_models_say() -> None:
+    call_command("makemigrations", check_changes=True, dry_run=True, verbosity=0)

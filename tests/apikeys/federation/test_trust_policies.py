@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 import uuid
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from apikeys import actions
 from apikeys.actors import Actor
 from apikeys.bindings import Binding
-from apikeys.models import AuditEvent, Issuer, TrustPolicy
+from apikeys.models import AccessToken, AuditEvent, Issuer, TrustPolicy
 from tests.apikeys.conftest import KeyClient, KeyOwner, KeyWith, violations, wire
 from tests.apikeys.federation.conftest import GITHUB, GITHUB_IDS, WRITER, PolicyOf
 from tests.conftest import error_reason
@@ -20,7 +23,7 @@ from tests.conftest import error_reason
 PATH = "/v1/trust-policies"
 
 
-def create(client: KeyOwner, issuer: Issuer, **fields: Any) -> Any:
+def create(client: KeyClient, issuer: Issuer, **fields: Any) -> Any:
     given = {"name": "deploy", "issuer_id": issuer.pk, "conditions": GITHUB, **fields}
     return client.send("POST", PATH, {"trust_policy": {"scopes": ["state:write"], **given}})
 
@@ -329,6 +332,33 @@ def test_a_disabled_policy_stays_so(writer: KeyOwner, policy_of: PolicyOf) -> No
 
     assert error_reason(change(writer, policy, name="x")) == "TRUST_POLICY_DISABLED"
     assert AuditEvent.objects.filter(action="trust_policy.disable").count() == 1
+
+
+def locked_ids(captured: CaptureQueriesContext, *ids: str) -> set[str]:
+    """Return those of the ids whose rows were read for their lock alone."""
+    alone = re.compile(r"SELECT [^,]+ FROM")
+    return {
+        one
+        for one in ids
+        for query in captured
+        if alone.match(query["sql"])
+        and f"'{one}'" in query["sql"]
+        and (connection.vendor == "sqlite" or "FOR NO KEY UPDATE" in query["sql"])
+    }
+
+
+def test_what_makes_a_policy_is_locked_meanwhile(writer: KeyOwner, issuer: Issuer) -> None:
+    """Who revokes it waits, and then finds the policy, both when it is made and when it changes."""
+    client = _minted(writer, *WRITER)
+    token = AccessToken.objects.get()
+    with CaptureQueriesContext(connection) as making:
+        assert create(client, issuer).status_code == 201
+    policy = TrustPolicy.objects.get()
+    with CaptureQueriesContext(connection) as changing:
+        assert change(writer, policy, name="other").status_code == 200
+
+    for captured in (making, changing):
+        assert locked_ids(captured, writer.key_id, token.pk) == {writer.key_id, token.pk}
 
 
 def test_an_end_that_has_come(writer: KeyOwner, issuer: Issuer) -> None:

@@ -18,6 +18,7 @@ from apikeys.models import AuditEvent
 from infra_service.webhooks import claiming, sending
 from infra_service.webhooks.claiming import PAUSES
 from infra_service.webhooks.models import Delivery
+from infra_service.webhooks.secrets import signing_secrets
 from states.models import Environment
 from tests.conftest import ApiClient, ClientWith
 from tests.infra_service.webhooks.conftest import deliver, hook_of, pass_time
@@ -322,6 +323,21 @@ def test_two_secrets_sign_for_a_day(
     assert is_signed(hook.secret, first)
     assert is_signed(new, second)
     assert not is_signed(hook.secret, second)
+
+
+def test_a_retired_secret_ends_at_its_moment(
+    client: ApiClient, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hook = hook_of(client, receiver, "state.push")
+    client.send("POST", f"{hook.path}:rotate-secret")
+    endpoint = hook.endpoint
+    until = endpoint.retired_secret_until
+    assert until is not None
+    assert len(signing_secrets(endpoint)) == 2
+
+    monkeypatch.setattr(timezone, "now", lambda: until)
+
+    assert len(signing_secrets(endpoint)) == 1
 
 
 @pytest.mark.parametrize(

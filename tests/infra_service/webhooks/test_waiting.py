@@ -16,7 +16,7 @@ from apikeys.actors import Actor
 from apikeys.models import AccessToken, ApiKey, User
 from infra_service.webhooks import claiming
 from infra_service.webhooks.claiming import PAUSES
-from infra_service.webhooks.models import Delivery
+from infra_service.webhooks.models import Delivery, WebhookEvent
 from infra_service.webhooks.reach import reaches
 from tests.conftest import ApiClient, ClientWith
 from tests.infra_service.webhooks.conftest import SCOPES, deliver, hook_of, publish
@@ -66,6 +66,20 @@ def test_a_receiver_that_is_away_for_three_days(
     assert [(one["status"], one["attempts"]) for one in hook.deliveries()] == [
         ("DELIVERED", len(PAUSES) + 1), ("DELIVERED", 1), ("DELIVERED", 1),
     ]  # fmt: skip
+
+
+def test_an_endpoint_is_told_from_the_moment_at_which_it_is_made(
+    client: ApiClient, receiver: Receiver
+) -> None:
+    hook_of(client, receiver, "cluster.create")
+    (reach,) = reaches().values()
+    made_at = reach.endpoint.created_at
+
+    def is_told(occurred_at: dt.datetime) -> bool:
+        return reach.has(WebhookEvent(type="cluster.create", occurred_at=occurred_at))
+
+    assert is_told(made_at)
+    assert not is_told(made_at - dt.timedelta(microseconds=1))
 
 
 def test_a_binding_that_is_narrowed_meanwhile(operator: User, receiver: Receiver) -> None:
