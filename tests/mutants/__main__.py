@@ -30,6 +30,7 @@ def main(prefix: str = "") -> int:
     reasons = _reasons()
     listed = {key for key in reasons if key[0] in {mutant.room for mutant in found}}
     counts: dict[str, Counter[str]] = {mutant.room: Counter() for mutant in found}
+    left = Counter(mutant.room for mutant in found)
     for mutant, (verdict, tests) in zip(found, judge_warm(found), strict=True):
         last = judge_fresh(mutant, tests) if verdict is Verdict.ELSEWHERE else verdict
         counts[mutant.room][last] += 1
@@ -37,13 +38,20 @@ def main(prefix: str = "") -> int:
             listed.discard(mutant.key)
             if mutant.key not in reasons:
                 counts[mutant.room]["unexplained"] += 1
-                print(f"ALIVE {mutant}", flush=True)
+                print(f"\nALIVE {mutant}", flush=True)
+        left[mutant.room] -= 1
+        if not left[mutant.room]:
+            print(f"\n{_minutes(start)}: {mutant.room}", flush=True)
     for room, was, becomes in sorted(listed):
         print(f"listed, and not alive: {room}: {was}  ->  {becomes}")
     _print_table(counts)
-    print(f"{(time.monotonic() - start) / 60:.0f} minutes")
+    print(_minutes(start))
     total = sum(counts.values(), Counter[str]())
     return int(total["unexplained"] > 0 or total[Verdict.KILLED] < _ENOUGH * len(found))
+
+
+def _minutes(start: float) -> str:
+    return f"{(time.monotonic() - start) / 60:.0f} minutes"
 
 
 def _reasons() -> dict[tuple[str, str, str], str]:
