@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from workloads.collector.account import AccountApi
     from workloads.kubernetes.raw import JsonObject
 
-PAGE_SIZE: Final = 500
+# Of pods that is a megabyte, and as much again while a page is unpacked.
+PAGE_SIZE: Final = 100
 _READ_TIMEOUT: Final = 60.0
 # Below a minute, after which proxies cut connections that are quiet. A quiet resource has no
 # bookmarks on older servers, so that only the end of a watch tells it from a dead connection.
@@ -54,9 +55,11 @@ class Page(msgspec.Struct):
     items: list[msgspec.Raw] | None = None
 
     def objects(self) -> Iterator[JsonObject]:
-        """Decode the items, one after the other."""
-        for raw in self.items or ():
-            yield msgspec.json.decode(raw, type=dict[str, Any])
+        """Decode the items, one after the other, and let go of each: no two pages are held."""
+        items = self.items or []
+        items.reverse()
+        while items:
+            yield msgspec.json.decode(items.pop(), type=dict[str, Any])
 
 
 class _Event(msgspec.Struct):

@@ -42,7 +42,7 @@ def read_cluster(
     as_of: dt.datetime,
     progress: Progress,
     namespaces: Sequence[str] = (),
-) -> list[WorkloadRecord]:
+) -> Sequence[WorkloadRecord]:
     """Return every workload as it was at `as_of` (aware), when the lists began, by our clock.
 
     Usage is read beside the lists; only pods, the last of them, wait for it.
@@ -61,7 +61,7 @@ def read_cluster(
     builder.usage = reader.latest(WITHIN)
     for raw in objects(client, PODS.scoped(namespaces), progress):
         builder.add_pod(raw)
-    return list(builder.records(client.server_time(as_of)))
+    return builder.records(client.server_time(as_of))
 
 
 def objects(
@@ -71,8 +71,8 @@ def objects(
     done = 0
     for resource in resources:
         for page in client.pages(resource):
-            yield from page.objects()
             done += len(page.items or ())
+            yield from page.objects()
             progress(resource.name, done, page.metadata.remaining_item_count)
 
 

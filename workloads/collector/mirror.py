@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,14 +10,14 @@ from workloads.collector.listing import PODS, REPLICASETS, WORKLOADS
 from workloads.collector.pods import PodTable
 from workloads.kubernetes.facts import WorkloadKind
 from workloads.kubernetes.raw import child, text
-from workloads.kubernetes.records import workload_record
+from workloads.kubernetes.records import Judged, workload_record
 from workloads.kubernetes.reduce import reduce_replicaset, reduce_workload
 from workloads.kubernetes.tally import PodTally
 from workloads.reporting.reports import Place
 
 if TYPE_CHECKING:
     import datetime as dt
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from workloads.collector.client import Resource
     from workloads.kubernetes.facts import MeasuredPods, WorkloadFacts
@@ -140,14 +139,7 @@ class Mirror:
             self._touched.clear()
             facts = tuple(self._all())
             self._reported = {one.uid: one for one in facts}
-        return _Judged(self, facts, as_of, usage)
-
-    def judge(
-        self, facts: WorkloadFacts, as_of: dt.datetime, usage: MeasuredPods | None
-    ) -> WorkloadRecord:
-        """Judge one workload by its pods of now."""
-        with self._lock:
-            return self._record(facts, as_of, usage)
+        return Judged(facts, partial(self._judge, as_of, usage))
 
     def delta(
         self, as_of: dt.datetime, usage: MeasuredPods | None
@@ -163,6 +155,13 @@ class Mirror:
                 gone.difference_update(map(_place, self._reported.values()))
             records = [self._record(facts, as_of, usage) for facts in there]
         return records, frozenset(gone)
+
+    def _judge(
+        self, as_of: dt.datetime, usage: MeasuredPods | None, facts: WorkloadFacts
+    ) -> WorkloadRecord:
+        """Judge one workload by its pods of now."""
+        with self._lock:
+            return self._record(facts, as_of, usage)
 
     def _role(self, resource: Resource) -> tuple[dict[Resource, Any], Callable[[], Any]]:
         """Return the tables that a resource's is among, and what makes a new one."""
@@ -193,25 +192,6 @@ class Mirror:
                 for key, pod in table.of(facts.namespace, owner):
                     tally.add(pod, usage.get(key) if usage is not None else None)
         return workload_record(facts, tally, as_of=as_of, usage_known=usage is not None)
-
-
-class _Judged(Sequence["WorkloadRecord"]):
-    """The records of a mirror's workloads, of which none is held: they take more than the facts."""
-
-    def __init__(
-        self,
-        mirror: Mirror,
-        facts: tuple[WorkloadFacts, ...],
-        as_of: dt.datetime,
-        usage: MeasuredPods | None,
-    ) -> None:
-        self._mirror, self._facts, self._as_of, self._usage = mirror, facts, as_of, usage
-
-    def __len__(self) -> int:
-        return len(self._facts)
-
-    def __getitem__(self, index: Any) -> Any:
-        return self._mirror.judge(self._facts[index], self._as_of, self._usage)
 
 
 def _uid(raw: JsonObject) -> str:

@@ -116,8 +116,8 @@ class Reflector(threading.Thread):
         done = 0
         for page in self._client.pages(self._resource):
             versions.append(page.metadata.resource_version)
-            yield from page.objects()
             done += len(page.items or ())
+            yield from page.objects()
             self._progress(self._resource.name, done, page.metadata.remaining_item_count)
 
     def _watch(self) -> None:

@@ -1,8 +1,8 @@
 """From facts to the workloads that are stored and shown."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -51,6 +51,24 @@ class WorkloadRecord(Struct, frozen=True, gc=False):
     replicas_available: int
     figures: Mapping[str, int | None]
     containers: tuple[ContainerRecord, ...]
+
+
+class Judged(Sequence[WorkloadRecord]):
+    """The records of workloads, of which none is held: they take more than what they follow from.
+
+    `judge` makes one when it is looked at.
+    """
+
+    def __init__(
+        self, facts: Sequence[WorkloadFacts], judge: Callable[[WorkloadFacts], WorkloadRecord]
+    ) -> None:
+        self._facts, self._judge = facts, judge
+
+    def __len__(self) -> int:
+        return len(self._facts)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._judge(self._facts[index])
 
 
 def workload_record(

@@ -1,11 +1,12 @@
 """One pass over a cluster, page by page."""
 
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import partial
 
 from workloads.kubernetes.facts import MeasuredPods, WorkloadFacts, WorkloadKind
 from workloads.kubernetes.raw import JsonObject
-from workloads.kubernetes.records import WorkloadRecord, workload_record
+from workloads.kubernetes.records import Judged, WorkloadRecord, workload_record
 from workloads.kubernetes.reduce import reduce_pod, reduce_replicaset, reduce_workload
 from workloads.kubernetes.tally import PodTally
 
@@ -49,18 +50,31 @@ class SnapshotBuilder:
         if workload is not None:
             self._workloads.append(workload)
 
-    def records(self, as_of: datetime) -> Iterator[WorkloadRecord]:
-        """Judge every workload as it was at `as_of`, when the lists were taken."""
-        deployments: dict[tuple[str, str], PodTally] = {}
-        for (namespace, uid), tally in self._tallies.items():
-            if (deployment_uid := self._deployment_of.get(uid)) is not None:
-                deployments.setdefault((namespace, deployment_uid), PodTally()).merge(tally)
-        nothing = PodTally()
-        for workload in self._workloads:
-            tallies = deployments if workload.kind is WorkloadKind.DEPLOYMENT else self._tallies
-            yield workload_record(
-                workload,
-                tallies.get((workload.namespace, workload.uid), nothing),
-                as_of=as_of,
-                usage_known=self.usage is not None,
-            )
+    def records(self, as_of: datetime) -> Judged:
+        """Judge every workload as it was at `as_of`, when the lists were taken.
+
+        Nothing may be added any more.
+        """
+        return Judged(self._workloads, partial(self._record, self._replicasets(), as_of))
+
+    def _replicasets(self) -> Mapping[str, Sequence[str]]:
+        """Return the uids of each Deployment's ReplicaSets."""
+        found: dict[str, list[str]] = {}
+        for uid, deployment in self._deployment_of.items():
+            found.setdefault(deployment, []).append(uid)
+        return found
+
+    def _record(
+        self,
+        replicasets: Mapping[str, Sequence[str]],
+        as_of: datetime,
+        workload: WorkloadFacts,
+    ) -> WorkloadRecord:
+        owners: Sequence[str] = [workload.uid]
+        if workload.kind is WorkloadKind.DEPLOYMENT:
+            owners = replicasets.get(workload.uid, ())
+        tally = PodTally()
+        for uid in owners:
+            if (of_owner := self._tallies.get((workload.namespace, uid))) is not None:
+                tally.merge(of_owner)
+        return workload_record(workload, tally, as_of=as_of, usage_known=self.usage is not None)

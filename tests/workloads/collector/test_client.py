@@ -70,7 +70,20 @@ def test_pages_are_those_of_the_recording(
 
 def test_what_is_large_comes_gzipped(client: ClusterClient, api: ReplayServer) -> None:
     assert len(names(client.pages(Resource(PODS)))) == 119
-    assert [h["Accept-Encoding"] for h in api.headers] == ["gzip"]
+    assert [h["Accept-Encoding"] for h in api.headers] == ["gzip", "gzip"]
+
+
+def test_a_page_lets_go_of_what_was_read(client: ClusterClient) -> None:
+    (page,) = client.pages(DEPLOYMENT_LIST)
+    objects = page.objects()
+    assert page.items is not None
+    total = len(page.items)
+
+    next(objects)
+
+    assert len(page.items) == total - 1
+    assert len(list(objects)) == total - 1
+    assert page.items == []
 
 
 def test_only_the_metadata_of_replicasets(client: ClusterClient) -> None:
