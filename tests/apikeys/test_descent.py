@@ -250,7 +250,7 @@ def test_an_owner_has_no_more_keys_than_a_revocation_can_take(
 ) -> None:
     keys = [
         ApiKey(name="x", scopes=["state:read"], digest=n.to_bytes(32), created_by=operator,
-               maker_id=root.key_id)
+               maker_id=root.key_id, expires_at=NOW() + DAY if n % 2 else None)
         for n in range(999)
     ]  # fmt: skip
     # Neither somebody else's keys nor revoked ones are among the owner's.

@@ -31,7 +31,7 @@ def main(prefix: str = "") -> int:
     listed = {key for key in reasons if key[0] in {mutant.room for mutant in found}}
     counts: dict[str, Counter[str]] = {mutant.room: Counter() for mutant in found}
     left = Counter(mutant.room for mutant in found)
-    for mutant, (verdict, tests) in zip(found, judge_warm(found), strict=True):
+    for mutant, (verdict, tests) in zip(found, judge_warm(found, listed.copy()), strict=True):
         last = judge_fresh(mutant, tests) if verdict is Verdict.ELSEWHERE else verdict
         counts[mutant.room][last] += 1
         if last is Verdict.ALIVE:

@@ -35,15 +35,18 @@ _Cache: Final = type(functools.cache(lambda: None))
 _Judged = tuple[Verdict, list[str]]
 
 
-def judge_warm(mutants: list[Mutant]) -> Iterator[_Judged]:
-    """Yield what became of each mutant, while the next ones are tried."""
+def judge_warm(mutants: list[Mutant], listed: set[tuple[str, str, str]]) -> Iterator[_Judged]:
+    """Yield what became of each mutant, while the next ones are tried.
+
+    Those of these keys are known to live.
+    """
     receiving, sending = os.pipe()
     pid = os.fork()
     if pid == 0:
         code = 1
         try:
             with os.fdopen(sending, "wb") as answer:
-                plugin = _Warm(mutants, answer)
+                plugin = _Warm(mutants, listed, answer)
                 plugin.coverage.start()
                 files = sorted({file for mutant in mutants for file in ROOMS[mutant.room]})
                 code = int(pytest.main([*PYTEST, *files], plugins=[plugin]))
@@ -66,8 +69,10 @@ def judge_warm(mutants: list[Mutant]) -> Iterator[_Judged]:
 class _Warm:
     """A pytest plugin: all tests once, to see which comes where; then each mutant in a fork."""
 
-    def __init__(self, mutants: list[Mutant], answer: IO[bytes]) -> None:
-        self._mutants, self._answer = mutants, answer
+    def __init__(
+        self, mutants: list[Mutant], listed: set[tuple[str, str, str]], answer: IO[bytes]
+    ) -> None:
+        self._mutants, self._listed, self._answer = mutants, listed, answer
         self._paths = {mutant.room: str(Path(mutant.room).resolve()) for mutant in mutants}
         # Begun before anything is imported: what runs then is of no test.
         self.coverage = Coverage(
@@ -104,6 +109,8 @@ class _Warm:
             return True
         for end in self._ends:
             end()
+        # What tests say of mutants is no news.
+        session.config.pluginmanager.unregister(name="terminalreporter")
         functions = {path: functions_of(path) for path in self._paths.values()}
         packages = {room.partition("/")[0] for room in ROOMS}
         self._caches = [
@@ -147,6 +154,8 @@ class _Warm:
         # What is made anew may matter to any test, and what was made once to more than came by.
         is_made_once = bool(change.statements) or "" in comers
         tests = self._ordered(mutant, set(self._took) if is_made_once else comers)
+        if is_made_once and mutant.key in self._listed:
+            return Verdict.ELSEWHERE, tests  # where it would be tried anyway
 
         def attempt() -> Verdict:
             try:
