@@ -116,7 +116,8 @@ class _Warm:
         self._caches = [
             thing
             for thing in gc.get_objects()
-            if isinstance(thing, _Cache) and str(thing.__module__).partition(".")[0] in packages
+            # isinstance() would ask what a weak proxy stands for, which may be gone.
+            if type(thing) is _Cache and str(thing.__module__).partition(".")[0] in packages
         ]
         gc.collect()
         gc.freeze()  # the forks share what they do not write
