@@ -11,7 +11,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help:  ## Show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
 
-run: .venv/run  ## Start the service on 127.0.0.1:$(PORT), with its data under var/
+run: .venv/run  ## Start the service on 127.0.0.1, with its data under var/; PORT=8001 for another port than 8000
 	@exec $(BIN)/python -m infra_service.quickstart --port $(PORT)
 
 # The lint runs beside the tests, and says something only where it finds something.

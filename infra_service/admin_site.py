@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from django.conf import settings
@@ -24,6 +24,20 @@ from infra_service.sign_on.configuration import OIDC, PASSWORD, REQUIRED
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
+
+
+#: The pages in the order in which people look for them; the first of a section places that.
+_PAGES: Final = (
+    "State", "ResourceEntry", "Component", "Environment", "Application",
+    "Workload", "Cluster",
+    "ApiKey", "AccessToken", "TrustPolicy", "Issuer", "User", "Group", "AuditEvent",
+    "WebhookEndpoint", "Delivery",
+)  # fmt: skip
+
+
+def _place(model: dict[str, Any]) -> int:
+    name = model["object_name"]
+    return _PAGES.index(name) if name in _PAGES else len(_PAGES)
 
 
 class ServiceAdminSite(TrailedSite):
@@ -71,6 +85,18 @@ class ServiceAdminSite(TrailedSite):
         models = [model_or_iterable] if isinstance(model_or_iterable, type) else model_or_iterable
         ours = [model for model in models if not model.__module__.startswith("allauth.")]
         super().register(ours, admin_class, **options)
+
+    def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[Any]:
+        """Return the sections; apps of one name are one, so that groups stand beside users."""
+        apps: dict[str, list[Any]] = {}
+        for app in super().get_app_list(request):
+            apps.setdefault(app["name"], []).append(app)
+        sections = [
+            {**same[0], "models": sorted((m for app in same for m in app["models"]), key=_place)}
+            for same in apps.values()
+            if app_label is None or any(app["app_label"] == app_label for app in same)
+        ]
+        return sorted(sections, key=lambda section: _place(section["models"][0]))
 
     def names_view(self, request: HttpRequest, kind: str) -> JsonResponse:
         """Return names of this kind that have what is typed."""

@@ -1,4 +1,4 @@
-from django.apps import AppConfig
+from django.apps import AppConfig, apps
 from django.conf import settings
 from django.contrib.admin.apps import SimpleAdminConfig
 
@@ -23,4 +23,8 @@ class AdminConfig(SimpleAdminConfig):
     default_site = "infra_service.admin_site.ServiceAdminSite"
 
     def ready(self) -> None:
-        """Leave Django's checks of the pages to ours, which loads the pages before."""
+        """Put Django's groups beside our users.
+
+        Django's checks of the pages are left to ours, which loads the pages before.
+        """
+        apps.get_app_config("auth").verbose_name = apps.get_app_config("apikeys").verbose_name

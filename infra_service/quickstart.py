@@ -171,7 +171,7 @@ Shown only now:
 """
 
 _HOW_TO_GET_MORE = """\
-The data that is there is kept. For a new token, and a new password:
+The data that is there is kept. The first token and password still work; for others:
   .venv/bin/python manage.py issue_token --user operator --name again \\
     --scopes {scopes}
   .venv/bin/python manage.py changepassword operator

@@ -29,4 +29,5 @@ def sign(status: str) -> str:
 
 def word(status: str) -> str:
     """Return a health as people read it: ``Degraded``."""
-    return status.removeprefix("WORKLOAD_HEALTH_STATUS_").capitalize()
+    status = status.removeprefix("WORKLOAD_HEALTH_STATUS_")
+    return status if status == CollectionStatus.OK else status.capitalize()

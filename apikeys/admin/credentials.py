@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from django.contrib import admin
 from django.db.models import Q
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
 
@@ -124,6 +125,11 @@ class CredentialAdmin(GrantColumns, RevokeSelected, IssuePages):
         name: str = credential.created_by.get_username()
         return name
 
+    @admin.display(description="owner")
+    def owner_link(self, credential: Any) -> str:
+        url = reverse("admin:apikeys_user_change", args=(credential.created_by_id,))
+        return format_html('<a href="{}">{}</a>', url, self.owner(credential))
+
     @admin.display(description="id")
     def shown_id(self, credential: Any) -> str:
         return format_html('<span class="identifier">{}</span>', credential.pk)
@@ -139,8 +145,8 @@ def _also(revoked: int) -> str:
 
 
 _COMMON = (
-    "shown_id", "name", "owner", "shown_status", "shown_scopes", "shown_binding",
-    "created", "expires", "last_used", "revoked",
+    "shown_status", "owner_link", "shown_scopes", "shown_binding", "expires", "last_used",
+    "created", "revoked",
 )  # fmt: skip
 
 
@@ -149,10 +155,8 @@ class ApiKeyAdmin(CredentialAdmin):
     when_empty = "A person or a pipeline mints its tokens from a key: add one."
     secret_columns = ("digest", "previous_digest")
     origin_columns = ("maker_id", "maker_token_id")
-    fields = (*_COMMON, "previous_secret_ends", "shown_maker")
-    previous_secret_ends = moment_of(
-        "previous_digest_expires_at", "the secret before the rotation works until"
-    )
+    fields = (*_COMMON, "previous_secret_ends", "shown_maker", "shown_id")
+    previous_secret_ends = moment_of("previous_digest_expires_at", "old secret works until")
 
     @admin.display(description="made by")
     def shown_maker(self, key: Any) -> str:
@@ -194,7 +198,7 @@ class AccessTokenAdmin(CredentialAdmin):
         "An id, the id of the key or policy that it was minted from, or the user name of the "
         "owner. Never paste a secret here."
     )
-    fields = (*_COMMON, "kind", "minted_from")
+    fields = (*_COMMON, "kind", "minted_from", "shown_id")
 
     def with_id(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
         """Return the token of this id, or those that were minted from this key or policy."""

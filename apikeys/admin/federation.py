@@ -17,7 +17,6 @@ from apikeys.admin.grants import GrantColumns
 from apikeys.federation.kinds import policy_warnings
 from apikeys.models import AuditEvent, Issuer, TrustPolicy
 from infra_service.admin import object_tool
-from infra_service.admin.moments import moment_of
 from infra_service.templatetags.moments import relative
 from infra_service.templatetags.words import breakable
 
@@ -36,6 +35,16 @@ def _works(obj: Any) -> bool:
     return obj.disabled_at is None
 
 
+@admin.display(description="status")
+def _standing(_admin: Any, obj: Any) -> str:
+    """Return whether it works as a word with a mark, and since when it is disabled."""
+    if _works(obj):
+        return format_html('<span class="status status-ok">{}</span>', "Working")
+    return format_html(
+        '<span class="status status-idle">{}</span> {}', "Disabled", relative(obj.disabled_at)
+    )
+
+
 @admin.register(Issuer)
 class IssuerAdmin(AddByForm):
     """Issuers: whose signature is believed, and whether their keys can be had."""
@@ -45,14 +54,14 @@ class IssuerAdmin(AddByForm):
         "whose signed tokens are to be believed."
     )
     add_form_class = IssuerForm
-    list_display = ("shown_name", "kind", "shown_url", "audience", "keys", "disabled")
+    list_display = ("shown_name", "standing", "kind", "shown_url", "audience", "keys")
     list_filter = (DisabledFilter,)
     fields = (
-        "id", "kind", "name", "shown_url", "audience", "keys_url", "shown_algorithms",
-        "longest_assertion", "keys", "created", "updated", "disabled",
+        "standing", "kind", "shown_url", "audience", "keys", "keys_url", "shown_algorithms",
+        "longest_assertion", "created", "updated", "id",
     )  # fmt: skip
     tools = ("disable",)
-    disabled = moment_of("disabled_at", "disabled", absent="no")
+    standing = _standing
 
     @admin.display(description="name")
     def shown_name(self, issuer: Issuer) -> str:
@@ -121,18 +130,20 @@ class TrustPolicyAdmin(GrantColumns, AddByForm):
         "pipelines get tokens, and for what."
     )
     add_form_class = TrustPolicyForm
-    list_display = ("name", "owner", "shown_issuer", "shown_scopes", "bound_to", "last_used", "run")
+    list_display = (
+        "name", "standing", "owner", "shown_issuer", "shown_scopes", "bound_to", "last_used", "run",
+    )  # fmt: skip
     list_filter = (DisabledFilter, UseFilter)
     list_select_related = ("owner", "issuer")
     search_fields = ("id",)
     search_help_text = "An id."
     fields = (
-        "id", "name", "owner", "shown_issuer", "shown_conditions", "warnings", "shown_scopes",
+        "standing", "owner", "shown_issuer", "shown_conditions", "warnings", "shown_scopes",
         "shown_binding", "longest_token", "expires", "last_used", "run", "refusals",
-        "created", "updated", "disabled",
+        "created", "updated", "id",
     )  # fmt: skip
     tools = ("disable",)
-    disabled = moment_of("disabled_at", "disabled", absent="no")
+    standing = _standing
 
     def found(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
         """Find by id, exactly."""
@@ -169,11 +180,11 @@ class TrustPolicyAdmin(GrantColumns, AddByForm):
         lines = ((shown_condition(condition),) for condition in policy.conditions)
         return format_html_join("", "<div><code>{}</code></div>", lines)
 
-    @admin.display(description="to be known")
+    @admin.display(description="warnings")
     def warnings(self, policy: TrustPolicy) -> str:
         """Return what of the conditions is less than it may seem."""
         found = policy_warnings(policy.issuer.kind, policy.conditions)
-        return format_html_join("", "<div>{}</div>", ((text,) for text in found)) or "nothing"
+        return format_html_join("", "<div>{}</div>", ((text,) for text in found)) or "none"
 
     @admin.display(description="last run")
     def run(self, policy: TrustPolicy) -> str:

@@ -69,5 +69,14 @@ class GrantColumns(BindingColumns):
 
     @admin.display(description="scopes")
     def shown_scopes(self, credential: Any) -> str:
-        scopes = ((scope,) for scope in credential.scopes)
-        return format_html_join(" ", '<code class="scope">{}</code>', scopes)
+        """Return all of them; a row of a list shows the first, and how many more there are."""
+        scopes = credential.scopes
+        shown = format_html_join(" ", '<code class="scope">{}</code>', ((one,) for one in scopes))
+        if len(scopes) <= _IN_A_ROW + 1:
+            return shown
+        return format_html(
+            '<span class="scopes" title="{}" data-more="{} more">{}</span>',
+            ", ".join(scopes),
+            len(scopes) - _IN_A_ROW,
+            shown,
+        )

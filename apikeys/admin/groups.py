@@ -14,6 +14,8 @@ from apikeys.admin.choices import CheckboxesByGroup, PermissionChoices
 from apikeys.people import may_give, may_give_group
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from django.http import HttpRequest
 
     from apikeys.models import User
@@ -55,6 +57,13 @@ class GroupAdmin(AuditedAdmin, DjangoGroupAdmin):
     def has_change_permission(self, request: HttpRequest, obj: Group | None = None) -> bool:
         allowed = super().has_change_permission(request, obj)
         return allowed and (obj is None or may_give_group(person_of(request), obj))
+
+    def get_deleted_objects(
+        self, objs: Iterable[Group], _request: HttpRequest
+    ) -> tuple[list[Any], dict[Any, int], set[str], list[str]]:
+        """Return the groups, without a line for each permission that they gave."""
+        told = [str(group) for group in objs]
+        return told, {"groups": len(told)}, set(), []
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return bool(getattr(request.user, "is_superuser", False)) and super().has_delete_permission(

@@ -32,10 +32,18 @@ else:
 
 # What the list calls long where OWNER_IDLE_DAYS refuses nobody.
 _IDLE_DAYS: Final = 90
-_INACTIVE: Final = (
-    "Who is inactive is logged out, and none of their keys and tokens works. What was not revoked "
-    "meanwhile works again when they are active again."
-)
+# Of each right, how its box is called and what it says.
+_RIGHTS: Final = {
+    "is_active": (
+        "Active",
+        (
+            "Who is inactive is logged out, and none of their keys and tokens works. What was not "
+            "revoked meanwhile works again when they are active again."
+        ),
+    ),
+    "is_staff": ("May log in here", "Their groups say what they may see and do."),
+    "is_superuser": ("All rights here", "Whatever their groups say."),
+}
 # More are not counted.
 _COUNTED: Final = 1000
 
@@ -86,8 +94,9 @@ class UserForm(UserChangeFormOfOurs):
         if "groups" in self.fields:  # it is not for who may only view
             self.fields["groups"].widget.can_add_related = False
 
-        if "is_active" in self.fields:
-            self.fields["is_active"].help_text = _INACTIVE
+        for name, (label, help_text) in _RIGHTS.items():
+            if name in self.fields:
+                self.fields[name].label, self.fields[name].help_text = label, help_text
         if not self.instance.is_active and (revives := _revives(self.instance)):
             self.fields["revoke_credentials"].help_text = revives
         else:

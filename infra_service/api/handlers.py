@@ -49,7 +49,7 @@ def refused(request: HttpRequest, error: APIException) -> JsonResponse:
     )
 
 
-def bad_request(request: HttpRequest, exception: Exception) -> JsonResponse:
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Django's handler400: a wrong Host header and the like, before any view."""
     if isinstance(exception, RequestDataTooBig):
         return refused(request, too_large())
@@ -57,7 +57,11 @@ def bad_request(request: HttpRequest, exception: Exception) -> JsonResponse:
         return _plain(request, HTTPStatus.BAD_REQUEST, "FILE_REFUSED", "No form takes a file.")
     if isinstance(exception, DisallowedHost):
         return _plain(request, HTTPStatus.BAD_REQUEST, "BAD_REQUEST", _OTHER_HOST)
-    return _plain(request, HTTPStatus.BAD_REQUEST, "BAD_REQUEST", "The request is malformed.")
+    title, status = "The request is malformed.", HTTPStatus.BAD_REQUEST
+    if _is_for_people(request):
+        advice = "Perhaps the address was cut off, or names a filter that the list does not have."
+        return _page(request, status, "BAD_REQUEST", title, advice)
+    return _plain(request, status, "BAD_REQUEST", title)
 
 
 def permission_denied(request: HttpRequest, exception: Exception) -> JsonResponse:  # noqa: ARG001 - Django's signature

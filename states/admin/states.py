@@ -200,7 +200,7 @@ def _number(value: Any) -> int | None:
 
 def _holder(state: State) -> str:
     """Return what the holder of the lock says of itself; nothing when there is none."""
-    if state.lock_info is None:
+    holder = holder_of(state)
+    if holder is None:
         return ""
-    who, operation, created = (state.lock_info[n] for n in ("Who", "Operation", "Created"))
-    return f"{who or 'somebody'}, {operation or 'an operation'} since {created}"
+    return f"{holder.who}, {holder.operation} since {holder.since:%Y-%m-%d %H:%M:%S} UTC"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from states.document.hidden import encode
+from states.document.hidden import MASK, encode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -20,6 +20,9 @@ _INDENTED: Final = 50
 
 
 def json_text(value: Any) -> str:
+    """Return JSON for people; what stands for a hidden value is not in quotes, as no value is."""
+    if value == MASK:
+        return MASK
     written = bytes(encode(value))
     # Indented, what is nested deeply would be a thousand times as long.
     if written.count(b"{") + written.count(b"[") <= _INDENTED:

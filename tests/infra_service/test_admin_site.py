@@ -1,11 +1,14 @@
 """The admin's site: its log-in, its policy, what it says when something is refused."""
 
+import re
 from typing import Any
 
 import pytest
+from django.contrib import admin
 from django.test import Client
 
 from apikeys.models import User
+from infra_service.admin_site import _PAGES
 from infra_service.api import limits
 from infra_service.api.counters import MemoryCounters
 from infra_service.api.limits import Limiter
@@ -64,6 +67,7 @@ def test_who_is_not_of_the_staff(visitor: User) -> None:
     [
         ("/admin/auth/group/add/", 403, "Your groups do not allow this."),
         ("/admin/nothing/", 404, "There is nothing here."),
+        ("/admin/states/state/?size=1", 400, "The request is malformed."),
     ],
 )
 def test_refusals_are_for_people(path: str, status: int, message: str, db: None) -> None:
@@ -72,6 +76,32 @@ def test_refusals_are_for_people(path: str, status: int, message: str, db: None)
     assert answer.status_code == status
     assert answer["Content-Type"] == "text/html; charset=utf-8"
     assert f"<h1>{message}</h1>" in answer.content.decode()
+
+
+def test_sections_stand_in_the_order_of_use_with_groups_beside_users(db: None) -> None:
+    answer = person("viewer").get("/admin/auth/group/")
+
+    sections = answer.context["available_apps"]
+    assert [section["name"] for section in sections] == [
+        "Infrastructure state", "Cluster workloads", "Access", "Webhooks",
+    ]  # fmt: skip
+    assert [model["object_name"] for model in sections[2]["models"]] == [
+        "ApiKey", "AccessToken", "TrustPolicy", "Issuer", "User", "Group", "AuditEvent",
+    ]  # fmt: skip
+    # A page that is not in the order stands behind the others, and would not be missed otherwise.
+    registered = {model.__name__ for model in admin.site._registry}
+    assert registered == set(_PAGES)
+    access = person("viewer").get("/admin/auth/")
+    assert access.context["app_list"] == [sections[2]]
+
+
+def test_our_style_sheets_come_after_all_of_djangos(db: None) -> None:
+    """Or a rule of ours would lose to an equal one of its, on the pages that load it."""
+    page = person("viewer").get("/admin/states/state/").content.decode()
+
+    sheets = re.findall(r'<link rel="stylesheet" href="/static/([a-z_]+)/', page)
+    assert sheets == sorted(sheets), sheets  # "admin" is before "admin_base"
+    assert sheets.count("admin_base") == 3
 
 
 def test_policy(db: None, anonymous: Client) -> None:

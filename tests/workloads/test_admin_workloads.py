@@ -98,6 +98,9 @@ def test_the_list_is_of_one_cluster_and_filtered(cluster: Cluster, workload: New
     assert found(q="dat d") == [database]
     assert found(q="web data") == found(q="%") == found(q="_") == []
     assert found(cluster=str(uuid.uuid4())) == []
+    # The form of the search keeps what is chosen beside it.
+    kept = '<input type="hidden" name="health" value="ERROR">'
+    assert kept in client.get(LIST, {"health": "ERROR"}).content.decode()
     # What is not offered is not answered: a figure could be guessed by asking.
     refused = client.get(LIST, {"cluster": str(cluster.pk), "labels__contains": "x"})
     assert refused.status_code == 400

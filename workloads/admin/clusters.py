@@ -144,7 +144,7 @@ class ClusterAdmin(EditableAdmin):
             return mark(status)
         reason = cluster.collection_error_reason.replace("_", " ").lower()
         return format_html(
-            "{} {} for {}", mark(status), reason, timesince(since, cluster.read_at, depth=1)
+            "{}: {}, for {}", mark(status), reason, timesince(since, cluster.read_at, depth=1)
         )
 
     @admin.display(description="last failure")

@@ -55,8 +55,8 @@ class WorkloadAdmin(ReadOnlyAdmin):
     search_fields = ("name",)
     search_help_text = "Pieces of the name or the namespace."
     fields = (
-        "cluster", "namespace", "name", "kind", "health", "status_reason", "since",
-        "replicas", "cpu", "cpu_limits", "memory", "memory_limits", "uid", "id", "observed",
+        "health", "reason", "since", "cluster", "namespace", "kind", "replicas",
+        "cpu", "cpu_limits", "memory", "memory_limits", "uid", "id", "observed",
     )  # fmt: skip
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:

@@ -17,7 +17,7 @@ from infra_service.templatetags.charts import identifier
 from infra_service.webhooks import actions
 from infra_service.webhooks.admin.marks import status_mark
 from infra_service.webhooks.messages import message_id
-from infra_service.webhooks.models import LATE_AFTER, Delivery
+from infra_service.webhooks.models import Delivery
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,8 +36,7 @@ class StatusFilter(admin.SimpleListFilter):
     parameter_name = "status"
 
     def lookups(self, _request: HttpRequest, _model_admin: Any) -> list[tuple[str, str]]:
-        hours = LATE_AFTER.total_seconds() / 3600
-        late = ("late", f"Waiting for over {hours:g} h")
+        late = ("late", "Waiting for over an hour")
         return [*((value, str(label)) for value, label in Delivery.Status.choices), late]
 
     def queryset(self, _request: HttpRequest, queryset: Any) -> Any:

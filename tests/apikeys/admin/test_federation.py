@@ -15,7 +15,7 @@ from apikeys.actors import Actor
 from apikeys.models import AuditEvent, Issuer, TrustPolicy, User
 from tests.apikeys.admin.conftest import shown
 from tests.apikeys.federation.conftest import GITHUB
-from tests.people import person
+from tests.people import person, text_of
 
 ISSUERS = "/admin/apikeys/issuer/"
 POLICIES = "/admin/apikeys/trustpolicy/"
@@ -199,6 +199,8 @@ def test_a_policy_is_disabled(administrator: Client, issuer: Issuer, operator: U
 
     policy.refresh_from_db()
     assert policy.disabled_at is not None
+    for path in (POLICIES, f"{POLICIES}{policy.pk}/change/"):
+        assert "Disabled just now" in text_of(administrator.get(path))
 
 
 def test_who_only_looks_changes_nothing(issuer: Issuer, operator: User) -> None:
