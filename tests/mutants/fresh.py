@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib.machinery
+import mmap
+from collections import defaultdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 # Loaded once, for all the processes that are forked from this one.
 import django.test  # noqa: F401
@@ -18,13 +20,21 @@ from tests.mutants.rooms import ROOMS
 from tests.mutants.verdicts import PYTEST, Verdict, in_a_fork, look_for_no_shortest_example
 
 _SECONDS = 180
+#: The test that has failed, which a fork tells, and those of each room, the latest first.
+_failed: Final = mmap.mmap(-1, 4096)
+_killers: Final[dict[str, list[str]]] = defaultdict(list)
 
 
 class _First:
-    """A pytest plugin: these tests before the others."""
+    """A pytest plugin: these tests before the others; tells which has failed."""
 
     def __init__(self, tests: list[str]) -> None:
-        self._places = {name: place for place, name in enumerate(tests)}
+        self._places = {name: place for place, name in reversed(list(enumerate(tests)))}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            name = report.nodeid.encode()[: len(_failed) - 1] + b"\0"
+            _failed[: len(name)] = name
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         look_for_no_shortest_example()
@@ -43,7 +53,14 @@ def judge_fresh(mutant: Mutant, tests: list[str]) -> Verdict:
 
     def attempt() -> Verdict:
         importlib.machinery.SourceFileLoader.get_code = get_mutated_code  # type: ignore[method-assign]
-        code = pytest.main([*PYTEST, "-x", *ROOMS[mutant.room]], plugins=[_First(tests)])
+        code = pytest.main(
+            [*PYTEST, "-x", *ROOMS[mutant.room]], plugins=[_First([*killers, *tests])]
+        )
         return Verdict.KILLED if code else Verdict.ALIVE
 
-    return in_a_fork(attempt, _SECONDS)
+    killers = _killers[mutant.room]
+    _failed[:1] = b"\0"
+    verdict = in_a_fork(attempt, _SECONDS)
+    if name := _failed[:].partition(b"\0")[0].decode():
+        killers.insert(0, name)
+    return verdict

@@ -236,6 +236,9 @@ def test_a_marked_place_is_not_looked_into() -> None:
     ]
 
 
+MANY = {str(n): n for n in range(100)}
+
+
 @pytest.mark.parametrize(
     ("old", "new", "differ"),
     [
@@ -243,6 +246,9 @@ def test_a_marked_place_is_not_looked_into() -> None:
         ([1], [2], True),
         ([1], [1.0], False),
         ({"b": 1, "c": 2}, {"c": 2, "b": 1}, False),
+        ({"b": 1, "c": 2}, {"b": 2, "c": 1}, True),
+        (MANY, MANY, False),
+        (MANY, {**MANY, "7": 8}, True),
     ],
 )
 def test_what_is_hidden_differs_where_its_values_do(old: Any, new: Any, differ: bool) -> None:
