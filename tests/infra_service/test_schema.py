@@ -40,6 +40,7 @@ def test_a_list_is_described_under_its_name(
 
     names = [parameter["name"] for parameter in operation["parameters"]]
     assert names == ["filter", "order_by", "page_size", "page_token"]
+    assert not any(parameter["required"] for parameter in operation["parameters"])
     assert list(schema["properties"]) == [name, "next_page_token"]
     assert schema["required"] == [name, "next_page_token"]
 
