@@ -21,7 +21,7 @@ from tests.workloads.records import REPORTER, apply, at, place, record, report
 from workloads import actions
 from workloads.api import images as images_view
 from workloads.kubernetes.health import HealthStatus
-from workloads.kubernetes.images import images_of
+from workloads.kubernetes.images import ContainerImages, images_of
 from workloads.kubernetes.records import ContainerRecord, WorkloadRecord
 from workloads.models import Cluster, Workload
 from workloads.models.images import IMAGE, ClusterImage, WorkloadImage
@@ -62,7 +62,7 @@ def rows_are_right() -> None:
     counts: Counter[Any] = Counter()
     links = set()
     for workload in Workload.objects.all():
-        images = images_of(workload.containers)
+        images = images_of(msgspec.convert(workload.containers, list[ContainerImages]))
         counts.update((workload.cluster_id, *image) for image in images)
         copied = [getattr(workload, name) for name in sorted(WorkloadImage.copied)]
         links |= {(workload.pk, image.repository, image.digest, *copied) for image in images}
@@ -287,7 +287,7 @@ def test_any_reports(
     ]
     places: dict[Any, list[Workload]] = {}
     for workload in seen:
-        for image in images_of(workload.containers):
+        for image in images_of(msgspec.convert(workload.containers, list[ContainerImages])):
             places.setdefault(tuple(image), []).append(workload)
     assert counted(client, page_size=size) == {
         image: (len(found), len({w.cluster_id for w in found})) for image, found in places.items()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from django.contrib import admin
 from django.db.models import Q
 from django.urls import reverse
@@ -23,7 +24,7 @@ from workloads.admin.filters import (
     chosen_cluster,
 )
 from workloads.admin.history import history_of
-from workloads.kubernetes.images import images_of, registry_of
+from workloads.kubernetes.images import ContainerImages, images_of, registry_of
 from workloads.managed import managing
 from workloads.models import Cluster, Workload
 from workloads.worst_first import PLACE, by_health
@@ -71,9 +72,10 @@ class WorkloadAdmin(ReadOnlyAdmin):
         """Show also its history, its images, and to who may see it which resources manage it."""
         workload: Workload = context["original"]
         context |= history_of(workload, Cluster.objects.timed().get(pk=workload.cluster_id))
+        containers = msgspec.convert(workload.containers, list[ContainerImages])
         context["images"] = [
             {"registry": registry_of(image.repository), **image._asdict()}
-            for image in images_of(workload.containers)
+            for image in images_of(containers)
         ]
         if request.user.has_perm("states.view_resourceentry"):
             context["managed_by"] = self._managed_by(workload)

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+import msgspec
 
 from workloads.kubernetes.facts import MAX_IMAGE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Sequence
 
 #: Of a repository with its registry: a DNS name and a port, and 255 characters of path.
 MAX_REPOSITORY: Final = 520
@@ -63,15 +65,41 @@ def parse_image(text: str) -> Image | None:
     return Image(repository, tag or ("" if at else _DEFAULT_TAG), digest)
 
 
-def parse_images(references: Iterable[str]) -> list[Image]:
-    """Return what the references name, each once, without those that name nothing."""
-    found = dict.fromkeys(map(parse_image, references))
-    return [image for image in found if image is not None]
+class RunsImages(Protocol):
+    """A container: the image of its template, and references to what runs."""
+
+    @property
+    def image(self) -> str: ...
+    @property
+    def running(self) -> Sequence[str]: ...
 
 
-def images_of(containers: Iterable[Mapping[str, Any]]) -> list[Image]:
-    """Return the images of stored containers, each once: those that run, else the template's."""
-    return parse_images(text for one in containers for text in one.get("running") or [one["image"]])
+class ContainerImages(msgspec.Struct, gc=False):
+    """Of a stored container, what tells its images."""
+
+    image: str
+    running: list[str] = []
+
+
+_STORED: Final = msgspec.json.Decoder(list[ContainerImages])
+
+
+def images_of(containers: Iterable[RunsImages]) -> list[Image]:
+    """Return the images of containers, each once: those that run, else the template's.
+
+    What names none is left out.
+    """
+    found: dict[Image, None] = {}
+    for container in containers:
+        for reference in container.running or (container.image,):
+            if (image := parse_image(reference)) is not None:
+                found[image] = None
+    return list(found)
+
+
+def stored_images(containers: str | msgspec.Raw) -> list[Image]:
+    """Return the same of containers as they are stored, as JSON."""
+    return images_of(_STORED.decode(containers))
 
 
 def full_repository(text: str) -> str:

@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 import msgspec
 from django.db import connection
-from django.db.models import CharField, Field, IntegerField, JSONField, UUIDField
+from django.db.models import CharField, DateTimeField, Field, IntegerField, JSONField, UUIDField
 
 if TYPE_CHECKING:
+    import datetime as dt
     from collections.abc import Iterable, Iterator
 
     from django.db.models import Model
@@ -43,6 +44,7 @@ class Writer:
         self._table = model._meta.db_table
         self._documents = [at for at, f in enumerate(self._fields) if isinstance(f, JSONField)]
         self._uuids = [at for at, f in enumerate(self._fields) if _is_uuid(f)]
+        self._moments = [at for at, f in enumerate(self._fields) if isinstance(f, DateTimeField)]
         self._line = "\t".join(["%s"] * len(columns))
 
     @cached_property
@@ -75,13 +77,19 @@ class Writer:
             row[at] = row[at].hex
         for at in self._documents:
             row[at] = msgspec.json.encode(row[at]).decode()
-        line = self._line % tuple(row)
+        for at in self._moments:
+            row[at] = _written(row[at])
+        unknown = row.count(None)
+        line = self._line % tuple([_NULL if v is None else v for v in row] if unknown else row)
         # Nearly no row has anything to escape; to look into each of its texts takes longer.
-        if "\\" in line or "\n" in line or "\r" in line or line.count("\t") >= len(row):
-            row = [v.translate(_ESCAPES) if isinstance(v, str) else v for v in row]
-        elif None not in row:
-            return line
-        return self._line % tuple([_NULL if v is None else v for v in row])
+        if (
+            line.count("\\") != unknown
+            or line.count("\t") >= len(row)
+            or "\n" in line
+            or "\r" in line
+        ):
+            return self._line % tuple(map(_escaped, row))
+        return line
 
     def insert(self, rows: Iterable[NewRow]) -> None:
         """Insert what ``new_row`` returned, none of which is there."""
@@ -195,6 +203,19 @@ def batches(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
     rest = iter(items)
     while batch := list(itertools.islice(rest, size)):
         yield batch
+
+
+# A report has one moment, or two, in all its rows.
+@lru_cache(maxsize=8)
+def _written(moment: dt.datetime | None) -> str | None:
+    return None if moment is None else str(moment)
+
+
+def _escaped(value: Any) -> Any:
+    """Return a value as COPY takes it, whatever is in it."""
+    if value is None:
+        return _NULL
+    return value.translate(_ESCAPES) if isinstance(value, str) else value
 
 
 def _is_uuid(field: Field[Any, Any]) -> bool:

@@ -14,6 +14,7 @@ from uuid_utils.compat import uuid7
 
 from infra_service.database.keyset import beyond
 from workloads.kubernetes.figures import MEASURED, RESERVED
+from workloads.kubernetes.images import images_of, stored_images
 from workloads.models import Workload
 from workloads.reporting.bulk import NewRow, Writer, batches
 from workloads.reporting.image_rows import ImageChanges
@@ -120,7 +121,7 @@ def compare(cluster_id: uuid.UUID, report: Report, observed_at: dt.datetime) -> 
         key, said = uuid7(), _said(record, "")
         transitions.appear(key, *said[_HEALTH])
         place = (record.namespace, record.name, record.kind.value)
-        found.images.add(key, (cluster_id, said[_STATUS], *place), said[-1])
+        found.images.add(key, (cluster_id, said[_STATUS], *place), images_of(record.containers))
         return _INSERTS.new_row((key, cluster_id, *place, *said, observed_at, observed_at))
 
     for key, namespace, name, kind, *stored in _stored(cluster_id, report, pending):
@@ -128,12 +129,12 @@ def compare(cluster_id: uuid.UUID, report: Report, observed_at: dt.datetime) -> 
         if record is None:
             found.gone.append(key)
             transitions.disappear(key, _health(stored))
-            found.images.leave(key, stored[-1])
+            found.images.leave(key, stored_images(stored[-1]))
         elif record.uid and stored[0] and record.uid != stored[0]:
             # Deleted and created again under the same name: another object, with another id.
             found.gone.append(key)
             transitions.disappear(key, _health(stored))
-            found.images.leave(key, stored[-1])
+            found.images.leave(key, stored_images(stored[-1]))
             found.new.append(new(record))
             found.replaced += 1
         elif (said := _said(record, stored[0])) == (known := _known(stored, said)):

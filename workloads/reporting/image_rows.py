@@ -5,16 +5,15 @@ The caller has the cluster's row locked, so that what is read here is not change
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
 from django.db.models import Exists, OuterRef, TextField
 from django.db.models.functions import Cast
 
 from infra_service.database.keyset import beyond
-from workloads.kubernetes.images import Image, parse_images
+from workloads.kubernetes.images import Image, stored_images
 from workloads.models import Cluster, Workload
 from workloads.models.images import IMAGE, ClusterImage, WorkloadImage
 from workloads.reporting.bulk import NewRow, Writer
@@ -23,6 +22,8 @@ from workloads.reporting.reports import Place
 if TYPE_CHECKING:
     import uuid
     from collections.abc import Iterable, Iterator, Sequence
+
+    import msgspec
 
     #: The containers of a workload, as JSON.
     Containers = str | msgspec.Raw
@@ -35,16 +36,6 @@ _HEALTH: Final = Writer(WorkloadImage, ("workload_id", "health_status"))
 _COUNTS: Final = Writer(ClusterImage, ("cluster_id", *IMAGE, "workloads"))
 
 
-class _Container(msgspec.Struct, gc=False):
-    """What a container runs, else what its template names."""
-
-    image: str
-    running: list[str] = []
-
-
-_CONTAINERS: Final = msgspec.json.Decoder(list[_Container])
-
-
 @dataclass(slots=True)
 class ImageChanges:
     """What is to be written of a cluster's images when its workloads are."""
@@ -55,21 +46,20 @@ class ImageChanges:
     #: Workloads of which only the health is another one, and that.
     turned: list[Sequence[Any]] = field(default_factory=list)
     #: How many workloads more, or fewer, run an image.
-    counts: Counter[Image] = field(default_factory=Counter)
+    counts: dict[Image, int] = field(default_factory=lambda: defaultdict(int))
 
-    def add(self, key: uuid.UUID, copied: Sequence[Any], containers: Containers) -> None:
+    def add(self, key: uuid.UUID, copied: Sequence[Any], images: Sequence[Image]) -> None:
         """Take a workload that is new; ``copied`` is its cluster, health and place."""
-        images = _images(containers)
         self._run_by(1, images)
-        pairs = dict.fromkeys((image.repository, image.digest) for image in images)
+        pairs = {(image.repository, image.digest): None for image in images}
         self.links += [
             _LINKS.new_row((key, number, *pair, *copied)) for number, pair in enumerate(pairs)
         ]
 
-    def leave(self, key: uuid.UUID, containers: Containers) -> None:
+    def leave(self, key: uuid.UUID, images: Sequence[Image]) -> None:
         """Take a workload that is gone."""
         self.left.append(_LEFT.prepare((key,)))
-        self._run_by(-1, _images(containers))
+        self._run_by(-1, images)
 
     def change(
         self,
@@ -80,9 +70,13 @@ class ImageChanges:
     ) -> None:
         """Take a workload that is another one than ``before``, its health and containers."""
         health, known = before
-        if containers != known and _images(containers) != _images(known):
-            self.leave(key, known)
-            self.add(key, copied, containers)
+        old: list[Image] = []
+        new = old
+        if containers != known:
+            old, new = stored_images(known), stored_images(containers)
+        if old != new:
+            self.leave(key, old)
+            self.add(key, copied, new)
         elif copied[1] != health:
             self.turned.append(_HEALTH.prepare((key, copied[1])))
 
@@ -106,11 +100,6 @@ class ImageChanges:
     def _run_by(self, more: int, images: Iterable[Image]) -> None:
         for image in images:
             self.counts[image] += more
-
-
-def _images(containers: Containers) -> list[Image]:
-    each = _CONTAINERS.decode(containers)
-    return parse_images(reference for one in each for reference in one.running or (one.image,))
 
 
 def remove(cluster_id: uuid.UUID) -> int:
@@ -140,7 +129,7 @@ def rebuild(cluster_id: uuid.UUID) -> None:
     remove(cluster_id)
     changes = ImageChanges()
     for key, health, *rest, containers in _stored(cluster_id):
-        changes.add(key, (cluster_id, health, *rest), containers)
+        changes.add(key, (cluster_id, health, *rest), stored_images(containers))
     changes.write(cluster_id, anew=True)
 
 
