@@ -22,7 +22,7 @@ from tests.server import live_server
 
 pytestmark = pytest.mark.long
 
-SECONDS = float(os.environ.get("STORM_SECONDS", "4"))
+SECONDS = float(os.environ.get("STORM_SECONDS", "2"))
 KEPT = 5
 
 
