@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from django.conf import settings
 from django.utils.module_loading import import_string
+from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 from rest_framework.exceptions import ErrorDetail, ValidationError
 
@@ -39,9 +40,10 @@ def _named(help_text: str) -> Any:
     return _bound(f"{help_text} The answer has their ids.", name, write_only=True)
 
 
+@extend_schema_serializer(
+    description="What a key or token is limited to: a cluster, or components and environments."
+)
 class BindingSerializer(StrictSerializer):
-    """Where it works: in one cluster, or for applications, components, environments."""
-
     cluster_id = IdField(required=False, allow_null=True)
     component_ids = _bound("States of these components.", IdField())
     environment_ids = _bound("States in these environments.", IdField())

@@ -7,6 +7,7 @@ from typing import Any, Final
 from drf_spectacular.utils import (
     extend_schema,
     extend_schema_field,
+    extend_schema_serializer,
     extend_schema_view,
     inline_serializer,
 )
@@ -66,9 +67,8 @@ class AnythingField(serializers.JSONField):
     """Whatever JSON has, null too."""
 
 
+@extend_schema_serializer(description="Whether the claims of a tried token meet one condition.")
 class VerdictSerializer(serializers.Serializer[Any]):
-    """What became of a condition."""
-
     claim = serializers.CharField()
     wanted = ObjectField(help_text="The operator and its value.")
     had = AnythingField(help_text="The claim's value; null where it is missing.")

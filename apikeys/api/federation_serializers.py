@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 from rest_framework.exceptions import ErrorDetail, ValidationError
 
@@ -48,9 +49,10 @@ class ObjectField(serializers.JSONField):
         return data
 
 
+@extend_schema_serializer(
+    description="An issuer of identity tokens that this service trusts, and where its keys are."
+)
 class IssuerSerializer(StrictSerializer):
-    """An issuer: whose signature is believed, and where its keys are."""
-
     id = serializers.RegexField(r"^iss-[0-9a-z]+$", read_only=True)
     kind = WordField(Issuer.Kind.choices, help_text="Cannot be changed.")
     name = TextField(max_length=200)
@@ -97,9 +99,10 @@ class IssuerSerializer(StrictSerializer):
     updated_at = TimestampField(read_only=True)
 
 
+@extend_schema_serializer(
+    description="A trust policy: which pipelines of an issuer get a token, and what it may do."
+)
 class TrustPolicySerializer(BoundSerializer):
-    """A trust policy: whom of an issuer's pipelines is believed, and what their tokens may do."""
-
     id = serializers.RegexField(r"^fed-[0-9a-z]+$", read_only=True)
     name = TextField(max_length=200)
     issuer_id = TextField(max_length=40, help_text="Cannot be changed.")
@@ -146,9 +149,8 @@ class TrustPolicySerializer(BoundSerializer):
         return kinds.policy_warnings(policy.issuer.kind, policy.conditions)
 
 
+@extend_schema_serializer(description="The token or the claims that a trust policy is tried with.")
 class TrialSerializer(StrictSerializer):
-    """What a policy is tried with."""
-
     claims = ObjectField(required=False, help_text="The claims of an assertion.")
     token = TextField(
         required=False,

@@ -3,6 +3,7 @@ from __future__ import annotations
 import datetime as dt
 from typing import Any
 
+from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 from rest_framework.exceptions import ErrorDetail, ValidationError
 
@@ -21,9 +22,8 @@ from infra_service.api.fields import (
 )
 
 
+@extend_schema_serializer(description="The user who created a key or a token.")
 class OwnerSerializer(serializers.Serializer[Any]):
-    """Who created it."""
-
     id = serializers.CharField(read_only=True)
     display_name = serializers.CharField(read_only=True)
     email = serializers.CharField(read_only=True)
@@ -52,9 +52,10 @@ class CredentialSerializer(BoundSerializer):
     created_at = TimestampField(read_only=True)
 
 
+@extend_schema_serializer(
+    description="An API key. Its secret is shown once, beside it, when it is created or rotated."
+)
 class ApiKeySerializer(CredentialSerializer):
-    """An API key. Its secret is shown once, beside it, when it is created or rotated."""
-
     id = serializers.RegexField(r"^key-[0-9a-z]+$", read_only=True)
     status = serializers.ChoiceField(ApiKeyStatus.choices, read_only=True)
     made_by = serializers.CharField(
@@ -68,9 +69,10 @@ class RunField(serializers.JSONField):
     """What a pipeline's platform said of its run."""
 
 
+@extend_schema_serializer(
+    description="An access token. Its secret is shown once, beside it, when it is minted."
+)
 class AccessTokenSerializer(CredentialSerializer):
-    """An access token. Its secret is shown once, beside it, when it is minted."""
-
     id = serializers.RegexField(r"^tok-[0-9a-z]+$", read_only=True)
     kind = WordField(
         AccessToken.Kind.choices,
@@ -104,9 +106,8 @@ class AccessTokenSerializer(CredentialSerializer):
         return attrs
 
 
+@extend_schema_serializer(description="The options of rotating a key.")
 class RotationSerializer(StrictSerializer):
-    """How a key is rotated."""
-
     grace_period = SecondsField(
         minimum=dt.timedelta(0),
         maximum=actions.MAX_GRACE_PERIOD,
@@ -116,9 +117,8 @@ class RotationSerializer(StrictSerializer):
     )
 
 
+@extend_schema_serializer(description="The token that calls, and what it may do.")
 class CallerSerializer(serializers.Serializer[Any]):
-    """The token that calls, and what it may do."""
-
     token_id = serializers.CharField()
     token_kind = serializers.CharField(source="kind.name")
     api_key_id = serializers.CharField(allow_null=True)
@@ -133,9 +133,10 @@ class CallerSerializer(serializers.Serializer[Any]):
         return {**shown, "scopes": sorted(shown["scopes"])}
 
 
+@extend_schema_serializer(
+    description="One event of the audit trail: who did what, to what, and when."
+)
 class AuditEventSerializer(serializers.ModelSerializer[AuditEvent]):
-    """One thing that somebody did."""
-
     class Meta:
         model = AuditEvent
         fields = [

@@ -6,12 +6,13 @@ rest is said in the words of ``infra_service.api.openapi_words``.
 
 from __future__ import annotations
 
+import inspect
 import re
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 from drf_spectacular.openapi import AutoSchema
-from drf_spectacular.plumbing import build_examples_list, get_doc
+from drf_spectacular.plumbing import build_examples_list
 from rest_framework import serializers
 
 from infra_service.api import orders
@@ -77,8 +78,7 @@ class ApiSchema(AutoSchema):  # type: ignore[misc,unused-ignore]
     def get_description(self) -> str:  # type: ignore[override, unused-ignore]
         """Return what the method says of itself; a class tells readers of the code, not users."""
         name = getattr(self.view, "action", self.method.lower())
-        description: str = get_doc(getattr(self.view, name, None))
-        return description
+        return inspect.getdoc(getattr(self.view, name, None)) or ""
 
     def get_summary(self) -> str:
         """Return the operation's id in words."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
+from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 
 from infra_service.api.fields import StrictSerializer, TextField, TimestampField
@@ -51,17 +52,15 @@ class AddressField(TextField):
         return text
 
 
+@extend_schema_serializer(description="A provider of a dependency lock file.")
 class ProviderSerializer(serializers.Serializer[Any]):
-    """A provider that is locked."""
-
     source = serializers.CharField(read_only=True)  # type: ignore[assignment]  # a field has one
     version = serializers.CharField(read_only=True)
     constraints = serializers.CharField(read_only=True, help_text="Empty without any.")
 
 
+@extend_schema_serializer(description="A call of a module.")
 class ModuleSerializer(serializers.Serializer[Any]):
-    """A module call."""
-
     key = serializers.CharField(read_only=True, help_text="Its path: `network.vpc`.")
     source = serializers.CharField(  # type: ignore[assignment]  # a field has one
         read_only=True, help_text="Without credentials."
@@ -71,9 +70,10 @@ class ModuleSerializer(serializers.Serializer[Any]):
     )
 
 
+@extend_schema_serializer(
+    description="What a pipeline tells about a version: its commit, its run, modules and providers."
+)
 class FactsSerializer(StrictSerializer):
-    """What a pipeline knows of a version."""
-
     version_number = serializers.IntegerField(read_only=True)
     commit = TextField(
         required=False,

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
+from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 from rest_framework.exceptions import ErrorDetail, ValidationError
 
@@ -23,9 +24,10 @@ _NAMED: Final = "As it is called now; empty until somebody names it."
 _SLUG: Final = "What addresses name it by; null until somebody names it."
 
 
+@extend_schema_serializer(
+    description="The lock, as its holder described it; present when the state is locked."
+)
 class LockSerializer(PresentSerializer):
-    """The lock, as its holder described it; present when the state is locked."""
-
     present_with = "lock_id"
 
     lock_id = serializers.UUIDField(read_only=True)
@@ -35,9 +37,10 @@ class LockSerializer(PresentSerializer):
     acquired_at = TimestampField(source="lock_acquired_at", read_only=True)
 
 
+@extend_schema_serializer(
+    description="A state. What only a push can tell is null before the first push."
+)
 class StateSerializer(serializers.Serializer[Any]):
-    """A state record. What the first push brings is null before it."""
-
     id = serializers.UUIDField(read_only=True)
     component_id = serializers.UUIDField(read_only=True)
     component_name = serializers.CharField(read_only=True, help_text=_NAMED)
@@ -82,9 +85,8 @@ class SlugField(TextField):
         return text
 
 
+@extend_schema_serializer(description="A group of components.")
 class ApplicationSerializer(StrictSerializer):
-    """A group of components."""
-
     id = serializers.UUIDField(read_only=True)
     name = TextField(max_length=200)
     slug = SlugField(kind="application")
@@ -92,18 +94,20 @@ class ApplicationSerializer(StrictSerializer):
     updated_at = TimestampField(read_only=True)
 
 
+@extend_schema_serializer(
+    description="Where components are deployed. It has no name if a push registered it by its id."
+)
 class EnvironmentSerializer(ApplicationSerializer):
-    """Where components are deployed. One that a push has registered by its id has no name yet."""
-
     slug = SlugField(kind="environment")
     require_lock = FlagField(
         default=False, help_text="Whether a push needs the lock's ID; one without is refused."
     )
 
 
+@extend_schema_serializer(
+    description="A piece of infrastructure. It has no name if a push registered it by its id."
+)
 class ComponentSerializer(StrictSerializer):
-    """A piece of infrastructure. One that a push has registered by its id has no name yet."""
-
     id = serializers.UUIDField(read_only=True)
     name = TextField(max_length=200)
     slug = SlugField(kind="component")
@@ -123,9 +127,10 @@ class ComponentSerializer(StrictSerializer):
         return value
 
 
+@extend_schema_serializer(
+    description="What the source of an imported version tells about it; absent in other versions."
+)
 class ImportedSerializer(PresentSerializer):
-    """What the source of an imported version says of it; present when it was imported."""
-
     present_with = "imported_source"
 
     source = serializers.CharField(  # type: ignore[assignment]  # a field has a source, too
@@ -144,9 +149,10 @@ class ImportedSerializer(PresentSerializer):
     )
 
 
+@extend_schema_serializer(
+    description="A version of a state. `token_id` is empty if a command made it."
+)
 class VersionSerializer(serializers.Serializer[Any]):
-    """A version of a state: a push, a restore or an import. A command's has no ``token_id``."""
-
     number = serializers.IntegerField(read_only=True)
     serial = serializers.IntegerField(read_only=True)
     lineage = serializers.CharField(read_only=True, allow_null=True)
@@ -158,9 +164,8 @@ class VersionSerializer(serializers.Serializer[Any]):
     imported = ImportedSerializer(required=False)
 
 
+@extend_schema_serializer(description="The options of restoring a version.")
 class RestoreSerializer(StrictSerializer):
-    """The options of ``:restore``."""
-
     lock_id = IdField(
         required=False, allow_null=True, help_text="The held lock's ID, when the state is locked."
     )
@@ -169,9 +174,8 @@ class RestoreSerializer(StrictSerializer):
     )
 
 
+@extend_schema_serializer(description="The options of removing somebody's lock.")
 class ForceUnlockSerializer(StrictSerializer):
-    """The options of ``:force-unlock``."""
-
     reason = TextField(max_length=1000, help_text="Why; it is kept in the audit trail.")
     lock_id = IdField(
         required=False,
@@ -180,9 +184,10 @@ class ForceUnlockSerializer(StrictSerializer):
     )
 
 
+@extend_schema_serializer(
+    description="A resource instance in the current version of a state, without any of its values."
+)
 class ResourceEntrySerializer(serializers.Serializer[Any]):
-    """A resource instance in the current version of a state, without any of its values."""
-
     id = serializers.UUIDField(read_only=True)
     state_id = serializers.UUIDField(read_only=True)
     component_id = serializers.UUIDField(read_only=True)
@@ -230,9 +235,10 @@ def _is_identity(data: Any) -> bool:
     )
 
 
+@extend_schema_serializer(
+    description="The object of a cloud or a cluster whose resource is looked for."
+)
 class FindSerializer(StrictSerializer):
-    """What is looked for."""
-
     value = IdentifyingField(
         help_text="An id, ARN, self link or name; `namespace/name` or the uid of a Kubernetes "
         "object; or the object that Terraform calls an identity."

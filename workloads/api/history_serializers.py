@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from typing import Any
 
-from drf_spectacular.utils import extend_schema_field
+from drf_spectacular.utils import extend_schema_field, extend_schema_serializer
 from rest_framework import serializers
 
 from infra_service.api.fields import TimestampField
@@ -20,9 +20,8 @@ class HealthOrNullField(serializers.ChoiceField):
     """A health, or null while the workload is not there."""
 
 
+@extend_schema_serializer(description="A change of a workload's health, or of its reason.")
 class TransitionSerializer(serializers.Serializer[Any]):
-    """A workload's health, or the reason of it, became another one."""
-
     number = serializers.IntegerField(
         read_only=True,
         help_text="Counts those of the workload, from 1; again when none is kept any more.",
@@ -52,9 +51,8 @@ class ElapsedField(serializers.Field[dt.timedelta, Any, float, Any]):
         return value.total_seconds()
 
 
+@extend_schema_serializer(description="The share of a time in which a workload was healthy.")
 class AvailabilitySerializer(serializers.Serializer[Any]):
-    """For how much of a time a workload was healthy."""
-
     since = TimestampField(read_only=True)
     until = TimestampField(read_only=True)
     healthy_ratio = serializers.FloatField(

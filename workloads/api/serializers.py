@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from drf_spectacular.utils import extend_schema_field
+from drf_spectacular.utils import extend_schema_field, extend_schema_serializer
 from rest_framework import serializers
 
 from infra_service.api.fields import (
@@ -32,9 +32,10 @@ if TYPE_CHECKING:
     from workloads.models import Cluster
 
 
+@extend_schema_serializer(
+    description="One container of a workload's template, over all its live pods."
+)
 class ContainerSerializer(serializers.Serializer[Any]):
-    """One container of a workload's template, over all its live pods."""
-
     name = serializers.CharField()
     image = serializers.CharField()
     restart_count = serializers.IntegerField()
@@ -57,9 +58,8 @@ class ContainersField(serializers.JSONField):
     """Containers, as they are stored."""
 
 
+@extend_schema_serializer(description="A workload. Usage is null when nobody measures it.")
 class WorkloadSerializer(serializers.Serializer[Any]):
-    """A workload. Usage is null when nobody measures it."""
-
     id = serializers.UUIDField(read_only=True)
     cluster_id = serializers.UUIDField(read_only=True)
     namespace = serializers.CharField(read_only=True)
@@ -82,9 +82,8 @@ class WorkloadSerializer(serializers.Serializer[Any]):
     last_updated_at = TimestampField(read_only=True)
 
 
+@extend_schema_serializer(description="A resource of a state that manages a workload.")
 class ManagedBySerializer(serializers.Serializer[Any]):
-    """A resource of a state that manages a workload."""
-
     state_id = serializers.UUIDField()
     component_id = serializers.UUIDField()
     environment_id = serializers.UUIDField()
@@ -97,9 +96,8 @@ class ManagedBySerializer(serializers.Serializer[Any]):
     )
 
 
+@extend_schema_serializer(description="A workload, and which resources of states manage it.")
 class ManagedWorkloadSerializer(WorkloadSerializer):
-    """A workload, and which resources of states manage it."""
-
     managed = serializers.BooleanField(
         read_only=True,
         help_text="Whether a resource of any state manages it, also of one that you may not see.",
@@ -112,9 +110,8 @@ class ManagedWorkloadSerializer(WorkloadSerializer):
     )
 
 
+@extend_schema_serializer(description="An image that runs in clusters that the token sees.")
 class ImageSerializer(serializers.Serializer[Any]):
-    """An image that runs in clusters that the token sees."""
-
     registry = serializers.CharField()
     repository = serializers.CharField(help_text="With its registry.")
     tag = serializers.CharField(help_text="Empty where a digest alone names the image.")
@@ -127,9 +124,8 @@ class ImageSerializer(serializers.Serializer[Any]):
     )
 
 
+@extend_schema_serializer(description="How many workloads a cluster has, by their health.")
 class WorkloadCountsSerializer(serializers.Serializer[Any]):
-    """How many workloads a cluster has, by their health."""
-
     total = serializers.IntegerField()
     healthy = serializers.IntegerField()
     degraded = serializers.IntegerField()
@@ -137,9 +133,10 @@ class WorkloadCountsSerializer(serializers.Serializer[Any]):
     unspecified = serializers.IntegerField()
 
 
+@extend_schema_serializer(
+    description="Whether a cluster's reports arrive, and why not. The database's clock tells times."
+)
 class CollectionSerializer(serializers.Serializer[Any]):
-    """Whether a cluster's reports come, and why not. Times are of the database's clock."""
-
     status = serializers.SerializerMethodField(
         help_text="PENDING before anything was heard; SILENT when neither a report nor a failure "
         "came for three intervals; FAILING when a failure was the last that was heard; else OK."
@@ -185,18 +182,18 @@ class CollectionSerializer(serializers.Serializer[Any]):
         return None if since is None else shown(since)
 
 
+@extend_schema_serializer(description="The reason why a collector cannot report.")
 class FailureSerializer(StrictSerializer):
-    """What keeps a collector from reporting."""
-
     reason = WordField([reason for reason, _ in FAILURE_REASONS])
     resource = TextField(max_length=MAX_RESOURCE, allow_blank=True, default="")
     message = TextField(max_length=10 * MAX_MESSAGE, allow_blank=True, default="")
     collector_version = TextField(max_length=MAX_COLLECTOR_VERSION, allow_blank=True, default="")
 
 
+@extend_schema_serializer(
+    description="A cluster whose workloads are reported. Times are null before the first report."
+)
 class ClusterSerializer(StrictSerializer):
-    """A cluster whose workloads are reported. Times are null before the first report."""
-
     id = serializers.UUIDField(read_only=True)
     name = TextField(max_length=200)
     uid = serializers.CharField(

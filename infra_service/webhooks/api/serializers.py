@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
@@ -36,9 +37,8 @@ class EventFilterField(TextField):
         return text
 
 
+@extend_schema_serializer(description="A webhook: an address to which the service sends events.")
 class WebhookSerializer(StrictSerializer):
-    """A webhook: an address that is told of events."""
-
     id = serializers.UUIDField(read_only=True)
     name = TextField(max_length=200)
     url = TextField(
@@ -87,9 +87,8 @@ class WebhookSerializer(StrictSerializer):
     updated_at = TimestampField(read_only=True)
 
 
+@extend_schema_serializer(description="The delivery of one event to one webhook.")
 class DeliverySerializer(serializers.Serializer[Delivery]):
-    """What became of an event for a webhook."""
-
     id = serializers.IntegerField(read_only=True)
     message_id = serializers.SerializerMethodField(
         help_text="The header webhook-id of all its attempts."
