@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from django import forms
 from django.forms.models import ModelChoiceIterator
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     ModelMultipleChoiceFieldOfOurs = forms.ModelMultipleChoiceField[Any]
 else:
     ModelMultipleChoiceFieldOfOurs = forms.ModelMultipleChoiceField
+
+
+_VERBS: Final = ("view", "add", "change", "delete")
 
 
 class ChoicesOfNumbers(ModelMultipleChoiceFieldOfOurs):
@@ -42,8 +45,10 @@ class PermissionChoices(ChoicesOfNumbers):
     iterator = _ByModel
 
     def label_from_instance(self, obj: Any) -> str:
-        """Return what it allows; the group says of which model."""
-        return str(obj.name)
+        """Return what it allows; the group says of which model, as Django's own names do again."""
+        verb, _, model = obj.codename.partition("_")
+        is_of_django = model == obj.content_type.model and verb in _VERBS
+        return verb.capitalize() if is_of_django else str(obj.name)
 
 
 class CheckboxesByGroup(forms.CheckboxSelectMultiple):

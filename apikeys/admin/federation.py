@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from django.contrib import admin
+from django.db.models import Q
 from django.template.defaultfilters import pluralize
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
@@ -136,7 +137,7 @@ class TrustPolicyAdmin(GrantColumns, AddByForm):
     list_filter = (DisabledFilter, UseFilter)
     list_select_related = ("owner", "issuer")
     search_fields = ("id",)
-    search_help_text = "An id."
+    search_help_text = "A piece of the name, or an id."
     fields = (
         "standing", "owner", "shown_issuer", "shown_conditions", "warnings", "shown_scopes",
         "shown_binding", "longest_token", "expires", "last_used", "run", "refusals",
@@ -146,8 +147,8 @@ class TrustPolicyAdmin(GrantColumns, AddByForm):
     standing = _standing
 
     def found(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
-        """Find by id, exactly."""
-        return queryset.filter(pk=term)
+        """Return the policy of this id, or those that have this in their name."""
+        return queryset.filter(Q(pk=term) | Q(name__icontains=term))
 
     def add_form(self, data: Any) -> forms.Form:
         return TrustPolicyForm(data, site=self.admin_site)

@@ -123,7 +123,7 @@ class AuditEventAdmin(ReadOnlyAdmin):
     search_fields = ("resource_id",)
     search_help_text = "The whole id of what was changed."
     fields = (
-        "occurred_at", "action", "shown_resource", "actor", "token", "address", "shown_details",
+        "moment", "action", "shown_resource", "actor", "shown_token", "address", "shown_details",
         "resource_id", "actor_id", "request_id", "client_request_id",
     )  # fmt: skip
 
@@ -177,6 +177,11 @@ class AuditEventAdmin(ReadOnlyAdmin):
         if not event.token_id:
             return None
         return credential_link(event.token_id, event.token_names)
+
+    @admin.display(description="key or token")
+    def shown_token(self, event: Any) -> str:
+        """Return the same on the event's page, where Django would write None."""
+        return self.token(event) or str(self.get_empty_value_display())
 
     @admin.display(description="about")
     def shown_resource(self, event: Any) -> str:

@@ -84,7 +84,7 @@ class CatalogueAdmin(EditableAdmin):
     page_key = ("name", "id")
     fields: ClassVar[Any] = ("name", "slug", "id", "states", "created", "updated")
     readonly_fields: ClassVar[Any] = ("slug", "id", "states", "created", "updated")
-    list_display: Any = ("title", "slug", "id", "updated")
+    list_display: Any = ("title", "slug", "updated")
     orders: ClassVar[Any] = {"title": ("name", "id")}
     has_csv = True
     search_fields = ("name",)
@@ -130,7 +130,7 @@ class ComponentAdmin(CatalogueAdmin):
     """Components; one that is moved to another application takes its states along."""
 
     fields = ("name", "slug", "application", "id", "states", "created", "updated")
-    list_display = ("title", "slug", "application", "id", "updated")
+    list_display = ("title", "slug", "application", "updated")
     list_filter = (ApplicationFilter,)
     list_select_related = ("application",)
     form = ComponentForm
@@ -146,7 +146,7 @@ class ComponentAdmin(CatalogueAdmin):
 class EnvironmentAdmin(CatalogueAdmin):
     form = EnvironmentForm
     fields = ("name", "require_lock", "slug", "id", "states", "created", "updated")
-    list_display = ("title", "slug", "lock", "id", "updated")
+    list_display = ("title", "slug", "lock", "updated")
 
     @admin.display(description="lock")
     def lock(self, environment: Environment) -> str:

@@ -154,7 +154,9 @@ def test_every_page_of_the_admin(person: Page) -> None:
             continue
         person.goto(address)
         if person.url.endswith(address):
-            wrong[name] = [*faults(person, screen_for(wrong)), *unreached(person)]
+            facts = person.locator(".readonly").all_inner_texts()
+            nothing = [f"{facts.count('None')} facts say None"] if "None" in facts else []
+            wrong[name] = [*nothing, *faults(person, screen_for(wrong)), *unreached(person)]
         else:
             wrong[name] = [f"leads on to {person.url}"]
 

@@ -164,6 +164,8 @@ def test_one_workload(workload: NewWorkload) -> None:
         "registry.example.com/app registry.example.com 1.4.2 not known",
     ):  # fmt: skip
         assert told in text, told
+    healthy = workload(name="healthy")
+    assert "Reason: – Since" in text_of(person("viewer").get(f"{LIST}{healthy.pk}/change/"))  # noqa: RUF001 - a dash
     assert b"<i>x" not in answer.content
 
 

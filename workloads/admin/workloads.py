@@ -123,9 +123,9 @@ class WorkloadAdmin(ReadOnlyAdmin):
         return mark(workload.health_status)
 
     @admin.display(description="reason")
-    def reason(self, workload: Workload) -> str | None:
+    def reason(self, workload: Workload) -> str:
         """Tell why it is not healthy."""
-        return breakable(workload.status_reason) or None
+        return breakable(workload.status_reason) or str(self.get_empty_value_display())
 
     @admin.display(description="ready")
     def replicas(self, workload: Workload) -> str:

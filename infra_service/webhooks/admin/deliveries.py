@@ -77,8 +77,8 @@ class DeliveryAdmin(ReadOnlyAdmin):
     search_fields = ("event",)
     search_help_text = "A message's webhook-id, as the receiver's log may have it."
     fields = (
-        "id", "message", "webhook", "event_type", "about", "shown_status", "attempts",
-        "next_attempt", "last_attempt", "response_status", "error", "made",
+        "shown_status", "error", "response_status", "attempts", "last_attempt", "next_attempt",
+        "webhook", "event_type", "about", "made", "message", "id",
     )  # fmt: skip
     tools = ("redeliver",)
     made = moment_of("created_at", "made")

@@ -16,6 +16,7 @@ from apikeys.models import User
 from apikeys.names import credential_link, credential_names
 from infra_service.admin import object_tool
 from infra_service.templatetags.moments import relative
+from infra_service.templatetags.words import breakable
 from infra_service.webhooks import actions
 from infra_service.webhooks.admin.marks import status_mark
 from infra_service.webhooks.models import BY_OPERATOR, Delivery, WebhookEndpoint
@@ -49,9 +50,9 @@ class WebhookEndpointAdmin(BindingColumns):
     search_fields = ("id",)
     search_help_text = "An id, or the user name of the owner."
     fields = (
-        "id", "name", "owner_name", "origin", "format", "shown_events", "filter",
-        "shown_binding", "enabled", "last_delivery", "deliveries", "made_by", "expires",
-        "created", "updated",
+        "enabled", "last_delivery", "deliveries", "owner_name", "origin", "format",
+        "shown_events", "filter", "shown_binding", "expires", "made_by", "created", "updated",
+        "id",
     )  # fmt: skip
     tools = ("disable", "enable")
 
@@ -101,7 +102,7 @@ class WebhookEndpointAdmin(BindingColumns):
     @admin.display(description="sends to")
     def origin(self, endpoint: WebhookEndpoint) -> str:
         """Return scheme and host: whoever knows the rest of a URL of Slack's may post there."""
-        return endpoint.origin
+        return breakable(endpoint.origin)
 
     @admin.display(description="events")
     def shown_events(self, endpoint: WebhookEndpoint) -> str:

@@ -131,6 +131,8 @@ def test_which_policies_nobody_needs(issuer: Issuer, operator: User) -> None:
     assert set(shown(viewer.get(f"{POLICIES}?use=never"))) == {"new", "old"}
     assert set(shown(viewer.get(f"{POLICIES}?use=long"))) == {"old", "used long ago"}
     assert shown(viewer.get(f"{POLICIES}?status=disabled")) == ["disabled"]
+    assert shown(viewer.get(f"{POLICIES}?q=LONG")) == ["used long ago"]
+    assert shown(viewer.get(f"{POLICIES}?q={TrustPolicy.objects.get(name='new').pk}")) == ["new"]
     assert len(shown(viewer.get(f"{POLICIES}?status=working"))) == 4
 
 
