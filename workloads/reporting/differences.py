@@ -117,10 +117,9 @@ def compare(cluster_id: uuid.UUID, report: Report, observed_at: dt.datetime) -> 
     found = Differences(transitions := Transitions(cluster_id, observed_at))
     pending = {Place(r.namespace, r.name, r.kind.value): r for r in report.records}
 
-    def new(record: WorkloadRecord) -> NewRow:
+    def new(place: Place, record: WorkloadRecord) -> NewRow:
         key, said = uuid7(), _said(record, "")
         transitions.appear(key, *said[_HEALTH])
-        place = (record.namespace, record.name, record.kind.value)
         found.images.add(key, (cluster_id, said[_STATUS], *place), images_of(record.containers))
         return _INSERTS.new_row((key, cluster_id, *place, *said, observed_at, observed_at))
 
@@ -135,7 +134,7 @@ def compare(cluster_id: uuid.UUID, report: Report, observed_at: dt.datetime) -> 
             found.gone.append(key)
             transitions.disappear(key, _health(stored))
             found.images.leave(key, stored_images(stored[-1]))
-            found.new.append(new(record))
+            found.new.append(new(Place(namespace, name, kind), record))
             found.replaced += 1
         elif (said := _said(record, stored[0])) == (known := _known(stored, said)):
             found.unchanged += 1
@@ -152,7 +151,7 @@ def compare(cluster_id: uuid.UUID, report: Report, observed_at: dt.datetime) -> 
                 found.changed.append(_CHANGES.prepare((key, *said, observed_at)))
     # In the order of an index, which is then filled from its beginning to its end, as are those of
     # ids and images.
-    found.new += [new(pending[place]) for place in sorted(pending)]
+    found.new += [new(place, pending[place]) for place in sorted(pending)]
     transitions.prepare()
     return found
 
