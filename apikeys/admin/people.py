@@ -166,9 +166,17 @@ class UserAdmin(AuditedAdmin, UserAdminOfOurs):
         return (*self.readonly_fields, *more)
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        """Offer to revoke what would work again to who makes somebody active again."""
+        """Offer to revoke what would work again to who makes somebody active again.
+
+        Who only looks sees the standing that the list has, instead of what makes it.
+        """
         fieldsets = super().get_fieldsets(request, obj)
-        if obj is None or obj.is_active or not self.has_change_permission(request, obj):
+        if obj is None:
+            return fieldsets
+        if not self.has_change_permission(request, obj):
+            facts = ("standing", *fieldsets[0][1]["fields"], "groups")
+            return ((None, {"fields": facts}), fieldsets[-1])
+        if obj.is_active:
             return fieldsets
         if not _revives(obj):
             return fieldsets

@@ -243,7 +243,8 @@ def test_deliveries_are_found(operator: User) -> None:
         "?status=late": [late],
         f"?endpoint={other.pk}": [delivered, waiting],
         f"?endpoint={other.pk}&status=DELIVERED": [delivered],
-        "?endpoint=other": [],
+        "?endpoint=OTHER": [delivered, waiting],
+        "?endpoint=nobody": [],
         f"?q=msg_{late.event_id.hex}": [late],
         "?q=other": [],
     }.items():

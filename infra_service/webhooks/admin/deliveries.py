@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from django.contrib import admin
 from django.urls import reverse
@@ -17,7 +17,7 @@ from infra_service.templatetags.charts import identifier
 from infra_service.webhooks import actions
 from infra_service.webhooks.admin.marks import status_mark
 from infra_service.webhooks.messages import message_id
-from infra_service.webhooks.models import Delivery
+from infra_service.webhooks.models import Delivery, WebhookEndpoint
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 
     from apikeys.actors import Actor
     from infra_service.webhooks.models import DeliveryQuerySet
+
+
+#: So many webhooks of one name have their deliveries listed.
+_NAMESAKES: Final = 20
 
 
 class StatusFilter(admin.SimpleListFilter):
@@ -49,9 +53,9 @@ class StatusFilter(admin.SimpleListFilter):
 
 
 class EndpointFilter(InputFilter):
-    """By the webhook's id; what is no id finds nothing."""
+    """By the webhook's id, or its name, which several may have."""
 
-    title = "webhook's id"
+    title = "webhook"
     parameter_name = "endpoint"
 
     def typed(self, queryset: QuerySet[Any], text: str, request: HttpRequest) -> QuerySet[Any]:
@@ -59,7 +63,8 @@ class EndpointFilter(InputFilter):
         try:
             return queryset.filter(endpoint=uuid.UUID(text))
         except ValueError:
-            return queryset.none()
+            named = WebhookEndpoint.objects.filter(name__iexact=text).values_list("pk", flat=True)
+            return queryset.filter(endpoint__in=list(named[:_NAMESAKES]))
 
 
 @admin.register(Delivery)

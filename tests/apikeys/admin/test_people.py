@@ -116,6 +116,13 @@ def test_viewers_see_no_hash(operator: User) -> None:
         assert "pbkdf2" not in page
 
 
+def test_viewers_see_the_standing_instead_of_its_boxes(operator: User) -> None:
+    text = text_of(person("viewer").get(f"{USERS}{operator.pk}/change/"))
+
+    assert "Standing: Active Username: operator" in text
+    assert "Superuser status" not in text
+
+
 def test_an_inactive_user(operator: User) -> None:
     """Their tokens end with them; nothing of theirs is deleted."""
     token = make_token(operator)
