@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 import time
@@ -26,14 +27,21 @@ class Watches:
         self.second = 1.0
         #: Older versions than this are too old to be watched from.
         self.oldest = 0
-        self._sent: dict[str, deque[bytes]] = defaultdict(deque)
+        #: Of each path, what each of its open watches has not told yet, and what waits for one.
+        self._open: dict[str, list[deque[bytes]]] = defaultdict(list)
+        self._kept: dict[str, deque[bytes]] = defaultdict(deque)
         self._changed = threading.Condition()
 
     def send(self, path: str, *events: bytes) -> None:
-        """Give events to the watch of this path that is open, or that is opened next."""
+        """Give events to every watch of this path that is open, else to the one opened next."""
         with self._changed:
-            self._sent[path].extend(events)
+            for told in self._open[path] or [self._kept[path]]:
+                told.extend(events)
             self._changed.notify_all()
+
+    def number_open(self, path: str) -> int:
+        with self._changed:
+            return len(self._open[path])
 
     def end_all(self) -> None:
         with self._changed:
@@ -52,23 +60,38 @@ class Watches:
             yield _formed(line, form)
         if not self.hold:
             return
-        while (sent := self._next(path, ends)) is not None:
-            if form == negotiation.METADATA_LIST:
-                return
-            yield _formed(sent, form)
+        with self._opened(path) as told:
+            while (event := self._next(told, ends)) is not None:
+                if form == negotiation.METADATA_LIST:
+                    return
+                yield _formed(event, form)
 
     def _script(self, path: str) -> list[bytes]:
         with self._changed:
             return self.scripts[path].popleft() if self.scripts[path] else []
 
-    def _next(self, path: str, ends: float) -> bytes | None:
+    @contextlib.contextmanager
+    def _opened(self, path: str) -> Iterator[deque[bytes]]:
+        """Yield what one watch is to tell; what it has not told when it ends, the next one does."""
         with self._changed:
-            while not self._sent[path]:
+            told = self._kept.pop(path, deque())
+            self._open[path].append(told)
+        try:
+            yield told
+        finally:
+            with self._changed:
+                # By identity: two that have nothing to tell are equal.
+                self._open[path] = [other for other in self._open[path] if other is not told]
+                self._kept[path].extend(told)
+
+    def _next(self, told: deque[bytes], ends: float) -> bytes | None:
+        with self._changed:
+            while not told:
                 left = ends - time.monotonic()
                 if self.hang_up.is_set() or left <= 0:
                     return None
                 self._changed.wait(min(left, 0.5))
-            return self._sent[path].popleft()
+            return told.popleft()
 
 
 def _formed(line: bytes, form: str) -> bytes:

@@ -15,6 +15,7 @@ import pytest
 
 from tests.apiserver import DEPLOYMENTS, STATEFULSETS, ReplayServer, event
 from tests.certificates import self_signed
+from tests.waiting import wait_until
 from tests.workloads.collector import between as way
 from tests.workloads.collector.between import Between, answering
 from tests.workloads.collector.conftest import no_progress
@@ -251,16 +252,13 @@ def test_what_keeps_it_is_told(registered: Registered, between: Between, token_f
 def test_two_agents_of_one_cluster(scene: Scene, stop: threading.Event) -> None:
     """Each is refused now and then for the other's sake; what is shown is the cluster."""
     gone = scene.api.lists[DEPLOYMENTS][:5]
-    seen: list[Synced] = []
-    lock = threading.Lock()
+    watches = scene.api.watches
+    have_told: set[str] = set()
 
-    def reported(synced: Synced) -> None:
-        with lock:
-            seen.append(synced)
-            if len(seen) == 2:
-                for raw in gone:
-                    scene.api.watches.send(DEPLOYMENTS, event("DELETED", raw))
-            if len(scene.registered.workloads()) == 49:
+    def reported(_synced: Synced) -> None:
+        if len(scene.registered.workloads()) == 49:
+            have_told.add(threading.current_thread().name)
+            if len(have_told) == 2:
                 stop.set()
 
     agents = [
@@ -268,9 +266,12 @@ def test_two_agents_of_one_cluster(scene: Scene, stop: threading.Event) -> None:
     ]
     for agent in agents:
         agent.start()
+    wait_until(lambda: watches.number_open(DEPLOYMENTS) == 2)
+    watches.send(DEPLOYMENTS, *(event("DELETED", raw) for raw in gone))
     for agent in agents:
         agent.join(60)
 
+    assert len(have_told) == 2
     assert len(scene.registered.workloads()) == 49
 
 
