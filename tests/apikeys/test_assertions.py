@@ -230,7 +230,7 @@ def test_short_and_long_names_of_keys(pipeline: Pipeline, kid: str) -> None:
 
 def test_one_is_remembered_until_no_clock_takes_it(pipeline: Pipeline) -> None:
     """Half a minute for how far clocks are apart, and as much for a database that is behind."""
-    end = NOW + 300
+    end = int(dt.datetime.now(dt.UTC).timestamp()) + 300
 
     assert pipeline.exchange(pipeline.token(exp=end)).status_code == 200
 
