@@ -6,14 +6,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 from django.conf import settings
 from django.utils.module_loading import import_string
-from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 from rest_framework.exceptions import ErrorDetail, ValidationError
 
 from apikeys.authentication import caller_of
 from apikeys.bindings import EVERYWHERE, LISTS, Binding
 from apikeys.models import MAX_BOUND_IDS
-from infra_service.api.fields import IdField, StrictSerializer, TextField
+from infra_service.api.fields import (
+    IdField,
+    StrictSerializer,
+    TextField,
+    described,
+)
 
 if TYPE_CHECKING:
     import uuid
@@ -40,9 +44,7 @@ def _named(help_text: str) -> Any:
     return _bound(f"{help_text} The answer has their ids.", name, write_only=True)
 
 
-@extend_schema_serializer(
-    description="What a key or token is limited to: a cluster, or components and environments."
-)
+@described("What a key or token is limited to: a cluster, or components and environments.")
 class BindingSerializer(StrictSerializer):
     cluster_id = IdField(required=False, allow_null=True)
     component_ids = _bound("States of these components.", IdField())

@@ -7,7 +7,6 @@ from typing import Any, Final
 from drf_spectacular.utils import (
     extend_schema,
     extend_schema_field,
-    extend_schema_serializer,
     extend_schema_view,
     inline_serializer,
 )
@@ -29,6 +28,7 @@ from apikeys.federation.errors import (
     TrustPolicyDisabled,
     TrustPolicyTooWide,
 )
+from infra_service.api.fields import described
 from infra_service.api.openapi_words import (
     Named,
     answered,
@@ -67,7 +67,7 @@ class AnythingField(serializers.JSONField):
     """Whatever JSON has, null too."""
 
 
-@extend_schema_serializer(description="Whether the claims of a tried token meet one condition.")
+@described("Whether the claims of a tried token meet one condition.")
 class VerdictSerializer(serializers.Serializer[Any]):
     claim = serializers.CharField()
     wanted = ObjectField(help_text="The operator and its value.")

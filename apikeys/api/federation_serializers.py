@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 from rest_framework.exceptions import ErrorDetail, ValidationError
 
@@ -23,6 +22,7 @@ from infra_service.api.fields import (
     WholeField,
     WordField,
     WordsField,
+    described,
 )
 
 
@@ -49,9 +49,7 @@ class ObjectField(serializers.JSONField):
         return data
 
 
-@extend_schema_serializer(
-    description="An issuer of identity tokens that this service trusts, and where its keys are."
-)
+@described("An issuer of identity tokens that this service trusts, and where its keys are.")
 class IssuerSerializer(StrictSerializer):
     id = serializers.RegexField(r"^iss-[0-9a-z]+$", read_only=True)
     kind = WordField(Issuer.Kind.choices, help_text="Cannot be changed.")
@@ -99,9 +97,7 @@ class IssuerSerializer(StrictSerializer):
     updated_at = TimestampField(read_only=True)
 
 
-@extend_schema_serializer(
-    description="A trust policy: which pipelines of an issuer get a token, and what it may do."
-)
+@described("A trust policy: which pipelines of an issuer get a token, and what it may do.")
 class TrustPolicySerializer(BoundSerializer):
     id = serializers.RegexField(r"^fed-[0-9a-z]+$", read_only=True)
     name = TextField(max_length=200)
@@ -149,7 +145,7 @@ class TrustPolicySerializer(BoundSerializer):
         return kinds.policy_warnings(policy.issuer.kind, policy.conditions)
 
 
-@extend_schema_serializer(description="The token or the claims that a trust policy is tried with.")
+@described("The token or the claims that a trust policy is tried with.")
 class TrialSerializer(StrictSerializer):
     claims = ObjectField(required=False, help_text="The claims of an assertion.")
     token = TextField(

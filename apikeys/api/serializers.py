@@ -3,7 +3,6 @@ from __future__ import annotations
 import datetime as dt
 from typing import Any
 
-from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 from rest_framework.exceptions import ErrorDetail, ValidationError
 
@@ -19,10 +18,11 @@ from infra_service.api.fields import (
     TimestampField,
     WordField,
     WordsField,
+    described,
 )
 
 
-@extend_schema_serializer(description="The user who created a key or a token.")
+@described("The user who created a key or a token.")
 class OwnerSerializer(serializers.Serializer[Any]):
     id = serializers.CharField(read_only=True)
     display_name = serializers.CharField(read_only=True)
@@ -52,9 +52,7 @@ class CredentialSerializer(BoundSerializer):
     created_at = TimestampField(read_only=True)
 
 
-@extend_schema_serializer(
-    description="An API key. Its secret is shown once, beside it, when it is created or rotated."
-)
+@described("An API key. Its secret is shown once, beside it, when it is created or rotated.")
 class ApiKeySerializer(CredentialSerializer):
     id = serializers.RegexField(r"^key-[0-9a-z]+$", read_only=True)
     status = serializers.ChoiceField(ApiKeyStatus.choices, read_only=True)
@@ -69,9 +67,7 @@ class RunField(serializers.JSONField):
     """What a pipeline's platform said of its run."""
 
 
-@extend_schema_serializer(
-    description="An access token. Its secret is shown once, beside it, when it is minted."
-)
+@described("An access token. Its secret is shown once, beside it, when it is minted.")
 class AccessTokenSerializer(CredentialSerializer):
     id = serializers.RegexField(r"^tok-[0-9a-z]+$", read_only=True)
     kind = WordField(
@@ -106,7 +102,7 @@ class AccessTokenSerializer(CredentialSerializer):
         return attrs
 
 
-@extend_schema_serializer(description="The options of rotating a key.")
+@described("The options of rotating a key.")
 class RotationSerializer(StrictSerializer):
     grace_period = SecondsField(
         minimum=dt.timedelta(0),
@@ -117,7 +113,7 @@ class RotationSerializer(StrictSerializer):
     )
 
 
-@extend_schema_serializer(description="The token that calls, and what it may do.")
+@described("The token that calls, and what it may do.")
 class CallerSerializer(serializers.Serializer[Any]):
     token_id = serializers.CharField()
     token_kind = serializers.CharField(source="kind.name")
@@ -133,9 +129,7 @@ class CallerSerializer(serializers.Serializer[Any]):
         return {**shown, "scopes": sorted(shown["scopes"])}
 
 
-@extend_schema_serializer(
-    description="One event of the audit trail: who did what, to what, and when."
-)
+@described("One event of the audit trail: who did what, to what, and when.")
 class AuditEventSerializer(serializers.ModelSerializer[AuditEvent]):
     class Meta:
         model = AuditEvent

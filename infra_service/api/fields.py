@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 from rest_framework import fields, serializers
 from rest_framework.exceptions import ErrorDetail, ValidationError
@@ -14,7 +14,9 @@ from infra_service.api.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     import uuid
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
+
+S = TypeVar("S", bound=serializers.Serializer[Any])
 
 _RFC3339: Final = re.compile(
     r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII | re.IGNORECASE
@@ -22,6 +24,19 @@ _RFC3339: Final = re.compile(
 _SECONDS: Final = re.compile(r"(\d{1,9}(\.\d{1,9})?)s", re.ASCII)
 # How many unknown fields are named.
 _LISTED: Final = 10
+
+
+def described(text: str) -> Callable[[type[S]], type[S]]:
+    """Tell users of the API what the objects of a serializer are; the OpenAPI document has it.
+
+    Commands load serializers too, and not the library that writes the document.
+    """
+
+    def describe(serializer: type[S]) -> type[S]:
+        serializer.described = text  # type: ignore[attr-defined]
+        return serializer
+
+    return describe
 
 
 class StrictSerializer(serializers.Serializer[Any]):

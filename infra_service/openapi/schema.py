@@ -182,6 +182,8 @@ class ApiSchema(AutoSchema):  # type: ignore[misc,unused-ignore]
     def _map_basic_serializer(self, serializer: Any, direction: str) -> Any:
         """Close what is asked; and of what is answered, say that all is there, null where unset."""
         schema = super()._map_basic_serializer(serializer, direction)  # type: ignore[no-untyped-call]
+        if text := getattr(serializer, "described", ""):
+            schema = {"type": schema["type"], "description": text, **schema}
         if direction == "request":
             schema["additionalProperties"] = False
         else:

@@ -5,10 +5,14 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 
-from infra_service.api.fields import StrictSerializer, TextField, TimestampField
+from infra_service.api.fields import (
+    StrictSerializer,
+    TextField,
+    TimestampField,
+    described,
+)
 from states.pipeline import lock_file, module_manifest
 
 _OF_PLATFORM: Final = "As the platform said of a keyless token's run; empty for all others."
@@ -52,14 +56,14 @@ class AddressField(TextField):
         return text
 
 
-@extend_schema_serializer(description="A provider of a dependency lock file.")
+@described("A provider of a dependency lock file.")
 class ProviderSerializer(serializers.Serializer[Any]):
     source = serializers.CharField(read_only=True)  # type: ignore[assignment]  # a field has one
     version = serializers.CharField(read_only=True)
     constraints = serializers.CharField(read_only=True, help_text="Empty without any.")
 
 
-@extend_schema_serializer(description="A call of a module.")
+@described("A call of a module.")
 class ModuleSerializer(serializers.Serializer[Any]):
     key = serializers.CharField(read_only=True, help_text="Its path: `network.vpc`.")
     source = serializers.CharField(  # type: ignore[assignment]  # a field has one
@@ -70,9 +74,7 @@ class ModuleSerializer(serializers.Serializer[Any]):
     )
 
 
-@extend_schema_serializer(
-    description="What a pipeline tells about a version: its commit, its run, modules and providers."
-)
+@described("What a pipeline tells about a version: its commit, its run, modules and providers.")
 class FactsSerializer(StrictSerializer):
     version_number = serializers.IntegerField(read_only=True)
     commit = TextField(

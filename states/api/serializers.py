@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 from rest_framework.exceptions import ErrorDetail, ValidationError
 
@@ -14,6 +13,7 @@ from infra_service.api.fields import (
     StrictSerializer,
     TextField,
     TimestampField,
+    described,
 )
 from states import slugs
 from states.models import Application
@@ -24,9 +24,7 @@ _NAMED: Final = "As it is called now; empty until somebody names it."
 _SLUG: Final = "What addresses name it by; null until somebody names it."
 
 
-@extend_schema_serializer(
-    description="The lock, as its holder described it; present when the state is locked."
-)
+@described("The lock, as its holder described it; present when the state is locked.")
 class LockSerializer(PresentSerializer):
     present_with = "lock_id"
 
@@ -37,9 +35,7 @@ class LockSerializer(PresentSerializer):
     acquired_at = TimestampField(source="lock_acquired_at", read_only=True)
 
 
-@extend_schema_serializer(
-    description="A state. What only a push can tell is null before the first push."
-)
+@described("A state. What only a push can tell is null before the first push.")
 class StateSerializer(serializers.Serializer[Any]):
     id = serializers.UUIDField(read_only=True)
     component_id = serializers.UUIDField(read_only=True)
@@ -85,7 +81,7 @@ class SlugField(TextField):
         return text
 
 
-@extend_schema_serializer(description="A group of components.")
+@described("A group of components.")
 class ApplicationSerializer(StrictSerializer):
     id = serializers.UUIDField(read_only=True)
     name = TextField(max_length=200)
@@ -94,9 +90,7 @@ class ApplicationSerializer(StrictSerializer):
     updated_at = TimestampField(read_only=True)
 
 
-@extend_schema_serializer(
-    description="Where components are deployed. It has no name if a push registered it by its id."
-)
+@described("Where components are deployed. It has no name if a push registered it by its id.")
 class EnvironmentSerializer(ApplicationSerializer):
     slug = SlugField(kind="environment")
     require_lock = FlagField(
@@ -104,9 +98,7 @@ class EnvironmentSerializer(ApplicationSerializer):
     )
 
 
-@extend_schema_serializer(
-    description="A piece of infrastructure. It has no name if a push registered it by its id."
-)
+@described("A piece of infrastructure. It has no name if a push registered it by its id.")
 class ComponentSerializer(StrictSerializer):
     id = serializers.UUIDField(read_only=True)
     name = TextField(max_length=200)
@@ -127,9 +119,7 @@ class ComponentSerializer(StrictSerializer):
         return value
 
 
-@extend_schema_serializer(
-    description="What the source of an imported version tells about it; absent in other versions."
-)
+@described("What the source of an imported version tells about it; absent in other versions.")
 class ImportedSerializer(PresentSerializer):
     present_with = "imported_source"
 
@@ -149,9 +139,7 @@ class ImportedSerializer(PresentSerializer):
     )
 
 
-@extend_schema_serializer(
-    description="A version of a state. `token_id` is empty if a command made it."
-)
+@described("A version of a state. `token_id` is empty if a command made it.")
 class VersionSerializer(serializers.Serializer[Any]):
     number = serializers.IntegerField(read_only=True)
     serial = serializers.IntegerField(read_only=True)
@@ -164,7 +152,7 @@ class VersionSerializer(serializers.Serializer[Any]):
     imported = ImportedSerializer(required=False)
 
 
-@extend_schema_serializer(description="The options of restoring a version.")
+@described("The options of restoring a version.")
 class RestoreSerializer(StrictSerializer):
     lock_id = IdField(
         required=False, allow_null=True, help_text="The held lock's ID, when the state is locked."
@@ -174,7 +162,7 @@ class RestoreSerializer(StrictSerializer):
     )
 
 
-@extend_schema_serializer(description="The options of removing somebody's lock.")
+@described("The options of removing somebody's lock.")
 class ForceUnlockSerializer(StrictSerializer):
     reason = TextField(max_length=1000, help_text="Why; it is kept in the audit trail.")
     lock_id = IdField(
@@ -184,9 +172,7 @@ class ForceUnlockSerializer(StrictSerializer):
     )
 
 
-@extend_schema_serializer(
-    description="A resource instance in the current version of a state, without any of its values."
-)
+@described("A resource instance in the current version of a state, without any of its values.")
 class ResourceEntrySerializer(serializers.Serializer[Any]):
     id = serializers.UUIDField(read_only=True)
     state_id = serializers.UUIDField(read_only=True)
@@ -235,9 +221,7 @@ def _is_identity(data: Any) -> bool:
     )
 
 
-@extend_schema_serializer(
-    description="The object of a cloud or a cluster whose resource is looked for."
-)
+@described("The object of a cloud or a cluster whose resource is looked for.")
 class FindSerializer(StrictSerializer):
     value = IdentifyingField(
         help_text="An id, ARN, self link or name; `namespace/name` or the uid of a Kubernetes "

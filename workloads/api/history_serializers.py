@@ -5,10 +5,13 @@ from __future__ import annotations
 import datetime as dt
 from typing import Any
 
-from drf_spectacular.utils import extend_schema_field, extend_schema_serializer
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from infra_service.api.fields import TimestampField
+from infra_service.api.fields import (
+    TimestampField,
+    described,
+)
 from workloads.models import HEALTH_STATUSES
 from workloads.models.history import TransitionType
 
@@ -20,7 +23,7 @@ class HealthOrNullField(serializers.ChoiceField):
     """A health, or null while the workload is not there."""
 
 
-@extend_schema_serializer(description="A change of a workload's health, or of its reason.")
+@described("A change of a workload's health, or of its reason.")
 class TransitionSerializer(serializers.Serializer[Any]):
     number = serializers.IntegerField(
         read_only=True,
@@ -51,7 +54,7 @@ class ElapsedField(serializers.Field[dt.timedelta, Any, float, Any]):
         return value.total_seconds()
 
 
-@extend_schema_serializer(description="The share of a time in which a workload was healthy.")
+@described("The share of a time in which a workload was healthy.")
 class AvailabilitySerializer(serializers.Serializer[Any]):
     since = TimestampField(read_only=True)
     until = TimestampField(read_only=True)

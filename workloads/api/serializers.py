@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from drf_spectacular.utils import extend_schema_field, extend_schema_serializer
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from infra_service.api.fields import (
@@ -12,6 +12,7 @@ from infra_service.api.fields import (
     TimestampField,
     WholeField,
     WordField,
+    described,
 )
 from workloads.cluster_health import HEALTH_STATUSES as CLUSTER_HEALTH_STATUSES
 from workloads.cluster_health import cluster_health, collection_status, failing_since, lag
@@ -32,9 +33,7 @@ if TYPE_CHECKING:
     from workloads.models import Cluster
 
 
-@extend_schema_serializer(
-    description="One container of a workload's template, over all its live pods."
-)
+@described("One container of a workload's template, over all its live pods.")
 class ContainerSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
     image = serializers.CharField()
@@ -58,7 +57,7 @@ class ContainersField(serializers.JSONField):
     """Containers, as they are stored."""
 
 
-@extend_schema_serializer(description="A workload. Usage is null when nobody measures it.")
+@described("A workload. Usage is null when nobody measures it.")
 class WorkloadSerializer(serializers.Serializer[Any]):
     id = serializers.UUIDField(read_only=True)
     cluster_id = serializers.UUIDField(read_only=True)
@@ -82,7 +81,7 @@ class WorkloadSerializer(serializers.Serializer[Any]):
     last_updated_at = TimestampField(read_only=True)
 
 
-@extend_schema_serializer(description="A resource of a state that manages a workload.")
+@described("A resource of a state that manages a workload.")
 class ManagedBySerializer(serializers.Serializer[Any]):
     state_id = serializers.UUIDField()
     component_id = serializers.UUIDField()
@@ -96,7 +95,7 @@ class ManagedBySerializer(serializers.Serializer[Any]):
     )
 
 
-@extend_schema_serializer(description="A workload, and which resources of states manage it.")
+@described("A workload, and which resources of states manage it.")
 class ManagedWorkloadSerializer(WorkloadSerializer):
     managed = serializers.BooleanField(
         read_only=True,
@@ -110,7 +109,7 @@ class ManagedWorkloadSerializer(WorkloadSerializer):
     )
 
 
-@extend_schema_serializer(description="An image that runs in clusters that the token sees.")
+@described("An image that runs in clusters that the token sees.")
 class ImageSerializer(serializers.Serializer[Any]):
     registry = serializers.CharField()
     repository = serializers.CharField(help_text="With its registry.")
@@ -124,7 +123,7 @@ class ImageSerializer(serializers.Serializer[Any]):
     )
 
 
-@extend_schema_serializer(description="How many workloads a cluster has, by their health.")
+@described("How many workloads a cluster has, by their health.")
 class WorkloadCountsSerializer(serializers.Serializer[Any]):
     total = serializers.IntegerField()
     healthy = serializers.IntegerField()
@@ -133,9 +132,7 @@ class WorkloadCountsSerializer(serializers.Serializer[Any]):
     unspecified = serializers.IntegerField()
 
 
-@extend_schema_serializer(
-    description="Whether a cluster's reports arrive, and why not. The database's clock tells times."
-)
+@described("Whether a cluster's reports arrive, and why not. The database's clock tells times.")
 class CollectionSerializer(serializers.Serializer[Any]):
     status = serializers.SerializerMethodField(
         help_text="PENDING before anything was heard; SILENT when neither a report nor a failure "
@@ -182,7 +179,7 @@ class CollectionSerializer(serializers.Serializer[Any]):
         return None if since is None else shown(since)
 
 
-@extend_schema_serializer(description="The reason why a collector cannot report.")
+@described("The reason why a collector cannot report.")
 class FailureSerializer(StrictSerializer):
     reason = WordField([reason for reason, _ in FAILURE_REASONS])
     resource = TextField(max_length=MAX_RESOURCE, allow_blank=True, default="")
@@ -190,9 +187,7 @@ class FailureSerializer(StrictSerializer):
     collector_version = TextField(max_length=MAX_COLLECTOR_VERSION, allow_blank=True, default="")
 
 
-@extend_schema_serializer(
-    description="A cluster whose workloads are reported. Times are null before the first report."
-)
+@described("A cluster whose workloads are reported. Times are null before the first report.")
 class ClusterSerializer(StrictSerializer):
     id = serializers.UUIDField(read_only=True)
     name = TextField(max_length=200)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
@@ -18,6 +17,7 @@ from infra_service.api.fields import (
     TimestampField,
     WordField,
     WordsField,
+    described,
 )
 from infra_service.webhooks.event_types import NAMES
 from infra_service.webhooks.filters import WebhookEventFilters
@@ -37,7 +37,7 @@ class EventFilterField(TextField):
         return text
 
 
-@extend_schema_serializer(description="A webhook: an address to which the service sends events.")
+@described("A webhook: an address to which the service sends events.")
 class WebhookSerializer(StrictSerializer):
     id = serializers.UUIDField(read_only=True)
     name = TextField(max_length=200)
@@ -87,7 +87,7 @@ class WebhookSerializer(StrictSerializer):
     updated_at = TimestampField(read_only=True)
 
 
-@extend_schema_serializer(description="The delivery of one event to one webhook.")
+@described("The delivery of one event to one webhook.")
 class DeliverySerializer(serializers.Serializer[Delivery]):
     id = serializers.IntegerField(read_only=True)
     message_id = serializers.SerializerMethodField(
