@@ -155,7 +155,10 @@ class ServiceAdminSite(TrailedSite):
             try:
                 answer: HttpResponse = view(request, *args, **kwargs)
             except PermissionDenied:
-                return self._refusal(request, 403, "Your groups do not allow this.")
+                forbids = (
+                    "The admin does not" if request.user.is_superuser else "Your groups do not"
+                )
+                return self._refusal(request, 403, f"{forbids} allow this.")
             except Http404:
                 return self._refusal(request, 404, "There is nothing here.")
             return answer

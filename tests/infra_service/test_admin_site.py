@@ -78,6 +78,13 @@ def test_refusals_are_for_people(path: str, status: int, message: str, db: None)
     assert f"<h1>{message}</h1>" in answer.content.decode()
 
 
+def test_who_has_all_rights_is_not_told_of_groups(db: None) -> None:
+    answer = person(username="root", is_superuser=True).get("/admin/webhooks/webhookendpoint/add/")
+
+    assert answer.status_code == 403
+    assert "<h1>The admin does not allow this.</h1>" in answer.content.decode()
+
+
 def test_sections_stand_in_the_order_of_use_with_groups_beside_users(db: None) -> None:
     answer = person("viewer").get("/admin/auth/group/")
 

@@ -47,13 +47,18 @@ def memory_bar(chart_id: str, requested: int, used: int | None) -> str:
 def cpu_text(millicores: int) -> str:
     """Return processor time in the unit that people read it in."""
     figure, _, unit = _scaled(millicores, None, "m")
-    return f"{figure:,} {unit}"
+    return _with_unit(figure, unit)
 
 
 def memory_text(count: int) -> str:
     """Return bytes as the bars do, in MiB rounded up or in GiB."""
     figure, _, unit = _scaled(_mebibytes(count), None, "MiB")
-    return f"{figure:,} {unit}"
+    return _with_unit(figure, unit)
+
+
+def _with_unit(figure: float, unit: str) -> str:
+    """Return both, between which a narrow column does not break."""
+    return f"{figure:,}\N{NO-BREAK SPACE}{unit}"
 
 
 def _mebibytes(count: int) -> int:
@@ -63,8 +68,9 @@ def _mebibytes(count: int) -> int:
 def _use_bar(chart_id: str, what: str, requested: float, used: float | None, unit: str) -> str:
     requested, used, unit = _scaled(requested, used, unit)
     if used is None:
-        return format_html("{} {} requested, use not measured", f"{requested:,}", unit)
-    told = f"{used:,} of {requested:,} {unit}" if requested else f"{used:,} {unit}, no request"
+        return format_html("{} requested, use not measured", _with_unit(requested, unit))
+    most = f"of {_with_unit(requested, unit)}"
+    told = f"{used:,} {most}" if requested else f"{_with_unit(used, unit)}, no request"
     parts = [("used", "within the request", min(used, requested))]
     if used > requested:
         parts.append(("beyond", "beyond the request", round(used - requested, 1)))
