@@ -11,6 +11,7 @@ from apikeys.models import AccessToken, ApiKey, TrustPolicy
 from infra_service.templatetags.charts import identifier
 
 if TYPE_CHECKING:
+    import uuid
     from collections.abc import Iterable, Mapping
 
     from django.contrib.auth.models import AnonymousUser
@@ -39,3 +40,10 @@ def credential_link(credential_id: str, names: Mapping[str, str]) -> str:
     if name := names.get(credential_id):
         return format_html('<a href="{}" title="{}">{}</a>', url, credential_id, name)
     return format_html('<a href="{}">{}</a>', url, identifier(credential_id))
+
+
+def user_link(user_id: uuid.UUID, name: str) -> str:
+    """Return a link to the page of a user."""
+    return format_html(
+        '<a href="{}">{}</a>', reverse("admin:apikeys_user_change", args=(user_id,)), name
+    )

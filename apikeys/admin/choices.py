@@ -30,7 +30,7 @@ class ChoicesOfNumbers(ModelMultipleChoiceFieldOfOurs):
             raise forms.ValidationError("Choose of what is offered.") from error
 
 
-class _ByModel(ModelChoiceIterator):  # type: ignore[type-arg,unused-ignore]
+class _ByModel(ModelChoiceIterator):  # type: ignore[type-arg,unused-ignore]  # it takes none at run time
     """Permissions in groups, one for each model."""
 
     def __iter__(self) -> Iterator[Any]:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from django.contrib import admin
 from django.db.models import Q
-from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
 
@@ -17,9 +16,10 @@ from apikeys.admin.issue_pages import IssuePages
 from apikeys.admin.issuing import AccessTokenForm
 from apikeys.admin.revoking import RevokeSelected
 from apikeys.models import AccessToken, ApiKey, User
-from apikeys.names import credential_link, credential_names
+from apikeys.names import credential_link, credential_names, user_link
 from apikeys.tokens import TokenKind
 from infra_service.admin import object_tool
+from infra_service.admin.marks import marked
 from infra_service.admin.moments import moment_of
 from infra_service.database.pages.segments import Segment
 
@@ -118,7 +118,7 @@ class CredentialAdmin(GrantColumns, RevokeSelected, IssuePages):
     def shown_status(self, credential: Any) -> str:
         """Return the status as a word with a mark."""
         word = credential.status.rpartition("_")[2]
-        return format_html('<span class="status status-{}">{}</span>', _MARKS[word], word.title())
+        return marked(_MARKS[word], word.title())
 
     @admin.display(description="owner")
     def owner(self, credential: Any) -> str:
@@ -127,8 +127,7 @@ class CredentialAdmin(GrantColumns, RevokeSelected, IssuePages):
 
     @admin.display(description="owner")
     def owner_link(self, credential: Any) -> str:
-        url = reverse("admin:apikeys_user_change", args=(credential.created_by_id,))
-        return format_html('<a href="{}">{}</a>', url, self.owner(credential))
+        return user_link(credential.created_by_id, self.owner(credential))
 
     @admin.display(description="id")
     def shown_id(self, credential: Any) -> str:

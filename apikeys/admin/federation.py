@@ -18,6 +18,7 @@ from apikeys.admin.grants import GrantColumns
 from apikeys.federation.kinds import policy_warnings
 from apikeys.models import AuditEvent, Issuer, TrustPolicy
 from infra_service.admin import object_tool
+from infra_service.admin.marks import marked
 from infra_service.templatetags.moments import relative
 from infra_service.templatetags.words import breakable
 
@@ -40,10 +41,8 @@ def _works(obj: Any) -> bool:
 def _standing(_admin: Any, obj: Any) -> str:
     """Return whether it works as a word with a mark, and since when it is disabled."""
     if _works(obj):
-        return format_html('<span class="status status-ok">{}</span>', "Working")
-    return format_html(
-        '<span class="status status-idle">{}</span> {}', "Disabled", relative(obj.disabled_at)
-    )
+        return marked("ok", "Working")
+    return format_html("{} {}", marked("idle", "Disabled"), relative(obj.disabled_at))
 
 
 @admin.register(Issuer)

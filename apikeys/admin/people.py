@@ -19,6 +19,7 @@ from apikeys.actors import Actor
 from apikeys.admin.audited import AuditedAdmin, person_of
 from apikeys.models import User
 from apikeys.people import may_change_user, may_give_group
+from infra_service.admin.marks import marked
 from infra_service.admin.moments import moment_of
 
 if TYPE_CHECKING:
@@ -176,9 +177,7 @@ class UserAdmin(AuditedAdmin, UserAdminOfOurs):
         if not self.has_change_permission(request, obj):
             facts = ("standing", *fieldsets[0][1]["fields"], "groups")
             return ((None, {"fields": facts}), fieldsets[-1])
-        if obj.is_active:
-            return fieldsets
-        if not _revives(obj):
+        if obj.is_active or not _revives(obj):
             return fieldsets
         (*first, (name, permissions), times) = fieldsets
         is_active, *others = permissions["fields"]
@@ -214,9 +213,9 @@ class UserAdmin(AuditedAdmin, UserAdminOfOurs):
     def standing(self, user: User) -> str:
         """Tell whether their keys work, and whether they may come in here."""
         if not user.is_active:
-            return format_html('<span class="status status-idle">{}</span>', "Inactive")
+            return marked("idle", "Inactive")
         may = "all rights here" if user.is_superuser else "comes in here" if user.is_staff else ""
-        active = format_html('<span class="status status-ok">{}</span>', "Active")
+        active = marked("ok", "Active")
         return format_html("{}, {}", active, may) if may else active
 
     @admin.display(description="password")

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from django.contrib import admin
 from django.contrib.admin.utils import quote, unquote
 from django.db import connection
-from django.urls import reverse
 from django.utils.html import format_html
 
 from apikeys.models import AuditEvent, User
-from apikeys.names import credential_link, credential_names
+from apikeys.names import credential_link, credential_names, user_link
 from infra_service.admin import ReadOnlyAdmin
 from infra_service.admin.input_filters import DateFilter, InputFilter
 from infra_service.templatetags.charts import identifier
@@ -168,8 +167,7 @@ class AuditEventAdmin(ReadOnlyAdmin):
         """Return who did it, with the page of the user."""
         if event.actor_id is None:
             return event.actor_name or "not logged in"
-        url = reverse("admin:apikeys_user_change", args=(event.actor_id,))
-        return format_html('<a href="{}">{}</a>', url, event.actor_name)
+        return user_link(event.actor_id, event.actor_name)
 
     @admin.display(description="key or token")
     def token(self, event: Any) -> str | None:

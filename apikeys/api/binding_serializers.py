@@ -12,12 +12,7 @@ from rest_framework.exceptions import ErrorDetail, ValidationError
 from apikeys.authentication import caller_of
 from apikeys.bindings import EVERYWHERE, LISTS, Binding
 from apikeys.models import MAX_BOUND_IDS
-from infra_service.api.fields import (
-    IdField,
-    StrictSerializer,
-    TextField,
-    described,
-)
+from infra_service.api.fields import IdField, StrictSerializer, TextField, described
 
 if TYPE_CHECKING:
     import uuid

@@ -45,7 +45,7 @@ class Writer:
         self._documents = [at for at, f in enumerate(self._fields) if isinstance(f, JSONField)]
         self._uuids = [at for at, f in enumerate(self._fields) if _is_uuid(f)]
         self._moments = [at for at, f in enumerate(self._fields) if isinstance(f, DateTimeField)]
-        self._line = "\t".join(["%032x" if _is_uuid(f) else "%s" for f in self._fields])
+        self._line = "\t".join(["%s"] * len(columns))
 
     @cached_property
     def _is_postgresql(self) -> bool:
@@ -74,7 +74,7 @@ class Writer:
             return self.prepare(values)
         row = list(values)
         for at in self._uuids:
-            row[at] = row[at].int
+            row[at] = row[at].hex
         for at in self._documents:
             row[at] = msgspec.json.encode(row[at]).decode()
         for at in self._moments:

@@ -5,7 +5,7 @@ The caller has the cluster's row locked, so that what is read here is not change
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -46,7 +46,7 @@ class ImageChanges:
     #: Workloads of which only the health is another one, and that.
     turned: list[Sequence[Any]] = field(default_factory=list)
     #: How many workloads more, or fewer, run an image.
-    counts: dict[Image, int] = field(default_factory=lambda: defaultdict(int))
+    counts: Counter[Image] = field(default_factory=Counter)
 
     def add(self, key: uuid.UUID, copied: Sequence[Any], images: Sequence[Image]) -> None:
         """Take a workload that is new; ``copied`` is its cluster, health and place."""

@@ -15,6 +15,7 @@ from apikeys.admin.grants import BindingColumns
 from apikeys.models import User
 from apikeys.names import credential_link, credential_names
 from infra_service.admin import object_tool
+from infra_service.admin.marks import marked
 from infra_service.templatetags.moments import relative
 from infra_service.templatetags.words import breakable
 from infra_service.webhooks import actions
@@ -116,13 +117,11 @@ class WebhookEndpointAdmin(BindingColumns):
         if endpoint.disabled_at is not None:
             reason = endpoint.disabled_reason
             why, ago = _WHY_DISABLED.get(reason, reason), relative(endpoint.disabled_at)
-            return format_html('<span class="status status-idle">Disabled</span> {}, {}', why, ago)
+            return format_html("{} {}, {}", marked("idle", "Disabled"), why, ago)
         if not endpoint.works:
-            return format_html(
-                '<span class="status status-idle">Ended</span> {}',
-                "with its time, its owner or the key that made it",
-            )
-        return format_html('<span class="status status-ok">{}</span>', "Enabled")
+            why = "with its time, its owner or the key that made it"
+            return format_html("{} {}", marked("idle", "Ended"), why)
+        return marked("ok", "Enabled")
 
     @admin.display(description="last delivery")
     def last_delivery(self, endpoint: Any) -> str:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from django.utils.html import format_html
-
+from infra_service.admin.marks import marked
 from infra_service.webhooks.models import Delivery
 
 _SIGNS: Final = {
@@ -18,4 +17,4 @@ _SIGNS: Final = {
 def status_mark(status: str) -> str:
     """Return a delivery's status as a word with a mark."""
     known = Delivery.Status(status)
-    return format_html('<span class="status status-{}">{}</span>', _SIGNS[known], known.label)
+    return marked(_SIGNS[known], known.label)
