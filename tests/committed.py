@@ -1,4 +1,4 @@
-"""A copy of the tests' database, in which transactions are real and not one that is rolled back.
+"""A database of a test's own, in which transactions are real and not one that is rolled back.
 
 Django's own way is to empty the tables afterwards, which the audit trail refuses.
 """
@@ -15,6 +15,7 @@ from typing import Any, Final, TypeVar, cast
 import pytest
 from django.db import connection
 
+from tests import templates
 from tests.e2e.together import in_threads
 
 T = TypeVar("T")
@@ -58,10 +59,12 @@ def backend_pid() -> int:
 def _copy_of_postgresql() -> Iterator[None]:
     settings, wrapper = connection.settings_dict, cast("Any", connection)
     name, copy = settings["NAME"], f"{settings['NAME']}_committed"
+    # Not of the tests' own, which grows by all that is rolled back.
+    template = templates.migrated().name
     wrapper.close()
-    wrapper.close_pool()  # a database that somebody uses cannot be copied
+    wrapper.close_pool()
     with wrapper._nodb_cursor() as cursor:
-        cursor.execute(f'CREATE DATABASE "{copy}" TEMPLATE "{name}"')
+        cursor.execute(f'CREATE DATABASE "{copy}" TEMPLATE "{template}"')
     settings["NAME"] = copy
     try:
         yield

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 import pytest
+from django.db import connection
 from django.test import Client
 from hypothesis import settings as hypothesis_settings
 from playwright.sync_api import Browser, Page
@@ -21,6 +22,7 @@ from apikeys.scopes import Scope
 from apikeys.tokens import TokenKind
 from infra_service.commandline import progress
 from tests import commands as commands_here
+from tests import templates
 from tests.browser import chromium, page_of
 from tests.quick import Quick
 from tests.server import ROOT, LiveServer, live_server
@@ -38,6 +40,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    templates.begin()
+    if connection.vendor == "postgresql":
+        # Before any test runs: with --quick, none may start a process.
+        templates.migrated()
     if config.getoption("quick"):
         config.pluginmanager.register(Quick())
 
@@ -70,6 +76,13 @@ def pytest_collection_finish() -> None:
     """
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: None) -> None:
+    """Let PostgreSQL copy the tests' database, instead of migrating one in each process."""
+    if connection.vendor == "postgresql":
+        connection.settings_dict["TEST"]["TEMPLATE"] = templates.migrated().name
 
 
 @pytest.fixture(scope="session", autouse=True)

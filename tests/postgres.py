@@ -24,6 +24,9 @@ from typing import Any
 
 _SETTINGS = ("-c", "max_connections=200", "-c", "shared_buffers=256MB")
 
+# A whole run needs a third of it.
+_AMPLE = 6 * 2**30
+
 
 def binaries(scratch: Path) -> Path:
     """Return the directory of postgres and initdb: the machine's newest, or else the wheel's."""
@@ -155,10 +158,21 @@ class Server:
         )
 
 
+def _memory() -> str | None:
+    """Return a directory in memory with ample space, or None: the usual one is to be taken.
+
+    Tests create some hundred databases of 600 files, for which a file system on a disk takes a
+    second where one in memory takes a tenth.
+    """
+    place = Path("/dev/shm")
+    return str(place) if place.is_dir() and shutil.disk_usage(place).free > _AMPLE else None
+
+
 @contextlib.contextmanager
 def running(*, survives_power_cuts: bool = True) -> Iterator[Server]:
     """Run a new server for as long as the block."""
-    directory = Path(tempfile.mkdtemp(prefix="infra-pg-"))
+    place = None if survives_power_cuts else _memory()
+    directory = Path(tempfile.mkdtemp(prefix="infra-pg-", dir=place))
     server = Server(directory, survives_power_cuts=survives_power_cuts)
     try:
         server.create()

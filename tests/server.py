@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import atexit
 import base64
 import contextlib
-import functools
 import http.client
 import json
 import os
@@ -22,6 +20,7 @@ from typing import Any
 
 import psycopg
 
+from tests import templates
 from tests.postgres import free_port
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -116,11 +115,11 @@ class LiveServer:
         if self.brings_database:
             self.migrate()
             return
-        name = "DJANGO_SUPERUSER_PASSWORD"
-        self.environment[name] = _template().environment[name]
-        self.create_database(f'TEMPLATE "{_template()._database_name}"')
+        template = templates.with_operator()
+        self.environment["DJANGO_SUPERUSER_PASSWORD"] = template.password
+        self.create_database(f'TEMPLATE "{template.name}"')
         if not self._database_name:
-            shutil.copy(_template().directory / "db.sqlite3", self.directory)
+            shutil.copy(template.file, self.directory)
 
     def migrate(self) -> None:
         """Migrate the database and make the user ``operator``."""
@@ -238,17 +237,6 @@ class LiveServer:
             connection.request(method, path, body, {**given, **(headers or {})})
             response = connection.getresponse()
             return Answer(response.status, dict(response.getheaders()), response.read())
-
-
-@functools.cache
-def _template() -> LiveServer:
-    """Return a server that never runs: the databases of the others are copies of its own."""
-    directory = tempfile.mkdtemp(prefix="infra-template-")
-    atexit.register(shutil.rmtree, directory)
-    server = LiveServer(Path(directory))
-    atexit.register(server.close)
-    server.migrate()
-    return server
 
 
 class Answer:
