@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from django.conf import settings
 from django.core.management import call_command
 from django.db import connections
+from django.test import override_settings
+from environ import Env
 
+from infra_service.operations.object_storage import s3_storage
 from tests.server import LiveServer
 
 T = TypeVar("T")
 
 
 def run(server: LiveServer, commands: Sequence[Sequence[str]]) -> list[str]:
-    """Run commands that need nothing of the server but its database; return what each prints."""
+    """Run commands on the server's database, with its keys and store; return what each prints."""
 
     def run_all() -> list[str]:
         printed = []
@@ -32,9 +37,13 @@ def run(server: LiveServer, commands: Sequence[Sequence[str]]) -> list[str]:
 def on_database_of(server: LiveServer, work: Callable[[], T]) -> T:
     """Return what the work returns, all of whose queries go to the server's database.
 
-    A thread has connections of its own, and no event loop of a browser, beside which Django would
-    refuse to query.
+    Beside the event loop of a browser Django would refuse to query, so that it is done in another
+    thread. Else it is done in this one: only the main thread may listen to signals.
     """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return _connected(server, work)
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(_connected, server, work).result()
 
@@ -43,9 +52,29 @@ def _connected(server: LiveServer, work: Callable[[], T]) -> T:
     own = connections["default"]
     # Pools are known by a connection's alias, and this one's has connections to another database.
     options = {k: v for k, v in own.settings_dict["OPTIONS"].items() if k != "pool"}
-    there = {**own.settings_dict, "NAME": server.database, "OPTIONS": options}
+    there = {**own.settings_dict, **_place(server), "OPTIONS": options}
     connections["default"] = type(own)(there, "default")
     try:
-        return work()
+        with override_settings(**_settings(server)):
+            return work()
     finally:
         connections["default"].close()
+        connections["default"] = own
+
+
+def _place(server: LiveServer) -> dict[str, Any]:
+    """Where the server's database is, and as whom the server goes there."""
+    if url := server.environment.get("DATABASE_URL"):
+        given = Env.db_url_config(url)
+        return {name: given[name] for name in ("HOST", "PORT", "USER", "PASSWORD", "NAME")}
+    return {"NAME": server.database}
+
+
+def _settings(server: LiveServer) -> dict[str, Any]:
+    """What the server has of its own, of all that commands look at."""
+    told = server.environment
+    own: dict[str, Any] = {"STATE_ENCRYPTION_KEYS": told["STATE_ENCRYPTION_KEYS"].split(",")}
+    if url := told.get("STATE_STORAGE_URL"):
+        own["STORAGES"] = {**settings.STORAGES, "states": s3_storage(url)}
+        own["STATE_STORAGE_WRITES"] = told.get("STATE_STORAGE_WRITES") != "false"
+    return own

@@ -104,11 +104,11 @@ def static_files_read_once() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def secrets_issued_here(django_db_blocker: Any) -> Iterator[None]:
-    """Secrets for live servers come out of this process: another one takes a second to start."""
+    """Commands on live servers' databases are run here: another process takes a second to start."""
 
     def issue(server: LiveServer, *commands: Sequence[str]) -> list[str]:
-        # Other code's tables are another's, and so is a database that a test has brought along.
-        if server.root != ROOT or server.brings_database:
+        # Other code has other tables.
+        if server.root != ROOT:
             return server.manage_all(*commands)
         with django_db_blocker.unblock():
             return commands_here.run(server, commands)

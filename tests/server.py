@@ -107,7 +107,7 @@ class LiveServer:
         return printed
 
     def issue(self, *commands: Sequence[str]) -> list[str]:
-        """Run commands that issue secrets; tests do it without another process (conftest.py)."""
+        """Run commands; tests do it without another process (conftest.py)."""
         return self.manage_all(*commands)
 
     def prepare(self) -> None:

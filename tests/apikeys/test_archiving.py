@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import uuid
 from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
@@ -23,6 +24,7 @@ from apikeys.actors import Actor
 from apikeys.archiving import ArchiveError, archive_next, check_archives, files, leaving
 from apikeys.models import AuditArchive, AuditEvent
 from infra_service.database.compiled import insert
+from tests.commands import on_database_of
 from tests.server import ROOT, LiveServer
 
 LONG_AGO = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
@@ -380,23 +382,19 @@ def test_what_is_wrong_is_said(arguments: tuple[str, ...], said: str, db: None) 
         call_command("archive_audit_events", *arguments)
 
 
-_FILL = """
-import datetime as dt, django, uuid
-django.setup()
-from apikeys.models import AuditEvent
-moment = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
-# Ids of that time, a millisecond apart: archives go by ids, and the user's event is of today.
-AuditEvent.objects.bulk_create(
-    AuditEvent(
-        id=uuid.UUID(int=(int(moment.timestamp() * 1000) + n << 80) + (7 << 76) + (2 << 62)),
-        action="state.push", actor_name="ada", resource_id=str(n), occurred_at=moment,
-    )
-    for n in range(16_000)
-)
-"""
+def fill() -> None:
+    """Events of one day; their ids are a millisecond apart, because archives go by ids."""
+    moment = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
+    AuditEvent.objects.bulk_create(
+        AuditEvent(
+            id=uuid.UUID(int=(int(moment.timestamp() * 1000) + n << 80) + (7 << 76) + (2 << 62)),
+            action="state.push", actor_name="ada", resource_id=str(n), occurred_at=moment,
+        )
+        for n in range(16_000)
+    )  # fmt: skip
 
 
-def test_a_run_that_is_killed_is_continued(tmp_path: Path) -> None:
+def test_a_run_that_is_killed_is_continued(tmp_path: Path, django_db_blocker: Any) -> None:
     """SIGKILL at many moments of a real run; then nothing is twice, and nothing is lost."""
     server = LiveServer(tmp_path)
     to = tmp_path / "archives"
@@ -413,7 +411,8 @@ def test_a_run_that_is_killed_is_continued(tmp_path: Path) -> None:
     try:
         server.prepare()
         run = {"cwd": ROOT, "env": server.environment, "stderr": subprocess.DEVNULL}
-        subprocess.run([sys.executable, "-c", _FILL], check=True, **run)  # type: ignore[call-overload]
+        with django_db_blocker.unblock():
+            on_database_of(server, fill)
         kills = 0
         while True:
             process = subprocess.Popen(command, stdout=subprocess.DEVNULL, **run)  # type: ignore[call-overload]
@@ -426,7 +425,8 @@ def test_a_run_that_is_killed_is_continued(tmp_path: Path) -> None:
             process.wait()
             kills += 1
         assert process.returncode == 0
-        checked = json.loads(server.manage("archive_audit_events", "--check", str(to), "--json"))
+        (told,) = server.issue(("archive_audit_events", "--check", str(to), "--json"))
+        checked = json.loads(told)
     finally:
         server.close()
 

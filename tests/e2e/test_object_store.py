@@ -49,7 +49,7 @@ def backend(served: LiveServer, all_token: str, line: Line) -> Iterator[Backend]
 
 def verified(server: LiveServer) -> int:
     """Check every document, and return how many there are."""
-    found = json.loads(server.manage("verify_states", "--json"))
+    found = json.loads(server.issue(("verify_states", "--json"))[0])
     assert found["problems"] == []
     checked: int = found["checked"]
     return checked
@@ -157,14 +157,16 @@ def test_there_and_back_while_the_service_runs(backend: Backend) -> None:
     history = History(backend)
 
     server.environment["STATE_STORAGE_WRITES"] = "false"
-    moved = json.loads(server.manage("move_documents", "--to", "database", "--json"))
+    (told,) = server.issue(("move_documents", "--to", "database", "--json"))
+    moved = json.loads(told)
     del server.environment["STATE_STORAGE_WRITES"]
 
     assert moved == {"moved": count, "damaged": 0}
     for serial in range(1, 6):
         assert history.document(serial).body == document(serial)
     assert backend.push(document(6)).status == 200  # the service itself still writes to the store
-    assert json.loads(server.manage("move_documents", "--to", "storage", "--json")) == moved
+    (told,) = server.issue(("move_documents", "--to", "storage", "--json"))
+    assert json.loads(told) == moved
     assert verified(server) == count + 1
     for serial in range(1, 7):
         assert history.document(serial).body == document(serial)
@@ -207,7 +209,5 @@ def test_missing_and_damaged_objects_are_reported(backend: Backend, line: Line) 
     for key, body in zip((first.key, second.key), originals, strict=True):
         bucket.put_object(Key=key, Body=body)
     assert backend.get().body == document(2)
-    assert json.loads(backend.server.manage("sweep_documents", "--json")) == {
-        "swept": 0,
-        "dry_run": False,
-    }
+    (told,) = backend.server.issue(("sweep_documents", "--json"))
+    assert json.loads(told) == {"swept": 0, "dry_run": False}

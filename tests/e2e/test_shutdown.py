@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import socket
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +15,7 @@ import pytest
 from tests.e2e.backend import Backend, document
 from tests.e2e.database import problems, versions_of
 from tests.e2e.wire import Wire
-from tests.server import live_server
+from tests.server import LiveServer
 
 pytestmark = pytest.mark.once
 
@@ -23,10 +25,11 @@ BODY = document(1, filler="x" * 500_000)
 @pytest.fixture(scope="module")
 def own() -> Iterator[Backend]:
     """A server for these tests, which each start it again."""
-    with live_server() as server:
-        token = server.token("state:read", "state:write")
-        server.stop()
-        yield Backend(server, token)
+    with tempfile.TemporaryDirectory(prefix="infra-live-") as directory:
+        server = LiveServer(Path(directory))
+        with contextlib.closing(server):
+            server.prepare()
+            yield Backend(server, server.token("state:read", "state:write"))
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from apikeys.models import AccessToken, ApiKey, AuditEvent, User
 from infra_service.housekeeping import PARTS, metrics, parts, running
 from infra_service.housekeeping.running import Status, run_part
 from infra_service.models import LEASE, HousekeepingPart
+from tests.commands import on_database_of
 from tests.server import ROOT, LiveServer
 
 DAY = dt.timedelta(days=1)
@@ -248,70 +250,56 @@ def test_bad_options(options: tuple[str, str]) -> None:
         call_command("housekeeping", *options)
 
 
-_FILL = """
-import os, datetime as dt, django; django.setup()
-from django.utils import timezone
-from apikeys.models import AccessToken, User
-owner, now = User.objects.create(username="owner"), timezone.now()
-AccessToken.objects.bulk_create([
-    AccessToken(created_by=owner, name="old", kind="SERVICE", scopes=["state:read"],
-        digest=os.urandom(32), created_at=now - dt.timedelta(days=400),
-        expires_at=now - dt.timedelta(days=399, seconds=number))
-    for number in range(20_000)], batch_size=1000)
-"""
-_LEFT = """
-import django; django.setup()
-from apikeys.models import AccessToken
-print(AccessToken.objects.filter(name="old").count())
-"""
-_KILL = """
-import subprocess, sys, django; django.setup()
-from apikeys.models import AccessToken
-process = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)
-old = AccessToken.objects.filter(name="old")
-while process.poll() is None and old.count() == 20_000:
-    pass
-process.kill()
-process.wait()
-print(old.count())
-"""
-_FREE = """
-import django; django.setup()
-from infra_service.models import HousekeepingPart
-HousekeepingPart.objects.update(leased_until=None)
-"""
+def fill() -> None:
+    owner, now = User.objects.create(username="owner"), timezone.now()
+    AccessToken.objects.bulk_create(
+        (
+            AccessToken(
+                created_by=owner, name="old", kind="SERVICE", scopes=["state:read"],
+                digest=os.urandom(32), created_at=now - 400 * DAY,
+                expires_at=now - 399 * DAY - number * dt.timedelta(seconds=1),
+            )
+            for number in range(20_000)
+        ),
+        batch_size=1000,
+    )  # fmt: skip
 
 
-def test_a_killed_run_is_continued_and_a_watch_ends(tmp_path: Path) -> None:
+def left() -> int:
+    return AccessToken.objects.filter(name="old").count()
+
+
+def test_a_killed_run_is_continued_and_a_watch_ends(tmp_path: Path, django_db_blocker: Any) -> None:
     server = LiveServer(tmp_path)
     command = [sys.executable, "manage.py", "housekeeping", "--only", "tokens", "--json"]
     # Empty is not set: what is piped is buffered, as for most operators.
     run: dict[str, Any] = {"cwd": ROOT, "env": {**server.environment, "PYTHONUNBUFFERED": ""}}
 
-    def python(code: str, *arguments: str) -> str:
-        done = subprocess.run(
-            [sys.executable, "-c", code, *arguments],
-            check=True,
-            stdout=subprocess.PIPE,
-            text=True,
-            **run,
-        )
-        return done.stdout
+    def there(work: Callable[[], Any]) -> Any:
+        with django_db_blocker.unblock():
+            return on_database_of(server, work)
+
+    def kill_at_the_first_row_that_is_gone() -> int:
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, **run) as process:
+            while process.poll() is None and left() == 20_000:
+                pass
+            process.kill()
+        return left()
 
     try:
         server.prepare()
-        python(_FILL)
-        # 1. Killed in the middle of it, at the first row that is gone.
-        assert 0 < int(python(_KILL, *command)) < 20_000
+        there(fill)
+        # 1. Killed in the middle of it.
+        assert 0 < there(kill_at_the_first_row_that_is_gone) < 20_000
         # 2. Whoever comes next leaves the part alone until the lease has ended.
         held = subprocess.run(command, check=True, stdout=subprocess.PIPE, **run)
         assert json.loads(held.stdout)["tokens"]["status"] == "held"
-        python(_FREE)
+        there(lambda: HousekeepingPart.objects.update(leased_until=None))
         # 3. A watch does the rest, and ends when it is told to.
         watch = subprocess.Popen([*command, "--watch"], stdout=subprocess.PIPE, **run)
         assert watch.stdout is not None
         outcome = json.loads(watch.stdout.readline())["tokens"]
-        assert (outcome["status"], int(python(_LEFT))) == ("done", 0)
+        assert (outcome["status"], there(left)) == ("done", 0)
         watch.send_signal(signal.SIGTERM)
         assert watch.wait(60) == 0
         watch.stdout.close()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -65,26 +64,23 @@ class Pair(NamedTuple):
 
 
 @contextlib.contextmanager
-def cluster(standbys: int) -> Iterator[list[Server]]:
-    """Run a primary and so many standbys of it."""
+def running(primary: Server | None = None) -> Iterator[Server]:
+    """Run a primary, or a standby of one."""
     if settings.DATABASES["default"]["ENGINE"] != "infra_service.database.postgresql":
         pytest.skip("a replica is one of PostgreSQL")
-    with contextlib.ExitStack() as ends:
-        servers = []
-        for _ in range(1 + standbys):
-            directory = Path(tempfile.mkdtemp(prefix="infra-pg-"))
-            ends.callback(shutil.rmtree, directory)
-            servers.append(Server(directory))
-            ends.callback(servers[-1].stop)
-        primary = servers[0]
-        if not (binaries(primary.directory) / "pg_basebackup").exists():
+    with tempfile.TemporaryDirectory(prefix="infra-pg-") as directory:
+        server = Server(Path(directory))
+        if not (binaries(server.directory) / "pg_basebackup").exists():
             pytest.skip("no pg_basebackup here")
-        primary.create()
-        primary.start()
-        for standby in servers[1:]:
-            standby.create_as_replica_of(primary)
-            standby.start()
-        yield servers
+        if primary:
+            server.create_as_replica_of(primary)
+        else:
+            server.create()
+        server.start()
+        try:
+            yield server
+        finally:
+            server.stop()
 
 
 @contextlib.contextmanager
@@ -106,7 +102,11 @@ def serving(primary: Server, standby: Server, beside: Pair | None = None) -> Ite
 
 @pytest.fixture(scope="module")
 def pair() -> Iterator[Pair]:
-    with cluster(1) as (primary, standby), serving(primary, standby) as pair:
+    with (
+        running() as primary,
+        running(primary) as standby,
+        serving(primary, standby) as pair,
+    ):
         yield pair
 
 
@@ -177,7 +177,7 @@ def test_a_revocation_that_it_has_not_yet_is_effective(pair: Pair) -> None:
     wait_until(other.is_from_replica, 60)
     pair.on_replica("SELECT pg_wal_replay_pause()")
     try:
-        pair.service.manage("revoke_apikey", token)
+        pair.service.issue(("revoke_apikey", token))
 
         assert pair.service.request("GET", "/api/v1/clusters", token=token).status == 401
     finally:
@@ -210,24 +210,22 @@ def test_without_it_the_primary_is_read(
     wait_until(pair.is_from_replica, 60)
 
 
-def test_one_that_follows_a_former_primary_is_not_read() -> None:
+def test_one_that_follows_a_former_primary_is_not_read(pair: Pair) -> None:
     """Its log may be ahead of the new primary's and have another content."""
+    of_both = pair.cluster_names()
     with (
-        cluster(2) as (former, promoted, left_behind),
-        serving(former, left_behind) as old,
+        running(pair.primary) as promoted,
         psycopg.connect(promoted.url, autocommit=True) as promoting,
     ):
-        old.make_cluster("of both")
-        wait_until(lambda: promoting.execute("SELECT 1 FROM workloads_cluster").fetchone())
         promoting.execute("SELECT pg_promote()")
-        with serving(promoted, left_behind, beside=old) as new:
+        with serving(promoted, pair.replica, beside=pair) as new:
             new.make_cluster("of the new primary")
-            old.make_cluster("of the former primary")
-            with psycopg.connect(former.url, autocommit=True) as ahead:
+            pair.make_cluster("of the former primary")
+            with psycopg.connect(pair.primary.url, autocommit=True) as ahead:
                 ahead.execute("CREATE TABLE ahead AS SELECT generate_series(1, 200000)")
-            wait_until(old.is_from_replica)
+            wait_until(pair.is_from_replica)
 
-            assert new.cluster_names() == {"of both", "of the new primary"}
+            assert new.cluster_names() == of_both | {"of the new primary"}
             assert not new.is_from_replica()
             told = new.service.request("GET", "/metrics").body.decode()
             assert 'infra_replica_reads_total{outcome="behind"}' in told

@@ -60,9 +60,8 @@ class Target:
                 return found
 
     def sync(self, *options: str) -> dict[str, Any]:
-        line: dict[str, Any] = json.loads(
-            self.service.manage("sync_workloads", *self.options(), *options)
-        )
+        (told,) = self.service.issue(("sync_workloads", *self.options(), *options))
+        line: dict[str, Any] = json.loads(told)
         return line
 
     def start(self, *options: str) -> subprocess.Popen[bytes]:
