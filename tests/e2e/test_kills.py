@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import random
 import time
@@ -79,8 +80,11 @@ def test_database_is_stopped_crashes_and_hangs_under_traffic() -> None:
         postgres.running() as database,
         live_server(DATABASE_URL=database.url, DATABASE_POOL_TIMEOUT="1") as server,
     ):
-        token = server.token("state:read", "state:write", "state:admin")
-        traffic = Traffic(server, token)
+        scopes = ("--scopes", "state:read,state:write,state:admin")
+        issued = server.manage(
+            "issue_token", "--user", "operator", "--name", "test", *scopes, "--json"
+        )
+        traffic = Traffic(server, token := json.loads(issued)["secret"])
         traffic.start(persistent=True)
         for end in (database.stop, database.crash):
             time.sleep(1)

@@ -9,6 +9,8 @@ import pytest
 
 from infra_service.operations import metric_files
 
+pytestmark = pytest.mark.once
+
 # What a worker does: it counts, and is gone.
 _WORKER = """
 import os
