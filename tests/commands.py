@@ -73,7 +73,10 @@ def _place(server: LiveServer) -> dict[str, Any]:
 def _settings(server: LiveServer) -> dict[str, Any]:
     """What the server has of its own, of all that commands look at."""
     told = server.environment
-    own: dict[str, Any] = {"STATE_ENCRYPTION_KEYS": told["STATE_ENCRYPTION_KEYS"].split(",")}
+    own: dict[str, Any] = {}
+    # The quick start keeps its keys in a file; what is issued for it needs none.
+    if keys := told.get("STATE_ENCRYPTION_KEYS"):
+        own["STATE_ENCRYPTION_KEYS"] = keys.split(",")
     if url := told.get("STATE_STORAGE_URL"):
         own["STORAGES"] = {**settings.STORAGES, "states": s3_storage(url)}
         own["STATE_STORAGE_WRITES"] = told.get("STATE_STORAGE_WRITES") != "false"
