@@ -1,7 +1,8 @@
-"""The databases that a run migrates once: the tests' own, and those of live servers, are copies.
+"""The databases that a run migrates once: the tests' own and those of live servers are copies.
 
-Migrating takes three seconds, a copy some hundredths. The processes of a run share a directory;
-whichever first needs a template makes it.
+Migrating takes three seconds, a copy some hundredths. Only SQLite's databases in memory are
+migrated in each process. The processes of a run share a directory; whichever first needs a
+template makes it.
 """
 
 from __future__ import annotations
