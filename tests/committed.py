@@ -60,7 +60,7 @@ def _copy_of_postgresql() -> Iterator[None]:
     settings, wrapper = connection.settings_dict, cast("Any", connection)
     name, copy = settings["NAME"], f"{settings['NAME']}_committed"
     # Not of the tests' own, which grows by all that is rolled back.
-    template = templates.migrated().name
+    template = templates.migrated().database
     wrapper.close()
     wrapper.close_pool()
     with wrapper._nodb_cursor() as cursor:

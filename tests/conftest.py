@@ -24,8 +24,9 @@ from infra_service.commandline import progress
 from tests import commands as commands_here
 from tests import templates
 from tests.browser import chromium, page_of
+from tests.installation import ROOT
 from tests.quick import Quick
-from tests.server import ROOT, LiveServer, live_server
+from tests.server import LiveServer, live_server
 
 # Wall-clock time says what else the machine does; what may cost how much is counted in queries,
 # and measured in tests/bench.
@@ -82,7 +83,7 @@ def pytest_collection_finish() -> None:
 def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: None) -> None:
     """Let PostgreSQL copy the tests' database, instead of migrating one in each process."""
     if connection.vendor == "postgresql":
-        connection.settings_dict["TEST"]["TEMPLATE"] = templates.migrated().name
+        connection.settings_dict["TEST"]["TEMPLATE"] = templates.migrated().database
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -103,7 +104,7 @@ def static_files_read_once() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def secrets_issued_here(django_db_blocker: Any) -> Iterator[None]:
+def commands_run_here(django_db_blocker: Any) -> Iterator[None]:
     """Commands on live servers' databases are run here: another process takes a second to start."""
 
     def issue(server: LiveServer, *commands: Sequence[str]) -> list[str]:

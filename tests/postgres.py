@@ -24,7 +24,7 @@ from typing import Any
 
 _SETTINGS = ("-c", "max_connections=200", "-c", "shared_buffers=256MB")
 
-# A whole run needs a third of it.
+# The tests that start no server leave 1.4 GB there; each server's database is 10 MB.
 _AMPLE = 6 * 2**30
 
 

@@ -8,7 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.server import ROOT, LiveServer
+from tests.installation import ROOT
+from tests.server import LiveServer
 
 # What make run generates itself, and what a developer's shell does not have.
 GENERATED = {"SECRET_KEY", "STATE_ENCRYPTION_KEYS", "BIND", "DJANGO_SETTINGS_MODULE"}

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import http.client
 import json
 import os
 import secrets
-import shutil
 import signal
 import subprocess
 import sys
@@ -18,56 +16,20 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import psycopg
-
 from tests import templates
+from tests.installation import Installation
 from tests.postgres import free_port
 
-ROOT = Path(__file__).resolve().parent.parent
-# Starting Python and Django takes longer than most commands.
-_MANAGE = """
-import gc, io, json, sys, django
-from django.core.management import call_command
-from django.db import connections
-django.setup()
-printed = []
-for name, *arguments in json.loads(sys.argv[1]):
-    out = io.StringIO()
-    call_command(name, *arguments, stdout=out)
-    printed.append(out.getvalue())
-connections.close_all()
-print(json.dumps(printed))
-gc.freeze()  # else Python walks through all that was loaded, for a fifth of a second
-"""
 
+class LiveServer(Installation):
+    """An installation that runs, on a free loopback port."""
 
-class LiveServer:
-    """One service on a free loopback port. Its database lives as long as ``directory``.
-
-    The database is SQLite, or a new database on the PostgreSQL that ``DATABASE_URL`` names.
-    """
-
-    #: Where the code is, and what answers.
-    root, wsgi = ROOT, "infra_service.wsgi"
+    #: What answers.
+    wsgi = "infra_service.wsgi"
 
     def __init__(self, directory: Path, **environment: str) -> None:
-        self.directory = directory
         self.port = free_port()
-        self.environment = {
-            **{k: v for k, v in os.environ.items() if k != "DATABASE_URL"},
-            "VAR_DIR": str(directory),
-            "SECRET_KEY": secrets.token_urlsafe(50),
-            "STATE_ENCRYPTION_KEYS": base64.b64encode(secrets.token_bytes(32)).decode(),
-            "DJANGO_SETTINGS_MODULE": "infra_service.settings",
-            "BIND": f"127.0.0.1:{self.port}",
-            **environment,
-        }
-        self._database_name = ""
-        self.brings_database = "DATABASE_URL" in environment
-        if not self.brings_database and (url := os.environ.get("DATABASE_URL")):
-            self._database_name = f"live_{secrets.token_hex(6)}"
-            server, _, _ = url.rpartition("/")
-            self.environment["DATABASE_URL"] = f"{server}/{self._database_name}"
+        super().__init__(directory, **{"BIND": f"127.0.0.1:{self.port}", **environment})
         self.log = directory / "server.log"
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -76,35 +38,10 @@ class LiveServer:
         return f"http://127.0.0.1:{self.port}"
 
     @property
-    def database(self) -> str:
-        """The database's name, which is a file's where it is SQLite."""
-        return self._database_name or str(self.directory / "db.sqlite3")
-
-    @property
     def pid(self) -> int:
         """The process that started all others."""
         assert self._process is not None
         return self._process.pid
-
-    def manage(self, *command: str) -> str:
-        """Run a management command on the server's database and return what it prints."""
-        return self.manage_all(command)[0]
-
-    def manage_all(self, *commands: Sequence[str]) -> list[str]:
-        """Run management commands on the server's database, in one process, for speed.
-
-        Return what each of them prints.
-        """
-        done = subprocess.run(
-            [sys.executable, "-c", _MANAGE, json.dumps(commands)],
-            cwd=self.root,
-            env=self.environment,
-            check=True,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        printed: list[str] = json.loads(done.stdout)
-        return printed
 
     def issue(self, *commands: Sequence[str]) -> list[str]:
         """Run commands; tests do it without another process (conftest.py)."""
@@ -116,23 +53,9 @@ class LiveServer:
             self.migrate()
             return
         template = templates.with_operator()
-        self.environment["DJANGO_SUPERUSER_PASSWORD"] = template.password
-        self.create_database(f'TEMPLATE "{template.name}"')
-        if not self._database_name:
-            shutil.copy(template.file, self.directory)
-
-    def migrate(self) -> None:
-        """Migrate the database and make the user ``operator``."""
-        self.create_database()
-        self.environment["DJANGO_SUPERUSER_PASSWORD"] = secrets.token_urlsafe(12)
-        names = ("--username", "operator", "--email", "operator@example.com")
-        self.manage_all(("migrate", "--verbosity", "0"), ("createsuperuser", "--noinput", *names))
-
-    def create_database(self, options: str = "") -> None:
-        """Create its database where PostgreSQL is to be told so, empty unless options say more."""
-        if self._database_name:
-            with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as connection:
-                connection.execute(f'CREATE DATABASE "{self._database_name}" {options}')
+        name = "DJANGO_SUPERUSER_PASSWORD"
+        self.environment[name] = template.environment[name]
+        self.copy_database(template)
 
     def tokens(self, *scopes: str) -> list[str]:
         """Issue a personal access token for each comma-separated list of scopes."""
@@ -216,9 +139,7 @@ class LiveServer:
         """End it, and drop its database."""
         if self._process is not None:
             self.stop()
-        if self._database_name:
-            with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as connection:
-                connection.execute(f'DROP DATABASE IF EXISTS "{self._database_name}" WITH (FORCE)')
+        self.drop_database()
 
     def request(
         self,

@@ -25,7 +25,8 @@ from apikeys.archiving import ArchiveError, archive_next, check_archives, files,
 from apikeys.models import AuditArchive, AuditEvent
 from infra_service.database.compiled import insert
 from tests.commands import on_database_of
-from tests.server import ROOT, LiveServer
+from tests.installation import ROOT
+from tests.server import LiveServer
 
 LONG_AGO = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
 NEW_YEAR = dt.datetime(2021, 1, 1, tzinfo=dt.UTC)

@@ -22,7 +22,7 @@ import psycopg
 
 from tests import postgres
 from tests.bench.figures import COLLECTED_IN, Figure, Remark
-from tests.server import ROOT
+from tests.installation import ROOT
 
 DOCUMENT = ROOT / "docs/explanation/performance.md"
 START, END = "<!-- figures: written by make bench -->", "<!-- end of figures -->"

@@ -18,8 +18,9 @@ from typing import Any
 from tests.apiserver import ReplayServer
 from tests.bench.reports import WORKLOADS, Pods
 from tests.certificates import self_signed
+from tests.installation import ROOT
 from tests.live_kubernetes.scale import megabytes
-from tests.server import ROOT, LiveServer, live_server
+from tests.server import LiveServer, live_server
 
 INTERVAL = 30
 # What the image sets, and where a pod's files lie here. It has neither rich nor greenlet, which

@@ -15,7 +15,8 @@ from pathlib import Path
 
 from tests.bench.figures import Figure, publish, remark
 from tests.bench.push import state
-from tests.server import ROOT, LiveServer
+from tests.installation import ROOT
+from tests.server import LiveServer
 
 FEW, MANY = 200, 2000
 SIZE = 20_000

@@ -19,7 +19,7 @@ from tests.bench.backend import OURS, Client, prepared, started
 from tests.bench.figures import remark
 from tests.bench.lists import cpu_seconds, postmaster
 from tests.bench.plot import Line, Panel, svg
-from tests.server import ROOT
+from tests.installation import ROOT
 
 PLOT = ROOT / "docs/images/scale.svg"
 WORKERS, CLIENTS = (1, 2, 4), (1, 2, 4, 8, 16, 32, 64)

@@ -23,9 +23,9 @@ from apikeys.models import TrustPolicy
 from infra_service import __version__
 from tests.apiserver.requests import answered
 from tests.deployment.test_container import arguments
+from tests.installation import ROOT
 from tests.issuer import Key
 from tests.live_kubernetes.access import rights
-from tests.server import ROOT
 from workloads.management.reporting import reporting_target
 
 pytestmark = pytest.mark.once

@@ -17,7 +17,8 @@ from tests import postgres
 from tests.e2e.backend import Backend, document
 from tests.e2e.database import contradictions, snapshot
 from tests.e2e.traffic import Traffic, md5
-from tests.server import ROOT, LiveServer, live_server
+from tests.installation import ROOT
+from tests.server import LiveServer, live_server
 
 pytestmark = pytest.mark.long
 

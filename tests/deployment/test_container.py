@@ -26,7 +26,8 @@ import pytest
 import yaml
 
 from infra_service import gunicorn, settings
-from tests.server import ROOT, LiveServer
+from tests.installation import ROOT
+from tests.server import LiveServer
 
 pytestmark = pytest.mark.once
 

@@ -16,7 +16,8 @@ from django.core.management import CommandError
 
 from tests import postgres
 from tests.e2e.backend import Backend, document
-from tests.server import ROOT, LiveServer
+from tests.installation import ROOT
+from tests.server import LiveServer
 
 pytestmark = pytest.mark.skipif(
     not os.environ.get("DATABASE_URL", "").startswith("postgres"), reason="PostgreSQL has roles"

@@ -18,7 +18,8 @@ from typing import Any
 from tests.e2e.backend import Backend, document
 from tests.e2e.history import History
 from tests.e2e.traffic import md5
-from tests.server import ROOT, Answer, LiveServer
+from tests.installation import ROOT
+from tests.server import Answer, LiveServer
 
 _LOOP = """
 import io, select, sys, django

@@ -18,7 +18,8 @@ from typing import Any
 import pytest
 
 from tests.e2e.backend import Backend
-from tests.server import ROOT, LiveServer
+from tests.installation import ROOT
+from tests.server import LiveServer
 
 pytestmark = pytest.mark.once
 

@@ -18,8 +18,9 @@ import pytest
 from infra_service import __version__
 from infra_service.quickstart import main
 from tests.e2e.terraform import BINARY, Terraform
+from tests.installation import ROOT
 from tests.quickstart import Quickstart
-from tests.server import ROOT, LiveServer
+from tests.server import LiveServer
 from tests.waiting import wait_until
 
 ONE = 'resource "terraform_data" "a" { input = "first" }'

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import IO
 
 from apikeys.scopes import Scope
-from tests.server import ROOT, LiveServer
+from tests.installation import ROOT
+from tests.server import LiveServer
 
 CONFIG = Path(__file__).with_name("schemathesis.toml")
 DOCUMENT = ROOT / "docs" / "reference" / "openapi.yaml"

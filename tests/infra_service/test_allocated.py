@@ -12,7 +12,8 @@ import pytest
 
 from infra_service.operations import allocated, metric_files
 from infra_service.operations.allocated import SIZE, AllocatedDict
-from tests.server import ROOT, live_server
+from tests.installation import ROOT
+from tests.server import live_server
 
 pytestmark = pytest.mark.once
 

@@ -21,7 +21,7 @@ from apikeys.scopes import Scope
 from infra_service import __version__
 from infra_service.commandline.base import HelpfulCommand, ServiceCommand
 from infra_service.commandline.stopping import stopped_by_signals
-from tests.server import ROOT
+from tests.installation import ROOT
 from tests.terminal import Terminal
 
 OURS = ("apikeys", "infra_service", "states", "workloads")

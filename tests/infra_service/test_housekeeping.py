@@ -26,7 +26,8 @@ from infra_service.housekeeping import PARTS, metrics, parts, running
 from infra_service.housekeeping.running import Status, run_part
 from infra_service.models import LEASE, HousekeepingPart
 from tests.commands import on_database_of
-from tests.server import ROOT, LiveServer
+from tests.installation import ROOT
+from tests.server import LiveServer
 
 DAY = dt.timedelta(days=1)
 

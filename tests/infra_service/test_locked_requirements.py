@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 
-from tests.server import ROOT
+from tests.installation import ROOT
 
 LOCKS = sorted(ROOT.glob("requirements*.txt"))
 

@@ -19,7 +19,8 @@ import pytest
 
 from tests import postgres
 from tests.e2e.backend import Backend, document
-from tests.server import ROOT, LiveServer, live_server
+from tests.installation import ROOT
+from tests.server import LiveServer, live_server
 from tests.waiting import wait_until
 
 _PROGRAM = shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin")

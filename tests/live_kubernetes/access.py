@@ -8,8 +8,8 @@ from typing import Any
 
 import yaml
 
+from tests.installation import ROOT
 from tests.live_kubernetes.api import Api
-from tests.server import ROOT
 
 Rights = set[tuple[str, str, str, str]]
 

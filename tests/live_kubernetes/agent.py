@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.installation import ROOT
 from tests.live_kubernetes.access import AGENT, Account, documents, reviewed, rights
 from tests.live_kubernetes.agent_pods import AgentPods
 from tests.live_kubernetes.faults import (
@@ -27,7 +28,7 @@ from tests.live_kubernetes.life import Life
 from tests.live_kubernetes.metrics_api import MetricsApi
 from tests.live_kubernetes.plane import ControlPlane
 from tests.live_kubernetes.service import INTERVAL, Collected, wait_for
-from tests.server import ROOT, LiveServer
+from tests.server import LiveServer
 
 HOW_TO = ROOT / "docs/how-to/install-the-agent.md"
 DEPLOYMENT = ROOT / "deploy/agent/agent.yaml"

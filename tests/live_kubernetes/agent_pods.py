@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.deployment.test_container import arguments
+from tests.installation import ROOT
 from tests.live_kubernetes.access import Account
 from tests.live_kubernetes.plane import ControlPlane
-from tests.server import ROOT
 
 Object = dict[str, Any]
 

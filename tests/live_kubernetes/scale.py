@@ -23,10 +23,11 @@ from pathlib import Path
 import psycopg
 import urllib3
 
+from tests.installation import ROOT
 from tests.live_kubernetes.build import binaries, cache_directory
 from tests.live_kubernetes.large_cluster import MadeUsage, Object, objects
 from tests.live_kubernetes.plane import ControlPlane, control_plane
-from tests.server import ROOT, LiveServer
+from tests.server import LiveServer
 
 _BATCH = 400
 

@@ -12,9 +12,10 @@ import time
 from pathlib import Path
 from typing import Any, Protocol
 
+from tests.installation import ROOT
 from tests.live_kubernetes.api import Api
 from tests.live_kubernetes.oracle import Oracle, Place, Row
-from tests.server import ROOT, LiveServer
+from tests.server import LiveServer
 
 INTERVAL = 10
 USAGE = ("cpu_used_millicores", "memory_used_bytes")

@@ -19,7 +19,8 @@ import pytest
 
 from states.moving.manifest import MANIFEST, ExportedState, ExportedVersion, Header
 from tests.e2e.database import Snapshot, contradictions, snapshot
-from tests.server import ROOT, LiveServer
+from tests.installation import ROOT
+from tests.server import LiveServer
 from tests.states.conftest import document
 
 pytestmark = pytest.mark.long

@@ -19,7 +19,8 @@ from states.document.uploads import Upload
 from states.models import CountTotal, ResourceDigest, ResourceEntry, State
 from states.models.resource_counts import Kind
 from tests.commands import on_database_of
-from tests.server import ROOT, LiveServer
+from tests.installation import ROOT
+from tests.server import LiveServer
 from tests.states.indexed import with_things
 
 STATES, EACH = 12, 5

@@ -20,8 +20,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.e2e.database import snapshot
+from tests.installation import ROOT
 from tests.postgres import running
-from tests.server import ROOT, LiveServer
+from tests.server import LiveServer
 from tests.upgrades.clients import Everything, Front
 
 _SCOPES = "state:read,state:write,state:admin,state:secrets,cluster:read,cluster:write,audit:read"

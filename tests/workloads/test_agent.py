@@ -13,7 +13,8 @@ from django.core.management import CommandError, call_command
 from django.utils.module_loading import import_string
 
 from tests.apiserver import DEPLOYMENTS, ReplayServer, lines
-from tests.server import ROOT, LiveServer
+from tests.installation import ROOT
+from tests.server import LiveServer
 from tests.waiting import PATIENCE, wait_until
 from tests.workloads.collector.registered import Registered
 

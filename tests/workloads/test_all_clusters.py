@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from tests.apiserver import STATEFULSETS, ReplayServer, event
-from tests.server import ROOT, LiveServer
+from tests.installation import ROOT
+from tests.server import LiveServer
 from tests.waiting import PATIENCE, wait_until
 
 pytestmark = pytest.mark.once

@@ -15,7 +15,7 @@ from django.test import Client
 
 from infra_service.operations.environment import Environment, MountedSecrets
 from infra_service.sign_on.configuration import sign_on_apps
-from tests.server import ROOT
+from tests.installation import ROOT
 
 pytestmark = pytest.mark.once
 
