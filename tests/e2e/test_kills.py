@@ -80,6 +80,8 @@ def test_database_is_stopped_crashes_and_hangs_under_traffic() -> None:
         postgres.running() as database,
         live_server(DATABASE_URL=database.url, DATABASE_POOL_TIMEOUT="1") as server,
     ):
+        # By another process: issued in this one, on a loaded machine, what is frozen was at times
+        # told to be busy, for a reason that is not known.
         scopes = ("--scopes", "state:read,state:write,state:admin")
         issued = server.manage(
             "issue_token", "--user", "operator", "--name", "test", *scopes, "--json"
