@@ -13,6 +13,7 @@ from django.db import connection
 from django.test import Client
 from hypothesis import settings as hypothesis_settings
 from playwright.sync_api import Browser, Page
+from structlog.contextvars import clear_contextvars
 from whitenoise.middleware import WhiteNoiseMiddleware
 
 from apikeys import actions
@@ -117,6 +118,12 @@ def commands_run_here(django_db_blocker: Any) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(LiveServer, "issue", issue)
         yield
+
+
+@pytest.fixture(autouse=True)
+def empty_log_context() -> None:
+    """No line says which state an earlier test was about: only requests end their log context."""
+    clear_contextvars()
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ from typing import Any
 from tests import templates
 from tests.installation import Installation
 from tests.postgres import free_port
+from tests.waiting import wait_until
 
 
 class LiveServer(Installation):
@@ -89,6 +90,8 @@ class LiveServer(Installation):
                 start_new_session=True,
             )
         self.wait_until_ready(self._process)
+        # The first worker answers before gunicorn has started the others.
+        wait_until(lambda: len(self.workers()) == int(self.environment.get("WEB_WORKERS", "2")))
 
     def wait_until_ready(self, process: subprocess.Popen[Any]) -> None:
         """Wait until the service that this process is answers, or fail with its log."""
