@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator
 
 import pytest
+import urllib3  # noqa: F401 - it opens a socket when it is imported, which no test is to pay for
 
 _STARTS = frozenset({"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.exec"})
 _NETWORK = frozenset({socket.AF_INET, socket.AF_INET6})

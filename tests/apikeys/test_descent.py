@@ -218,6 +218,7 @@ def something(chance: random.Random) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if chance.random() < 0.4}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(5))
 def test_nobody_ever_has_more_than_what_made_it(root: KeyOwner, owner: KeyOwner, seed: int) -> None:
     """Whatever is done, in whatever order."""

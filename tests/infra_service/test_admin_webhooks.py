@@ -280,6 +280,7 @@ def test_as_many_statements_for_many_endpoints(operator: User) -> None:
     assert counted[0] == counted[1]
 
 
+@pytest.mark.long
 def test_hostile_addresses(delivery: Delivery) -> None:
     client = person("operator")
     client.raise_request_exception = False

@@ -252,6 +252,7 @@ def test_pages(backend: Backend, network: Backend, reader: ApiClient) -> None:
         assert read_by == [f"{kind}n{n}" for n in range(3)], size
 
 
+@pytest.mark.long
 def test_nothing_from_outside_a_binding(client_with: ClientWith) -> None:
     """Each of nine states reads some others: both directions show what is seen, and no more."""
     writer, rng = client_with("state:write"), random.Random(3)

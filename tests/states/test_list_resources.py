@@ -220,6 +220,7 @@ def bindings(states: list[State]) -> list[Binding]:
     return found
 
 
+@pytest.mark.long
 def test_no_row_from_outside_a_binding(client_with: ClientWith) -> None:
     states = matrix(client_with("state:write"))
     client = client_with("state:read")

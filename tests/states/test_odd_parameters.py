@@ -76,6 +76,7 @@ def test_each_route_has_a_name_of_its_own() -> None:
 ODD = ["\0", "%00", "\ud800", "[" * 5000, "9" * 5000, "1e999999999", "-1", "٣", "{}", "'"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("value", ODD)
 def test_odd_parameters_of_the_admin(locked_state: State, value: str) -> None:
     client = Client(raise_request_exception=False)

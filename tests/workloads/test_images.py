@@ -249,6 +249,7 @@ _WORKLOADS = st.dictionaries(
 _STEPS = st.lists(st.tuples(st.integers(0, 1), st.booleans(), _WORKLOADS), max_size=6)
 
 
+@pytest.mark.long
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     steps=_STEPS,
