@@ -29,7 +29,7 @@ def test_a_crowd(narrow: LiveServer) -> None:
     crowd = Crowd(narrow, clients=24, size=SIZE)
     before = memory_of(narrow)
 
-    crowd.run(seconds=8)
+    crowd.run(seconds=4)
 
     assert narrow.workers() == workers
     statuses = {(status, reason) for _, status, reason in crowd.answers if status}

@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 import pytest
 from django.contrib import admin
+from django.db import connection
 from django.db.models import CharField
 from django.test import Client
 
@@ -116,6 +117,11 @@ def test_a_refusal_is_no_error_in_the_log(root: Client, caplog: pytest.LogCaptur
 
 
 HOSTILE = ("nul", "deep", "list of surrogates", "list of nothing", "list of huge", "list of a list")
+IDS = tuple(VALUES)
+if connection.vendor == "sqlite":
+    # What else PostgreSQL takes, SQLite takes too.
+    HOSTILE = ("list of surrogates", "list of huge")
+    IDS = ("surrogate", "huge", *HOSTILE)
 
 
 @pytest.mark.long
@@ -133,11 +139,12 @@ def test_parameters(root: Client, pages: list[str]) -> None:
 
 @pytest.mark.long
 def test_ids(root: Client) -> None:
-    paths = ["r/1/1/", *(f"r/1/{quote(given)}/" for given in VALUES.values())]
+    given = [quote(VALUES[name]) for name in IDS]
+    paths = ["r/1/1/", *(f"r/1/{pk}/" for pk in given)]
     for model in admin.site._registry:
         where = f"{model._meta.app_label}/{model._meta.model_name}/"
         # Also as Django writes an id into an address, and half of that.
-        ids = (*map(quote, VALUES.values()), "_00", "_ZZ", "_5F", "_ED_A0_80")
+        ids = (*given, "_00", "_ZZ", "_5F", "_ED_A0_80")
         paths += [f"{where}{pk}/{tail}" for pk in ids for tail in TAILS]
 
     wrong = [path[:90] for path in paths if root.get(f"/admin/{path}").status_code >= 500]
