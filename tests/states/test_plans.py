@@ -41,16 +41,12 @@ def make_states() -> None:
     Environment.objects.bulk_create(
         Environment(name=f"empty-{turn}", slug=f"empty-{turn}") for turn in range(5_000)
     )
-    newest = State.objects.order_by("-id")[:NEWEST].values("pk")
     environments = [Environment.objects.create(name=f"new-{turn}") for turn in range(4)]
     application = Application.objects.create(name="new")
+    newest = sorted(State.objects.order_by("-id").values_list("pk", flat=True)[:NEWEST])
     for turn, environment in enumerate(environments):
         # Each component has four states; the four environments keep them apart.
-        last = [
-            state.pk
-            for at, state in enumerate(State.objects.filter(pk__in=newest).order_by("id"))
-            if at % 4 == turn
-        ]
+        last = newest[turn::4]
         State.objects.filter(pk__in=last).update(environment=environment, application=application)
     use_versions()
 
