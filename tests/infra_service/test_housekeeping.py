@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from io import StringIO
@@ -283,7 +284,7 @@ def test_a_killed_run_is_continued_and_a_watch_ends(tmp_path: Path, django_db_bl
     def kill_at_the_first_row_that_is_gone() -> int:
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, **run) as process:
             while process.poll() is None and left() == 20_000:
-                pass
+                time.sleep(0.005)
             process.kill()
         return left()
 
