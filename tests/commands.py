@@ -74,7 +74,7 @@ def _settings(server: LiveServer) -> dict[str, Any]:
     """What the server has of its own, of all that commands look at."""
     told = server.environment
     own: dict[str, Any] = {}
-    # The quick start keeps its keys in a file; what is issued for it needs none.
+    # The quick start keeps its keys in a file; commands that are run for it need none.
     if keys := told.get("STATE_ENCRYPTION_KEYS"):
         own["STATE_ENCRYPTION_KEYS"] = keys.split(",")
     if url := told.get("STATE_STORAGE_URL"):

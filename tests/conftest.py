@@ -117,7 +117,7 @@ def static_files_read_once() -> Iterator[None]:
 def commands_run_here(django_db_blocker: Any) -> Iterator[None]:
     """Commands on live servers' databases are run here: another process takes a second to start."""
 
-    def issue(server: LiveServer, *commands: Sequence[str]) -> list[str]:
+    def run_commands(server: LiveServer, *commands: Sequence[str]) -> list[str]:
         # Other code has other tables.
         if server.root != ROOT:
             return server.manage_all(*commands)
@@ -125,7 +125,7 @@ def commands_run_here(django_db_blocker: Any) -> Iterator[None]:
             return commands_here.run(server, commands)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(LiveServer, "issue", issue)
+        patch.setattr(LiveServer, "run_commands", run_commands)
         yield
 
 

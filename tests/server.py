@@ -44,7 +44,7 @@ class LiveServer(Installation):
         assert self._process is not None
         return self._process.pid
 
-    def issue(self, *commands: Sequence[str]) -> list[str]:
+    def run_commands(self, *commands: Sequence[str]) -> list[str]:
         """Run commands; tests do it without another process (conftest.py)."""
         return self.manage_all(*commands)
 
@@ -61,7 +61,9 @@ class LiveServer(Installation):
     def tokens(self, *scopes: str) -> list[str]:
         """Issue a personal access token for each comma-separated list of scopes."""
         start = ("issue_token", "--user", "operator", "--name", "test", "--json", "--scopes")
-        return [json.loads(text)["secret"] for text in self.issue(*((*start, s) for s in scopes))]
+        return [
+            json.loads(text)["secret"] for text in self.run_commands(*((*start, s) for s in scopes))
+        ]
 
     def token(self, *scopes: str) -> str:
         """Issue a personal access token."""
@@ -71,7 +73,7 @@ class LiveServer(Installation):
         """Make an API key. A fixture of a module may be made again on one server."""
         name = f"test {secrets.token_hex(6)}"
         options = ("--user", "operator", "--name", name, "--scopes", ",".join(scopes), "--json")
-        (printed,) = self.issue(("seed_apikeys", *options))
+        (printed,) = self.run_commands(("seed_apikeys", *options))
         (made,) = json.loads(printed)["api_keys"]
         secret: str = made["secret"]
         return secret

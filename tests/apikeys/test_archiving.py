@@ -426,7 +426,7 @@ def test_a_run_that_is_killed_is_continued(tmp_path: Path, django_db_blocker: An
             process.wait()
             kills += 1
         assert process.returncode == 0
-        (told,) = server.issue(("archive_audit_events", "--check", str(to), "--json"))
+        (told,) = server.run_commands(("archive_audit_events", "--check", str(to), "--json"))
         checked = json.loads(told)
     finally:
         server.close()

@@ -227,7 +227,7 @@ def bench(url: str, server: LiveServer) -> None:
         ).fetchall()
         bound = [text for (one,) in some for text in ("--application", str(one))]
         for who, options in (("everything", []), ("an application", bound)):
-            (issued,) = server.issue((*start, *scopes, *options))
+            (issued,) = server.run_commands((*start, *scopes, *options))
             client = Client(server, json.loads(issued)["secret"])
             print(f"\nA token that sees {who}")
             common: dict[str, Any] = {"peer_name": "the target itself", "unit": "ms", "at_most": 1}

@@ -66,7 +66,7 @@ def roles(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Roles]:
     roles = Roles(tmp_path_factory.mktemp("roles"))
     with contextlib.closing(roles):
         roles.migrating.migrate()
-        roles.migrating.issue(("setup_groups",), ("grant_service_role", roles.service))
+        roles.migrating.run_commands(("setup_groups",), ("grant_service_role", roles.service))
         yield roles
 
 
@@ -83,7 +83,9 @@ def test_the_service_does_its_work(roles: Roles, tmp_path: Path) -> None:
     assert backend.unlock("11111111-1111-4111-8111-111111111111").status == 200
     for path in ("/readyz", "/api/v1/states", "/api/v1/audit-events", "/api/v1/clusters"):
         assert server.request("GET", path, token=token).status == 200, path
-    server.issue(("prune_states",), ("rotate_state_keys",), ("verify_states",), ("clearsessions",))
+    server.run_commands(
+        ("prune_states",), ("rotate_state_keys",), ("verify_states",), ("clearsessions",)
+    )
     server.stop()
 
 
@@ -125,7 +127,9 @@ def test_it_changes_nothing_of_the_trail(statement: str, roles: Roles) -> None:
 
 def test_events_leave_by_the_owner_alone(roles: Roles, tmp_path: Path) -> None:
     # Demo states have a past, so they have to come before what leaves for an archive.
-    roles.serving.issue(("seed_demo", "--states", "4", "--clusters", "1", "--workloads", "5"))
+    roles.serving.run_commands(
+        ("seed_demo", "--states", "4", "--clusters", "1", "--workloads", "5")
+    )
     with psycopg.connect(roles.admin_url) as connection:
         connection.execute(
             "INSERT INTO apikeys_auditevent"
@@ -135,8 +139,8 @@ def test_events_leave_by_the_owner_alone(roles: Roles, tmp_path: Path) -> None:
     command = ("archive_audit_events", "--before", "2021-01-01", "--to", str(tmp_path), "--json")
 
     with pytest.raises(CommandError, match="permission denied"):
-        roles.serving.issue(command)
-    (told,) = roles.migrating.issue(command)
+        roles.serving.run_commands(command)
+    (told,) = roles.migrating.run_commands(command)
     assert told.startswith('{"archives": 1')
 
 
@@ -177,4 +181,4 @@ def test_what_is_no_role_of_a_service(role: str, said: str, roles: Roles) -> Non
 
 
 def grant(roles: Roles, role: str) -> None:
-    roles.migrating.issue(("grant_service_role", role))
+    roles.migrating.run_commands(("grant_service_role", role))

@@ -43,7 +43,7 @@ class Keyless:
         (directory / "ca.pem").write_text(issuer.ca)
         file = directory / "trust.toml"
         file.write_text("\n".join(map(self._tables, CLAIMS)))
-        (printed,) = server.issue(("trust", "--file", str(file), "--create-users", "--json"))
+        (printed,) = server.run_commands(("trust", "--file", str(file), "--create-users", "--json"))
         made = json.loads(printed)["trust_policies"]
         self.policies = {policy["name"]: policy["id"] for policy in made}
 

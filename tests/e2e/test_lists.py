@@ -104,7 +104,7 @@ def alone() -> Iterator[LiveServer]:
 def test_workloads_that_come_between_others(alone: LiveServer) -> None:
     token = alone.token("cluster:read")
     options = ("--states", "0", "--clusters", "1", "--json")
-    alone.issue(("seed_demo", *options, "--workloads", "300"))
+    alone.run_commands(("seed_demo", *options, "--workloads", "300"))
     (cluster,) = walk(alone, token, "/api/v1/clusters", "clusters")
     path = f"/api/v1/clusters/{cluster['id']}/workloads"
 
@@ -117,7 +117,7 @@ def test_workloads_that_come_between_others(alone: LiveServer) -> None:
     totals = iter(range(330, 1_000_000, 30))
 
     def come() -> None:
-        alone.issue(("seed_demo", *options, "--workloads", str(next(totals))))
+        alone.run_commands(("seed_demo", *options, "--workloads", str(next(totals))))
 
     def read() -> None:
         found = keys(page_size=20)

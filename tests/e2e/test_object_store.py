@@ -50,7 +50,7 @@ def backend(served: LiveServer, all_token: str, line: Line) -> Iterator[Backend]
 
 def verified(server: LiveServer) -> int:
     """Check every document, and return how many there are."""
-    found = json.loads(server.issue(("verify_states", "--json"))[0])
+    found = json.loads(server.run_commands(("verify_states", "--json"))[0])
     assert found["problems"] == []
     checked: int = found["checked"]
     return checked
@@ -158,7 +158,7 @@ def test_there_and_back_while_the_service_runs(backend: Backend) -> None:
     history = History(backend)
 
     server.environment["STATE_STORAGE_WRITES"] = "false"
-    (told,) = server.issue(("move_documents", "--to", "database", "--json"))
+    (told,) = server.run_commands(("move_documents", "--to", "database", "--json"))
     moved = json.loads(told)
     del server.environment["STATE_STORAGE_WRITES"]
 
@@ -166,7 +166,7 @@ def test_there_and_back_while_the_service_runs(backend: Backend) -> None:
     for serial in range(1, 6):
         assert history.document(serial).body == document(serial)
     assert backend.push(document(6)).status == 200  # the service itself still writes to the store
-    (told,) = server.issue(("move_documents", "--to", "storage", "--json"))
+    (told,) = server.run_commands(("move_documents", "--to", "storage", "--json"))
     assert json.loads(told) == moved
     assert verified(server) == count + 1
     for serial in range(1, 7):
@@ -210,5 +210,5 @@ def test_missing_and_damaged_objects_are_reported(backend: Backend, line: Line) 
     for key, body in zip((first.key, second.key), originals, strict=True):
         bucket.put_object(Key=key, Body=body)
     assert backend.get().body == document(2)
-    (told,) = backend.server.issue(("sweep_documents", "--json"))
+    (told,) = backend.server.run_commands(("sweep_documents", "--json"))
     assert json.loads(told) == {"swept": 0, "dry_run": False}

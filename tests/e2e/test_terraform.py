@@ -172,7 +172,7 @@ def test_remote_state_data_source(
     tf.apply()
     assert tf.raw("output", "-raw", "copied") == b"first"
     # And the service knows who reads whom.
-    backend.server.issue(("index_states",))
+    backend.server.run_commands(("index_states",))
     path = f"/api/v1/states?filter=field[%27component_id%27]=%27{backend.component_id}%27"
     (read,) = backend.server.request("GET", path, token=token).json()["states"]
     path = f"/api/v1/states/{read['id']}/dependencies"

@@ -177,7 +177,7 @@ def test_a_revocation_that_it_has_not_yet_is_effective(pair: Pair) -> None:
     wait_until(other.is_from_replica, 60)
     pair.on_replica("SELECT pg_wal_replay_pause()")
     try:
-        pair.service.issue(("revoke_apikey", token))
+        pair.service.run_commands(("revoke_apikey", token))
 
         assert pair.service.request("GET", "/api/v1/clusters", token=token).status == 401
     finally:

@@ -50,7 +50,7 @@ def story(live: LiveServer) -> Story:
     lock = json.dumps(lock_info(uuid.uuid4())).encode()
     assert live.request("LOCK", path, lock, token=token).status == 200
     code = SHELL.format(component=component, environment=environment, name=name, password=password)
-    live.issue(("setup_groups",), ("shell", "--command", code))
+    live.run_commands(("setup_groups",), ("shell", "--command", code))
     return Story(name, path, token, password)
 
 

@@ -68,7 +68,7 @@ def test_it_brings_the_rows_that_the_collector_writes(agent: Agent, api: ReplayS
     live, direct = agent.registered.live, Registered(agent.registered.live, agent.registered.reader)
     kubeconfig = agent.options[-1]
     name = direct.get()["cluster"]["name"]
-    live.issue(("sync_workloads", "--cluster", name, "--kubeconfig", kubeconfig))
+    live.run_commands(("sync_workloads", "--cluster", name, "--kubeconfig", kubeconfig))
 
     running = agent.start(script=SCRIPT)
     out, err = running.communicate(timeout=PATIENCE)

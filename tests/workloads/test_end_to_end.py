@@ -61,7 +61,7 @@ class Target:
                 return found
 
     def sync(self, *options: str) -> dict[str, Any]:
-        (told,) = self.service.issue(("sync_workloads", *self.options(), *options))
+        (told,) = self.service.run_commands(("sync_workloads", *self.options(), *options))
         line: dict[str, Any] = json.loads(told)
         return line
 

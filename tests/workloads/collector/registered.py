@@ -22,7 +22,7 @@ class Registered:
         self.id = uuid.UUID(answer.json()["cluster"]["id"])
         options = ("--user", "operator", "--name", "agent", "--kind", "service", "--json")
         scope = ("--scopes", "cluster:report", "--cluster", str(self.id))
-        (printed,) = live.issue(("issue_token", *options, *scope))
+        (printed,) = live.run_commands(("issue_token", *options, *scope))
         self.token: str = json.loads(printed)["secret"]
 
     def get(self, path: str = "") -> Any:

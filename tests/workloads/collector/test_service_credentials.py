@@ -53,7 +53,7 @@ scopes = ["cluster:report"]
 binding.cluster_id = "{registered.id}"
 conditions = [{conditions}]
 """)
-        (printed,) = live.issue(("trust", "--file", str(trust), "--create-users", "--json"))
+        (printed,) = live.run_commands(("trust", "--file", str(trust), "--create-users", "--json"))
         self.policy: str = json.loads(printed)["trust_policies"][0]["id"]
         self.renew()
 
