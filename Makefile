@@ -65,13 +65,13 @@ live-kubernetes: .venv/dev  ## The collector against a real control plane, befor
 	$(BIN)/python -m tests.postgres $(BIN)/python -m tests.live_kubernetes $(OPTIONS)
 
 lock: .venv/dev  ## Pin the newest allowed versions, with hashes
-	$(BIN)/uv pip compile pyproject.toml --universal --generate-hashes --no-header -q -U -o requirements.txt
-	$(BIN)/uv pip compile pyproject.toml --group dev --universal --generate-hashes --no-header -q -U -c requirements.txt -o requirements-dev.txt
-	$(BIN)/uv pip compile pyproject.toml --group dev --group bench --universal --generate-hashes --no-header -q -U -c requirements-dev.txt -o requirements-bench.txt
-	$(BIN)/uv pip compile pyproject.toml --extra kubernetes --universal --generate-hashes --no-header -q -U -c requirements.txt -c requirements-dev.txt -o requirements-kubernetes.txt
-	$(BIN)/uv pip compile --group agent --universal --generate-hashes --no-header -q -U -c requirements.txt -c requirements-kubernetes.txt -o requirements-agent.txt
-	$(BIN)/uv pip compile pyproject.toml --extra s3 --universal --generate-hashes --no-header -q -U -c requirements.txt -c requirements-dev.txt -o requirements-s3.txt
-	$(BIN)/uv pip compile pyproject.toml --extra sso --universal --generate-hashes --no-header -q -U -c requirements.txt -c requirements-dev.txt -o requirements-sso.txt
+	$(BIN)/uv pip compile pyproject.toml --universal --generate-hashes --no-strip-extras --no-header -q -U -o requirements.txt
+	$(BIN)/uv pip compile pyproject.toml --group dev --universal --generate-hashes --no-strip-extras --no-header -q -U -c requirements.txt -o requirements-dev.txt
+	$(BIN)/uv pip compile pyproject.toml --group dev --group bench --universal --generate-hashes --no-strip-extras --no-header -q -U -c requirements-dev.txt -o requirements-bench.txt
+	$(BIN)/uv pip compile pyproject.toml --extra kubernetes --universal --generate-hashes --no-strip-extras --no-header -q -U -c requirements.txt -c requirements-dev.txt -o requirements-kubernetes.txt
+	$(BIN)/uv pip compile --group agent --universal --generate-hashes --no-strip-extras --no-header -q -U -c requirements.txt -c requirements-kubernetes.txt -o requirements-agent.txt
+	$(BIN)/uv pip compile pyproject.toml --extra s3 --universal --generate-hashes --no-strip-extras --no-header -q -U -c requirements.txt -c requirements-dev.txt -o requirements-s3.txt
+	$(BIN)/uv pip compile pyproject.toml --extra sso --universal --generate-hashes --no-strip-extras --no-header -q -U -c requirements.txt -c requirements-dev.txt -o requirements-sso.txt
 
 openapi: .venv/dev  ## Write docs/reference/openapi.yaml from the views
 	$(BIN)/python -m tests.gate --write-openapi

@@ -4,20 +4,43 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from importlib.metadata import distributions
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from tests.installation import ROOT
 
 LOCKS = sorted(ROOT.glob("requirements*.txt"))
+PINNED = re.compile(r"^([\w.-]+)(?:\[([^]]*)\])?==([^ ;\\]+)", re.MULTILINE)
 
 
 def test_each_package_has_one_version() -> None:
     pinned: dict[str, set[str]] = defaultdict(set)
     for lock in LOCKS:
-        for name, version in re.findall(r"^([\w.-]+)==([^ ;\\]+)", lock.read_text(), re.MULTILINE):
+        for name, _, version in PINNED.findall(lock.read_text()):
             pinned[name].add(version)
 
     assert len(pinned) > 100
     assert {name: found for name, found in pinned.items() if len(found) > 1} == {}
+
+
+def test_packages_are_pinned_with_the_extras_that_others_ask_for() -> None:
+    """Else pip 23.2, which Python 3.11 brings, fails as soon as a newer version is published."""
+    lock = (ROOT / "requirements-dev.txt").read_text()
+    pinned = {name: set(extras.split(", ")) for name, extras, _ in PINNED.findall(lock)}
+
+    asked: dict[str, set[str]] = defaultdict(set)
+    for installed in distributions():
+        # Without extras, a marker is evaluated for the extra "".
+        extras = pinned.get(canonicalize_name(installed.name), {""})
+        for needed in map(Requirement, installed.requires or ()):
+            marker = needed.marker
+            if marker is None or any(marker.evaluate({"extra": extra}) for extra in extras):
+                asked[canonicalize_name(needed.name)] |= needed.extras
+
+    assert asked["coverage"] == {"toml"}
+    assert {name: want for name, want in asked.items() if want - pinned.get(name, set())} == {}
 
 
 def test_no_index_is_named() -> None:
