@@ -35,13 +35,12 @@ lint: .venv/dev  ## Format, lint, types, import contracts, migrations, the OpenA
 	$(BIN)/lint-imports
 	$(BIN)/python -m tests.gate
 
-test-sqlite: .venv/dev  ## The tests on SQLite of what databases do in different ways
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not once' --cov --cov-report=
+test-sqlite: .venv/dev  ## The part on SQLite: each test of the database with its first case
+	$(BIN)/python -m pytest -n 2 --dist worksteal --part --cov --cov-report=
 
-# Documents are walked with SQLite, as their readers begin. There are more processes than cores, because
-# many of these tests wait for servers and clocks.
-test-postgres: .venv/dev  ## The tests on a PostgreSQL of their own; COVERED=98 is the least coverage with SQLite's part
-	$(BIN)/python -m tests.postgres $(BIN)/python -m pytest -n 4 --dist worksteal --ignore=tests/docs --cov --cov-append --cov-report=term --cov-fail-under=$(COVERED)
+# There are more processes than cores, because many of these tests wait for servers and clocks.
+test-postgres: .venv/dev  ## The part on a PostgreSQL of its own; COVERED=98 is the least coverage with SQLite's part
+	$(BIN)/python -m tests.postgres $(BIN)/python -m pytest -n 4 --dist worksteal --part --cov --cov-append --cov-report=term --cov-fail-under=$(COVERED)
 
 bench: .venv/bench  ## Measure every target, and write docs/explanation/performance.md
 	$(BIN)/python -m tests.bench

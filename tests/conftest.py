@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import gc
 import json
@@ -26,6 +27,7 @@ from tests import commands as commands_here
 from tests import templates
 from tests.browser import chromium, page_of
 from tests.installation import ROOT
+from tests.parts import is_in_part, is_measured, unmeasured
 from tests.quick import Quick
 from tests.server import LiveServer, live_server
 
@@ -39,6 +41,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--quick", action="store_true", help="run what starts no process and opens no socket"
     )
+    parser.addoption(
+        "--part", action="store_true", help="run what the gate's part on this database runs"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -51,32 +56,19 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Begin with what takes long, so that at the end no core waits for another's last test."""
+    if config.getoption("part"):
+        left = [item for item in items if not is_in_part(item)]
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if is_in_part(item)]
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
-    for item in items:
-        if not is_measured(item):
-            item.add_marker("no_cover")
-
-
-def is_measured(item: pytest.Item) -> bool:
-    """Whether the coverage of this test is measured, which takes longer than the test.
-
-    What takes long mostly repeats one rule, whose lines other tests run too; and what runs on both
-    databases is measured on SQLite, where it takes half as long.
-    """
-    if item.get_closest_marker("long"):
-        return False
-    only_here = item.get_closest_marker("once") or item.get_closest_marker("skipif")
-    return connection.vendor == "sqlite" or only_here is not None
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[object]:
-    """Let no process that such a test starts be measured either."""
-    with pytest.MonkeyPatch.context() as patch:
-        if item.get_closest_marker("no_cover"):
-            patch.delenv("COVERAGE_PROCESS_CONFIG", raising=False)
+    left_out = item.config.getoption("part") and not is_measured(item)
+    with unmeasured() if left_out else contextlib.nullcontext():
         return (yield)
 
 

@@ -316,6 +316,7 @@ def test_only_what_is_entered_can_be_removed(old: list[str], tmp_path: Path) -> 
         refused("TRUNCATE apikeys_auditarchive")
 
 
+@pytest.mark.both
 @pytest.mark.parametrize("verb", ["INSERT OR REPLACE", "REPLACE"])
 @pytest.mark.parametrize("recursive", ["ON", "OFF"])
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="SQLite's own words")

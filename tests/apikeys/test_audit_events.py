@@ -76,6 +76,7 @@ def test_pages(auditor: ApiClient, trail: None) -> None:
     assert (seen, token) == (["s2", "s1", "s1", auditor.token.pk], "")
 
 
+@pytest.mark.both
 @pytest.mark.parametrize(
     ("expression", "count"),
     [

@@ -32,6 +32,7 @@ def keys(key_with: KeyWith) -> dict[str, KeyOwner]:
     return {name: key_with(*SCOPES, name=name, binding=b) for name, b in BINDINGS.items()}
 
 
+@pytest.mark.both
 @pytest.mark.parametrize("caller", BINDINGS)
 def test_a_list_shows_only_what_is_inside(keys: dict[str, KeyOwner], caller: str) -> None:
     listed = [key["name"] for key in keys[caller].get("/v1/api-keys").json()["api_keys"]]
@@ -69,6 +70,7 @@ def test_unless_said_it_is_bound_as_its_creator(keys: dict[str, KeyOwner], path:
     }  # fmt: skip
 
 
+@pytest.mark.both
 @pytest.mark.parametrize("path", ["/v1/api-keys", "/v1/access-tokens"])
 @pytest.mark.parametrize("caller", BINDINGS)
 @pytest.mark.parametrize("wanted", BINDINGS)

@@ -137,6 +137,7 @@ ENDS: dict[str, tuple[Any, dict[str, Any], str]] = {
 }  # fmt: skip
 
 
+@pytest.mark.both
 @pytest.mark.parametrize("name", ENDS)
 def test_a_token_ends_with_its_policy(operator: User, name: str) -> None:
     token = make_token(make_policy(operator))

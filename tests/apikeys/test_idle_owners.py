@@ -46,6 +46,7 @@ def become(values: dict[str, Any]) -> None:
     User.objects.update(**{**values, **moments})
 
 
+@pytest.mark.both
 @pytest.mark.parametrize(("owner", "is_idle"), OWNERS)
 def test_who_is_idle(
     anonymous: Client,

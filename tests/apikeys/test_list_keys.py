@@ -42,6 +42,7 @@ def test_all_of_the_callers_own_and_no_others(
     assert list(response.json()) == ["api_keys", "next_page_token"]
 
 
+@pytest.mark.both
 @pytest.mark.parametrize(
     ("expression", "found"),
     [

@@ -42,6 +42,7 @@ def test_all_of_the_callers_own(owner: KeyOwner, four: None, stranger: KeyOwner)
     assert names(stranger) == []
 
 
+@pytest.mark.both
 @pytest.mark.parametrize(
     ("expression", "found"),
     [

@@ -67,6 +67,7 @@ def test_every_constraint_has_its_test() -> None:
     assert names == set(BROKEN)
 
 
+@pytest.mark.both
 @pytest.mark.parametrize("model", [ApiKey, AccessToken])
 def test_a_digest_is_unique(operator: User, model: Any) -> None:
     make(model, operator)
@@ -90,6 +91,7 @@ def test_identifiers_sort_by_time_and_have_the_spec_form() -> None:
     assert access_token_id().startswith("tok-")
 
 
+@pytest.mark.both
 @pytest.mark.parametrize(
     ("model", "statuses"), [(ApiKey, ApiKeyStatus), (AccessToken, AccessTokenStatus)]
 )

@@ -100,6 +100,7 @@ BOUND = {
 }
 
 
+@pytest.mark.both
 @pytest.mark.parametrize("caller", BOUND)
 @pytest.mark.parametrize(
     ("field", "outside"),

@@ -13,6 +13,8 @@ import pytest
 from tests.e2e.together import in_threads
 from tests.server import Answer, LiveServer
 
+pytestmark = pytest.mark.both
+
 ROUNDS = 5
 SCOPES = ["apikey:read", "apikey:write", "state:read", "state:write"]
 

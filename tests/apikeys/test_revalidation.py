@@ -60,6 +60,7 @@ CHANGES: dict[str, tuple[Callable[[KeyOwner], object], int, str]] = {
 }  # fmt: skip
 
 
+@pytest.mark.both
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_key_that_has_changed(
     owner: KeyOwner, name: str, monkeypatch: pytest.MonkeyPatch
@@ -215,6 +216,7 @@ ENDS: dict[str, tuple[tuple[str, ...], Callable[[Any], object]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.both
 @pytest.mark.parametrize(
     ("form", "what"), [(form, what) for what, (forms, _) in ENDS.items() for form in forms]
 )

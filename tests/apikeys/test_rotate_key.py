@@ -168,6 +168,7 @@ def test_another_change_was_faster(owner: KeyOwner, monkeypatch: pytest.MonkeyPa
     assert whoami(response.json()["secret"]) == 200
 
 
+@pytest.mark.both
 @pytest.mark.parametrize(
     ("previous", "grace", "refusal"),
     [

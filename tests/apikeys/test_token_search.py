@@ -13,8 +13,6 @@ from hypothesis import strategies as st
 from apikeys.token_search import MOST, find_tokens
 from apikeys.tokens import LENGTH, TokenKind, _checksum, generate, kind_of
 
-pytestmark = pytest.mark.once
-
 
 def made(kind: TokenKind, random: str) -> str:
     body = kind.value + random

@@ -16,6 +16,7 @@ def event(db: None) -> AuditEvent:
     return AuditEvent.objects.get()
 
 
+@pytest.mark.both
 @pytest.mark.parametrize(
     "statement",
     [

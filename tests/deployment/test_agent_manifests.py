@@ -28,8 +28,6 @@ from tests.issuer import Key
 from tests.live_kubernetes.access import rights
 from workloads.management.reporting import reporting_target
 
-pytestmark = pytest.mark.once
-
 AGENT = ROOT / "deploy" / "agent"
 CHART = AGENT / "chart"
 TEMPLATES = sorted((CHART / "templates").glob("*"))

@@ -20,7 +20,7 @@ from tests.e2e.traffic import Traffic, md5
 from tests.installation import ROOT
 from tests.server import LiveServer, live_server
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.both, pytest.mark.long]
 
 PAGE = (ROOT / "docs" / "how-to" / "deploy.md").read_text()
 

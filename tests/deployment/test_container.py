@@ -29,8 +29,6 @@ from infra_service import gunicorn, settings
 from tests.installation import ROOT
 from tests.server import LiveServer
 
-pytestmark = pytest.mark.once
-
 DOCKERFILE = (ROOT / "Dockerfile").read_text().replace("\\\n", "")
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())
 OURS = [name for name, service in COMPOSE["services"].items() if "build" in service]

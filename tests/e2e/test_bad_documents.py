@@ -14,8 +14,6 @@ from tests.e2e.backend import Backend, content_md5, document, lock_info
 from tests.e2e.database import problems, snapshot
 from tests.e2e.forms import assert_error
 
-pytestmark = pytest.mark.once
-
 DEEP = 100_000
 
 

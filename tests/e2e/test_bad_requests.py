@@ -13,8 +13,6 @@ from tests.e2e.forms import assert_error
 from tests.e2e.wire import Wire
 from tests.server import LiveServer
 
-pytestmark = pytest.mark.once
-
 COMPONENT, ENVIRONMENT = uuid.UUID(int=1), uuid.UUID(int=2)
 BAD_IDS = [
     "x",

@@ -14,8 +14,6 @@ from tests.e2e.database import problems, versions_of
 from tests.e2e.wire import Wire
 from tests.server import LiveServer
 
-pytestmark = pytest.mark.once
-
 BODY = document(2, filler="x" * 300_000)
 CHUNKED = {"Transfer_Encoding": "chunked"}
 

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.server import LiveServer
+
+pytestmark = pytest.mark.both
 
 
 def test_nothing_that_is_loaded_has_a_thread_or_a_connection(live: LiveServer) -> None:

@@ -21,8 +21,6 @@ from tests.e2e.backend import Backend
 from tests.installation import ROOT
 from tests.server import LiveServer
 
-pytestmark = pytest.mark.once
-
 PACKAGE = "infra_client"
 SCOPES = (
     "apikey:read", "apikey:write", "state:read", "state:write", "cluster:read", "cluster:write",

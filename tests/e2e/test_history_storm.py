@@ -39,7 +39,7 @@ def stored(where: str) -> Iterator[dict[str, str]]:
 
 
 @pytest.mark.parametrize(
-    "where", ["database", pytest.param("object store", marks=pytest.mark.once)]
+    "where", [pytest.param("database", marks=pytest.mark.both), "object store"]
 )
 def test_no_version_within_retention_is_lost_or_altered(where: str) -> None:
     one, two = (base64.b64encode(secrets.token_bytes(32)).decode() for _ in range(2))

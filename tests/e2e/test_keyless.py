@@ -27,8 +27,6 @@ from tests.issuer import (
 )
 from tests.server import LiveServer, live_server
 
-pytestmark = pytest.mark.once
-
 GRANT = "urn:ietf:params:oauth:grant-type:token-exchange"
 TOKEN_TYPE = "urn:ietf:params:oauth:token-type:jwt"
 #: The only issuer of its platform; its keys are asked for on loopback.

@@ -20,7 +20,7 @@ from tests.e2e.traffic import Traffic
 from tests.server import LiveServer, live_server
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.both, pytest.mark.long]
 
 KILLS = int(os.environ.get("KILLS", "3"))
 

@@ -18,8 +18,6 @@ from tests.e2e.database import snapshot
 from tests.e2e.wire import Wire
 from tests.server import LiveServer, live_server
 
-pytestmark = pytest.mark.once
-
 MIB = 1024 * 1024
 LIMIT = 64 * MIB
 MEMORY = 4  # times the body

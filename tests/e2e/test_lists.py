@@ -15,6 +15,8 @@ from tests.e2e.backend import Backend, document
 from tests.e2e.together import in_threads
 from tests.server import LiveServer, live_server
 
+pytestmark = pytest.mark.both
+
 READERS = 2
 WALKS = 3
 

@@ -11,6 +11,8 @@ import pytest
 from tests.e2e.backend import Backend, document
 from tests.server import LiveServer
 
+pytestmark = pytest.mark.both
+
 
 def test_reads_go_on_and_writers_wait(live: LiveServer, backend: Backend) -> None:
     if "DATABASE_URL" in live.environment:

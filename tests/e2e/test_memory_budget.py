@@ -11,7 +11,7 @@ from tests.e2e.crowd import MIB, Crowd, large, memory_of
 from tests.e2e.wire import Wire
 from tests.server import LiveServer, live_server
 
-pytestmark = [pytest.mark.once, pytest.mark.long]
+pytestmark = pytest.mark.long
 
 BUDGET = 96 * MIB
 SIZE = 8 * MIB

@@ -18,8 +18,6 @@ from tests.figures import Figures, parsed, value
 from tests.server import LiveServer, live_server
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.once
-
 JSON = {"Content-Type": "application/json"}
 HOW_TO = Path(__file__).resolve().parents[2] / "docs" / "how-to"
 

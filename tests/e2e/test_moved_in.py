@@ -25,7 +25,6 @@ from tests.states.moving.test_s3 import variables
 from tests.waiting import wait_until
 
 pytestmark = [
-    pytest.mark.once,
     pytest.mark.terraform,
     pytest.mark.skipif(BINARY is None, reason="neither terraform nor tofu is on the PATH"),
 ]

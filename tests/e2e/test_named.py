@@ -18,6 +18,8 @@ from tests.e2e.named import Named, new_name
 from tests.e2e.together import Call, at_once, in_threads
 from tests.server import LiveServer
 
+pytestmark = pytest.mark.both
+
 MANY = 20
 ONE = """
 resource "terraform_data" "a" { input = "first" }

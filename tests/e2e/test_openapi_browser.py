@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
 from playwright.sync_api import Page
 
 from tests.server import LiveServer
-
-pytestmark = pytest.mark.once
 
 
 def test_swagger_ui(page: Page, live: LiveServer, token: str) -> None:

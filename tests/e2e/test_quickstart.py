@@ -23,6 +23,8 @@ from tests.quickstart import Quickstart
 from tests.server import LiveServer
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.both
+
 ONE = 'resource "terraform_data" "a" { input = "first" }'
 
 

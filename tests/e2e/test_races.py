@@ -15,6 +15,8 @@ from tests.e2e.database import contradictions, problems, snapshot, versions_of
 from tests.e2e.together import Call, at_once, in_threads
 from tests.server import LiveServer
 
+pytestmark = pytest.mark.both
+
 MANY = 20
 ROUNDS = 90
 

@@ -16,8 +16,6 @@ from tests.e2e.backend import lock_info
 from tests.server import Answer, LiveServer
 from tests.states.conftest import document
 
-pytestmark = pytest.mark.once
-
 MORE = ("state:admin", "cluster:read", "cluster:write")
 
 

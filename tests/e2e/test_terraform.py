@@ -10,7 +10,7 @@ from tests.e2e.backend import Backend
 from tests.e2e.conftest import MakeTerraform
 from tests.e2e.database import problems, versions_of
 
-pytestmark = [pytest.mark.once, pytest.mark.terraform]
+pytestmark = pytest.mark.terraform
 
 TWO = """
 resource "terraform_data" "a" { input = "first" }

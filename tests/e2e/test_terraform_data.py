@@ -10,7 +10,7 @@ from tests.e2e.backend import Backend, document
 from tests.e2e.conftest import MakeTerraform
 from tests.e2e.database import versions_of
 
-pytestmark = [pytest.mark.once, pytest.mark.terraform]
+pytestmark = pytest.mark.terraform
 
 ONE = 'resource "terraform_data" "a" { input = "first" }'
 DIGITS = "0.1234567890123456789012345"

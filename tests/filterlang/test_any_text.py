@@ -14,8 +14,6 @@ from tests.filterlang.expressions import expressions
 from tests.filterlang.rows import RowFilters
 from tests.filterlang.values import TEXTS
 
-pytestmark = pytest.mark.once
-
 fragments = st.sampled_from(
     [
         *OPERATORS,

@@ -107,6 +107,7 @@ def test_a_label_key_is_a_value(rows, key):
         assert rows.filter(compile_filter(RowFilters, text)).get() == row
 
 
+@pytest.mark.both
 @pytest.mark.parametrize(
     ("text", "names"),
     [
@@ -131,6 +132,7 @@ def test_what_is_missing_is_unequal(rows, text, names):
     assert set(found) == names
 
 
+@pytest.mark.both
 @pytest.mark.parametrize(
     "text",
     [" OR ".join(["labels['a'] NOT IN ('b','c')"] * 30), "NOT " * 250 + "field['name'] = 'x'"],

@@ -11,7 +11,7 @@ from django.db import connection
 from tests.fuzz import running
 from tests.server import LiveServer, live_server
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.both, pytest.mark.long]
 
 # Reports have hundreds of fields, and random tests of their own (tests/workloads).
 REPORTS = ("replace_workloads", "amend_workloads")

@@ -12,8 +12,6 @@ from infra_service.api.addresses import parse_address, settle_client
 from tests.conftest import ClientWith
 from tests.server import LiveServer, live_server
 
-pytestmark = pytest.mark.once
-
 PROXY = "10.0.0.1"
 
 

@@ -2,14 +2,11 @@
 
 import re
 
-import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from apikeys.tokens import TOKEN_PATTERN
 from tests.browser import log_in, page_of
 from tests.server import LiveServer
-
-pytestmark = pytest.mark.once
 
 
 def test_the_life_of_a_token(page: Page, live: LiveServer) -> None:

@@ -19,6 +19,8 @@ from tests.infra_service.test_admin_webhooks import make_delivery, make_endpoint
 from tests.people import person
 from workloads.models import Cluster, Workload
 
+pytestmark = pytest.mark.both
+
 VALUES = {
     "nul": "a\0b",
     "surrogate": b"\xed\xa0\x80",

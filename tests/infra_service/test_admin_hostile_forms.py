@@ -23,6 +23,8 @@ from tests.people import log_in, person
 from tests.states.conftest import backend, lock_id, locked_state  # noqa: F401 - fixtures
 from workloads.models import Cluster
 
+pytestmark = pytest.mark.both
+
 FORM = "application/x-www-form-urlencoded"
 # As they stand in a body or an address, percent-encoded.
 HOSTILE = {

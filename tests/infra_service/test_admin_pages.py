@@ -20,7 +20,7 @@ from tests.server import LiveServer
 from tests.states.conftest import lock_info
 from tests.states.samples import AFTER, BEFORE
 
-pytestmark = [pytest.mark.once, pytest.mark.long]
+pytestmark = pytest.mark.long
 
 #: What is no page: it answers with something else, or leads to a page that is looked at.
 NO_PAGES = {

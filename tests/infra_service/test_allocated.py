@@ -15,8 +15,6 @@ from infra_service.operations.allocated import SIZE, AllocatedDict
 from tests.installation import ROOT
 from tests.server import live_server
 
-pytestmark = pytest.mark.once
-
 # It runs in a file system of 600 KiB: room for the files of one worker, and for no growth.
 _ON_A_SMALL_DISK = """
 set -e

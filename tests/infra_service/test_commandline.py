@@ -181,7 +181,6 @@ def test_who_stops_a_command_gets_a_line_and_130(
     assert capsys.readouterr().err == "Stopped after 2 of 3 things; what was done stays done.\n"
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("name", ["SECRET_KEY", "STATE_ENCRYPTION_KEYS"])
 def test_a_missing_key_is_said_once(name: str) -> None:
     environment = {key: value for key, value in os.environ.items() if key != name}

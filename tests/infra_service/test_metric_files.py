@@ -9,8 +9,6 @@ import pytest
 
 from infra_service.operations import metric_files
 
-pytestmark = pytest.mark.once
-
 # What a worker does: it counts, and is gone.
 _WORKER = """
 import os

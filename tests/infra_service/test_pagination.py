@@ -79,6 +79,7 @@ def keys(operator: User) -> list[ApiKey]:
     ]
 
 
+@pytest.mark.both
 @pytest.mark.parametrize("size", range(1, 11))
 @pytest.mark.parametrize(
     "key",

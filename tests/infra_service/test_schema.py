@@ -12,8 +12,6 @@ from drf_spectacular.generators import SchemaGenerator
 from infra_service import __version__
 from infra_service.openapi.schema import ApiSchema
 
-pytestmark = pytest.mark.once
-
 
 @pytest.fixture(scope="module")
 def described() -> dict[str, Any]:

@@ -5,12 +5,8 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import pytest
-
 from tests.infra_service.real_redis import needs_redis, real_redis
 from tests.server import LiveServer, live_server
-
-pytestmark = pytest.mark.once
 
 LIMIT = 20
 WINDOW = 60  # seconds

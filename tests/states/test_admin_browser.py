@@ -15,8 +15,6 @@ from tests.server import LiveServer
 from tests.states.conftest import lock_info
 from tests.states.samples import AFTER, BEFORE, PASSWORDS
 
-pytestmark = pytest.mark.once
-
 SHELL = """
 from django.contrib.auth.models import Group
 from apikeys.models import User

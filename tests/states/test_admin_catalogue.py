@@ -129,6 +129,7 @@ def test_the_application_of_a_component_is_named(db: None) -> None:
     assert component.application_id is None
 
 
+@pytest.mark.both
 @every_kind
 def test_the_list_is_found_by_a_piece_of_a_name(db: None, kind: str) -> None:
     entries = [KINDS[kind].objects.create(name=name) for name in ("a%c", "abc", "Abc", "")]
@@ -146,6 +147,7 @@ def test_the_list_is_found_by_a_piece_of_a_name(db: None, kind: str) -> None:
     assert f"unnamed, {entries[3].pk}" in text_of(client.get(root(kind)))
 
 
+@pytest.mark.both
 @every_kind
 def test_the_list_costs_the_same(db: None, kind: str) -> None:
     client = person("viewer")

@@ -76,6 +76,7 @@ def test_the_list_in_the_order_of_changes(state: State) -> None:
     assert 'href="?order=changed"' in body
 
 
+@pytest.mark.both
 @pytest.mark.parametrize("column", ["serial", "size"])
 def test_what_was_never_pushed_is_last_however_the_list_is_sorted(
     db: None, client_with: Any, monkeypatch: pytest.MonkeyPatch, column: str

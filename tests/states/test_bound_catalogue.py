@@ -117,6 +117,7 @@ def test_a_bound_list_in_the_order_of_names(client_with: ClientWith, world: Worl
         assert [entry["name"] for entry in found] == names
 
 
+@pytest.mark.both
 @pytest.mark.parametrize("name", BOUND)
 def test_what_it_sees_and_changes(client_with: ClientWith, world: World, name: str) -> None:
     client = bound(client_with, world, name)
@@ -138,6 +139,7 @@ def test_what_it_sees_and_changes(client_with: ClientWith, world: World, name: s
     assert renamed == changed
 
 
+@pytest.mark.both
 @pytest.mark.parametrize("name", BOUND)
 def test_states_carry_no_names_but_those_that_it_sees(
     client_with: ClientWith, world: World, name: str

@@ -57,6 +57,7 @@ def test_create(admin: ApiClient, kind: str) -> None:
     assert event.details == {"name": "billing", "slug": "billing", **demand}
 
 
+@pytest.mark.both
 @pytest.mark.parametrize(
     ("order", "names"), [("name", "abbc"), ("name desc", "cbba"), ("", "bcba")]
 )
@@ -78,6 +79,7 @@ def test_create_a_component_of_an_application(admin: ApiClient) -> None:
     assert answer.json()["component"]["application_id"] == str(application.pk)
 
 
+@pytest.mark.both
 def test_get_and_list(admin: ApiClient, kind: str) -> None:
     entries = [KINDS[kind]._default_manager.create(name=name) for name in ("b", "a", "b")]
 
@@ -103,6 +105,7 @@ def test_components_of_an_application(admin: ApiClient) -> None:
     assert admin.items("/api/v1/components", "components", filter=text) == [shown(component)]
 
 
+@pytest.mark.both
 def test_rename(admin: ApiClient, kind: str) -> None:
     entry = KINDS[kind]._default_manager.create(name="a")
     KINDS[kind]._default_manager.update(updated_at=LONG_AGO)

@@ -76,6 +76,7 @@ ASKED = {
 }
 
 
+@pytest.mark.both
 @pytest.mark.parametrize("what", [PROVIDER, f"field['module.{MODULE}.version']"])
 @pytest.mark.parametrize("most", [reading.MOST_ROWS, 0])
 def test_versions_are_compared_as_such(states: dict[str, Backend], what: str, most: int) -> None:

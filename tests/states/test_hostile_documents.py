@@ -17,7 +17,7 @@ from states.resources.finding import NamesTooLongError, find_contents
 from states.resources.leaks import find_leaks
 from tests.states.hostile import DOCUMENTS, changed
 
-pytestmark = [pytest.mark.once, pytest.mark.long]
+pytestmark = pytest.mark.long
 
 MIB = 1024 * 1024
 

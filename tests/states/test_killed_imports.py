@@ -23,7 +23,7 @@ from tests.installation import ROOT
 from tests.server import LiveServer
 from tests.states.conftest import document
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.both, pytest.mark.long]
 
 #: 500 states of 20 versions in the full run.
 STATES = int(os.environ.get("IMPORTED_STATES", "60"))

@@ -23,6 +23,8 @@ from tests.installation import ROOT
 from tests.server import LiveServer
 from tests.states.indexed import with_things
 
+pytestmark = pytest.mark.both
+
 STATES, EACH = 12, 5
 
 

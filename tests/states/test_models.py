@@ -35,6 +35,7 @@ def test_one_state_of_a_component_in_an_environment(state: State) -> None:
         State.objects.create(component=state.component, environment=state.environment)
 
 
+@pytest.mark.both
 @pytest.mark.parametrize(
     "fields",
     [
@@ -49,6 +50,7 @@ def test_a_lock_is_whole_or_absent(state: State, fields: dict[str, Any]) -> None
         State.objects.filter(pk=state.pk).update(**fields)
 
 
+@pytest.mark.both
 @pytest.mark.parametrize(
     "fields",
     [
@@ -127,7 +129,6 @@ def test_names_for_people(state: State) -> None:
     assert str(version(state)) == f"{state.pk} #1"
 
 
-@pytest.mark.once
 @pytest.mark.usefixtures("db")
 def test_the_tables_are_as_the_models_say() -> None:
     call_command("makemigrations", check_changes=True, dry_run=True, verbosity=0)

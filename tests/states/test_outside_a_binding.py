@@ -55,6 +55,7 @@ BINDINGS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.both
 @pytest.mark.parametrize("name", BINDINGS)
 def test_outside_is_nowhere(client_with: ClientWith, name: str) -> None:
     writer = client_with(*SCOPES)

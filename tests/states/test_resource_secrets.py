@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,8 +12,6 @@ from states.document import sealing
 from states.resources.digests import digest
 from states.resources.finding import Found, find_contents
 from tests.states.samples import instance, path, resource, state
-
-pytestmark = pytest.mark.once
 
 PUBLIC = st.text("abc-:/1", min_size=1, max_size=12)
 #: Of other characters than all else, so that one is recognised.

@@ -109,6 +109,7 @@ def test_the_same_name_again_gets_a_suffix(admin: ApiClient, kind: str) -> None:
     assert made(admin, kind, name="network", slug=None)["slug"] not in found
 
 
+@pytest.mark.both
 def test_a_slug_is_unique(admin: ApiClient, kind: str) -> None:
     made(admin, kind, name="a", slug="network")
     second = made(admin, kind, name="b")
@@ -181,6 +182,7 @@ def test_a_component_that_is_moved_is_found_where_it_was(admin: ApiClient) -> No
     assert addresses.find_place(names._replace(application="other")) == (None, None, None)
 
 
+@pytest.mark.both
 def test_lists_are_filtered_by_slug(admin: ApiClient, kind: str) -> None:
     for name in ("a", "b", "c"):
         made(admin, kind, name=name)
@@ -214,6 +216,7 @@ def eight(admin: ApiClient) -> None:
     find_or_register(component_id=uuid.uuid4(), environment_id=uuid.uuid4(), actor=ACTOR)
 
 
+@pytest.mark.both
 @pytest.mark.parametrize(
     ("text", "count"),
     [

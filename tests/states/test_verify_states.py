@@ -56,6 +56,7 @@ def test_problems_in_both_stores(both: Backend, store: UnsteadyStorage) -> None:
     assert found["stderr"] == (f"{state_id} 1 {name} {missing}\n{state_id} 2 database {wrong}\n")
 
 
+@pytest.mark.both
 @pytest.mark.parametrize(
     "change",
     [{"size_bytes": 1}, {"document": b"\0" * 40}, {"encryption_key": "0" * 16}],

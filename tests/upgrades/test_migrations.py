@@ -91,6 +91,7 @@ def test_each_says_whether_it_is_safe_while_the_service_runs(migration: Any) -> 
         assert str(migration) in how_to.read_text()
 
 
+@pytest.mark.both
 @pytest.mark.django_db
 @pytest.mark.parametrize("table", RELEASED["columns"])
 def test_the_release_before_reads_and_writes_the_tables_that_it_knows(table: str) -> None:

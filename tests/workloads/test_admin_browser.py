@@ -13,8 +13,6 @@ from tests.browser import log_in
 from tests.server import LiveServer
 from tests.workloads.records import healthy, item, snapshot_body
 
-pytestmark = pytest.mark.once
-
 
 @pytest.fixture(scope="module")
 def cluster(live: LiveServer) -> str:

@@ -18,8 +18,6 @@ from tests.server import LiveServer
 from tests.waiting import PATIENCE, wait_until
 from tests.workloads.collector.registered import Registered
 
-pytestmark = pytest.mark.once
-
 #: What an agent has no use for: tables, views, keys, and the drivers of databases.
 NEEDLESS = {
     "workloads.models", "workloads.actions", "workloads.reporting.applying", "rest_framework",

@@ -18,8 +18,6 @@ from tests.installation import ROOT
 from tests.server import LiveServer
 from tests.waiting import PATIENCE, wait_until
 
-pytestmark = pytest.mark.once
-
 JSON = {"Content-Type": "application/json"}
 
 

@@ -18,6 +18,8 @@ from tests.e2e.together import in_threads
 from tests.server import Answer, LiveServer, live_server
 from tests.workloads.records import gzipped, healthy
 
+pytestmark = pytest.mark.both
+
 KIND = {"Content-Type": "application/json"}
 AGENTS = 30
 HUGE = 12_000

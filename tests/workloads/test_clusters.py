@@ -53,6 +53,7 @@ def shown(cluster: Cluster) -> dict[str, Any]:
     }
 
 
+@pytest.mark.both
 @pytest.mark.parametrize(("order", "names"), [("name", "abc"), ("name desc", "cba"), ("", "bca")])
 def test_in_the_order_of_names(admin: ApiClient, order: str, names: str) -> None:
     for name in "bca":

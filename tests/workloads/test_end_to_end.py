@@ -28,8 +28,6 @@ from tests.server import LiveServer
 from tests.waiting import PATIENCE, wait_until
 from tests.workloads.kubernetes.test_recorded import EXPECTED
 
-pytestmark = pytest.mark.once
-
 REAL = os.environ.get("KUBECONFIG_TEST", "")
 
 

@@ -50,6 +50,7 @@ def test_an_item_is_what_its_cluster_shows(
     assert found == {"workloads": shown, "next_page_token": ""}
 
 
+@pytest.mark.both
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [

@@ -69,6 +69,7 @@ def test_a_workload(reader: ApiClient, path: str, cluster: Cluster, workload: Ne
     assert list(shown["containers"][0]) == list(CONTAINER)
 
 
+@pytest.mark.both
 @pytest.mark.parametrize(
     ("observed", "snapshot", "shown"),
     [
@@ -164,6 +165,7 @@ def test_the_order(reader: ApiClient, path: str, workload: NewWorkload) -> None:
         assert [(i["namespace"], i["name"], i["kind"]) for i in items] == keys
 
 
+@pytest.mark.both
 @pytest.mark.parametrize("name", ["namespace", "name", "kind", "health_status"])
 def test_other_orders(reader: ApiClient, path: str, workload: NewWorkload, name: str) -> None:
     for at, health in enumerate(("HEALTHY", "ERROR", "DEGRADED", "ERROR")):

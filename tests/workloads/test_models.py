@@ -23,6 +23,7 @@ def test_the_name_of_a_cluster_is_its_own(cluster: Cluster) -> None:
         Cluster.objects.create(name=cluster.name)
 
 
+@pytest.mark.both
 @pytest.mark.parametrize(
     ("constraint", "fields"),
     [

@@ -16,6 +16,8 @@ from workloads.models import Cluster
 from workloads.reporting.errors import ClusterUidMismatch, StaleReport
 from workloads.reporting.reports import Place, Report
 
+pytestmark = pytest.mark.both
+
 REPORTS = 1000
 
 

@@ -8,9 +8,13 @@ import time
 from collections import Counter
 from typing import Any
 
+import pytest
+
 from tests.e2e.together import in_threads
 from tests.server import LiveServer
 from tests.workloads.records import gzipped, healthy
+
+pytestmark = pytest.mark.both
 
 AGENTS = ("red", "blue")
 SIZE = 60

@@ -16,8 +16,6 @@ from apikeys.federation.conditions import (
     value_at,
 )
 
-pytestmark = pytest.mark.once
-
 KUBERNETES = {
     "sub": "system:serviceaccount:infra:deployer",
     "kubernetes.io": {

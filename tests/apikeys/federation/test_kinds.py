@@ -15,8 +15,6 @@ from apikeys.federation.platforms import PLATFORMS, Kind
 from apikeys.federation.presets import preset, preset_origins
 from apikeys.scopes import Scope
 
-pytestmark = pytest.mark.once
-
 GITHUB = {
     "repository": "acme/infra",
     "repository_id": "651234",

@@ -23,8 +23,6 @@ from tests.accessibility import faults
 from tests.infra_service.sign_on.conftest import Service, Visitor, service_with
 from tests.openid_provider import Provider
 
-pytestmark = pytest.mark.once
-
 LOGIN = "/admin/login/?next=/admin/states/state/"
 PASSWORD = "correct horse battery staple"
 PEOPLE = 13

@@ -17,8 +17,6 @@ from infra_service.operations.environment import Environment, MountedSecrets
 from infra_service.sign_on.configuration import sign_on_apps
 from tests.installation import ROOT
 
-pytestmark = pytest.mark.once
-
 COMPLETE = {
     "issuer": "https://idp.example/realms/ops",
     "client_id": "infra",

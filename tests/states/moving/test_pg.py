@@ -187,7 +187,6 @@ class TestSentences:
         finally:
             backend.connection.execute(sql.SQL("DROP USER {}").format(sql.Identifier(user)))
 
-    @pytest.mark.once
     def test_nobody_answers(self) -> None:
         source = open_source(f"pg://ada:very-secret@127.0.0.1:{free_port()}/states")
 
@@ -196,7 +195,6 @@ class TestSentences:
 
         assert "very-secret" not in str(raised.value)
 
-    @pytest.mark.once
     def test_parameter_that_libpq_does_not_know(self) -> None:
         source = open_source("pg://ada:very-secret@127.0.0.1/states?nonsense=1")
 
@@ -205,7 +203,6 @@ class TestSentences:
 
         assert "very-secret" not in str(raised.value)
 
-    @pytest.mark.once
     @pytest.mark.parametrize(
         "text", ["pg://host:very-secret/states", "pg://host/states?very-secret", "pg://h/s#f"]
     )
@@ -216,7 +213,6 @@ class TestSentences:
         assert "very-secret" not in str(raised.value)
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("text", "name"),
     [
@@ -229,7 +225,6 @@ def test_name_holds_the_place_and_no_secret(text: str, name: str) -> None:
     assert open_source(text).name == f"{name}?schema=terraform_remote_state"
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("host", "sslmode"),
     [("db.example", "require"), ("127.0.0.1", None), ("localhost", None), ("", None)],

@@ -21,8 +21,6 @@ from tests.e2e import object_store
 from tests.postgres import free_port
 from tests.states.moving.replay import Asked, Replay, Reply
 
-pytestmark = pytest.mark.once
-
 LIMIT = 1000
 
 

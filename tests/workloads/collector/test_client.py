@@ -37,8 +37,6 @@ from workloads.collector.errors import (
     UnreachableError,
 )
 
-pytestmark = pytest.mark.once
-
 DEPLOYMENT_LIST = Resource(DEPLOYMENTS)
 
 

@@ -18,8 +18,6 @@ from workloads.collector import client as client_module
 from workloads.collector.connect import ConnectionSetupError
 from workloads.collector.errors import RefusedError, UnreachableError
 
-pytestmark = pytest.mark.once
-
 
 def test_the_contexts_of_a_kubeconfig(api: ReplayServer, tmp_path: Path) -> None:
     kubeconfig = str(api.kubeconfig(tmp_path, "prod", "staging"))

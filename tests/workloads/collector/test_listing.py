@@ -28,8 +28,6 @@ from workloads.collector.errors import RefusedError
 from workloads.collector.listing import cluster_uid, read_cluster
 from workloads.kubernetes.records import WorkloadRecord
 
-pytestmark = pytest.mark.once
-
 
 def read(client: ClusterClient) -> list[WorkloadRecord]:
     records = read_cluster(client, RECORDED, no_progress)

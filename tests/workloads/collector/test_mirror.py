@@ -27,8 +27,6 @@ from workloads.kubernetes.records import WorkloadRecord
 from workloads.kubernetes.snapshot import SnapshotBuilder
 from workloads.reporting.reports import Place
 
-pytestmark = pytest.mark.once
-
 RESOURCES = {resource.path: resource for resource in WORKLOADS.values()} | {
     PODS: PODS_RESOURCE,
     REPLICASETS: REPLICASETS_RESOURCE,

@@ -18,8 +18,6 @@ from tests.apiserver.requests import Exchange, answered, probed
 from tests.live_kubernetes.relay import said
 from workloads.collector import client as client_module
 
-pytestmark = pytest.mark.once
-
 REAL = Path(__file__).parents[1] / "fixtures" / "kubernetes-1.36"
 ASKED = answered()
 PROBED = probed()

@@ -1,0 +1,76 @@
+"""``--part``: what the part of the gate on this database runs, and where coverage is measured.
+
+``make test`` has two parts. A test that asks for the database in its own process (the fixture
+``db``) runs in both: on PostgreSQL with all its cases, on SQLite with the first of them, because
+the others make the same statements. All other tests run once, on PostgreSQL; documents are walked
+with SQLite, as their readers begin. The mark ``both`` is for what differs on SQLite and would be
+missed there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+import pytest
+from coverage import Coverage
+from django.db import connection
+
+from tests.installation import ROOT
+
+_DOCUMENTS = ROOT / "tests" / "docs"
+
+
+def is_in_part(item: pytest.Item) -> bool:
+    """Whether the part on this database runs it."""
+    on_sqlite = connection.vendor == "sqlite"
+    if _DOCUMENTS in item.path.parents:
+        return on_sqlite
+    if not on_sqlite or _meets_both(item):
+        return True
+    return _uses_database(item) and _is_first_case(item) and not item.get_closest_marker("long")
+
+
+def is_measured(item: pytest.Item) -> bool:
+    """Whether the coverage of this test is measured, for which it takes twice as long.
+
+    It is measured on SQLite, where that takes less, and of what runs on PostgreSQL alone there.
+    What is long mostly repeats one rule, whose lines other tests run too.
+    """
+    if item.get_closest_marker("long"):
+        return False
+    if connection.vendor == "sqlite" or item.get_closest_marker("skipif"):
+        return True
+    return not (_uses_database(item) or _meets_both(item))
+
+
+@contextlib.contextmanager
+def unmeasured() -> Iterator[None]:
+    """Measure nothing meanwhile, neither here nor in processes that are started."""
+    measuring = Coverage.current()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("COVERAGE_PROCESS_CONFIG", raising=False)
+        if measuring is None:
+            yield
+            return
+        measuring.stop()
+        try:
+            yield
+        finally:
+            measuring.start()
+
+
+def _meets_both(item: pytest.Item) -> bool:
+    """Whether it is marked so, or skips itself on one of the databases."""
+    return any(item.get_closest_marker(name) for name in ("both", "skipif"))
+
+
+def _uses_database(item: pytest.Item) -> bool:
+    assert isinstance(item, pytest.Function)
+    return "db" in item.fixturenames or item.get_closest_marker("django_db") is not None
+
+
+def _is_first_case(item: pytest.Item) -> bool:
+    """Whether it has the first value of each of its parameters, which most tests have none of."""
+    case = getattr(item, "callspec", None)
+    return case is None or not any(case.indices.values())
