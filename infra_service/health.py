@@ -11,7 +11,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from infra_service import __version__
-from infra_service.api.openapi_words import Named, answered, object_of, refusals
+from infra_service.api.openapi_words import Named, answer_example, error_docs, object_of
 from infra_service.database.failures import DatabaseUnavailable
 from infra_service.database.probing import connection_of_its_own
 
@@ -46,7 +46,7 @@ class HealthView(APIView):
     @extend_schema(
         operation_id="check_health",
         responses={200: OpenApiResponse(_HEALTH, "Alive.")},
-        examples=[answered(_OK)],
+        examples=[answer_example(_OK)],
     )
     def get(self, _request: Request) -> Response:
         """Say whether the process is alive; it asks nothing of the database."""
@@ -60,9 +60,9 @@ class ReadyView(HealthView):
         operation_id="check_readiness",
         responses={
             200: OpenApiResponse(_READINESS, "Ready."),
-            **refusals(DatabaseUnavailable, MigrationsPending),
+            **error_docs(DatabaseUnavailable, MigrationsPending),
         },
-        examples=[answered(_READY)],
+        examples=[answer_example(_READY)],
     )
     def get(self, _request: Request) -> Response:
         """Say whether this version can serve requests: the database answers and is migrated."""

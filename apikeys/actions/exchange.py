@@ -18,7 +18,7 @@ from apikeys.actions.trail import described
 from apikeys.actions.trust_policies import endings
 from apikeys.federation import conditions, kinds
 from apikeys.federation.assertions import verify
-from apikeys.federation.refusals import AssertionRefused, ExchangeRefused, NarrowingRefused
+from apikeys.federation.exchange_errors import AssertionRefused, ExchangeRefused, NarrowingRefused
 from apikeys.models import AccessToken, TrustPolicy, UsedAssertion
 from apikeys.scopes import with_included
 from apikeys.tokens import TokenKind

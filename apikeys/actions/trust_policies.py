@@ -27,7 +27,7 @@ from apikeys.federation.errors import (
     TrustPolicyNotFound,
     TrustPolicyTooWide,
 )
-from apikeys.federation.refusals import AssertionRefused
+from apikeys.federation.exchange_errors import AssertionRefused
 from apikeys.grants import Grant
 from apikeys.models import Issuer, TrustPolicy, User
 from infra_service.database.retries import retrying

@@ -19,7 +19,7 @@ from apikeys.models import AccessToken, ApiKey, User
 from apikeys.names import credential_link, credential_names, user_link
 from apikeys.tokens import TokenKind
 from infra_service.admin import object_tool
-from infra_service.admin.marks import marked
+from infra_service.admin.badges import badge
 from infra_service.admin.moments import moment_of
 from infra_service.database.pages.segments import Segment
 
@@ -118,7 +118,7 @@ class CredentialAdmin(GrantColumns, RevokeSelected, IssuePages):
     def shown_status(self, credential: Any) -> str:
         """Return the status as a word with a mark."""
         word = credential.status.rpartition("_")[2]
-        return marked(_MARKS[word], word.title())
+        return badge(_MARKS[word], word.title())
 
     @admin.display(description="owner")
     def owner(self, credential: Any) -> str:

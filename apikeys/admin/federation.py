@@ -18,7 +18,7 @@ from apikeys.admin.grants import GrantColumns
 from apikeys.federation.kinds import policy_warnings
 from apikeys.models import AuditEvent, Issuer, TrustPolicy
 from infra_service.admin import object_tool
-from infra_service.admin.marks import marked
+from infra_service.admin.badges import badge
 from infra_service.templatetags.moments import relative
 from infra_service.templatetags.words import breakable
 
@@ -41,8 +41,8 @@ def _works(obj: Any) -> bool:
 def _standing(_admin: Any, obj: Any) -> str:
     """Return whether it works as a word with a mark, and since when it is disabled."""
     if _works(obj):
-        return marked("ok", "Working")
-    return format_html("{} {}", marked("idle", "Disabled"), relative(obj.disabled_at))
+        return badge("ok", "Working")
+    return format_html("{} {}", badge("idle", "Disabled"), relative(obj.disabled_at))
 
 
 @admin.register(Issuer)

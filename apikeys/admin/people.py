@@ -19,7 +19,7 @@ from apikeys.actors import Actor
 from apikeys.admin.audited import AuditedAdmin, person_of
 from apikeys.models import User
 from apikeys.people import may_change_user, may_give_group
-from infra_service.admin.marks import marked
+from infra_service.admin.badges import badge
 from infra_service.admin.moments import moment_of
 
 if TYPE_CHECKING:
@@ -213,9 +213,9 @@ class UserAdmin(AuditedAdmin, UserAdminOfOurs):
     def standing(self, user: User) -> str:
         """Tell whether their keys work, and whether they may come in here."""
         if not user.is_active:
-            return marked("idle", "Inactive")
+            return badge("idle", "Inactive")
         may = "all rights here" if user.is_superuser else "comes in here" if user.is_staff else ""
-        active = marked("ok", "Active")
+        active = badge("ok", "Active")
         return format_html("{}, {}", active, may) if may else active
 
     @admin.display(description="password")

@@ -12,7 +12,7 @@ from apikeys import actions
 from apikeys.actors import Actor
 from apikeys.api.exchange_openapi import exchange_schema
 from apikeys.api.exchange_parameters import ACCESS_TOKEN_TYPE, RequestRefused, read_parameters
-from apikeys.federation.refusals import AssertionRefused, ExchangeRefused
+from apikeys.federation.exchange_errors import AssertionRefused, ExchangeRefused
 from apikeys.grants import Grant
 from infra_service.api.throttling import RateLimited, count_exchange, count_failure
 

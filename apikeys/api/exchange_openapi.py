@@ -13,16 +13,16 @@ from apikeys.api.exchange_parameters import (
     SUBJECT_TOKEN_TYPES,
     TTL_PATTERN,
 )
-from apikeys.federation.refusals import ExchangeRefused, IssuerBusy
+from apikeys.federation.exchange_errors import ExchangeRefused, IssuerBusy
 from infra_service.api.bodies import RequestTimeout
 from infra_service.api.openapi_words import (
     NO_STORE,
     Named,
-    answered,
+    answer_example,
     as_component,
-    asked,
+    error_docs,
     object_of,
-    refusals,
+    request_example,
 )
 from infra_service.database.failures import FAILURES
 
@@ -119,8 +119,8 @@ exchange_schema = extend_schema_view(
         request={"application/x-www-form-urlencoded": _REQUEST, "application/json": _REQUEST},
         responses={
             200: _ANSWER,
-            **refusals(ExchangeRefused, instead=_OAUTH_ERROR),
-            **refusals(
+            **error_docs(ExchangeRefused, instead=_OAUTH_ERROR),
+            **error_docs(
                 RequestTimeout,
                 exceptions.UnsupportedMediaType,
                 exceptions.Throttled,
@@ -128,6 +128,6 @@ exchange_schema = extend_schema_view(
                 *FAILURES,
             ),
         },
-        examples=[asked(_ASKED), answered(_ANSWERED)],
+        examples=[request_example(_ASKED), answer_example(_ANSWERED)],
     )
 )

@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl
 from django.http import UnreadablePostError
 from rest_framework.exceptions import UnsupportedMediaType
 
-from apikeys.federation.refusals import NarrowingRefused
+from apikeys.federation.exchange_errors import NarrowingRefused
 from infra_service.api.bodies import BodyIncomplete, BodyTooLarge
 
 if TYPE_CHECKING:

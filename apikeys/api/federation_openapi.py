@@ -31,11 +31,11 @@ from apikeys.federation.errors import (
 from infra_service.api.fields import described
 from infra_service.api.openapi_words import (
     Named,
-    answered,
-    asked,
+    answer_example,
+    error_docs,
     list_of,
     list_schema,
-    refusals,
+    request_example,
     update_mask,
     wrapped,
 )
@@ -80,7 +80,7 @@ _ISSUER_MASK, _ISSUER_MASK_PARAMETER = update_mask(IssuerSerializer)
 _ISSUER_CHANGE = wrapped(
     "UpdateIssuer", "issuer", IssuerSerializer, partial=True, update_mask=_ISSUER_MASK
 )
-_SHOWN_ISSUER = answered({"issuer": samples.ISSUER})
+_SHOWN_ISSUER = answer_example({"issuer": samples.ISSUER})
 
 _POLICY = wrapped("TrustPolicyAnswer", "trust_policy", TrustPolicySerializer)
 _POLICY_MASK, _POLICY_MASK_PARAMETER = update_mask(TrustPolicySerializer)
@@ -91,7 +91,7 @@ _POLICY_CHANGE = wrapped(
     partial=True,
     update_mask=_POLICY_MASK,
 )
-_SHOWN_POLICY = answered({"trust_policy": samples.TRUST_POLICY})
+_SHOWN_POLICY = answer_example({"trust_policy": samples.TRUST_POLICY})
 _TRIAL = inline_serializer(
     "TrialAnswer",
     {
@@ -110,8 +110,8 @@ issuers_schema = extend_schema_view(
     create=extend_schema(
         operation_id="create_issuer",
         request=wrapped("CreateIssuer", "issuer", IssuerSerializer),
-        responses={201: _ISSUER, **refusals(BindingInsufficient, SecretRetired)},
-        examples=[asked({"issuer": samples.NEW_ISSUER}), _SHOWN_ISSUER],
+        responses={201: _ISSUER, **error_docs(BindingInsufficient, SecretRetired)},
+        examples=[request_example({"issuer": samples.NEW_ISSUER}), _SHOWN_ISSUER],
     ),
     partial_update=extend_schema(
         operation_id="update_issuer",
@@ -119,15 +119,18 @@ issuers_schema = extend_schema_view(
         request=_ISSUER_CHANGE,
         responses={
             200: _ISSUER,
-            **refusals(IssuerDisabled, IssuerShared, BindingInsufficient, SecretRetired),
+            **error_docs(IssuerDisabled, IssuerShared, BindingInsufficient, SecretRetired),
         },
-        examples=[asked({"issuer": {"name": "example"}, "update_mask": "name"}), _SHOWN_ISSUER],
+        examples=[
+            request_example({"issuer": {"name": "example"}, "update_mask": "name"}),
+            _SHOWN_ISSUER,
+        ],
     ),
     disable=extend_schema(
         operation_id="disable_issuer",
         request=None,
-        responses={200: _ISSUER, **refusals(IssuerShared, BindingInsufficient, SecretRetired)},
-        examples=[answered({"issuer": samples.DISABLED_ISSUER})],
+        responses={200: _ISSUER, **error_docs(IssuerShared, BindingInsufficient, SecretRetired)},
+        examples=[answer_example({"issuer": samples.DISABLED_ISSUER})],
     ),
 )
 
@@ -144,8 +147,8 @@ trust_policies_schema = extend_schema_view(
     create=extend_schema(
         operation_id="create_trust_policy",
         request=wrapped("CreateTrustPolicy", "trust_policy", TrustPolicySerializer),
-        responses={201: _POLICY, **refusals(TrustPolicyTooWide, GrantExceeded, SecretRetired)},
-        examples=[asked({"trust_policy": samples.NEW_TRUST_POLICY}), _SHOWN_POLICY],
+        responses={201: _POLICY, **error_docs(TrustPolicyTooWide, GrantExceeded, SecretRetired)},
+        examples=[request_example({"trust_policy": samples.NEW_TRUST_POLICY}), _SHOWN_POLICY],
     ),
     partial_update=extend_schema(
         operation_id="update_trust_policy",
@@ -153,23 +156,23 @@ trust_policies_schema = extend_schema_view(
         request=_POLICY_CHANGE,
         responses={
             200: _POLICY,
-            **refusals(TrustPolicyDisabled, TrustPolicyTooWide, GrantExceeded, SecretRetired),
+            **error_docs(TrustPolicyDisabled, TrustPolicyTooWide, GrantExceeded, SecretRetired),
         },
         examples=[
-            asked({"trust_policy": {"name": "example"}, "update_mask": "name"}),
+            request_example({"trust_policy": {"name": "example"}, "update_mask": "name"}),
             _SHOWN_POLICY,
         ],
     ),
     disable=extend_schema(
         operation_id="disable_trust_policy",
         request=None,
-        responses={200: _POLICY, **refusals(SecretRetired)},
-        examples=[answered({"trust_policy": samples.DISABLED_TRUST_POLICY})],
+        responses={200: _POLICY, **error_docs(SecretRetired)},
+        examples=[answer_example({"trust_policy": samples.DISABLED_TRUST_POLICY})],
     ),
     test=extend_schema(
         operation_id="test_trust_policy",
         request=TrialSerializer,
         responses=_TRIAL,
-        examples=[asked(samples.TRIAL), answered(samples.VERDICTS)],
+        examples=[request_example(samples.TRIAL), answer_example(samples.VERDICTS)],
     ),
 )

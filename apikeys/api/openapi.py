@@ -26,12 +26,12 @@ from apikeys.errors import (
 )
 from infra_service.api.openapi_words import (
     NO_STORE,
-    answered,
-    asked,
+    answer_example,
+    error_docs,
     list_schema,
     needs,
     object_of,
-    refusals,
+    request_example,
     update_mask,
     wrapped,
 )
@@ -60,8 +60,8 @@ _REVOKED_TOKEN = wrapped(
     "RevokedAccessToken", "access_token", AccessTokenSerializer, descendants_revoked=_ALSO_REVOKED
 )
 
-_SHOWN_KEY = answered({"api_key": samples.API_KEY})
-_SHOWN_NEW_KEY = answered({"api_key": samples.API_KEY, "secret": samples.API_KEY_SECRET})
+_SHOWN_KEY = answer_example({"api_key": samples.API_KEY})
+_SHOWN_NEW_KEY = answer_example({"api_key": samples.API_KEY, "secret": samples.API_KEY_SECRET})
 # Swagger UI sends it as it is: a key that may do little, where there is nothing.
 _ASKED_KEY = {
     "name": "example",
@@ -82,10 +82,10 @@ api_keys_schema = extend_schema_view(
         request=wrapped("CreateApiKey", "api_key", ApiKeySerializer),
         responses={
             201: _NEW_KEY,
-            **refusals(TooManyApiKeys, GrantExceeded, SecretRetired),
+            **error_docs(TooManyApiKeys, GrantExceeded, SecretRetired),
         },
         examples=[
-            asked({"api_key": _ASKED_KEY}),
+            request_example({"api_key": _ASKED_KEY}),
             _SHOWN_NEW_KEY,
         ],
     ),
@@ -95,7 +95,7 @@ api_keys_schema = extend_schema_view(
         request=_KEY_CHANGE,
         responses={
             200: _KEY,
-            **refusals(
+            **error_docs(
                 ApiKeyRevoked,
                 ApiKeyExpired,
                 TooManyApiKeys,
@@ -104,7 +104,10 @@ api_keys_schema = extend_schema_view(
                 ConcurrentChange,
             ),
         },
-        examples=[asked({"api_key": {"name": "example"}, "update_mask": "name"}), _SHOWN_KEY],
+        examples=[
+            request_example({"api_key": {"name": "example"}, "update_mask": "name"}),
+            _SHOWN_KEY,
+        ],
     ),
     rotate=extend_schema(
         operation_id="rotate_api_key",
@@ -112,7 +115,7 @@ api_keys_schema = extend_schema_view(
         request=RotationSerializer,
         responses={
             200: _NEW_KEY,
-            **refusals(
+            **error_docs(
                 ApiKeyRevoked,
                 ApiKeyExpired,
                 GrantExceeded,
@@ -120,14 +123,14 @@ api_keys_schema = extend_schema_view(
                 ConcurrentChange,
             ),
         },
-        examples=[asked({"grace_period": "3600s"}), _SHOWN_NEW_KEY],
+        examples=[request_example({"grace_period": "3600s"}), _SHOWN_NEW_KEY],
     ),
     revoke=extend_schema(
         operation_id="revoke_api_key",
         request=None,
-        responses={200: _REVOKED_KEY, **refusals(SecretRetired)},
+        responses={200: _REVOKED_KEY, **error_docs(SecretRetired)},
         examples=[
-            answered({"api_key": samples.REVOKED_API_KEY, "descendants_revoked": 2}),
+            answer_example({"api_key": samples.REVOKED_API_KEY, "descendants_revoked": 2}),
         ],
     ),
 )
@@ -141,7 +144,7 @@ access_tokens_schema = extend_schema_view(
     retrieve=extend_schema(
         operation_id="get_access_token",
         responses=_TOKEN,
-        examples=[answered({"access_token": samples.ACCESS_TOKEN})],
+        examples=[answer_example({"access_token": samples.ACCESS_TOKEN})],
     ),
     create=extend_schema(
         operation_id="mint_access_token",
@@ -149,18 +152,22 @@ access_tokens_schema = extend_schema_view(
         auth=needs("apikey:write", of="apiKey"),
         parameters=[NO_STORE],
         request=wrapped("CreateAccessToken", "access_token", AccessTokenSerializer),
-        responses={201: _NEW_TOKEN, **refusals(GrantExceeded)},
+        responses={201: _NEW_TOKEN, **error_docs(GrantExceeded)},
         examples=[
-            asked({"access_token": samples.NEW_ACCESS_TOKEN}),
-            answered({"access_token": samples.ACCESS_TOKEN, "secret": samples.ACCESS_TOKEN_SECRET}),
+            request_example({"access_token": samples.NEW_ACCESS_TOKEN}),
+            answer_example(
+                {"access_token": samples.ACCESS_TOKEN, "secret": samples.ACCESS_TOKEN_SECRET}
+            ),
         ],
     ),
     revoke=extend_schema(
         operation_id="revoke_access_token",
         request=None,
-        responses={200: _REVOKED_TOKEN, **refusals(SecretRetired)},
+        responses={200: _REVOKED_TOKEN, **error_docs(SecretRetired)},
         examples=[
-            answered({"access_token": samples.REVOKED_ACCESS_TOKEN, "descendants_revoked": 0}),
+            answer_example(
+                {"access_token": samples.REVOKED_ACCESS_TOKEN, "descendants_revoked": 0}
+            ),
         ],
     ),
 )
@@ -170,7 +177,7 @@ whoami_schema = extend_schema_view(
         operation_id="whoami",
         summary="Who calls",
         responses=wrapped("CallerAnswer", "caller", CallerSerializer, user=OwnerSerializer()),
-        examples=[answered({"caller": samples.CALLER, "user": samples.OWNER})],
+        examples=[answer_example({"caller": samples.CALLER, "user": samples.OWNER})],
     )
 )
 
@@ -179,6 +186,6 @@ audit_events_schema = extend_schema_view(
         "audit_event",
         "The audit trail, the newest first.",
         samples.AUDIT_EVENT,
-        responses={200: AuditEventSerializer(many=True), **refusals(AuditTrailNotFound)},
+        responses={200: AuditEventSerializer(many=True), **error_docs(AuditTrailNotFound)},
     )
 )

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import jwt
 
+from apikeys.federation.exchange_errors import AssertionRefused
 from apikeys.federation.key_sets import key_set_with
 from apikeys.federation.keys import KEYS_OF_ALGORITHMS, key_for
-from apikeys.federation.refusals import AssertionRefused
 
 if TYPE_CHECKING:
     from apikeys.models import Issuer

@@ -16,9 +16,9 @@ import structlog
 from django.db.models import F, Q
 from django.utils import timezone
 
+from apikeys.federation.exchange_errors import AssertionRefused, IssuerBusy
 from apikeys.federation.fetching import SECONDS, Deadline, fetch_json
 from apikeys.federation.keys import KeySetError, has_key, usable_keys
-from apikeys.federation.refusals import AssertionRefused, IssuerBusy
 from apikeys.models.federation import Issuer
 from infra_service.outgoing.connecting import FetchError
 

@@ -47,7 +47,7 @@ class Page(Named):
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class DeclaredErrors:
     """The errors behind one status, and the schema of the fields that stand beside ``error``.
 
     Some answers of that status may have another form ``instead``.
@@ -58,22 +58,22 @@ class Refusal:
     instead: Named | None = None
 
 
-def refusals(
+def error_docs(
     *errors: type[APIException], beside: Named | None = None, instead: Named | None = None
-) -> dict[int, Refusal]:
+) -> dict[int, DeclaredErrors]:
     """Return these errors by status, to stand among the ``responses``."""
     by_status: dict[int, list[type[APIException]]] = {}
     for error in errors:
         by_status.setdefault(int(error.status_code), []).append(error)
-    return {status: Refusal(tuple(of), beside, instead) for status, of in by_status.items()}
+    return {status: DeclaredErrors(tuple(of), beside, instead) for status, of in by_status.items()}
 
 
-def asked(value: Any) -> OpenApiExample:
+def request_example(value: Any) -> OpenApiExample:
     """Return the example of a request's body."""
     return OpenApiExample("Request", value, request_only=True)
 
 
-def answered(value: Any) -> OpenApiExample:
+def answer_example(value: Any) -> OpenApiExample:
     """Return the example of an answer, as a whole."""
     return OpenApiExample("Answer", value, response_only=True)
 
@@ -170,22 +170,25 @@ def resource_schema(
     # Swagger UI sends it as it is: nothing of somebody's is to be called "production" by that.
     harmless = {**sample, **dict.fromkeys(("name", "slug") & sample.keys(), "example")}
     writable = {n: v for n, v in harmless.items() if not fields[n].read_only}
-    shown = answered({resource: sample})
+    shown = answer_example({resource: sample})
     return extend_schema_view(
         list=list_schema(resource, description, sample),
         retrieve=extend_schema(operation_id=f"get_{resource}", responses=answer, examples=[shown]),
         create=extend_schema(
             operation_id=f"create_{resource}",
             request=wrapped(f"Create{name}", resource, serializer),
-            responses={201: answer, **refusals(*create)},
-            examples=[asked({resource: writable}), shown],
+            responses={201: answer, **error_docs(*create)},
+            examples=[request_example({resource: writable}), shown],
         ),
         partial_update=extend_schema(
             operation_id=f"update_{resource}",
             parameters=[mask_parameter],
             request=wrapped(f"Update{name}", resource, serializer, partial=True, update_mask=mask),
-            responses={200: answer, **refusals(*change)},
-            examples=[asked({resource: {"name": harmless["name"]}, "update_mask": "name"}), shown],
+            responses={200: answer, **error_docs(*change)},
+            examples=[
+                request_example({resource: {"name": harmless["name"]}, "update_mask": "name"}),
+                shown,
+            ],
         ),
     )
 
@@ -200,7 +203,7 @@ def list_schema(
         **{
             "operation_id": f"list_{plural}",
             "description": description,
-            "examples": [answered(page)],
+            "examples": [answer_example(page)],
             **options,
         }
     )

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from drf_spectacular.plumbing import ComponentRegistry
 
-    from infra_service.api.openapi_words import Refusal
+    from infra_service.api.openapi_words import DeclaredErrors
     from infra_service.openapi.error_docs import ErrorDoc
 
 _TEXT: Final = {"type": "string"}
@@ -124,7 +124,9 @@ class Answers:
     def __init__(self, registry: ComponentRegistry, *, is_public: bool) -> None:
         self._registry, self._is_public = registry, is_public
 
-    def refusals(self, common: Iterable[ErrorDoc], declared: Sequence[Refusal]) -> dict[str, Any]:
+    def error_answers(
+        self, common: Iterable[ErrorDoc], declared: Sequence[DeclaredErrors]
+    ) -> dict[str, Any]:
         """Return those that are errors, by status: what all say and what is declared of this."""
         reasons: dict[int, dict[str, str]] = {}
         own = [error_doc(error) for refusal in declared for error in refusal.errors]
@@ -167,10 +169,10 @@ class Answers:
 _SAMPLE_ID: Final = "01a1fd5de40e71008d5de2f5d6b32654"
 
 
-def _schema_of(refusal: Refusal) -> Named:
+def _schema_of(declared: DeclaredErrors) -> Named:
     """Return the error form, with the fields that stand beside it, or a form that replaces it."""
-    if (beside := refusal.beside) is not None:
+    if (beside := declared.beside) is not None:
         return Named(f"{beside.name}Error", {"allOf": [ERROR, beside]})
-    if (instead := refusal.instead) is not None:
+    if (instead := declared.instead) is not None:
         return Named(f"{instead.name}OrError", {"anyOf": [instead, ERROR]})
     return ERROR

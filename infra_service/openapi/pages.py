@@ -23,7 +23,7 @@ from drf_spectacular.views import SpectacularSwaggerSplitView
 from rest_framework.views import APIView
 
 from apikeys.tokens import TokenKind
-from infra_service.api.openapi_words import Named, answered
+from infra_service.api.openapi_words import Named, answer_example
 from infra_service.openapi.components import lift
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ class SchemaView(APIView):
         operation_id="read_openapi",
         summary="Read this document",
         responses={(200, renderer.media_type): _DOCUMENT for renderer in renderer_classes},
-        examples=[answered({"openapi": "3.1.0", "info": {"title": "…"}, "paths": {}})],
+        examples=[answer_example({"openapi": "3.1.0", "info": {"title": "…"}, "paths": {}})],
     )
     def get(self, request: Request) -> HttpResponse:
         """Return this document, in YAML or in JSON, as `Accept` says."""
@@ -162,7 +162,7 @@ class SwaggerView(SpectacularSwaggerSplitView):
         operation_id="browse_openapi",
         summary="Browse this document",
         responses={(200, "text/html"): OpenApiTypes.STR},
-        examples=[answered("<!DOCTYPE html>…")],
+        examples=[answer_example("<!DOCTYPE html>…")],
     )
     def get(self, *args: Any, **kwargs: Any) -> Response:
         """Return a page that shows this document and sends requests, made of local files only."""

@@ -17,7 +17,7 @@ from rest_framework import serializers
 
 from infra_service.api import orders
 from infra_service.api.fields import KnownListField, PresentSerializer, TextField
-from infra_service.api.openapi_words import Page, Refusal
+from infra_service.api.openapi_words import DeclaredErrors, Page
 from infra_service.openapi.answers import Answers
 from infra_service.openapi.components import lift
 from infra_service.openapi.error_docs import errors_of
@@ -70,8 +70,8 @@ class ApiSchema(AutoSchema):  # type: ignore[misc,unused-ignore]
             answers.add_headers(answer)
             answer["description"] = answer["description"] or HTTPStatus(int(code)).phrase
         errors = errors_of(self.view, operation, is_raw=self.takes_raw_body)
-        given = [r for r in refused if isinstance(r, Refusal)]
-        operation["responses"] = done | answers.refusals(errors, given)
+        given = [r for r in refused if isinstance(r, DeclaredErrors)]
+        operation["responses"] = done | answers.error_answers(errors, given)
         lifted: dict[str, Any] = lift(operation, self.registry)
         return lifted
 
@@ -222,6 +222,6 @@ class ApiSchema(AutoSchema):  # type: ignore[misc,unused-ignore]
         return body if method == "DELETE" else {**body, "required": True}
 
     def _get_response_for_code(self, serializer: Any, *args: Any, **kwargs: Any) -> Any:
-        if isinstance(serializer, Refusal):
+        if isinstance(serializer, DeclaredErrors):
             return {}  # get_operation describes it
         return super()._get_response_for_code(serializer, *args, **kwargs)  # type: ignore[no-untyped-call]

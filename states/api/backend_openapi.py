@@ -14,10 +14,10 @@ from infra_service.api.openapi_words import (
     EMPTY,
     NO_STORE,
     Named,
-    answered,
-    asked,
+    answer_example,
+    error_docs,
     object_of,
-    refusals,
+    request_example,
 )
 from infra_service.api.parameters import InvalidParameter
 from states import slugs
@@ -80,7 +80,7 @@ DOCUMENT: Final = Named(
         "additionalProperties": True,
     },
 )
-LOCKED: Final = refusals(StateLocked, beside=LOCK_INFO)
+LOCKED: Final = error_docs(StateLocked, beside=LOCK_INFO)
 
 _KEY: Final = [
     OpenApiParameter(name, OpenApiTypes.UUID, OpenApiParameter.PATH, description=description)
@@ -158,9 +158,9 @@ def state_schema(form: AddressForm) -> Any:
             parameters=[*form.parameters, NO_STORE],
             responses={
                 200: OpenApiResponse(DOCUMENT, "The document."),
-                **refusals(*_OF_KEY, *UNREADABLE, StorageUnavailable, *OF_MEMORY),
+                **error_docs(*_OF_KEY, *UNREADABLE, StorageUnavailable, *OF_MEMORY),
             },
-            examples=[answered(samples.DOCUMENT)],
+            examples=[answer_example(samples.DOCUMENT)],
         ),
         post=operation(
             operation_id=f"push_state{form.suffix}",
@@ -178,20 +178,20 @@ def state_schema(form: AddressForm) -> Any:
             request={"application/json": DOCUMENT},
             responses={
                 200: EMPTY,
-                **refusals(
+                **error_docs(
                     *_OF_KEY, *_OF_BODY, *OF_MEMORY, InvalidDocument, ContentMd5Mismatch,
                     SerialConflict, LineageMismatch, LockNotHeld, LockRequired, WriteConflict,
                     StorageUnavailable,
                 ),
                 **LOCKED,
             },
-            examples=[asked(samples.DOCUMENT)],
+            examples=[request_example(samples.DOCUMENT)],
         ),
         delete=operation(
             operation_id=f"delete_state{form.suffix}",
             description=_HIDE,
             parameters=form.parameters,
-            responses={200: EMPTY, **refusals(*_OF_KEY, WriteConflict), **LOCKED},
+            responses={200: EMPTY, **error_docs(*_OF_KEY, WriteConflict), **LOCKED},
         ),
     )  # fmt: skip
 
@@ -205,10 +205,10 @@ def lock_schema(form: AddressForm) -> Any:
             request={"application/json": _NEW_LOCK_INFO},
             responses={
                 200: OpenApiResponse(LOCK_INFO, "Locked."),
-                **refusals(*_OF_KEY, *_OF_BODY, InvalidLockInfo, WriteConflict),
+                **error_docs(*_OF_KEY, *_OF_BODY, InvalidLockInfo, WriteConflict),
                 **LOCKED,
             },
-            examples=[asked(samples.LOCK_INFO), answered(samples.LOCK_INFO)],
+            examples=[request_example(samples.LOCK_INFO), answer_example(samples.LOCK_INFO)],
         ),
         delete=operation(
             operation_id=f"unlock_state{form.suffix}",
@@ -217,9 +217,9 @@ def lock_schema(form: AddressForm) -> Any:
             request={"application/json": _NEW_LOCK_INFO},
             responses={
                 200: EMPTY,
-                **refusals(*_OF_KEY, *_OF_BODY, InvalidLockInfo, LockNotHeld, WriteConflict),
+                **error_docs(*_OF_KEY, *_OF_BODY, InvalidLockInfo, LockNotHeld, WriteConflict),
             },
-            examples=[asked(samples.LOCK_INFO)],
+            examples=[request_example(samples.LOCK_INFO)],
         ),
     )
 
@@ -232,11 +232,11 @@ def outputs_document_schema(form: AddressForm) -> Any:
             parameters=[*form.parameters, NO_STORE],
             responses={
                 200: OpenApiResponse(DOCUMENT, "A state of nothing but outputs."),
-                **refusals(
+                **error_docs(
                     *_OF_KEY, *UNREADABLE, StorageUnavailable, *OF_MEMORY, StateEncrypted,
                     StateFormatUnsupported, StateTooComplex,
                 ),
             },
-            examples=[answered(samples.DOCUMENT)],
+            examples=[answer_example(samples.DOCUMENT)],
         ),
     )  # fmt: skip

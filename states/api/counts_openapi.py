@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from drf_spectacular.utils import extend_schema, extend_schema_view
 
-from infra_service.api.openapi_words import Named, Page, answered, list_of, object_of
+from infra_service.api.openapi_words import Named, Page, answer_example, list_of, object_of
 
 _INTEGER: Final = {"type": "integer", "minimum": 0}
 _OF_RESOURCES: Final = {
@@ -33,7 +33,7 @@ def _counts(name: str, plural: str, field: str, example: Any, what: str, **numbe
             "states inside what the caller is bound to. The numbers are kept with the index of "
             "resources.",
             responses={200: Page(f"{name}CountPage", **{plural: list_of(item)})},
-            examples=[answered({plural: [example], "next_page_token": ""})],
+            examples=[answer_example({plural: [example], "next_page_token": ""})],
         )
     )
 

@@ -6,7 +6,14 @@ from typing import Any, Final
 
 from drf_spectacular.utils import extend_schema, extend_schema_view
 
-from infra_service.api.openapi_words import Named, Page, answered, list_of, object_of, refusals
+from infra_service.api.openapi_words import (
+    Named,
+    Page,
+    answer_example,
+    error_docs,
+    list_of,
+    object_of,
+)
 from states.api import samples
 from states.api.states_openapi import A_STATE
 from states.errors import StateNotFound
@@ -77,10 +84,12 @@ dependencies_schema = extend_schema_view(
                 ),
                 read_by=list_of(Named("StateReader", object_of(address=_ADDRESS, state=_OTHER))),
             ),
-            **refusals(StateNotFound),
+            **error_docs(StateNotFound),
         },
         examples=[
-            answered({"reads": [_READS, _EXTERNAL], "read_by": [_READ_BY], "next_page_token": ""})
+            answer_example(
+                {"reads": [_READS, _EXTERNAL], "read_by": [_READ_BY], "next_page_token": ""}
+            )
         ],
     )
 )

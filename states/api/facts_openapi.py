@@ -7,7 +7,14 @@ from typing import Any, Final
 from drf_spectacular.utils import extend_schema as operation
 from drf_spectacular.utils import extend_schema_field, extend_schema_view, inline_serializer
 
-from infra_service.api.openapi_words import Named, answered, as_component, asked, refusals, wrapped
+from infra_service.api.openapi_words import (
+    Named,
+    answer_example,
+    as_component,
+    error_docs,
+    request_example,
+    wrapped,
+)
 from states.api.facts_serializers import FactsSerializer, JsonFileField
 from states.api.states_openapi import A_STATE, A_VERSION
 from states.errors import FactsNotFound, StateNotFound, VersionNotFound
@@ -24,21 +31,21 @@ provider "registry.terraform.io/hashicorp/aws" {
 }
 """
 _SOURCE: Final = "registry.terraform.io/terraform-aws-modules/vpc/aws"
-_SAID: Final = {
+_RUN: Final = {
     "commit": "8f2c1d7e5a6b4c3d2e1f0a9b8c7d6e5f4a3b2c1d",
     "run_url": "https://ci.example/runs/417",
 }
 _ASKED: Final = {
-    **_SAID,
+    **_RUN,
     "lock_file": _LOCK_FILE,
     "modules_file": {"Modules": [{"Key": "vpc", "Source": _SOURCE, "Version": "5.1.0"}]},
 }
 _ANSWERED: Final[dict[str, Any]] = {
     "version_number": 2,
-    "commit": _SAID["commit"],
+    "commit": _RUN["commit"],
     "repository": "",
     "run": "",
-    "run_url": _SAID["run_url"],
+    "run_url": _RUN["run_url"],
     "providers": [
         {
             "source": "registry.terraform.io/hashicorp/aws",
@@ -58,8 +65,8 @@ facts_schema = extend_schema_view(
     retrieve=operation(
         operation_id="get_state_version_facts",
         parameters=_OF_VERSION,
-        responses={200: _FACTS, **refusals(StateNotFound, VersionNotFound, FactsNotFound)},
-        examples=[answered({"facts": _ANSWERED})],
+        responses={200: _FACTS, **error_docs(StateNotFound, VersionNotFound, FactsNotFound)},
+        examples=[answer_example({"facts": _ANSWERED})],
     ),
     update=operation(
         operation_id="record_state_version_facts",
@@ -68,8 +75,8 @@ facts_schema = extend_schema_view(
         request=inline_serializer("RecordFacts", {"facts": FactsSerializer(required=False)}),
         responses={
             200: _FACTS,
-            **refusals(InvalidFile, StateNotFound, VersionNotFound),
+            **error_docs(InvalidFile, StateNotFound, VersionNotFound),
         },
-        examples=[asked({"facts": _ASKED}), answered({"facts": _ANSWERED})],
+        examples=[request_example({"facts": _ASKED}), answer_example({"facts": _ANSWERED})],
     ),
 )

@@ -6,7 +6,7 @@ from typing import Final
 
 from drf_spectacular.utils import extend_schema, extend_schema_view
 
-from infra_service.api.openapi_words import Named, Page, answered, list_of, object_of
+from infra_service.api.openapi_words import Named, Page, answer_example, list_of, object_of
 from states.api import samples
 from states.index_lag import MOST
 
@@ -51,6 +51,6 @@ index_schema = extend_schema_view(
         description="How far the index of resources is behind the states inside what the caller "
         "is bound to, and, in pages, which of them it cannot read, and why.",
         responses={200: Page("ResourceIndexAnswer", resource_index=_INDEX)},
-        examples=[answered(samples.RESOURCE_INDEX)],
+        examples=[answer_example(samples.RESOURCE_INDEX)],
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from drf_spectacular.utils import extend_schema_view
 
-from infra_service.api.openapi_words import answered, asked, list_schema
+from infra_service.api.openapi_words import answer_example, list_schema, request_example
 from states.api import samples
 from states.api.serializers import FindSerializer, ResourceEntrySerializer
 
@@ -30,8 +30,8 @@ find_schema = extend_schema_view(
         request=FindSerializer,
         responses={200: ResourceEntrySerializer(many=True)},
         examples=[
-            asked({"value": "arn:aws:s3:::example"}),
-            answered(_PAGE),
+            request_example({"value": "arn:aws:s3:::example"}),
+            answer_example(_PAGE),
         ],
     ),
 )

@@ -12,13 +12,13 @@ from infra_service.api.openapi_words import (
     NO_STORE,
     Named,
     Page,
-    answered,
-    asked,
+    answer_example,
+    error_docs,
     list_of,
     list_schema,
     needs,
     object_of,
-    refusals,
+    request_example,
     wrapped,
 )
 from infra_service.api.parameters import InvalidParameter
@@ -136,8 +136,8 @@ def _contents(name: str, item: Named, example: Any) -> Any:
     return operation(
         operation_id=f"list_state_{name}",
         parameters=[A_STATE, NO_STORE],
-        responses={200: page, **refusals(*_OF_CONTENTS)},
-        examples=[answered(example)],
+        responses={200: page, **error_docs(*_OF_CONTENTS)},
+        examples=[answer_example(example)],
         filters=False,
     )
 
@@ -149,30 +149,32 @@ states_schema = extend_schema_view(
         samples.STATE,
     ),
     retrieve=operation(
-        operation_id="get_state", responses=_STATE, examples=[answered({"state": samples.STATE})]
+        operation_id="get_state",
+        responses=_STATE,
+        examples=[answer_example({"state": samples.STATE})],
     ),
     destroy=operation(
         operation_id="delete_state_record",
         responses={
             204: OpenApiResponse(None, "Deleted."),
-            **refusals(WriteConflict),
+            **error_docs(WriteConflict),
             **LOCKED,
         },
     ),
     force_unlock=operation(
         operation_id="force_unlock_state",
         request=ForceUnlockSerializer,
-        responses={200: _STATE, **refusals(LockNotHeld, WriteConflict)},
+        responses={200: _STATE, **error_docs(LockNotHeld, WriteConflict)},
         examples=[
-            asked({"reason": "the laptop is lost", "lock_id": samples.LOCK_INFO["ID"]}),
-            answered({"state": samples.UNLOCKED_STATE}),
+            request_example({"reason": "the laptop is lost", "lock_id": samples.LOCK_INFO["ID"]}),
+            answer_example({"state": samples.UNLOCKED_STATE}),
         ],
     ),
     undelete=operation(
         operation_id="undelete_state",
         request=None,
-        responses={200: _STATE, **refusals(WriteConflict), **LOCKED},
-        examples=[answered({"state": samples.UNLOCKED_STATE})],
+        responses={200: _STATE, **error_docs(WriteConflict), **LOCKED},
+        examples=[answer_example({"state": samples.UNLOCKED_STATE})],
     ),
 )
 
@@ -183,27 +185,27 @@ versions_schema = extend_schema_view(
         samples.VERSION,
         operation_id="list_state_versions",
         parameters=[A_STATE],
-        responses={200: VersionSerializer(many=True), **refusals(StateNotFound)},
+        responses={200: VersionSerializer(many=True), **error_docs(StateNotFound)},
     ),
     retrieve=operation(
         operation_id="get_state_version",
         parameters=[A_STATE, A_VERSION],
-        responses={200: _VERSION, **refusals(StateNotFound, VersionNotFound)},
-        examples=[answered({"version": samples.VERSION})],
+        responses={200: _VERSION, **error_docs(StateNotFound, VersionNotFound)},
+        examples=[answer_example({"version": samples.VERSION})],
     ),
     document=operation(
         operation_id="get_state_version_document",
         # The method demands the second scope, because nothing in the document is hidden.
         auth=needs("state:read", "state:secrets", of="accessToken"),
         parameters=[A_STATE, A_VERSION, NO_STORE],
-        responses={200: OpenApiResponse(DOCUMENT, "The document."), **refusals(*_OF_DOCUMENT)},
-        examples=[answered(samples.DOCUMENT)],
+        responses={200: OpenApiResponse(DOCUMENT, "The document."), **error_docs(*_OF_DOCUMENT)},
+        examples=[answer_example(samples.DOCUMENT)],
     ),
     diff=operation(
         operation_id="diff_state_versions",
         parameters=[A_STATE, A_VERSION, _AGAINST, NO_STORE],
-        responses={200: _DIFFERENCE, **refusals(InvalidParameter, *_OF_CONTENTS)},
-        examples=[answered(samples.DIFFERENCE)],
+        responses={200: _DIFFERENCE, **error_docs(InvalidParameter, *_OF_CONTENTS)},
+        examples=[answer_example(samples.DIFFERENCE)],
     ),
     restore=operation(
         operation_id="restore_state_version",
@@ -211,12 +213,12 @@ versions_schema = extend_schema_view(
         request=RestoreSerializer,
         responses={
             200: _VERSION,
-            **refusals(*_OF_CONTENTS, LockNotHeld, SerialConflict, WriteConflict),
+            **error_docs(*_OF_CONTENTS, LockNotHeld, SerialConflict, WriteConflict),
             **LOCKED,
         },
         examples=[
-            asked({"reason": "the last apply was wrong"}),
-            answered({"version": samples.RESTORED_VERSION}),
+            request_example({"reason": "the last apply was wrong"}),
+            answer_example({"version": samples.RESTORED_VERSION}),
         ],
     ),
 )
@@ -233,8 +235,8 @@ outputs_document_schema = extend_schema_view(
         parameters=[A_STATE, NO_STORE],
         responses={
             200: OpenApiResponse(DOCUMENT, "A state of nothing but outputs."),
-            **refusals(*_OF_CONTENTS),
+            **error_docs(*_OF_CONTENTS),
         },
-        examples=[answered(samples.DOCUMENT)],
+        examples=[answer_example(samples.DOCUMENT)],
     ),
 )

@@ -14,7 +14,7 @@ from django.utils import timezone
 from apikeys.actions import exchange
 from apikeys.actions.ended import remove_expired_assertions
 from apikeys.actors import Actor
-from apikeys.federation.refusals import AssertionRefused
+from apikeys.federation.exchange_errors import AssertionRefused
 from apikeys.models import AccessToken, AuditEvent, Issuer, TrustPolicy, UsedAssertion, User
 from apikeys.tokens import TokenKind, kind_of
 from infra_service.api import limits, throttling

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from django.utils.html import format_html
 
-from infra_service.admin.marks import marked
+from infra_service.admin.badges import badge
 from infra_service.templatetags.charts import shares
 from workloads.signs import sign, word
 
@@ -18,7 +18,7 @@ _MIB: Final = 1024 * 1024
 
 def mark(status: str) -> str:
     """Return a health as a word with a mark; what is not told has the mark of nothing."""
-    return marked(sign(status), word(status))
+    return badge(sign(status), word(status))
 
 
 def counts_bar(chart_id: str, counts: Mapping[str, int]) -> str:

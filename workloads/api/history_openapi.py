@@ -8,7 +8,7 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema_view
 from drf_spectacular.utils import extend_schema as operation
 
-from infra_service.api.openapi_words import answered, list_schema, refusals, wrapped
+from infra_service.api.openapi_words import answer_example, error_docs, list_schema, wrapped
 from workloads.api import samples
 from workloads.api.clusters_openapi import CLUSTER_ID
 from workloads.api.history_serializers import AvailabilitySerializer, TransitionSerializer
@@ -38,7 +38,7 @@ transitions_schema: Any = extend_schema_view(
         parameters=[CLUSTER_ID, _WORKLOAD_ID],
         responses={
             200: TransitionSerializer(many=True),
-            **refusals(ClusterNotFound, WorkloadNotFound),
+            **error_docs(ClusterNotFound, WorkloadNotFound),
         },
     ),
 )
@@ -54,8 +54,8 @@ availability_schema = operation(
     ],
     responses={
         200: wrapped("AvailabilityAnswer", "availability", AvailabilitySerializer),
-        **refusals(ClusterNotFound, WorkloadNotFound),
+        **error_docs(ClusterNotFound, WorkloadNotFound),
     },
-    examples=[answered({"availability": samples.AVAILABILITY})],
+    examples=[answer_example({"availability": samples.AVAILABILITY})],
     filters=False,
 )

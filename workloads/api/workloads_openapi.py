@@ -15,12 +15,12 @@ from infra_service.api.memory import MemoryInsufficient, MemoryUnavailable
 from infra_service.api.openapi_words import (
     EMPTY,
     Named,
-    answered,
-    asked,
+    answer_example,
+    error_docs,
     list_of,
     list_schema,
     object_of,
-    refusals,
+    request_example,
     wrapped,
 )
 from workloads.api import samples
@@ -133,8 +133,8 @@ def _report(operation_id: str, form: Named, example: Any) -> dict[str, Any]:
         "operation_id": operation_id,
         "parameters": [CLUSTER_ID],
         "request": {"application/json": form},
-        "responses": {200: OpenApiResponse(_APPLIED, "Applied."), **refusals(*errors)},
-        "examples": [asked(example), answered(samples.APPLIED)],
+        "responses": {200: OpenApiResponse(_APPLIED, "Applied."), **error_docs(*errors)},
+        "examples": [request_example(example), answer_example(samples.APPLIED)],
     }
 
 
@@ -144,23 +144,23 @@ workloads_schema = extend_schema_view(
         "The workloads of one cluster, in the order of namespace, name and kind.",
         samples.WORKLOAD,
         parameters=[CLUSTER_ID],
-        responses={200: WorkloadSerializer(many=True), **refusals(ClusterNotFound)},
+        responses={200: WorkloadSerializer(many=True), **error_docs(ClusterNotFound)},
     ),
     retrieve=operation(
         operation_id="get_workload",
         parameters=[CLUSTER_ID, _WORKLOAD_ID],
         responses={
             200: wrapped("WorkloadAnswer", "workload", ManagedWorkloadSerializer),
-            **refusals(ClusterNotFound),
+            **error_docs(ClusterNotFound),
         },
-        examples=[answered({"workload": samples.MANAGED_WORKLOAD})],
+        examples=[answer_example({"workload": samples.MANAGED_WORKLOAD})],
     ),
 )
 summary_schema = operation(
     operation_id="summarize_workloads",
     parameters=[CLUSTER_ID],
-    responses={200: OpenApiResponse(_SUMMARY, "The sums."), **refusals(ClusterNotFound)},
-    examples=[answered(samples.SUMMARY)],
+    responses={200: OpenApiResponse(_SUMMARY, "The sums."), **error_docs(ClusterNotFound)},
+    examples=[answer_example(samples.SUMMARY)],
     filters=True,
 )
 fleet_schema = extend_schema_view(
@@ -183,7 +183,7 @@ images_schema = extend_schema_view(
 fleet_summary_schema = operation(
     operation_id="summarize_workloads_of_all_clusters",
     responses={200: OpenApiResponse(_FLEET_SUMMARY, "The sums.")},
-    examples=[answered(samples.FLEET_SUMMARY)],
+    examples=[answer_example(samples.FLEET_SUMMARY)],
     filters=True,
 )
 snapshot_schema = operation(
@@ -196,6 +196,6 @@ failure_schema = operation(
     operation_id="report_collection_failure",
     parameters=[CLUSTER_ID],
     request=FailureSerializer,
-    responses={204: EMPTY, **refusals(ClusterNotFound, ClusterBusy, TooManyReports)},
-    examples=[asked(samples.FAILURE)],
+    responses={204: EMPTY, **error_docs(ClusterNotFound, ClusterBusy, TooManyReports)},
+    examples=[request_example(samples.FAILURE)],
 )

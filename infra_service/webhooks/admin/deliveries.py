@@ -15,7 +15,7 @@ from infra_service.admin.input_filters import InputFilter
 from infra_service.admin.moments import moment_of
 from infra_service.templatetags.charts import identifier
 from infra_service.webhooks import actions
-from infra_service.webhooks.admin.marks import status_mark
+from infra_service.webhooks.admin.badges import delivery_badge
 from infra_service.webhooks.messages import message_id
 from infra_service.webhooks.models import Delivery, WebhookEndpoint
 
@@ -152,7 +152,7 @@ class DeliveryAdmin(ReadOnlyAdmin):
     @admin.display(description="status")
     def shown_status(self, delivery: Delivery) -> str:
         """Return the status as a word with a mark."""
-        return status_mark(delivery.status)
+        return delivery_badge(delivery.status)
 
     @object_tool(
         label="Redeliver",

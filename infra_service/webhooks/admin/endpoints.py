@@ -15,11 +15,11 @@ from apikeys.admin.grants import BindingColumns
 from apikeys.models import User
 from apikeys.names import credential_link, credential_names
 from infra_service.admin import object_tool
-from infra_service.admin.marks import marked
+from infra_service.admin.badges import badge
 from infra_service.templatetags.moments import relative
 from infra_service.templatetags.words import breakable
 from infra_service.webhooks import actions
-from infra_service.webhooks.admin.marks import status_mark
+from infra_service.webhooks.admin.badges import delivery_badge
 from infra_service.webhooks.models import BY_OPERATOR, Delivery, WebhookEndpoint
 
 if TYPE_CHECKING:
@@ -117,11 +117,11 @@ class WebhookEndpointAdmin(BindingColumns):
         if endpoint.disabled_at is not None:
             reason = endpoint.disabled_reason
             why, ago = _WHY_DISABLED.get(reason, reason), relative(endpoint.disabled_at)
-            return format_html("{} {}, {}", marked("idle", "Disabled"), why, ago)
+            return format_html("{} {}, {}", badge("idle", "Disabled"), why, ago)
         if not endpoint.works:
             why = "with its time, its owner or the key that made it"
-            return format_html("{} {}", marked("idle", "Ended"), why)
-        return marked("ok", "Enabled")
+            return format_html("{} {}", badge("idle", "Ended"), why)
+        return badge("ok", "Enabled")
 
     @admin.display(description="last delivery")
     def last_delivery(self, endpoint: Any) -> str:
@@ -130,7 +130,7 @@ class WebhookEndpointAdmin(BindingColumns):
         if delivery is None:
             return "none in 30 days"
         url = reverse("admin:webhooks_delivery_change", args=(delivery.pk,))
-        mark, ago = status_mark(delivery.status), relative(delivery.created_at)
+        mark, ago = delivery_badge(delivery.status), relative(delivery.created_at)
         return format_html('{} <a href="{}">{}</a>', mark, url, ago)
 
     @admin.display(description="deliveries")

@@ -12,10 +12,10 @@ from apikeys.errors import GrantExceeded, SecretRetired
 from infra_service.api.openapi_words import (
     EMPTY,
     NO_STORE,
-    answered,
-    asked,
+    answer_example,
+    error_docs,
     list_schema,
-    refusals,
+    request_example,
     update_mask,
     wrapped,
 )
@@ -82,8 +82,8 @@ _DELIVERY_ID: Final = OpenApiParameter(
     "delivery_id", int, OpenApiParameter.PATH, description="The id of the delivery."
 )
 _MASK, _MASK_PARAMETER = update_mask(WebhookSerializer)
-_SHOWN: Final = answered({"webhook": WEBHOOK})
-_SHOWN_SECRET: Final = answered({"webhook": WEBHOOK, "secret": _SECRET})
+_SHOWN: Final = answer_example({"webhook": WEBHOOK})
+_SHOWN_SECRET: Final = answer_example({"webhook": WEBHOOK, "secret": _SECRET})
 
 webhooks_schema = extend_schema_view(
     list=list_schema(
@@ -96,8 +96,8 @@ webhooks_schema = extend_schema_view(
         operation_id="create_webhook",
         parameters=[NO_STORE],
         request=wrapped("CreateWebhook", "webhook", WebhookSerializer),
-        responses={201: _WITH_SECRET, **refusals(GrantExceeded, SecretRetired, TooManyWebhooks)},
-        examples=[asked({"webhook": _NEW}), _SHOWN_SECRET],
+        responses={201: _WITH_SECRET, **error_docs(GrantExceeded, SecretRetired, TooManyWebhooks)},
+        examples=[request_example({"webhook": _NEW}), _SHOWN_SECRET],
     ),
     partial_update=extend_schema(
         operation_id="update_webhook",
@@ -107,27 +107,27 @@ webhooks_schema = extend_schema_view(
         ),
         responses={
             200: _ANSWER,
-            **refusals(GrantExceeded, SecretRetired, WebhookDisabledByOperator),
+            **error_docs(GrantExceeded, SecretRetired, WebhookDisabledByOperator),
         },
-        examples=[asked({"webhook": {"name": "example"}, "update_mask": "name"}), _SHOWN],
+        examples=[request_example({"webhook": {"name": "example"}, "update_mask": "name"}), _SHOWN],
     ),
     destroy=extend_schema(
-        operation_id="delete_webhook", responses={204: EMPTY, **refusals(SecretRetired)}
+        operation_id="delete_webhook", responses={204: EMPTY, **error_docs(SecretRetired)}
     ),
     test=extend_schema(
         operation_id="test_webhook",
         request=None,
         responses={
             200: _DELIVERY,
-            **refusals(WebhookDisabled, WebhookDisabledByOperator, SecretRetired),
+            **error_docs(WebhookDisabled, WebhookDisabledByOperator, SecretRetired),
         },
-        examples=[answered({"delivery": {**_WAITING, "event_type": "webhook.test"}})],
+        examples=[answer_example({"delivery": {**_WAITING, "event_type": "webhook.test"}})],
     ),
     rotate_secret=extend_schema(
         operation_id="rotate_webhook_secret",
         parameters=[NO_STORE],
         request=None,
-        responses={200: _WITH_SECRET, **refusals(GrantExceeded, SecretRetired)},
+        responses={200: _WITH_SECRET, **error_docs(GrantExceeded, SecretRetired)},
         examples=[_SHOWN_SECRET],
     ),
 )
@@ -139,7 +139,7 @@ deliveries_schema = extend_schema_view(
         DELIVERY,
         plural="deliveries",
         parameters=[_WEBHOOK_ID],
-        responses={200: DeliverySerializer(many=True), **refusals(WebhookNotFound)},
+        responses={200: DeliverySerializer(many=True), **error_docs(WebhookNotFound)},
     ),
     redeliver=extend_schema(
         operation_id="redeliver",
@@ -147,7 +147,7 @@ deliveries_schema = extend_schema_view(
         request=None,
         responses={
             200: _DELIVERY,
-            **refusals(
+            **error_docs(
                 WebhookDisabled,
                 WebhookDisabledByOperator,
                 WebhookNotFound,
@@ -155,6 +155,6 @@ deliveries_schema = extend_schema_view(
                 SecretRetired,
             ),
         },
-        examples=[answered({"delivery": _WAITING})],
+        examples=[answer_example({"delivery": _WAITING})],
     ),
 )

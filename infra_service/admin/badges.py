@@ -5,6 +5,6 @@ from __future__ import annotations
 from django.utils.html import format_html
 
 
-def marked(sign: str, word: object) -> str:
+def badge(sign: str, word: object) -> str:
     """Return a word behind its sign, which is ``ok``, ``warning``, ``error`` or ``idle``."""
     return format_html('<span class="status status-{}">{}</span>', sign, word)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from infra_service.admin.marks import marked
+from infra_service.admin.badges import badge
 from infra_service.webhooks.models import Delivery
 
 _SIGNS: Final = {
@@ -14,7 +14,7 @@ _SIGNS: Final = {
 }
 
 
-def status_mark(status: str) -> str:
+def delivery_badge(status: str) -> str:
     """Return a delivery's status as a word with a mark."""
     known = Delivery.Status(status)
-    return marked(_SIGNS[known], known.label)
+    return badge(_SIGNS[known], known.label)
