@@ -28,7 +28,12 @@ def is_in_part(item: pytest.Item) -> bool:
         return on_sqlite
     if not on_sqlite or _meets_both(item):
         return True
-    return _uses_database(item) and _is_first_case(item) and not item.get_closest_marker("long")
+    return _uses_database(item) and not (is_repetition(item) or item.get_closest_marker("long"))
+
+
+def is_repetition(item: pytest.Item) -> bool:
+    """Whether its statements are, but for their values, those of the test's first case."""
+    return _uses_database(item) and not (_is_first_case(item) or _meets_both(item))
 
 
 def is_measured(item: pytest.Item) -> bool:

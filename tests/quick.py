@@ -14,6 +14,8 @@ from collections.abc import Iterator
 import pytest
 import urllib3  # noqa: F401 - it opens a socket when it is imported, which no test is to pay for
 
+from tests.parts import is_repetition
+
 _STARTS = frozenset({"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.exec"})
 _NETWORK = frozenset({socket.AF_INET, socket.AF_INET6})
 
@@ -44,7 +46,7 @@ class Quick:
     def pytest_collection_modifyitems(
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> None:
-        """Leave out what repeats a rule for long."""
-        long = [item for item in items if item.get_closest_marker("long")]
-        config.hook.pytest_deselected(items=long)
-        items[:] = [item for item in items if item not in long]
+        """Leave out what repeats a rule for long, or its statements with other values."""
+        left = {item for item in items if item.get_closest_marker("long") or is_repetition(item)}
+        config.hook.pytest_deselected(items=[*left])
+        items[:] = [item for item in items if item not in left]
