@@ -59,7 +59,7 @@ class AccessTokenStatus(TextChoices):
 
 
 class IsSubset(Func):
-    """Whether a column's JSON list has nothing that the other JSON list has not; null has all."""
+    """Whether a column's JSON list is a subset of another JSON list; null stands for everything."""
 
     output_field = BooleanField()
     template = "%(expressions)s"

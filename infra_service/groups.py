@@ -56,7 +56,7 @@ def wanted() -> dict[str, frozenset[str]]:
 
 @transaction.atomic
 def set_up(actor: Actor) -> dict[str, bool]:
-    """Make each group what it should be; return which of them were not.
+    """Give each group the permissions that it should have; return the groups that had others.
 
     Raises:
         LookupError: a permission is not in the database, because it is not migrated.

@@ -19,7 +19,7 @@ _PLACES = {
 
 
 class HomeView(APIView):
-    """Where everything is. It asks nothing of the database, and says nothing of what is in it."""
+    """Links to everything. The page makes no query, and tells nothing of what is stored."""
 
     public = True
     authentication_classes = ()

@@ -137,7 +137,7 @@ def find_id(
 
 
 class Place(NamedTuple):
-    """Where a state belongs; None is what is not there, and the application of what has none."""
+    """Where a state belongs. An entry is None where it does not exist, or has no application."""
 
     component_id: uuid.UUID | None
     environment_id: uuid.UUID | None
@@ -209,7 +209,7 @@ def _ids_at(
 
 
 def names_of(state: State) -> Names | None:
-    """Return the names of a state; None if something that it belongs to has no slug."""
+    """Return the slugs of a state's address; None if its component or environment has no slug."""
     component, environment = state.component, state.environment
     application = component.application
     if None in (component.slug, environment.slug) or (application and application.slug is None):

@@ -23,7 +23,7 @@ _FIRST: Final = uuid.UUID(int=0)
 class Dependency(NamedTuple):
     """A data source that reads a state, and the other of the two states.
 
-    ``state`` is None where it is none of ours, or none that is seen: the two look the same.
+    ``state`` is None where it is not stored here, and where the token may not see it.
     """
 
     found: StateDependency

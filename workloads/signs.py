@@ -23,7 +23,7 @@ _SIGNS: Final[Mapping[str, str]] = {
 
 
 def sign(status: str) -> str:
-    """Return the name of a health's sign; what is not told has that of nothing."""
+    """Return the CSS class of a health status; an unspecified one has the neutral class."""
     return _SIGNS.get(status, "idle")
 
 

@@ -44,9 +44,9 @@ class _WideSum(Sum):
 def summarize(workloads: QuerySet[Workload, Any], *, by: str) -> dict[str, Any]:
     """Return the groups, in the order of their names, and what they come to together.
 
-    ``by`` is the column by which they are told apart first: ``namespace`` or ``cluster_id``. By
-    namespace, of one cluster, it also counts those that are ``MANAGED``; of all clusters only where
-    no more than ``MOST_JOINED`` are added up, and else says that nobody has counted (null).
+    ``by`` is the first column of a group: ``namespace`` or ``cluster_id``. By namespace, of one
+    cluster, ``MANAGED`` workloads are counted, too; of all clusters only up to ``MOST_JOINED``
+    workloads, and else that count is null.
     """
     columns = (by, *GROUPED)
     is_of_one = by == "namespace"

@@ -135,10 +135,10 @@ def _locked(issuer_id: str) -> Issuer:
 
 
 def _check_policies(issuer: Issuer, actor: Actor) -> None:
-    """Refuse whoever does not hold what the issuer's policies give.
+    """Refuse a caller who does not hold all that the issuer's policies give.
 
-    Who says whose signature is believed could else sign for himself what others may do. Which
-    policies there are is not told.
+    With the keys of an issuer a caller could sign tokens that meet those policies. The error does
+    not tell which policies there are.
     """
     if actor.caller is None:
         return

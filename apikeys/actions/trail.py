@@ -53,7 +53,7 @@ def described(credential: ApiKey | AccessToken | TrustPolicy) -> dict[str, Any]:
 
 
 def differences(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
-    """Return of each thing that has changed what it was and what it is."""
+    """Return the old and the new value of each field that has changed."""
     return {
         name: {"from": before[name], "to": after[name]}
         for name in after

@@ -24,7 +24,7 @@ _UNUSED_FOR: Final = dt.timedelta(days=90)
 class StatusFilter(admin.SimpleListFilter):
     """By the status, which is derived; each choice is read in an index of its own.
 
-    Minted tokens live for hours: that they end soon, or are not used, is no news.
+    Minted tokens live for hours: all of them end soon, and many are never used.
     """
 
     title = "status"

@@ -1,4 +1,4 @@
-"""Groups. Nobody gives permissions that they have not."""
+"""Groups. Staff give only permissions that they have."""
 
 from __future__ import annotations
 

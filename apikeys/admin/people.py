@@ -1,4 +1,4 @@
-"""Users. Nobody gives rights that they have not, nor touches who has more."""
+"""Users. Staff give only rights that they have, and change nobody who has more."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ class BindingSerializer(StrictSerializer):
         return found
 
     def _found(self, kind: str, field: str, texts: Sequence[str]) -> Collection[uuid.UUID]:
-        """Return the ids of what the maker sees; there is no difference in what it does not."""
+        """Return the ids of entries that the maker sees; a hidden one is refused as unknown."""
         if not texts:
             return ()
         find_inside: Callable[..., dict[str, uuid.UUID]] = import_string(settings.BINDING_NAMES)

@@ -95,10 +95,10 @@ def _end(claims: dict[str, Any], issuer: Issuer) -> dt.datetime:
 
 
 def _digest(token: str, claims: dict[str, Any]) -> bytes:
-    """Return what tells it from every other of its issuer.
+    """Return a digest that no other assertion of its issuer has.
 
-    Where it has no ``jti`` that is what was signed, without the signature: of some algorithms a
-    valid signature can be written in two ways.
+    Without a ``jti`` it is of the signed part, and not of the signature: some algorithms write one
+    valid signature in two ways.
     """
     jti = claims.get("jti")
     what = f"jti\0{jti}" if jti else f"signed\0{token.rpartition('.')[0]}"

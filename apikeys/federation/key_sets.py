@@ -127,7 +127,7 @@ def _begin_fetch(issuer: Issuer) -> bool:
 
 
 def _fetch_into_row(issuer: Issuer) -> None:
-    """Fetch the keys and keep them in the row; where that fails, those that are there stay."""
+    """Fetch the keys and store them in the row, which keeps its old keys when the fetch fails."""
     began = timezone.now()
     # Whoever has changed where the keys come from meanwhile wants none of these.
     row = Issuer.objects.filter(pk=issuer.pk, revision=issuer.revision)

@@ -72,8 +72,9 @@ def count_failure(request: HttpRequest, token_id: str | None = None) -> Exceeded
     """Count a failed authentication of this address, and of the token if it is a known one.
 
     Only failures are counted and only they are refused: behind one address there may be many, and
-    one of them with an expired token must not shut the others out. There is nothing to guess. A
-    token that has ended does not count for its key and owner: whoever found it could stop them.
+    one of them with an expired token must not shut the others out. Secrets are
+    too long to be guessed. A token that has ended does not count for its key and owner, whom
+    anybody who found that token could stop.
     """
     limits = [Limit("address", _network(request), settings.RATE_LIMIT_FAILURES)]
     if token_id is not None:

@@ -1,4 +1,4 @@
-"""Reads from a replica, of what the primary had when they were asked for, or else from the primary.
+"""Reads go to a replica that has all that the primary had at the request, or else to the primary.
 
 The one place that decides. A position in the primary's log is taken; once the replica has replayed
 up to it, it has all that was acknowledged to anybody before, and so also what this client has just

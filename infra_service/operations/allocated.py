@@ -1,7 +1,7 @@
 """prometheus_client's mapped files, whose blocks are allocated before they are mapped.
 
-It makes its files by ``truncate``, without a block of the disk: writing to a page for which there
-is none left is no error but the signal SIGBUS, of which the process dies.
+prometheus_client makes its files by ``truncate``, which takes no block of the disk. On a full disk,
+a write to such a page then raises no error, but ends the process by the signal SIGBUS.
 """
 
 from __future__ import annotations

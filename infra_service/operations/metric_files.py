@@ -40,10 +40,10 @@ def create(directory: Path) -> None:
 
 
 def merge_exited_worker(pid: int) -> None:
-    """Add what a process that is gone had counted to what others before it had.
+    """Add the counts of an exited worker to those of all workers that exited before it.
 
-    Its counts must not be lost, or sums would fall; and with a file for every process that ever
-    was, each reload would make scrapes slower.
+    Lost counts would let sums fall; and with a file for each process that ever was, each reload
+    would make scrapes slower.
     """
     from infra_service.operations.allocated import AllocatedDict  # noqa: PLC0415 - see above
 

@@ -112,7 +112,7 @@ def _connect(
 ) -> socket.socket:
     """Return a connection to the first address of the host that takes one.
 
-    ``check`` refuses an address by a FetchError; if one is refused, none is asked.
+    ``check`` refuses an address by a FetchError; then no address of the host is tried.
 
     Raises:
         FetchError: the name leads to no address, or to one that is refused, or nobody listens.

@@ -24,8 +24,8 @@ _BLOCK: Final = 1024 * 1024
 class Pace:
     """Seconds that may still be waited for a peer; each byte that is transferred adds to them.
 
-    There are never more than at the beginning: whoever was fast and stops then holds the memory of
-    what was transferred, and a thread, no longer than who never began.
+    They never exceed the seconds of the beginning: a peer that was fast and then stops holds its
+    memory and its thread no longer than a peer that never sent anything.
     """
 
     def __init__(self) -> None:

@@ -59,7 +59,7 @@ def verified_claims(
 
 
 def _key(key_set: Any, header: dict[str, Any]) -> dict[str, Any]:
-    """Return the one key that the token's header may mean; what else it names is not looked at."""
+    """Return the one key of the provider that may have signed it, by ``kid`` and ``alg``."""
     keys = key_set.get("keys") if isinstance(key_set, dict) else None
     found = [key for key in keys or () if isinstance(key, dict) and _may_be(key, header)]
     if len(found) != 1:
@@ -76,7 +76,7 @@ def _may_be(key: dict[str, Any], header: dict[str, Any]) -> bool:
 
 
 def _check_party(claims: dict[str, Any], client_id: str) -> None:
-    """Refuse a token that is for others too, unless it says that it was made for this client."""
+    """Refuse a token whose ``azp`` is another client, or that has several audiences and none."""
     audience = claims["aud"]
     others = (
         [] if isinstance(audience, str) else [party for party in audience if party != client_id]

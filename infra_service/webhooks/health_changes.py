@@ -66,10 +66,10 @@ def begin() -> None:
 
 
 def publish_health_changes() -> int:
-    """Enter what has changed in clusters of which it is time to tell; return how many that were.
+    """Publish the changes of each cluster whose time has come; return the number of clusters.
 
-    0 also when somebody else is at it. While those who want to be told are disabled, nobody is, and
-    what changes meanwhile is told to nobody.
+    It is 0 also when another process does it. A change is lost while every endpoint that wants it
+    is disabled.
     """
     if not _is_wanted():
         return 0

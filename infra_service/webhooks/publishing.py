@@ -103,7 +103,7 @@ def _told(events: Iterable[AuditEvent]) -> list[WebhookEvent]:
 
 
 def _event_of(event: AuditEvent, state: State | None, key: ApiKey | None) -> WebhookEvent | None:
-    """Return the event as it is told; None when what it is about is there no more."""
+    """Return the event as receivers get it; None when its subject has been deleted."""
     data = {"id": event.resource_id, "actor": event.actor_name, **_details(event)}
     made = WebhookEvent(
         id=event.pk,

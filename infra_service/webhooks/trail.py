@@ -80,9 +80,9 @@ def has_unread(position: TrailPosition) -> bool:
 
 
 def unread_since() -> dt.datetime | None:
-    """Return the time of the first event that is not read, also of one that may not be read yet.
+    """Return the time of the first unread event, even when it may not be read yet.
 
-    None where all is read, and while nobody began to.
+    None when every event is read, and before the first reading.
     """
     position = TrailPosition.objects.first()
     events = [] if position is None else _behind(position, 1, _COMMITTED)

@@ -1,7 +1,7 @@
-"""What another place has of a state, stored here version by version; each whole or not at all.
+"""Stores the versions of a state that another place has; each version whole or not at all.
 
-A state is locked while several versions of it come in, and stays locked until all of them have:
-who worked with one in between would undo what comes after it. The lock's ID follows from the
+A state is locked until all of its versions have come: a push between two of them would be undone
+by the next. The lock's ID follows from the
 source, so that a run that was killed is continued under the same lock, and two runs at once hold
 it both: which of them stores a version is decided by the write, as everywhere.
 """
@@ -70,8 +70,8 @@ def outstanding(
 ) -> Sequence[str]:
     """Return which of these versions, the oldest first, are to be imported.
 
-    They are those after the last one that is here: history has one order. What is older than that
-    one stays behind.
+    They are the versions after the newest one that is stored here. Older ones are never imported
+    later, because history has one order.
 
     Raises:
         OccupiedError: the state here is another one.

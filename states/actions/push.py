@@ -82,7 +82,7 @@ def push(
 
 
 def _means(state: State, *, force: bool) -> dict[str, Any]:
-    """Return what the trail keeps of how the push was let in: whose lock, or that it was forced."""
+    """Return why the push was accepted, for the trail: the lock that it held, or ``force``."""
     means: dict[str, Any] = {"force": True} if force else {}
     if state.lock_info is not None:  # the pusher holds it, or would have been refused
         means["lock"] = LockInfo(**state.lock_info).described(state.lock_taken_by)

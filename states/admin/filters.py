@@ -49,7 +49,7 @@ class StandingFilter(SimpleListFilter):
         return [("locked", "Locked"), ("stale", "Locked for over an hour"), ("deleted", "Deleted")]
 
     def choices(self, changelist: ChangeList) -> Iterator[Any]:
-        """Yield the choices; none of them shows what is deleted beside what is not."""
+        """Yield the choices; each shows either deleted states or others, never both."""
         first, *others = super().choices(changelist)
         yield {**first, "display": "Not deleted"}
         yield from others

@@ -32,7 +32,7 @@ class Action(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A thing that differs: ``before`` and ``after`` are what it was, or None where it is not."""
+    """A resource or output that differs: ``before`` or ``after`` is None where it is absent."""
 
     name: str
     index_key: int | str | None

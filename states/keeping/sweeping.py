@@ -32,9 +32,9 @@ def sweep(*, older_than: dt.timedelta, dry_run: bool) -> Iterator[str | None]:
 
     After each state it yields None, so that the caller may stop there.
 
-    Names are listed before the rows are read, so a row that was written meanwhile is seen; and an
-    object is pointed at within the request that wrote it, or never, so an old one never will be.
-    What has another form of name is not ours, and is left alone.
+    Names are listed before rows are read, so that a row that was written meanwhile is seen. A
+    request writes an object and its row, or never the row: an old object without one stays without.
+    Objects whose names have another form are not ours, and stay.
 
     Raises:
         StorageUnavailable: the object store does not answer.

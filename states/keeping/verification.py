@@ -1,8 +1,8 @@
-"""Whether every stored document is what was pushed, where it was put, and the last one current.
+"""Verifies that each stored document is the one that was pushed, and that the newest is current.
 
-A document does not open but under its state, its version and its number, unless it is of a release
-before numbers were a part of it: those are counted. What no check within
-the database can find is that all of it was set back to what it once was.
+A document opens only under its state, its version and its number. Documents of early releases are
+not bound to a number, and are counted. No check within the database finds that the whole database
+was set back to an earlier day.
 """
 
 from __future__ import annotations

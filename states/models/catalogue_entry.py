@@ -105,7 +105,7 @@ class CatalogueEntry(models.Model):
 
     @classmethod
     def is_created_by(cls, binding: Binding) -> bool:
-        """Whether a token may create an entry; one that is bound to others may not."""
+        """Whether a token may create an entry: not if it is bound to entries that there are."""
         return binding.cluster_id is None and all(
             getattr(binding, name) is None for name in cls.named_by
         )

@@ -1,7 +1,7 @@
 """What ``export_states`` writes: how files are called, and what ``manifest.jsonl`` says of them.
 
 The first line of the manifest is a ``Header``, each other one an ``ExportedState``. The manifest is
-written last, so that an export without one has not ended.
+written last: an export without a manifest is not complete.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ _PROVIDER: Final = ('provider["', '"]')
 
 
 class NamesTooLongError(Exception):
-    """A name that no index of a database holds, or that is no text to PostgreSQL."""
+    """A name that is too long for an index, or that PostgreSQL does not take as text."""
 
 
 class Found(NamedTuple):
@@ -88,7 +88,7 @@ def find_contents(gzipped: bytes) -> Contents:
 
 
 def _version(text: str) -> str:
-    """Return what wrote the document; nothing when it is no version, which nobody would count."""
+    """Return the version of Terraform that wrote the document, or "" when it cannot be one."""
     return text if len(text) <= _MOST_OF_VERSION and "\0" not in text else ""
 
 

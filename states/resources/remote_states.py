@@ -109,7 +109,7 @@ def _located(backend: str, config: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _without_secrets(address: str) -> str:
-    """Return scheme, host and path of an address; nothing of one that is of no known form."""
+    """Return scheme, host and path of an address, or "" when its form is not known."""
     found = _ADDRESS.fullmatch(address)
     # Of a password that should have been escaped, a part may stand where the host is.
     if found is None or "@" in address[found.end("host") :]:

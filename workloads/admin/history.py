@@ -78,7 +78,7 @@ def _cells(spans: Iterable[Span], since: dt.datetime) -> Iterator[str]:
 
 
 def _share(found: Availability) -> str:
-    """Tell the share of healthy time; what is not whole is never rounded up to it."""
+    """Return the share of healthy time as text; 100 % only where it is exactly that."""
     if found.healthy_ratio is None:
         return f"Nobody told its health in the last {_DAYS} days."
     told = f"Healthy for {math.floor(found.healthy_ratio * 10_000) / 100:g} %"

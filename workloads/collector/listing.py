@@ -77,12 +77,12 @@ def objects(
 
 
 def cluster_uid(client: ClusterClient) -> str:
-    """Return what tells the cluster from every other: its kube-system namespace's uid.
+    """Return the uid of the namespace kube-system, which no two clusters share.
 
-    Empty when the collector may not read it; then nothing guards against the wrong cluster.
+    It is "" when the collector may not read it; then nothing guards against the wrong cluster.
 
     Raises:
-        KubernetesError: for any other reason than that.
+        KubernetesError: the API server refuses for another reason, or does not answer.
     """
     try:
         namespace: JsonObject = client.get("/api/v1/namespaces/kube-system")

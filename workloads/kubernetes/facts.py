@@ -95,9 +95,9 @@ class ContainerFacts:
 class PodFacts:
     """One pod, under the uid of the object that controls it.
 
-    `active` is neither Succeeded nor Failed; `live` is active and not being deleted. `held` is why
-    it is not ready, or will not stay so, though nothing of it fails. Init steps
-    that have ended well are not among the containers: they play no more part.
+    `active` is neither Succeeded nor Failed; `live` is active and not being deleted. `held` is the
+    reason why it is not ready, or will not stay ready, although no container fails. Init containers
+    that have succeeded are left out of the containers.
     """
 
     key: PodKey

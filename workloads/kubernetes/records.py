@@ -21,8 +21,8 @@ class ContainerRecord(Struct, frozen=True, gc=False, omit_defaults=True):
 
     `state` is the worst of running, waiting and terminated, and "" while no pod says anything.
     `running` are references with digests to the images that its pods run, sorted: more than one
-    during a rollout, or where a tag has moved. As JSON it is absent where nothing is known, as in
-    the rows of reporters that do not tell it.
+    during a rollout, or where a tag has moved. Its JSON omits `running` when the reporter does
+    not tell it.
     """
 
     name: str
@@ -54,9 +54,9 @@ class WorkloadRecord(Struct, frozen=True, gc=False):
 
 
 class Judged(Sequence[WorkloadRecord]):
-    """The records of workloads, of which none is held: they take more than what they follow from.
+    """The records of workloads, each made by `judge` when it is read.
 
-    `judge` makes one when it is looked at.
+    None is held, because records take more memory than the facts that they are made from.
     """
 
     def __init__(

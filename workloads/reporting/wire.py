@@ -1,7 +1,7 @@
 """The form of a report on the wire: docs/reference/workload-reports.md.
 
-Names, labels and numbers are held to Kubernetes' own limits, so that what a cluster could not have
-is refused here and not by a column.
+Names, labels and numbers are held to Kubernetes' own limits, so that a report that no cluster could
+send gets an error of this form, and not one of a database column.
 """
 
 import datetime as dt

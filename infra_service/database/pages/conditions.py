@@ -110,7 +110,7 @@ def settle(query: Any) -> None:
     """Take out of the query's WHERE what an equality of the same column has decided.
 
     Raises:
-        EmptyResultSet: it has decided that no row passes, or a column has none of no values.
+        EmptyResultSet: no row can pass, for example because a list of wanted values is empty.
     """
     kinds = (Kind.EQUAL, Kind.IN)
     compared = [c for c in conditions_of(query).comparisons if c.node and c.kind in kinds]

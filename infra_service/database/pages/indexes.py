@@ -48,7 +48,7 @@ class Access:
         return frozenset(id(c.lookup) for c in self.comparisons)
 
     def decides_all(self, conditions: Conditions) -> bool:
-        """Whether nothing is left that it does not decide."""
+        """Whether it decides every comparison of the condition."""
         written = {id(c.lookup) for c in conditions.comparisons if c.node is not None}
         return not conditions.others and written <= self.decides
 

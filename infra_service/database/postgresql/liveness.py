@@ -48,9 +48,9 @@ def leads_to_no_primary(error: Exception) -> bool:
 
 
 def _is_alive(connection: Any) -> bool:
-    """Whether nothing that waits in the socket says that the connection ended.
+    """Whether the socket holds no word from the server that the connection has ended.
 
-    An idle connection may also have got a notice, or a changed setting, which means nothing.
+    A notice or a changed setting may also wait there; neither ends a connection.
     """
     try:
         poll = select.poll()

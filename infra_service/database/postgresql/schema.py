@@ -17,9 +17,9 @@ def limit_wait(editor: Any) -> None:
 
 
 class DatabaseSchemaEditor(schema.DatabaseSchemaEditor):
-    """Django's, with a limit on how long it waits, and others behind it, in a transaction.
+    """Django's editor; in a transaction it waits for a lock only so long, as others wait behind it.
 
-    Without one it waits as it is told: what is done concurrently has nobody wait.
+    Outside of a transaction there is no limit: CONCURRENTLY makes nobody wait.
     """
 
     def __enter__(self) -> Self:

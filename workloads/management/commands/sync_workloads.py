@@ -128,7 +128,7 @@ class Command(ServiceCommand):
         return [registered.registered_cluster(options)]
 
     def _watch(self, targets: list[Target], interval: int | None) -> None:
-        """Follow each cluster until it ends; one that does leaves the others alone."""
+        """Follow each cluster until its own end, which ends no other cluster's."""
         threads = [
             threading.Thread(
                 target=self._collect,
