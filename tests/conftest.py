@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 import pytest
-from django.db import connection
 from django.test import Client
 from hypothesis import settings as hypothesis_settings
 from playwright.sync_api import Browser, Page
@@ -48,9 +47,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     templates.begin()
-    if connection.vendor == "postgresql":
+    if not config.getoption("numprocesses", None):
         # Before any test runs: with --quick, none may start a process.
-        templates.migrated()
+        with unmeasured():
+            templates.migrated()
     if config.getoption("quick"):
         config.pluginmanager.register(Quick())
 
@@ -82,10 +82,10 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture(scope="session")
-def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: None) -> None:
-    """Let PostgreSQL copy the tests' database, instead of migrating one in each process."""
-    if connection.vendor == "postgresql":
-        connection.settings_dict["TEST"]["TEMPLATE"] = templates.migrated().database
+def django_db_setup(django_test_environment: None, django_db_blocker: Any) -> Iterator[None]:
+    """Use a copy of a database that is migrated once, and not one that each process migrates."""
+    with django_db_blocker.unblock(), templates.copied_for_tests():
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -18,7 +18,3 @@ from infra_service.settings import *  # noqa: F403 - after the environment
 
 # Passwords are stored as the service does it, with one round of hashing for each million.
 PASSWORD_HASHERS = ["tests.hashing.QuickPasswordHasher"]
-
-# pytest-django knows Django's own backend by its name, and gives any other a file.
-if DATABASES["default"]["ENGINE"] == "infra_service.database.sqlite":  # noqa: F405
-    DATABASES["default"]["TEST"] = {"NAME": ":memory:"}  # noqa: F405

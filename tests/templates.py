@@ -1,8 +1,7 @@
 """The databases that a run migrates once: the tests' own and those of live servers are copies.
 
-Migrating takes three seconds, a copy some hundredths. Only SQLite's databases in memory are
-migrated in each process. The processes of a run share a directory; whichever first needs a
-template makes it.
+Migrating takes three seconds, a copy some hundredths. The processes of a run share a directory;
+whichever first needs a template makes it.
 """
 
 from __future__ import annotations
@@ -12,10 +11,14 @@ import contextlib
 import fcntl
 import functools
 import os
+import secrets
 import shutil
+import sqlite3
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+
+from django.db import connection
 
 from tests.installation import Installation
 
@@ -52,6 +55,27 @@ def with_operator() -> Installation:
             password.write_text(template.environment[_PASSWORD])
         template.environment[_PASSWORD] = password.read_text()
     return template
+
+
+@contextlib.contextmanager
+def copied_for_tests() -> Iterator[None]:
+    """Let the tests of this process use a copy of the migrated database, SQLite's in memory."""
+    template, settings = migrated(), connection.settings_dict
+    if connection.vendor == "sqlite":
+        settings["NAME"] = "file:tests?mode=memory&cache=shared"
+        connection.ensure_connection()
+        with contextlib.closing(sqlite3.connect(template.database)) as original:
+            original.backup(connection.connection)
+        yield
+        return
+    copy = Installation(template.directory, database_name=f"tests_{secrets.token_hex(6)}")
+    copy.copy_database(template)
+    settings["NAME"] = copy.database
+    try:
+        yield
+    finally:
+        connection.close()
+        copy.drop_database()
 
 
 @contextlib.contextmanager
