@@ -237,6 +237,7 @@ def test_without_the_setting_nothing_is_asked(django_assert_num_queries: Any) ->
         assert replica.read(lambda alias: alias) == connection.alias
 
 
+@pytest.mark.both
 def test_a_check_reports_a_replica_of_something_else(monkeypatch: pytest.MonkeyPatch) -> None:
     assert replica_is_of_postgresql() == []
 

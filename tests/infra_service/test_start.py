@@ -16,6 +16,8 @@ from django.db import connection
 from infra_service.commandline.base import ServiceCommand
 from states.admin.states import StateAdmin
 
+pytestmark = pytest.mark.both
+
 # Each takes tens of milliseconds: object stores, Redis, Kubernetes, the filter language, views, the
 # OpenAPI document, the admin.
 NEEDLESS = {
