@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sys
@@ -14,7 +15,7 @@ import pytest
 from tests.docs.walk import ROOT
 from tests.e2e.terraform import BINARY
 from tests.quickstart import Quickstart
-from tests.server import LiveServer, running
+from tests.server import LiveServer
 
 #: So many that some are locked: a document must not take them for its reader's own.
 A_FEW = ("--states", "6", "--clusters", "1", "--workloads", "10")
@@ -61,10 +62,12 @@ def service() -> Iterator[LiveServer]:
     """A live server for the walks alone, in use already; its encryption keys are in service.env."""
     with tempfile.TemporaryDirectory(prefix="infra-docs-") as directory:
         server = LiveServer(Path(directory))
-        keys = server.environment.pop("STATE_ENCRYPTION_KEYS")
-        (server.directory / "service.env").write_text(f"STATE_ENCRYPTION_KEYS={keys}\n")
-        with running(server):
-            server.manage("seed_demo", *A_FEW)
+        with contextlib.closing(server):
+            server.prepare()
+            server.run_commands(("seed_demo", *A_FEW))
+            keys = server.environment.pop("STATE_ENCRYPTION_KEYS")
+            (server.directory / "service.env").write_text(f"STATE_ENCRYPTION_KEYS={keys}\n")
+            server.start()
             yield server
 
 

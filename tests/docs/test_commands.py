@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.apiserver import ReplayServer
-from tests.docs.conftest import manage_py, readers
+from tests.docs.conftest import readers
 from tests.docs.walk import ROOT, Walk
+from tests.docs.warm import manage_py
 from tests.e2e import object_store
 from tests.server import LiveServer
 
@@ -35,7 +36,7 @@ def installation(place: Path) -> Iterator[LiveServer]:
     server = LiveServer(place / "var")
     try:
         server.prepare()
-        server.manage_all(
+        server.run_commands(
             ("seed_demo", "--states", "8", "--clusters", "1", "--workloads", "1"),
             ("shell", "--no-imports", "-c", REGISTER),
         )
@@ -48,28 +49,29 @@ def test_commands(place: Path, installation: LiveServer, store_url: str) -> None
     named = ("--user", "operator", "--name", "leaked", "--scopes", "state:read", "--json")
     key, token = (
         json.loads(text)
-        for text in installation.manage_all(("seed_apikeys", *named), ("issue_token", *named))
+        for text in installation.run_commands(("seed_apikeys", *named), ("issue_token", *named))
     )
     found = f"KEY={key['api_keys'][0]['secret']}\nTOKEN={token['secret']}\n"
     (place / "leaked.txt").write_text(found)
-    words = {
-        "2027-01-01T00:00:00Z": "2999-01-01T00:00:00Z",
-        # seed_demo, which comes later, refuses where there is an archive.
-        "2026-01-01": "2020-01-01",
-        "--states 100000 --clusters 20 --workloads 100000": "--states 9 --workloads 2",
-        **manage_py(),
-    }
     environment = {
         **readers(place, installation.environment),
         "STATE_STORAGE_URL": store_url,
     }
     by_hand = {".venv/bin/pip install --require-hashes -r requirements-s3.txt": lambda: ""}
-    walk = Walk(place, environment, words, by_hand, any_figures=True)
 
-    with ReplayServer() as api:
+    with manage_py(place, environment) as command, ReplayServer() as api:
+        words = {
+            "2027-01-01T00:00:00Z": "2999-01-01T00:00:00Z",
+            # seed_demo, which comes later, refuses where there is an archive.
+            "2026-01-01": "2020-01-01",
+            "--states 100000 --clusters 20 --workloads 100000": "--states 9 --workloads 2",
+            ".venv/bin/python manage.py": command,
+        }
+        walk = Walk(place, environment, words, by_hand, any_figures=True)
         api.kubeconfig(place, "prod-eu-1").rename(place / "prod.kubeconfig")
         assert walk.through(DOCS / "reference" / "commands.md")
-    # Events of the demo data are from before.
-    walk.words["2026-01-01"] = f"{dt.datetime.now(dt.UTC) - dt.timedelta(days=2):%Y-%m-%d}"
-    assert walk.through(DOCS / "how-to" / "retention.md")
-    assert walk.through(DOCS / "how-to" / "object-storage.md")
+        # Events of the demo data are from before.
+        two_days_ago = dt.datetime.now(dt.UTC) - dt.timedelta(days=2)
+        words["2026-01-01"] = f"{two_days_ago:%Y-%m-%d}"
+        assert walk.through(DOCS / "how-to" / "retention.md")
+        assert walk.through(DOCS / "how-to" / "object-storage.md")

@@ -77,7 +77,7 @@ def issued(service: LiveServer) -> dict[str, str]:
     bound = ("--component", COMPONENT, "--environment", ENVIRONMENT)
     common = ("--user", "operator", "--json", *bound, "--name", "pipeline", "--scopes")
     token = ("issue_token", "--kind", "service", *common)
-    written, read, key = service.manage_all(
+    written, read, key = service.run_commands(
         (*token, "state:read,state:write"),
         (*token, "state:read"),
         ("seed_apikeys", *common, "apikey:write,state:read,state:write"),
@@ -167,7 +167,7 @@ def test_keys(place: Path, service: LiveServer) -> None:
     soon = (dt.datetime.now(dt.UTC) + dt.timedelta(days=3)).isoformat()
     common = ("--user", "operator", "--json", "--name")
     scopes = ("--scopes", "apikey:write,state:write")
-    seeded, old, ends_soon, audit = service.manage_all(
+    seeded, old, ends_soon, audit = service.run_commands(
         ("seed_apikeys", *common, "rotating", *scopes),
         ("issue_token", *common, "old", *scopes),
         ("issue_token", *common, "soon", *scopes, "--expires-at", soon),
