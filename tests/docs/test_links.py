@@ -1,10 +1,9 @@
 """Every link within the documents leads somewhere, and every document is in the index."""
 
+import functools
 import re
 from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from tests.docs.walk import DOCUMENTS, ROOT
 
@@ -27,13 +26,16 @@ def headings(document: Path) -> set[str]:
     return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in found}
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_links(document: Path) -> None:
-    for target, heading in links(document):
-        name = str(target.relative_to(ROOT))
-        assert target.exists(), name
-        if heading:
-            assert heading in headings(target), f"{name}#{heading}"
+def test_links() -> None:
+    anchors = functools.cache(headings)
+    broken = [
+        f"{document.relative_to(ROOT)}: {target.relative_to(ROOT)}#{heading}"
+        for document in DOCUMENTS
+        for target, heading in links(document)
+        if not target.exists() or (heading and heading not in anchors(target))
+    ]
+
+    assert not broken, "\n".join(broken)
 
 
 def test_the_index_is_complete() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Iterator
+import secrets
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +45,6 @@ def operations() -> Iterator[tuple[str, str, dict[str, Any]]]:
 
 
 OPERATIONS = {operation["operationId"]: (p, m, operation) for p, m, operation in operations()}
-of_each_operation = pytest.mark.parametrize("name", OPERATIONS)
 
 
 def doors(patterns: list[Any], prefix: str = "") -> Iterator[tuple[str, str]]:
@@ -80,16 +81,15 @@ def test_every_view_is_described() -> None:
         assert "LOCK and UNLOCK are methods of this path too" in operation["description"]
 
 
-@of_each_operation
-def test_words(name: str) -> None:
-    _, _, operation = OPERATIONS[name]
-
-    assert operation["summary"][0].isupper()
-    assert operation["description"]
-    assert set(operation["tags"]) <= {tag["name"] for tag in DOCUMENT["tags"]}
-    for parameter in operation.get("parameters", []):
-        assert parameter["description"]
-    assert re.fullmatch("[a-z_]+", name)
+def test_words(subtests: pytest.Subtests) -> None:
+    for name, (_, _, operation) in OPERATIONS.items():
+        with subtests.test(name):
+            assert operation["summary"][0].isupper()
+            assert operation["description"]
+            assert set(operation["tags"]) <= {tag["name"] for tag in DOCUMENT["tags"]}
+            for parameter in operation.get("parameters", []):
+                assert parameter["description"]
+            assert re.fullmatch("[a-z_]+", name)
 
 
 def test_no_operation_is_there_twice() -> None:
@@ -107,15 +107,14 @@ def assert_shown(content: dict[str, Any]) -> None:
             assert [error.message for error in validator.iter_errors(example)] == []
 
 
-@of_each_operation
-def test_examples(name: str) -> None:
-    _, _, operation = OPERATIONS[name]
-
-    if "requestBody" in operation:
-        assert_shown(operation["requestBody"]["content"])
-    done = [answer for code, answer in operation["responses"].items() if code < "300"]
-    assert len(done) == 1
-    assert_shown(done[0].get("content", {}))
+def test_examples(subtests: pytest.Subtests) -> None:
+    for name, (_, _, operation) in OPERATIONS.items():
+        with subtests.test(name):
+            if "requestBody" in operation:
+                assert_shown(operation["requestBody"]["content"])
+            done = [answer for code, answer in operation["responses"].items() if code < "300"]
+            assert len(done) == 1
+            assert_shown(done[0].get("content", {}))
 
 
 def test_nothing_in_it_could_be_a_token() -> None:
@@ -123,35 +122,35 @@ def test_nothing_in_it_could_be_a_token() -> None:
     assert re.findall(r"\bis[kps]_\w+", TEXT) == []
 
 
-@of_each_operation
-def test_errors(name: str) -> None:
-    _, _, operation = OPERATIONS[name]
-    answers = {code: resolved(answer) for code, answer in operation["responses"].items()}
-    expected = {"400", "406", "500"}
-    if "security" in operation:
-        expected |= {"401", "403", "429", "503"}
-    if any(parameter["in"] == "path" for parameter in operation.get("parameters", [])):
-        expected.add("404")
-    if "requestBody" in operation:
-        expected.add("413")
+def test_errors(subtests: pytest.Subtests) -> None:
+    for name, (_, _, operation) in OPERATIONS.items():
+        with subtests.test(name):
+            answers = {code: resolved(answer) for code, answer in operation["responses"].items()}
+            expected = {"400", "406", "500"}
+            if "security" in operation:
+                expected |= {"401", "403", "429", "503"}
+            if any(parameter["in"] == "path" for parameter in operation.get("parameters", [])):
+                expected.add("404")
+            if "requestBody" in operation:
+                expected.add("413")
 
-    assert expected <= set(answers)
-    assert list(answers) == sorted(answers)
-    for code, answer in answers.items():
-        assert answer["description"]
-        required = {n for n, h in answer["headers"].items() if resolved(h).get("required")}
-        required -= {"Cache-Control"}
-        assert required == {"X-Request-ID"}
-        assert ("Retry-After" in answer["headers"]) == (code in ("429", "503"))
-        assert ("WWW-Authenticate" in answer["headers"]) == (code in ("401", "403"))
-        expires = "security" in operation and code != "401"
-        assert ("Token-Expires-At" in answer["headers"]) == expires
-        if code >= "400":
-            form = "LockInfoError" if code == "423" else "Error"
-            if (name, code) == ("exchange_token", "400"):
-                form = "OAuthErrorOrError"
-            schema = answer["content"]["application/json"]["schema"]
-            assert schema == {"$ref": f"#/components/schemas/{form}"}
+            assert expected <= set(answers)
+            assert list(answers) == sorted(answers)
+            for code, answer in answers.items():
+                assert answer["description"]
+                required = {n for n, h in answer["headers"].items() if resolved(h).get("required")}
+                required -= {"Cache-Control"}
+                assert required == {"X-Request-ID"}
+                assert ("Retry-After" in answer["headers"]) == (code in ("429", "503"))
+                assert ("WWW-Authenticate" in answer["headers"]) == (code in ("401", "403"))
+                expires = "security" in operation and code != "401"
+                assert ("Token-Expires-At" in answer["headers"]) == expires
+                if code >= "400":
+                    form = "LockInfoError" if code == "423" else "Error"
+                    if (name, code) == ("exchange_token", "400"):
+                        form = "OAuthErrorOrError"
+                    schema = answer["content"]["application/json"]["schema"]
+                    assert schema == {"$ref": f"#/components/schemas/{form}"}
 
 
 def reasons(answer: dict[str, Any]) -> list[str]:
@@ -192,12 +191,12 @@ SECRETIVE = {
 }  # fmt: skip
 
 
-@of_each_operation
-def test_what_no_cache_may_keep(name: str) -> None:
-    _, _, operation = OPERATIONS[name]
-    done = next(iter(operation["responses"].values()))
+def test_what_no_cache_may_keep(subtests: pytest.Subtests) -> None:
+    for name, (_, _, operation) in OPERATIONS.items():
+        with subtests.test(name):
+            done = next(iter(operation["responses"].values()))
 
-    assert ("Cache-Control" in done["headers"]) == (name in SECRETIVE)
+            assert ("Cache-Control" in done["headers"]) == (name in SECRETIVE)
 
 
 def test_requests_are_closed_and_answers_whole() -> None:
@@ -217,26 +216,30 @@ def test_requests_are_closed_and_answers_whole() -> None:
 
 
 class Tokens:
-    """Makes a client for each security scheme of the document."""
+    """Makes a client for each security scheme of the document and each set of scopes."""
 
     def __init__(self, user: User) -> None:
         self._user = user
+        self.clients = {
+            "apiKey": functools.cache(lambda *scopes: bearer(self._key(*scopes))),
+            "accessToken": functools.cache(lambda *scopes: bearer(self._minted(*scopes))),
+        }
 
-    def key(self, *scopes: str) -> Client:
+    def _key(self, *scopes: str) -> str:
         _, secret = actions.create_api_key(
             user_id=self._user.pk,
-            name="test",
+            name=f"test {secrets.token_hex(6)}",
             scopes=scopes,
             expires_at=None,
             actor=Actor(name="test"),
         )
-        return bearer(secret)
+        return secret
 
-    def minted(self, *scopes: str) -> Client:
+    def _minted(self, *scopes: str) -> str:
         body = {"access_token": {"name": "test", "scopes": scopes}}
-        minter = self.key(*Scope.values)
-        answer = minter.post("/v1/access-tokens", body, "application/json")
-        return bearer(answer.json()["secret"])
+        minter = self.clients["apiKey"](*Scope.values)
+        secret: str = minter.post("/v1/access-tokens", body, "application/json").json()["secret"]
+        return secret
 
 
 def bearer(secret: str) -> Client:
@@ -244,28 +247,34 @@ def bearer(secret: str) -> Client:
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("name", [n for n, (_, _, o) in OPERATIONS.items() if "security" in o])
-def test_security_is_what_is_asked_for(name: str, operator: User) -> None:
+def test_security_is_what_is_asked_for(operator: User, subtests: pytest.Subtests) -> None:
     """With these scopes and kinds it is let in; without one of them it is not."""
-    path, method, operation = OPERATIONS[name]
+    clients = Tokens(operator).clients
+    for name, (path, method, operation) in OPERATIONS.items():
+        if "security" in operation:
+            with subtests.test(name):
+                assert_asks_for_its_security(path, method, operation, clients)
+
+
+def assert_asks_for_its_security(
+    path: str, method: str, operation: dict[str, Any], clients: Mapping[str, Callable[..., Client]]
+) -> None:
     path = re.sub(r"{\w+}", "01941f29-7c00-7d82-b082-532b629f6fbe", path)
-    tokens = Tokens(operator)
-    makers = {"apiKey": tokens.key, "accessToken": tokens.minted}
     asked = {k: v for requirement in operation["security"] for k, v in requirement.items()}
     (scopes,) = {tuple(scopes) for scopes in asked.values()}
 
     def send(client: Client) -> Any:
         return client.generic(method.upper(), path, b"{}", "application/json")
 
-    for scheme, make in makers.items():
-        answer = send(make(*scopes or ["audit:read"]))
+    for scheme, client_with in clients.items():
+        answer = send(client_with(*sorted(scopes or ["audit:read"])))
         if scheme in asked:
             assert answer.status_code not in (401, 403)
         else:
             assert (answer.status_code, error_reason(answer)) == (403, "TOKEN_KIND_UNSUPPORTED")
     for missing in scopes:
         others = {*scopes, "audit:read", "cluster:read"} - {missing}
-        answer = send(makers[next(iter(asked))](*others))
+        answer = send(clients[next(iter(asked))](*sorted(others)))
         assert (answer.status_code, error_reason(answer)) == (403, "SCOPE_INSUFFICIENT")
         assert f'scope="{missing}"' in answer["WWW-Authenticate"]
     assert error_reason(send(Client())) == "CREDENTIALS_MISSING"
