@@ -5,8 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import gzip
 import json
-import os
-import signal
 import subprocess
 import sys
 import uuid
@@ -384,6 +382,9 @@ def test_what_is_wrong_is_said(arguments: tuple[str, ...], said: str, db: None) 
         call_command("archive_audit_events", *arguments)
 
 
+EVENTS = 1600
+
+
 def fill() -> None:
     """Events of one day; their ids are a millisecond apart, because archives go by ids."""
     moment = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
@@ -392,46 +393,42 @@ def fill() -> None:
             id=uuid.UUID(int=(int(moment.timestamp() * 1000) + n << 80) + (7 << 76) + (2 << 62)),
             action="state.push", actor_name="ada", resource_id=str(n), occurred_at=moment,
         )
-        for n in range(16_000)
+        for n in range(EVENTS)
     )  # fmt: skip
 
 
 def test_a_run_that_is_killed_is_continued(tmp_path: Path, django_db_blocker: Any) -> None:
-    """SIGKILL at many moments of a real run; then nothing is twice, and nothing is lost."""
+    """SIGKILL at each statement of a real run; then nothing is twice, and nothing is lost."""
     server = LiveServer(tmp_path)
     to = tmp_path / "archives"
     to.mkdir()
     code = (
-        "import sys, django; django.setup()\n"
-        "from apikeys.archiving import leaving; leaving.FILE_EVENTS = 2000\n"
-        "from django.core.management import call_command; call_command(*sys.argv[1:])"
+        "from tests.states import forked; forked.django.setup()\n"
+        "from apikeys.archiving import leaving; leaving.FILE_EVENTS, leaving._BATCH = 40, 15\n"
+        "forked.main()"
     )
-    command = [
-        sys.executable, "-c", code,
-        "archive_audit_events", "--before", "2021-01-01", "--to", str(to),
-    ]  # fmt: skip
+    archive = ["archive_audit_events", "--before", "2021-01-01", "--to", str(to)]
+    kills = list(range(1, 41))
+    asked = [{"arguments": archive, "reads": True, "kill_at": [at]} for at in (*kills, None)]
     try:
         server.prepare()
-        run = {"cwd": ROOT, "env": server.environment, "stderr": subprocess.DEVNULL}
         with django_db_blocker.unblock():
             on_database_of(server, fill)
-        kills = 0
-        while True:
-            process = subprocess.Popen(command, stdout=subprocess.DEVNULL, **run)  # type: ignore[call-overload]
-            begun = len(list(to.iterdir()))
-            while process.poll() is None and len(list(to.iterdir())) < begun + 1 + kills % 2:
-                os.sched_yield()
-            if process.poll() is not None:
-                break
-            process.send_signal(signal.SIGKILL)
-            process.wait()
-            kills += 1
-        assert process.returncode == 0
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=ROOT,
+            env=server.environment,
+            input="\n".join(map(json.dumps, asked)),
+            stdout=subprocess.PIPE,
+            check=True,
+            text=True,
+        )
         (told,) = server.run_commands(("archive_audit_events", "--check", str(to), "--json"))
         checked = json.loads(told)
     finally:
         server.close()
 
-    assert kills >= 3
+    # The later kills are in the second archive of their run.
+    assert [json.loads(line) for line in done.stdout.splitlines()] == [[-9]] * len(kills) + [[0]]
     assert checked["problems"] == []
-    assert [event["resource_id"] for event in archived(to)] == [str(n) for n in range(16_000)]
+    assert [event["resource_id"] for event in archived(to)] == [str(n) for n in range(EVENTS)]

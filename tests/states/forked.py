@@ -1,9 +1,9 @@
-"""A process that forks runs of a command, which are killed at a statement that writes.
+"""A process that forks runs of a command, which are killed at a statement.
 
 Python and Django start once; each run is a process of its own, and dies as by SIGKILL does.
 ``python -m tests.states.forked`` reads a line of JSON for each round: a command with its
-arguments, and of each run that is to begin at one time which of its statements kills it, or null.
-It prints how they ended.
+arguments, and of each run that is to begin at one time which of its statements that write kills
+it, or null; with "reads", which of all its statements. It prints how they ended.
 """
 
 from __future__ import annotations
@@ -24,24 +24,25 @@ def main() -> None:
     django.setup()
     for line in sys.stdin:
         asked = json.loads(line)
-        children = [run(asked["arguments"], kill_at) for kill_at in asked["kill_at"]]
+        reads = asked.get("reads", False)
+        children = [run(asked["arguments"], kill_at, reads) for kill_at in asked["kill_at"]]
         codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
         print(json.dumps(codes), flush=True)  # noqa: T201 - the answer
 
 
-def run(arguments: list[str], kill_at: int | None) -> int:
+def run(arguments: list[str], kill_at: int | None, reads: bool) -> int:
     child = os.fork()
     if child:
         return child
     code = ERROR
     try:
-        called(arguments, kill_at)
+        called(arguments, kill_at, reads)
         code = 0
     finally:
         os._exit(code)
 
 
-def called(arguments: list[str], kill_at: int | None) -> None:
+def called(arguments: list[str], kill_at: int | None, reads: bool) -> None:
     from django.core.management import call_command  # noqa: PLC0415 - once it is set up
     from django.db import connection  # noqa: PLC0415
 
@@ -49,7 +50,7 @@ def called(arguments: list[str], kill_at: int | None) -> None:
 
     def count(execute: Any, sql: str, *given: Any) -> Any:
         nonlocal seen
-        seen += not sql.startswith("SELECT")
+        seen += reads or not sql.startswith("SELECT")
         if seen == kill_at:
             os.kill(os.getpid(), signal.SIGKILL)
         return execute(sql, *given)
