@@ -101,46 +101,60 @@ def test_once(scene: Scene, stop: threading.Event) -> None:
     assert cluster["uid"] == "229cb448-7af2-40c4-bf31-ace29c1771bb"
 
 
-@pytest.mark.parametrize("number", [1, 2])
-@pytest.mark.parametrize("deed", [
-    way.lost, way.unheard, way.halved, answering(500), answering(502, b"<html>"),
+FAULTS = [
+    way.unheard, answering(500), answering(502, b"<html>"),
     answering(200, b"<html>welcome</html>"), answering(301, Location="http://127.0.0.1:1/"),
     answering(404, b"no backend"), answering(409, b'{"error": []}'), answering(401), answering(403),
     answering(413, Retry_After="3"), answering(429, Retry_After="7"), answering(503),
-    answering(200, b"{" * 100_000), answering(503, b"x" * 100_000),
-])  # fmt: skip
-def test_what_fails_is_made_good_by_a_snapshot(
-    scene: Scene, stop: threading.Event, deed: way.Deed, number: int
-) -> None:
-    scene.between.deeds += [way.handed_on] * (number - 1) + [deed]
-    gone = scene.api.lists[STATEFULSETS][0]
-
-    def enough(reports: list[Synced]) -> bool:
-        if len(reports) == 1:
-            if number == 1:
-                return True
-            scene.api.watches.send(STATEFULSETS, event("DELETED", gone))
-        return len(reports) == 2
-
-    follow(scene, stop, enough)
-
-    assert scene.methods == (["PUT", "PUT"] if number == 1 else ["PUT", "PATCH", "PUT"])
-    assert len(scene.registered.workloads()) == (54 if number == 1 else 53)
+    answering(200, b"{" * 100_000), answering(503, b"x" * 100_000), way.lost, way.halved,
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(("header", "wished"), [
-    ({"Retry_After": "7"}, 7.0), ({"Retry_After": "99999999999"}, 300.0), ({}, 0.0),
-    ({"Retry_After": "Wed, 21 Oct 2026 07:28:00 GMT"}, 0.0), ({"Retry_After": "-1"}, 0.0),
-])  # fmt: skip
-@pytest.mark.parametrize("status", [413, 429])
-def test_the_service_says_when_to_come_again(
-    scene: Scene, stop: threading.Event, status: int, header: dict[str, str], wished: float
-) -> None:
-    scene.between.deeds.append(answering(status, **header))
+def test_a_snapshot_that_fails_is_sent_again(scene: Scene, stop: threading.Event) -> None:
+    scene.between.deeds += FAULTS
 
     follow(scene, stop, lambda reports: len(reports) == 1)
 
-    assert max(scene.pauses) == wished
+    assert scene.methods == ["PUT"] * (len(FAULTS) + 1)
+    assert len(scene.registered.workloads()) == 54
+
+
+def test_changes_that_fail_are_made_good_by_a_snapshot(scene: Scene, stop: threading.Event) -> None:
+    """Of one workload after another, that goes while the next fault is on the way."""
+    gone = [(path, raw) for path in (DEPLOYMENTS, STATEFULSETS) for raw in scene.api.lists[path]][
+        : len(FAULTS)
+    ]
+    there = {}
+
+    def enough(reports: list[Synced]) -> bool:
+        there[len(reports)] = len(scene.registered.workloads())
+        done = len(reports) - 1
+        if done == len(FAULTS):
+            return True
+        scene.between.deeds.append(FAULTS[done])
+        path, raw = gone[done]
+        scene.api.watches.send(path, event("DELETED", raw))
+        return False
+
+    follow(scene, stop, enough)
+
+    assert scene.methods == ["PUT"] + ["PATCH", "PUT"] * len(FAULTS)
+    assert there == {number + 1: 54 - number for number in range(len(FAULTS) + 1)}
+
+
+def test_the_service_says_when_to_come_again(scene: Scene, stop: threading.Event) -> None:
+    headers = (
+        {}, {"Retry_After": "7"}, {"Retry_After": "Wed, 21 Oct 2026 07:28:00 GMT"},
+        {"Retry_After": "99999999999"}, {"Retry_After": "-1"},
+    )  # fmt: skip
+    for status in (413, 429):
+        scene.between.deeds += [answering(status, **header) for header in headers]
+
+    follow(scene, stop, lambda reports: len(reports) == 1)
+
+    assert scene.methods == ["PUT"] * 11
+    # Other pauses are of watches.
+    assert [pause for pause in scene.pauses if pause] == [7.0, 300.0] * 2
 
 
 def test_a_service_that_is_away(scene: Scene, stop: threading.Event) -> None:
