@@ -1,8 +1,6 @@
-"""The tutorial and README.md, from ``make run`` to their last line, with the real terraform."""
+"""README.md and the tutorial, from ``make run`` to their last line, with the real terraform."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -10,32 +8,30 @@ import pytest
 from tests.docs.conftest import A_FEW, needs_terraform, readers
 from tests.docs.walk import ROOT, Walk
 from tests.quickstart import Quickstart
+from tests.server import LiveServer
 
 pytestmark = [pytest.mark.terraform, needs_terraform]
 
 
-def walk(document: Path, place: Path, quickstart: Quickstart, *, is_used: bool) -> int:
-    """Walk a document that begins with ``make run``, of a service that may be in use already."""
-    words = {"http://127.0.0.1:8000": quickstart.place.url}
+def test_readme_and_then_the_tutorial(place: Path, quickstart: Quickstart) -> None:
+    """The reader of README.md, then one who finds the service in use; it starts once for both."""
+    printed = quickstart.start()
+    (token,) = re.findall(r"isp_\w{38}", printed)
+    (block,) = re.findall(r"^terraform \{$.*?^\}$", printed, re.MULTILINE | re.DOTALL)
+    # The block is pasted into a configuration, which has a resource.
+    (place / "main.tf").write_text(f'{block}\nresource "terraform_data" "one" {{}}\n')
+    words = {"http://127.0.0.1:8000": quickstart.place.url, "isp_…": token}
+    by_hand = {"make run": lambda: printed}
+    walk = Walk(place, readers(place, quickstart.environment), words, by_hand)
 
-    def make_run() -> str:
-        printed = quickstart.start()
-        (words["isp_…"],) = re.findall(r"isp_\w{38}", printed)
-        (block,) = re.findall(r"^terraform \{$.*?^\}$", printed, re.MULTILINE | re.DOTALL)
-        (place / "main.tf").write_text(f'{block}\nresource "terraform_data" "one" {{}}\n')
-        if is_used:
-            command = [sys.executable, "manage.py", "seed_demo", *A_FEW]
-            subprocess.run(command, cwd=ROOT, env=quickstart.environment, check=True)
-        return printed
-
-    by_hand = {"make run": make_run}
-    return Walk(place, readers(place, quickstart.environment), words, by_hand).through(document)
+    assert walk.through(ROOT / "README.md")
+    use(quickstart.var)
+    assert walk.through(ROOT / "docs/tutorial/first-state.md")
 
 
-def test_first_state(place: Path, quickstart: Quickstart) -> None:
-    assert walk(ROOT / "docs/tutorial/first-state.md", place, quickstart, is_used=True)
-
-
-def test_readme(place: Path, quickstart: Quickstart) -> None:
-    """Its reader pastes the block that is printed into a configuration, which has a resource."""
-    assert walk(ROOT / "README.md", place, quickstart, is_used=False)
+def use(var: Path) -> None:
+    """Add what others have to the service whose data is here."""
+    keys = re.findall(
+        "^STATE_ENCRYPTION_KEYS=(.+)$", (var / "service.env").read_text(), re.MULTILINE
+    )
+    LiveServer(var, STATE_ENCRYPTION_KEYS=keys[0]).run_commands(("seed_demo", *A_FEW))
