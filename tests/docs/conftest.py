@@ -61,7 +61,8 @@ def manage_py() -> dict[str, str]:
 def service() -> Iterator[LiveServer]:
     """A live server for the walks alone, in use already; its encryption keys are in service.env."""
     with tempfile.TemporaryDirectory(prefix="infra-docs-") as directory:
-        server = LiveServer(Path(directory))
+        # A worker takes a second to start, and a document has one reader.
+        server = LiveServer(Path(directory), WEB_WORKERS="1")
         with contextlib.closing(server):
             server.prepare()
             server.run_commands(("seed_demo", *A_FEW))
@@ -75,7 +76,7 @@ def service() -> Iterator[LiveServer]:
 def quickstart(place: Path) -> Iterator[Quickstart]:
     """``make run``, with its data beside the clone."""
     (place / "place").mkdir()
-    server = LiveServer(place / "place")
+    server = LiveServer(place / "place", WEB_WORKERS="1")
     one = Quickstart(server, place / "var")
     yield one
     one.close()

@@ -31,7 +31,6 @@ def test_readme_and_then_the_tutorial(place: Path, quickstart: Quickstart) -> No
 
 def use(var: Path) -> None:
     """Add what others have to the service whose data is here."""
-    keys = re.findall(
-        "^STATE_ENCRYPTION_KEYS=(.+)$", (var / "service.env").read_text(), re.MULTILINE
-    )
-    LiveServer(var, STATE_ENCRYPTION_KEYS=keys[0]).run_commands(("seed_demo", *A_FEW))
+    settings = (var / "service.env").read_text()
+    (keys,) = re.findall("^STATE_ENCRYPTION_KEYS=(.+)$", settings, re.MULTILINE)
+    LiveServer(var, STATE_ENCRYPTION_KEYS=keys).run_commands(("seed_demo", *A_FEW))

@@ -26,8 +26,8 @@ from tests.states.conftest import document
 pytestmark = [pytest.mark.both, pytest.mark.long]
 
 #: 500 states of 20 versions in the full run.
-STATES = int(os.environ.get("IMPORTED_STATES", "60"))
-VERSIONS = int(os.environ.get("IMPORTED_VERSIONS", "5"))
+STATES = int(os.environ.get("IMPORTED_STATES", "30"))
+VERSIONS = int(os.environ.get("IMPORTED_VERSIONS", "4"))
 KILLS = 10
 MOMENT = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 

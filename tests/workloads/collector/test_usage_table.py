@@ -18,14 +18,14 @@ def keys(total: int) -> list[PodKey]:
 def test_it_is_a_dictionary() -> None:
     """Also when a pod is measured a second time."""
     chance = random.Random(1)
-    pods, known = keys(10_000), dict[PodKey, tuple[int, ...]]()
+    pods, known = keys(2_500), dict[PodKey, tuple[int, ...]]()
     table = UsageTable()
-    for _ in range(20_000):
+    for _ in range(5_000):
         key = chance.choice(pods)
         known[key] = (chance.randrange(2**64), chance.randrange(2**64) * NANOS)
         table.put(key, known[key])
 
-    assert len(known) < 10_000
+    assert len(known) < 2_500
     assert all(table.get(key) == known.get(key) for key in pods)
 
 
@@ -40,7 +40,7 @@ def test_what_is_too_fine_or_too_much() -> None:
 
 
 def test_a_pod_takes_few_bytes() -> None:
-    made = keys(20_000)
+    made = keys(5_000)
     tracemalloc.start()
     try:
         table = UsageTable()
