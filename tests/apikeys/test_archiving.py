@@ -382,7 +382,7 @@ def test_what_is_wrong_is_said(arguments: tuple[str, ...], said: str, db: None) 
         call_command("archive_audit_events", *arguments)
 
 
-EVENTS = 1600
+EVENTS = 3000
 
 
 def fill() -> None:
