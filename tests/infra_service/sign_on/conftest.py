@@ -43,10 +43,8 @@ class Service(LiveServer):
 
 
 @contextlib.contextmanager
-def service_with(
-    provider: Provider, unblock: Callable[[], Any], **settings: str
-) -> Iterator[Service]:
-    """Run a service for the provider's people for as long as the block."""
+def not_running(provider: Provider, unblock: Callable[[], Any]) -> Iterator[Service]:
+    """Give a service for the provider's people, without a database."""
     with tempfile.TemporaryDirectory(prefix="infra-sign-on-") as directory:
         secret = Path(directory, "client_secret")
         secret.write_text(f"{provider.client_secret}\n")
@@ -57,14 +55,10 @@ def service_with(
             OIDC_CLIENT_SECRET_FILE=str(secret),
             OIDC_GROUP_MAP=GROUPS,
             RATE_LIMIT_LOGINS="0",
-            **{"ADMIN_LOGIN": "oidc", **settings},
+            ADMIN_LOGIN="oidc",
         )
         service.unblock = unblock
         with contextlib.closing(service):
-            service.prepare()
-            service.manage_all(("migrate", "--verbosity", "0"), ("setup_groups",))
-            service.start()
-            provider.redirect_uris.add(f"{service.url}/admin/sign-on/callback/")
             yield service
 
 
@@ -83,8 +77,29 @@ def provider(running_provider: Provider) -> Iterator[Provider]:
 
 
 @pytest.fixture(scope="session")
-def service(running_provider: Provider, django_db_blocker: Any) -> Iterator[Service]:
-    with service_with(running_provider, django_db_blocker.unblock) as service:
+def migrated(running_provider: Provider, django_db_blocker: Any) -> Iterator[Service]:
+    """A service that nobody starts, with a database for others to copy: to migrate takes long."""
+    with not_running(running_provider, django_db_blocker.unblock) as service:
+        service.prepare()
+        service.manage_all(("migrate", "--verbosity", "0"), ("setup_groups",))
+        yield service
+
+
+@contextlib.contextmanager
+def service_like(migrated: Service, provider: Provider) -> Iterator[Service]:
+    """Run a service with a copy of the database for as long as the block."""
+    with not_running(provider, migrated.unblock) as service:
+        service.copy_database(migrated)
+        name = "DJANGO_SUPERUSER_PASSWORD"
+        service.environment[name] = migrated.environment[name]
+        service.start()
+        provider.redirect_uris.add(f"{service.url}/admin/sign-on/callback/")
+        yield service
+
+
+@pytest.fixture(scope="session")
+def service(running_provider: Provider, migrated: Service) -> Iterator[Service]:
+    with service_like(migrated, running_provider) as service:
         yield service
 
 

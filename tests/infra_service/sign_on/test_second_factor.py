@@ -11,7 +11,7 @@ import re
 import struct
 import time
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 import requests
@@ -20,7 +20,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from apikeys.models import User
 from tests.accessibility import faults
-from tests.infra_service.sign_on.conftest import Service, Visitor, service_with
+from tests.infra_service.sign_on.conftest import Service, Visitor, service_like
 from tests.openid_provider import Provider
 
 LOGIN = "/admin/login/?next=/admin/states/state/"
@@ -44,9 +44,9 @@ class Guarded(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def registered(running_provider: Provider, django_db_blocker: Any) -> Iterator[Iterator[Guarded]]:
+def registered(running_provider: Provider, migrated: Service) -> Iterator[Iterator[Guarded]]:
     """People who have added codes while a password still let in alone; one for each test."""
-    with service_with(running_provider, django_db_blocker.unblock) as service:
+    with service_like(migrated, running_provider) as service:
         names = [f"root-{number}" for number in range(PEOPLE)]
         service.ask(lambda: [create(name) for name in names])
         secret = register(service, names[0])
