@@ -14,6 +14,8 @@ from pathlib import Path
 
 import psycopg
 
+from tests import postgres
+
 ROOT = Path(__file__).resolve().parent.parent
 # Starting Python and Django takes longer than most commands.
 _MANAGE = """
@@ -93,6 +95,14 @@ class Installation:
         self.create_database(f'TEMPLATE "{original.database}"')
         if not self._database_name:
             shutil.copy(original.database, self.directory)
+
+    def restore_database(self, original: Installation) -> None:
+        """Fill its database, on another PostgreSQL, from a dump of one on the tests' own."""
+        programs = postgres.binaries(self.directory)
+        whole = [programs / "pg_dump", original.environment["DATABASE_URL"]]
+        dump = subprocess.run(whole, check=True, stdout=subprocess.PIPE)
+        fill = [programs / "psql", "-q", "-v", "ON_ERROR_STOP=1", self.environment["DATABASE_URL"]]
+        subprocess.run(fill, check=True, input=dump.stdout, stdout=subprocess.DEVNULL)
 
     def migrate(self) -> None:
         """Create its database, migrate it, and make the user ``operator``."""

@@ -20,7 +20,7 @@ import pytest
 from tests import postgres
 from tests.e2e.backend import Backend, document
 from tests.installation import ROOT
-from tests.server import LiveServer, live_server
+from tests.server import LiveServer
 from tests.waiting import wait_until
 
 _PROGRAM = shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin")
@@ -77,9 +77,12 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def served(address: str) -> Iterator[LiveServer]:
-    """A service that was told nothing of it."""
-    with live_server(DATABASE_URL=address) as server:
+def served(address: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    """A service that was told nothing of it, and whose database is migrated through it."""
+    server = LiveServer(tmp_path_factory.mktemp("served"), DATABASE_URL=address)
+    with contextlib.closing(server):
+        server.migrate()
+        server.start()
         yield server
 
 
