@@ -185,7 +185,9 @@ class Storm:
 
     def broken_promises(self, kept: int) -> list[str]:
         """Compare each state's history with what was promised and with the trail."""
-        events = json.loads(self.backends[0].server.manage("dumpdata", "apikeys.auditevent"))
+        server = self.backends[0].server
+        (dumped,) = server.run_commands(("dumpdata", "apikeys.auditevent"))
+        events = json.loads(dumped)
         return [wrong for b in self.backends for wrong in self._broken_promises(b, events, kept)]
 
     def _broken_promises(self, backend: Backend, events: list[Any], kept: int) -> list[str]:

@@ -69,9 +69,10 @@ def test_no_version_within_retention_is_lost_or_altered(where: str) -> None:
 
         assert storm.wrong == [], storm.seed
         assert min(runs) > 0
-        server.manage("prune_states")
+        server.run_commands(("prune_states",))
         assert storm.broken_promises(KEPT) == [], storm.seed
-        assert json.loads(server.manage("verify_states", "--json"))["problems"] == []
+        (verified,) = server.run_commands(("verify_states", "--json"))
+        assert json.loads(verified)["problems"] == []
         assert storm.lacking() == set(), storm.answers
         if os.environ.get("STORM_SECONDS"):
             print(where, runs, sorted(storm.answers.items()))  # noqa: T201 - for who asked for it
