@@ -37,13 +37,16 @@ def prepare(server: LiveServer) -> dict[str, str]:
     }
 
 
-def run(known: dict[str, str], output: IO[str], *options: str) -> int:
-    """Run schemathesis with these options; return its exit code, 0 when nothing was found."""
-    command = [Path(sys.executable).with_name("schemathesis"), "--config-file", CONFIG]
+def run(known: dict[str, str], output: IO[str], *options: str, config: Path = CONFIG) -> int:
+    """Run schemathesis with these options; return its exit code, 0 when nothing was found.
+
+    It is told little else: for each request it looks through its whole environment for proxies.
+    """
+    command = [Path(sys.executable).with_name("schemathesis"), "--config-file", config]
     done = subprocess.run(
         [*command, "run", DOCUMENT, "--no-color", *options],
         cwd=ROOT,
-        env={**os.environ, **known, "PYTHONPATH": str(ROOT)},
+        env={"PATH": os.environ["PATH"], **known, "PYTHONPATH": str(ROOT)},
         check=False,
         stdout=output,
         stderr=subprocess.STDOUT,
