@@ -10,7 +10,7 @@ import pytest
 from tests.fuzz import running
 from tests.server import LiveServer, live_server
 
-pytestmark = [pytest.mark.both, pytest.mark.long]
+pytestmark = pytest.mark.long
 
 # Reports have hundreds of fields, and random tests of their own (tests/workloads).
 REPORTS = ("replace_workloads", "amend_workloads")

@@ -17,6 +17,8 @@ from tests.conftest import error_reason
 from tests.states.conftest import Backend, document
 from workloads.models import Cluster
 
+pytestmark = pytest.mark.both
+
 FORMS: list[Callable[[uuid.UUID], str]] = [
     lambda i: i.hex,
     lambda i: f"{{{i}}}",

@@ -97,6 +97,7 @@ def test_one_version(backend: Backend) -> None:
     assert (response.status_code, response.json()) == (200, {"version": described(backend, 1)})
 
 
+@pytest.mark.both
 @pytest.mark.parametrize("number", ["2", "0", "-1", "x", "1.0", "99999999999999999999", "\u0661"])
 @pytest.mark.parametrize("suffix", ["", "/document", "/diff"])
 def test_there_is_none(seeing: Backend, backend: Backend, number: str, suffix: str) -> None:
