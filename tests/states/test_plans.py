@@ -9,10 +9,10 @@ from django.db import connection
 
 from filterlang.versions import sort_key
 from infra_service.database.pages.reading import MOST_ROWS
-from infra_service.demo.states import load_states
 from states.models import Application, Component, Environment, State, UsedVersion
 from tests.conftest import ApiClient, ClientWith
 from tests.plans import plans_of, rows_of_a_module
+from tests.states.many import STATES, make_many_states
 
 pytestmark = [
     pytest.mark.skipif(connection.vendor != "postgresql", reason="about PostgreSQL's planner"),
@@ -20,8 +20,18 @@ pytestmark = [
 ]
 
 PATH = "/api/v1/states"
-STATES = 20_000
 NEWEST = 2_000
+_USE = """
+WITH used AS (
+  SELECT current_version_id, id, row_number() OVER (ORDER BY id) - 1 AS turn, %s::text[] AS later
+  FROM states_state
+)
+INSERT INTO states_usedversion (version_id, state_id, kind, source, sort_key)
+SELECT current_version_id, id, 'provider', 'hashicorp/aws',
+  CASE WHEN turn %% 100 = 0 THEN %s ELSE later[1 + turn %% 30] END
+FROM used
+UNION ALL SELECT current_version_id, id, 'provider', 'hashicorp/random', %s FROM used
+"""
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +47,7 @@ def make_states() -> None:
     Thousands of environments have none: two pages of a table PostgreSQL reads whole where it would
     look up two rows, so the names of a page would seem to come from a walk.
     """
-    load_states(STATES, lambda _done: None)
+    make_many_states()
     Environment.objects.bulk_create(
         Environment(name=f"empty-{turn}", slug=f"empty-{turn}") for turn in range(5_000)
     )
@@ -53,21 +63,9 @@ def make_states() -> None:
 
 def use_versions() -> None:
     """Let a hundredth use AWS 4 and the others 5 or 6; all use another provider too."""
-    rows = State.objects.order_by("id").values_list("current_version_id", "pk")
-    UsedVersion.objects.bulk_create(
-        [
-            UsedVersion(
-                version_id=version_id, state_id=state_id, kind="provider",
-                source=f"hashicorp/{name}", sort_key=sort_key(version),
-            )
-            for turn, (version_id, state_id) in enumerate(rows)
-            for name, version in (
-                ("aws", "4.67.0" if turn % 100 == 0 else f"{5 + turn % 2}.{turn % 30}.0"),
-                ("random", "3.6.3"),
-            )
-        ],
-        batch_size=5_000,
-    )  # fmt: skip
+    later = [sort_key(f"{5 + turn % 2}.{turn}.0") for turn in range(30)]
+    with connection.cursor() as cursor:
+        cursor.execute(_USE, [later, sort_key("4.67.0"), sort_key("3.6.3")])
 
 
 def test_versions_are_found_by_an_index(reader: ApiClient) -> None:
@@ -165,7 +163,7 @@ def test_the_newest_and_the_last_pages(reader: ApiClient) -> None:
     environment = State.objects.order_by("id")[0].environment_id
     for text in ("", f"field['environment_id'] = '{environment}'"):
         token = ""
-        for _ in range(30):
+        for _ in range(4):
             answer = reader.get(PATH, {"filter": text, "page_size": 100, "page_token": token})
             token = answer.json()["next_page_token"]
         assert rows_read(reader, text, page_token=token) <= 101

@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from typing import Any, Protocol
 
 import pytest
+from django.db.models import F
 
 from apikeys.tokens import TokenKind
 from infra_service.demo.workloads import load_clusters, load_workloads
 from tests.apiserver import ReplayServer
 from tests.conftest import LONG_AGO, ApiClient, ClientWith
+from tests.multiplied import another, multiply
 from tests.plans import rows_of_a_module
 from tests.workloads.agent import Agent
 from workloads import availability
@@ -19,6 +21,7 @@ from workloads.models import Cluster, Workload
 
 CLUSTERS = 20
 IN_A_CLUSTER = 1_000
+COPIES = 8
 CONTAINER = {
     "name": "app",
     "image": "registry.example.com/app:1.4.2",
@@ -68,8 +71,19 @@ def many_workloads(django_db_setup: None, django_db_blocker: Any) -> Iterator[No
 
 
 def make_many_workloads() -> None:
+    """Make an eighth of them as the demo data has them, and seven copies under other names."""
     load_clusters(CLUSTERS)
-    load_workloads(CLUSTERS * IN_A_CLUSTER, CLUSTERS, lambda _done: None)
+    load_workloads(CLUSTERS * IN_A_CLUSTER // COPIES, CLUSTERS, lambda _done: None)
+    multiply(
+        Workload,
+        COPIES,
+        order="cluster_id, n",
+        id=another("id"),
+        name="name || '-' || n",
+        labels="""jsonb_set(labels, '{app.kubernetes.io/instance}', to_jsonb(name || '-' || n))""",
+    )
+    counts = [name for name in vars(Cluster) if name.startswith("workloads_")]
+    Cluster.objects.update(**{name: COPIES * F(name) for name in counts})
 
 
 @pytest.fixture
