@@ -202,7 +202,7 @@ def matrix(client: ApiClient) -> list[State]:
 
 
 def bindings(states: list[State]) -> list[Binding]:
-    """Return every kind of binding, and some at random."""
+    """Return bindings to ids at random, two of each set of lists that may be bound."""
     rng = random.Random(7)
     ids: dict[str, list[uuid.UUID]] = {
         "component_ids": [state.component_id for state in states],
@@ -210,11 +210,11 @@ def bindings(states: list[State]) -> list[Binding]:
         "application_ids": [state.application_id for state in states if state.application_id],
     }
     found = [Binding(cluster_id=uuid.uuid4())]
-    for _ in range(40):
+    for bound in 2 * [*product((True, False), repeat=3)]:
         lists = {
             name: frozenset(rng.sample([*every, uuid.uuid4()], rng.randint(1, 3)))
-            for name, every in ids.items()
-            if rng.random() < 0.6
+            for (name, every), is_bound in zip(ids.items(), bound, strict=True)
+            if is_bound
         }
         found.append(Binding(**lists))
     return found
