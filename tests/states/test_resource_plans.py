@@ -33,6 +33,25 @@ pytestmark = [
 
 STATES, EACH = 2_000, 10
 RARE = "aws_rare"
+_FILL = """
+INSERT INTO states_resourceentry (id, state_id, component_id, environment_id, address, deposed,
+  module, mode, type, name, provider)
+SELECT ('01900000-0000-7000-8000-' || lpad(to_hex(number * 10 + turn), 12, '0'))::uuid,
+  id, component_id, environment_id,
+  format('module.m%%s.aws_type%%s.n%%s', turn %% 7, turn, number), '', 'module.m' || turn %% 7,
+  'managed', CASE WHEN number = 5 AND turn = 5 THEN 'aws_rare' ELSE 'aws_type' || turn END,
+  'n' || number, 'registry.terraform.io/hashicorp/p' || turn %% 3
+FROM (SELECT *, row_number() OVER (ORDER BY id) - 1 AS number FROM states_state) states,
+  generate_series(0, %s - 1) turn
+ORDER BY number, turn
+"""
+# One that is of a single entry, and one that all have; the others are of nothing that is asked for.
+_DIGESTS = """
+INSERT INTO states_resourcedigest (digest, entry_id)
+SELECT CASE WHEN number = 777 THEN %s ELSE md5(number::text)::uuid END, id
+FROM (SELECT id, row_number() OVER (ORDER BY id) - 1 AS number FROM states_resourceentry) entries
+UNION ALL SELECT %s, id FROM states_resourceentry
+"""
 
 
 @pytest.fixture(scope="module")
@@ -46,22 +65,9 @@ def make_resources() -> None:
     """Give each of 2,000 states ten resources, of which one in all is of a rare type."""
     load_states(STATES, lambda _done: None)
     State.objects.update(indexed_number=1)
-    entries = [
-        ResourceEntry(
-            state_id=pk, component_id=component, environment_id=environment,
-            address=f"module.m{turn % 7}.aws_type{turn}.n{number}", module=f"module.m{turn % 7}",
-            mode="managed", type=RARE if number == turn == 5 else f"aws_type{turn}",
-            name=f"n{number}", provider=f"registry.terraform.io/hashicorp/p{turn % 3}",
-        )
-        for number, (pk, component, environment) in enumerate(
-            State.objects.order_by("pk").values_list("pk", "component_id", "environment_id")
-        )
-        for turn in range(EACH)
-    ]  # fmt: skip
-    ResourceEntry.objects.bulk_create(entries, batch_size=1_000)
-    ids = [ResourceDigest(entry=e, digest=digest(f"id-{n}")) for n, e in enumerate(entries)]
-    same = [ResourceDigest(entry=e, digest=digest("same")) for e in entries]
-    ResourceDigest.objects.bulk_create([*ids, *same], batch_size=1_000)
+    with connection.cursor() as cursor:
+        cursor.execute(_FILL, [EACH])
+        cursor.execute(_DIGESTS, [digest("id-777"), digest("same")])
 
 
 def rows_read(ask: Any, *, most: int = 100) -> Counter[str]:
