@@ -115,6 +115,6 @@ class Caller:
 
     @property
     def grant(self) -> Grant:
-        """What the caller may at most hand on: until its end, and a retired secret no writing."""
+        """What the caller may hand on, at most until its end; a retired secret not apikey:write."""
         lost = {Scope.APIKEY_WRITE.value} if self.is_retired else set()
         return Grant(self.scopes - lost, self.binding, self.expires_at)

@@ -1,12 +1,11 @@
 """Why a text does not match the grammar, in words that help the one who wrote it."""
 
-import difflib
 import re
-from collections.abc import Iterable
 from typing import Final
 
 from filterlang.errors import Code, FilterError
 from filterlang.grammar import SPACE
+from filterlang.spelling import closest
 
 _TERM = "expected a term such as field['name'], NOT or '('"
 # By the outermost rule that fails at the furthest position: parsimonious keeps the last one.
@@ -62,8 +61,6 @@ _REF: Final = re.compile(
 )
 _GLUED: Final = re.compile(r"(and|or|not)(?:field|labels)\b", re.IGNORECASE | re.ASCII)
 _BARE: Final = re.compile(r"[^ \t\r\n()\[\],'\"]+")
-# Longer words are not worth a search for what they resemble.
-_GUESSABLE: Final = 64
 
 
 def explain(text: str, position: int, rule: str) -> FilterError:
@@ -74,15 +71,6 @@ def explain(text: str, position: int, rule: str) -> FilterError:
             Code.SYNTAX, position, f"unterminated quoted {rule}", f"close it with {quote}"
         )
     return FilterError(Code.SYNTAX, position, _EXPECTED[rule], _suggest(text, position, rule))
-
-
-def closest(word: str, choices: Iterable[str]) -> str:
-    """Return the choice that ``word`` comes nearest to, case aside; "" when none is near."""
-    if len(word) > _GUESSABLE:
-        return ""
-    by_key = {choice.lower(): choice for choice in choices}
-    near = difflib.get_close_matches(word.lower(), by_key, n=1)
-    return by_key[near[0]] if near else ""
 
 
 def _suggest(text: str, position: int, rule: str) -> str:

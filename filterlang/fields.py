@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 from django.core.exceptions import ImproperlyConfigured
 from django_filters import FilterSet
 
-from filterlang.diagnosis import closest
 from filterlang.errors import Code, FilterError
 from filterlang.fieldtypes import BooleanType, FieldType, field_type
 from filterlang.nodes import Term
+from filterlang.spelling import closest
 
 FieldSet = Mapping[str, "Field"]
 

@@ -11,7 +11,6 @@ from typing import Any, ClassVar, Final
 from django import forms
 from django.core.exceptions import ImproperlyConfigured, ValidationError
 
-from filterlang.diagnosis import closest
 from filterlang.errors import Code, FilterError
 from filterlang.filters import (
     EnumField,
@@ -21,6 +20,7 @@ from filterlang.filters import (
     VersionsField,
 )
 from filterlang.nodes import Value
+from filterlang.spelling import closest
 from filterlang.versions import sort_key
 
 EQUALITY: Final = ("=", "!=", "IN", "NOT IN")

@@ -1,7 +1,7 @@
 """The ways in which the state backend refuses, by name.
 
-Terraform shows its user no body of a refused POST or UNLOCK, so each has a status of its own, and
-the reason is also in the log.
+Terraform shows its user only the status of a refused POST or UNLOCK, and not the body, so the
+reason is also in the log.
 """
 
 from __future__ import annotations

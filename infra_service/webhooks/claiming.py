@@ -40,7 +40,7 @@ _LONGEST: Final = PAUSES[-1]
 _JITTER: Final = 0.1
 #: Longer than an attempt takes.
 LEASE: Final = dt.timedelta(seconds=60)
-#: Of each delivery that is taken so many are looked at, since one endpoint may have the first ones.
+#: Rows that are read for each delivery that is wanted: all of the first may be of one endpoint.
 _LOOKED_AT: Final = 8
 _ASK_LATER: Final = frozenset({429, 503})
 _GONE: Final = 410
@@ -118,7 +118,8 @@ def give_up(error: str, *deliveries: Delivery) -> None:
 def end_of_ended() -> int:
     """End what waits for endpoints that have ended or are disabled; return how many there were.
 
-    Which have ended is asked after what waits was read: none of that is for one made meanwhile.
+    The newest waiting delivery is read before the working endpoints are: a delivery to an endpoint
+    that is made in between is not taken for one without an endpoint.
     """
     newest = Delivery.objects.waiting().aggregate(newest=Max("pk"))["newest"]
     if newest is None:

@@ -30,7 +30,7 @@ _THREADS: Final = 32
 _OF_ENDPOINT: Final = 8
 #: To one that has failed last: who does not answer must not take all threads.
 _OF_FAILING: Final = 1
-#: Seconds between two looks for what waits for nobody, and for what time has made.
+#: Seconds between two looks for deliveries of ended endpoints, and for events that only time makes.
 _SWEEP_EVERY: Final = 30.0
 #: Seconds that a pass waits for answers, and between two looks at the trail while it has work.
 _WAIT: Final = 0.25

@@ -36,8 +36,9 @@ _BEFORE: Final = f"""
       AND e.transaction_id < {{}}(pg_current_snapshot())
     ORDER BY e.transaction_id, e.id LIMIT %s
 """  # noqa: S608 - nothing in it is from outside
-#: All that is there; and of it what nothing comes before any more, which alone is read.
+#: All committed events.
 _COMMITTED: Final = _BEFORE.format("pg_snapshot_xmax")
+#: Those before which no transaction that still runs can put another one.
 _POSTGRESQL: Final = _BEFORE.format("pg_snapshot_xmin")
 _SQLITE: Final = f"""
     SELECT {_COLUMNS}, NULL AS "transaction" FROM apikeys_auditevent e

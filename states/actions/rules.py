@@ -31,7 +31,7 @@ def check_lock(state: State, lock_id: uuid.UUID | None) -> None:
 def check_demand(state: State, lock_id: uuid.UUID | None) -> None:
     """Refuse a push without a lock where the environment demands one, also one that forces.
 
-    What is no push needs none: a restore or a deletion is one write, and none while a lock holds.
+    A restore and a deletion need no lock: each is one write, which any lock refuses.
 
     Raises:
         LockRequired: it comes without.

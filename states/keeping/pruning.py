@@ -50,7 +50,9 @@ class Pruned:
 
 
 def prune(*, actor: Actor, dry_run: bool = False) -> Iterator[Pruned]:
-    """Remove what need not be kept, and yield what each batch removed; of many states nothing.
+    """Remove what need not be kept, and yield what each batch removed.
+
+    For a state with nothing to remove it yields zeros, so that the caller may stop there.
 
     It can be stopped at any moment and run again.
     """

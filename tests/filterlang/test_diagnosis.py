@@ -1,8 +1,8 @@
 import pytest
 
-from filterlang.diagnosis import closest
 from filterlang.errors import FilterError
 from filterlang.parser import parse
+from filterlang.spelling import closest
 
 TERM = "expected a term such as field['name'], NOT or '('"
 NAME = "expected a quoted name"

@@ -56,12 +56,12 @@ def parse_quantity(text: str) -> int:
 
 
 def to_millicores(nanos: int) -> int:
-    """Round cores up to millicores, at most what 64 bits hold."""
+    """Round cores up to millicores, at most 2**63 - 1: columns are signed 64-bit integers."""
     return min(_divide_up(nanos, NANOS // 1000), INT64_MAX)
 
 
 def to_bytes(nanos: int) -> int:
-    """Round bytes up to whole ones, at most what 64 bits hold."""
+    """Round up to whole bytes, at most 2**63 - 1."""
     return min(_divide_up(nanos, NANOS), INT64_MAX)
 
 

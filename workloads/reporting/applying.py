@@ -99,9 +99,10 @@ def _observed_at(cluster: Cluster, report: Report) -> dt.datetime:
 
 
 def _is_from_future(cluster: Cluster, reported_at: dt.datetime | None) -> bool:
-    """Whether it was taken before such reports were refused, or the database's clock was set back.
+    """Whether the last report is of a moment that has not come yet.
 
-    It must not shut out what is newer in truth.
+    Early releases accepted such reports, and a database's clock may be set back. Reports of now
+    must not be refused as older than that one.
     """
     return reported_at is not None and reported_at > cluster.read_at + MAX_CLOCK_LEAD
 
