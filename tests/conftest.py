@@ -55,6 +55,13 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(Quick())
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Iterator[object]:
+    """Do not measure it; what runs when modules are loaded is measured by test_modules.py."""
+    with unmeasured() if session.config.getoption("part") else contextlib.nullcontext():
+        return (yield)
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Begin with what takes long, so that at the end no core waits for another's last test."""
