@@ -3,8 +3,8 @@
 ``make test`` has two parts. A test that asks for the database in its own process (the fixture
 ``db``) runs in both: on PostgreSQL with all its cases, on SQLite with the first of them, because
 the others make the same statements. All other tests run once, on PostgreSQL; documents are walked
-with SQLite, as their readers begin. The mark ``both`` is for what differs on SQLite and would be
-missed there.
+with SQLite, as their readers begin. The mark ``both`` has all cases run on both: where they make
+statements or take branches of their own, and where SQLite differs.
 """
 
 from __future__ import annotations

@@ -277,6 +277,7 @@ FRAUDS: dict[str, tuple[Callable[[Path], Any], str]] = {
 }
 
 
+@pytest.mark.both
 @pytest.mark.parametrize("fraud", FRAUDS)
 def test_a_fraud_is_found(fraud: str, old: list[str], tmp_path: Path) -> None:
     archive_all(tmp_path)

@@ -153,6 +153,7 @@ BAD_FILES = {
 }
 
 
+@pytest.mark.both
 @pytest.mark.parametrize(("text", "message"), BAD_FILES.values(), ids=BAD_FILES.keys())
 def test_seed_from_a_bad_file(operator: User, tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(CommandError, match=message):

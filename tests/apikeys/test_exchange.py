@@ -184,6 +184,7 @@ ASKED_WRONGLY: dict[str, tuple[dict[str, str | None], str]] = {
 }  # fmt: skip
 
 
+@pytest.mark.both
 @pytest.mark.parametrize("what", ASKED_WRONGLY)
 def test_what_is_asked_wrongly(pipeline: Pipeline, what: str) -> None:
     change, error = ASKED_WRONGLY[what]
@@ -224,6 +225,7 @@ BODIES = (
 )  # fmt: skip
 
 
+@pytest.mark.both
 @pytest.mark.parametrize("what", BODIES)
 def test_a_body_that_is_refused(pipeline: Pipeline, what: str) -> None:
     body, media_type = bodies(pipeline)[what]
@@ -336,6 +338,7 @@ UNTRUSTED: dict[str, tuple[str, dict[str, Any], str]] = {
 }  # fmt: skip
 
 
+@pytest.mark.both
 @pytest.mark.parametrize("who", UNTRUSTED)
 def test_who_is_not_trusted(pipeline_of: PipelineOf, who: str) -> None:
     kind, claims, reason = UNTRUSTED[who]

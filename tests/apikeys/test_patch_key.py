@@ -131,6 +131,7 @@ REFUSED: dict[str, tuple[Any, str, list[tuple[str, str]]]] = {
 }
 
 
+@pytest.mark.both
 @pytest.mark.parametrize(("body", "query", "faults"), REFUSED.values(), ids=REFUSED.keys())
 def test_what_is_refused(
     owner: KeyOwner, target: KeyOwner, body: Any, query: str, faults: list[tuple[str, str]]

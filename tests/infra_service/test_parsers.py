@@ -58,6 +58,7 @@ NOT_JSON: dict[str, bytes] = {
 }
 
 
+@pytest.mark.both
 @pytest.mark.parametrize("body", NOT_JSON.values(), ids=NOT_JSON.keys())
 def test_what_is_not(owner: KeyOwner, body: bytes) -> None:
     response = owner.send("POST", PATH, body)

@@ -191,6 +191,7 @@ class NestedUnknown(Base):
     part = Part()
 
 
+@pytest.mark.both
 @pytest.mark.parametrize(
     "serializer",
     [

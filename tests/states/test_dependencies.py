@@ -134,6 +134,7 @@ def test_what_is_none_of_ours(
     assert look(reader, network.record)["read_by"] == []
 
 
+@pytest.mark.both
 @pytest.mark.parametrize(
     ("backend_name", "config", "location"),
     [

@@ -211,6 +211,7 @@ BAD_LOCK_INFO: dict[str, str | bytes] = {
 }
 
 
+@pytest.mark.both
 @pytest.mark.parametrize("method", ["LOCK", "UNLOCK"])
 @pytest.mark.parametrize("body", BAD_LOCK_INFO.values(), ids=BAD_LOCK_INFO.keys())
 def test_no_lock_info(backend: Backend, method: str, body: str | bytes) -> None:

@@ -136,6 +136,7 @@ def test_they_go_with_their_version(pushed: Backend, settings: Any) -> None:
     assert list(VersionFacts.objects.values_list("version__number", flat=True)) == [2]
 
 
+@pytest.mark.both
 @pytest.mark.parametrize(
     ("facts", "reason", "told"),
     [

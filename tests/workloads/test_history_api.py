@@ -122,6 +122,7 @@ def test_the_usual_window(client_with: ClientWith, cluster: Cluster) -> None:
     assert told["healthy_seconds"] + told["unobserved_seconds"] == 7 * 86400
 
 
+@pytest.mark.both
 @pytest.mark.parametrize(
     ("query", "field"),
     [

@@ -134,6 +134,7 @@ def test_in_a_pod(cluster: Cluster, kubeconfig: str, monkeypatch: pytest.MonkeyP
     assert "54 created" in run("--cluster", cluster.name, "--in-cluster")
 
 
+@pytest.mark.both
 @pytest.mark.parametrize(("options", "message"), [
     (("--cluster", "unknown"), "no cluster is registered as 'unknown'"),
     (("--cluster", "prod-eu-1", "--kubeconfig", "/nonexistent"), "Invalid kube-config file"),

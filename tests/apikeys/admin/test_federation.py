@@ -84,6 +84,7 @@ def test_a_policy_of_written_conditions(
     assert (policy.name, policy.conditions) == ("named", GITHUB)
 
 
+@pytest.mark.both
 @pytest.mark.parametrize(
     ("fields", "told"),
     [
@@ -177,6 +178,7 @@ def test_an_issuer_is_added_and_disabled(administrator: Client, operator: User) 
     assert AuditEvent.objects.get(action="issuer.disable").actor_name == "administrator-person"
 
 
+@pytest.mark.both
 @pytest.mark.parametrize(
     ("fields", "told"),
     [

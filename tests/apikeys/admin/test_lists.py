@@ -125,6 +125,7 @@ def test_a_list_in_the_order_of_names(operator: User) -> None:
     assert len(shown(second, r'class="field-username"[^>]*><a[^>]*>([^<]*)<')) == 12
 
 
+@pytest.mark.both
 @pytest.mark.parametrize(
     "position",
     [

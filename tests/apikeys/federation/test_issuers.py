@@ -52,6 +52,7 @@ def test_what_is_not_said_is_the_platforms(writer: KeyOwner) -> None:
     assert event.details["url"] == "https://gitlab.com"
 
 
+@pytest.mark.both
 @pytest.mark.parametrize(
     ("fields", "field"),
     [

@@ -160,6 +160,7 @@ def test_in_words(tmp_path: Path, operator: User) -> None:
     assert lines[2].startswith("  warning: actor ")
 
 
+@pytest.mark.both
 @pytest.mark.parametrize(
     ("text", "told"),
     [

@@ -141,6 +141,7 @@ BAD: dict[str, tuple[Any, str]] = {
 }  # fmt: skip
 
 
+@pytest.mark.both
 @pytest.mark.parametrize("case", BAD)
 def test_what_is_refused(case: str, client: ApiClient) -> None:
     sent, field = BAD[case]
