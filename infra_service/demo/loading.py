@@ -19,7 +19,8 @@ T = TypeVar("T")
 #: Rows of a transaction: a run that was stopped is continued by the next.
 BATCH = 10_000
 # VACUUM also marks the new rows as visible to all, which their first reader would have to do.
-_STATISTICS = "VACUUM (ANALYZE)"
+# A table that is locked is being vacuumed or analysed already, and the load is not to fail for it.
+_STATISTICS = "VACUUM (ANALYZE, SKIP_LOCKED)"
 
 
 def batches(total: int, first: int = 0) -> Iterator[range]:

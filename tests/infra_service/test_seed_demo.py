@@ -7,8 +7,10 @@ import uuid
 from collections import Counter
 from typing import Any
 
+import psycopg
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import connection
 from django.db.models import Count, F, Model
 from django.utils import timezone
 
@@ -43,7 +45,7 @@ DAY = dt.timedelta(days=1)
 @pytest.fixture(autouse=True)
 def in_a_transaction(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """VACUUM runs in none, so the tests, which do, only see which tables it is asked for."""
-    monkeypatch.setattr(loading, "_STATISTICS", "ANALYZE")
+    monkeypatch.setattr(loading, "_STATISTICS", "ANALYZE (SKIP_LOCKED)")
 
 
 @pytest.fixture
@@ -213,6 +215,17 @@ def test_who_is_told_and_who_is_trusted() -> None:
     assert {policy.issuer.name for policy in TrustPolicy.objects.select_related("issuer")} == {
         "demo GitHub", "demo GitLab",
     }  # fmt: skip
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="PostgreSQL has locks of tables")
+def test_a_table_that_is_being_vacuumed() -> None:
+    given = connection.get_connection_params()
+    names = {"host", "port", "user", "password", "dbname"}
+    where = {name: value for name, value in given.items() if name in names}
+    with psycopg.connect(**where) as other:
+        other.execute("LOCK TABLE workloads_workload IN SHARE UPDATE EXCLUSIVE MODE")
+
+        assert seed(states=0, clusters=1, workloads=1)["workloads"] == 1
 
 
 def test_no_past_beside_an_archive() -> None:
