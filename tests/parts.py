@@ -51,18 +51,22 @@ def is_measured(item: pytest.Item) -> bool:
 
 @contextlib.contextmanager
 def unmeasured() -> Iterator[None]:
-    """Measure nothing meanwhile, neither here nor in processes that are started."""
-    measuring = Coverage.current()
+    """Measure nothing meanwhile, neither here nor in processes that are started.
+
+    A process of pytest-xdist has two measurements: one that began with Python, as in all children,
+    and pytest-cov's. If one ends, the other goes on.
+    """
+    stopped = []
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("COVERAGE_PROCESS_CONFIG", raising=False)
-        if measuring is None:
-            yield
-            return
-        measuring.stop()
+        while (measuring := Coverage.current()) is not None:
+            measuring.stop()
+            stopped.append(measuring)
         try:
             yield
         finally:
-            measuring.start()
+            for measuring in reversed(stopped):
+                measuring.start()
 
 
 def _meets_both(item: pytest.Item) -> bool:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 from tests.installation import ROOT
+from tests.parts import unmeasured
 
 PACKAGES = ("infra_service", "apikeys", "states", "workloads", "filterlang")
 # Without a provider there is no app of its models.
@@ -45,3 +46,9 @@ def test_each_module_is_loaded() -> None:
         for path in (ROOT / package).rglob("*.py")
     }
     assert {str(p.parent if p.name == "__init__" else p) for p in written} == found | {*PACKAGES}
+
+
+def test_nothing_traces_what_is_not_measured() -> None:
+    """A measurement that goes on would take twice the time of all other tests."""
+    with unmeasured():
+        assert sys.gettrace() is None
