@@ -63,7 +63,7 @@ def packed(name: str, size: int) -> tuple[bytes, bytes]:
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_memory(name: str, operation: Callable[[bytes, bytes], None]) -> None:
     """At most 8 times the size, beside what every request may take."""
-    pair = packed(name, MIB // 2)
+    pair = packed(name, 3 * MIB // 8)
     sizes = [sealing.size_of(gzipped) for gzipped in pair]
     size = sum(sizes) if operation is _diff else sizes[0]
     tracemalloc.start()
