@@ -26,7 +26,7 @@ from tests import commands as commands_here
 from tests import templates
 from tests.browser import chromium, page_of
 from tests.installation import ROOT
-from tests.parts import is_in_part, is_measured, unmeasured
+from tests.parts import is_in_part, measured_as, unmeasured, unmeasured_processes
 from tests.quick import Quick
 from tests.server import LiveServer, live_server
 
@@ -74,8 +74,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[object]:
-    left_out = item.config.getoption("part") and not is_measured(item)
-    with unmeasured() if left_out else contextlib.nullcontext():
+    with measured_as(item) if item.config.getoption("part") else contextlib.nullcontext():
         return (yield)
 
 
@@ -143,7 +142,9 @@ def each_count_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="session")
 def live() -> Iterator[LiveServer]:
     """A live server with a database of its own, shared by the tests of this process."""
-    with live_server(RATE_LIMIT_LOGINS="0") as server:
+    with contextlib.ExitStack() as stack:
+        with unmeasured_processes():  # whichever test happens to be the first
+            server = stack.enter_context(live_server(RATE_LIMIT_LOGINS="0"))
         yield server
 
 

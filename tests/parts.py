@@ -49,6 +49,19 @@ def is_measured(item: pytest.Item) -> bool:
     return not (_uses_database(item) or _meets_both(item))
 
 
+def measured_as(item: pytest.Item) -> contextlib.AbstractContextManager[None]:
+    """Measure what this test is measured for, while it runs.
+
+    The processes that it starts are measured where it has the mark ``processes``: for what runs
+    there alone, since all else is measured where the tests call it themselves.
+    """
+    if not is_measured(item):
+        return unmeasured()
+    if item.get_closest_marker("processes"):
+        return contextlib.nullcontext()
+    return unmeasured_processes()
+
+
 @contextlib.contextmanager
 def unmeasured() -> Iterator[None]:
     """Measure nothing meanwhile, neither here nor in processes that are started.
@@ -57,8 +70,7 @@ def unmeasured() -> Iterator[None]:
     and pytest-cov's. If one ends, the other goes on.
     """
     stopped = []
-    with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("COVERAGE_PROCESS_CONFIG", raising=False)
+    with unmeasured_processes():
         while (measuring := Coverage.current()) is not None:
             measuring.stop()
             stopped.append(measuring)
@@ -67,6 +79,14 @@ def unmeasured() -> Iterator[None]:
         finally:
             for measuring in reversed(stopped):
                 measuring.start()
+
+
+@contextlib.contextmanager
+def unmeasured_processes() -> Iterator[None]:
+    """Start processes that measure nothing."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("COVERAGE_PROCESS_CONFIG", raising=False)
+        yield
 
 
 def _meets_both(item: pytest.Item) -> bool:

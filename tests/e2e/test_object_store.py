@@ -19,6 +19,8 @@ from tests.e2e.object_store import Line
 from tests.installation import ROOT
 from tests.server import LiveServer, live_server
 
+pytestmark = pytest.mark.processes
+
 
 @pytest.fixture(scope="module")
 def line() -> Iterator[Line]:

@@ -23,7 +23,7 @@ from tests.quickstart import Quickstart
 from tests.server import LiveServer
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.both
+pytestmark = [pytest.mark.both, pytest.mark.processes]
 
 ONE = 'resource "terraform_data" "a" { input = "first" }'
 

@@ -6,8 +6,12 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from tests.installation import ROOT
 from tests.parts import unmeasured
+
+pytestmark = pytest.mark.processes
 
 PACKAGES = ("infra_service", "apikeys", "states", "workloads", "filterlang")
 # Without a provider there is no app of its models.

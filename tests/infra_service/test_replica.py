@@ -20,6 +20,8 @@ from tests.postgres import Server, binaries
 from tests.server import Answer, LiveServer
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.processes
+
 SCOPES = ("state:read", "state:write", "state:admin", "cluster:read", "cluster:write")
 
 

@@ -18,6 +18,8 @@ from tests.installation import ROOT
 from tests.server import LiveServer
 from tests.waiting import PATIENCE, wait_until
 
+pytestmark = pytest.mark.processes
+
 JSON = {"Content-Type": "application/json"}
 
 

@@ -23,6 +23,8 @@ from tests.accessibility import faults
 from tests.infra_service.sign_on.conftest import Service, Visitor, service_like
 from tests.openid_provider import Provider
 
+pytestmark = pytest.mark.processes
+
 LOGIN = "/admin/login/?next=/admin/states/state/"
 PASSWORD = "correct horse battery staple"
 PEOPLE = 13

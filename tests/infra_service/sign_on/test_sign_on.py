@@ -17,6 +17,8 @@ from apikeys.models import User
 from tests.infra_service.sign_on.conftest import Service, Visitor
 from tests.openid_provider import Claims, Provider
 
+pytestmark = pytest.mark.processes
+
 
 def somebody(*groups: str, **claims: Any) -> Claims:
     """Return the claims of a person whom no other test knows."""
