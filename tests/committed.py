@@ -14,6 +14,7 @@ from typing import Any, Final, TypeVar, cast
 
 import pytest
 from django.db import connection
+from environ import Env
 
 from tests import templates
 from tests.e2e.together import in_threads
@@ -29,9 +30,17 @@ def db(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
 
     Fixtures that ask for ``db`` get this one then.
     """
-    copy = _copy_of_postgresql if connection.vendor == "postgresql" else _copy_of_sqlite
-    with django_db_blocker.unblock(), copy():
+    # Not of the tests' own, which grows by all that is rolled back.
+    template_url = templates.migrated().environment.get("DATABASE_URL", "")
+    with django_db_blocker.unblock(), copied(template_url):
         yield
+
+
+def copied(template_url: str) -> contextlib.AbstractContextManager[None]:
+    """Use a copy of a database, wherever it is; SQLite's is always of the tests' own."""
+    if connection.vendor == "postgresql":
+        return _copy_of_postgresql(template_url)
+    return _copy_of_sqlite()
 
 
 def twice_at_once(job: Callable[[], T]) -> list[T]:
@@ -56,24 +65,24 @@ def backend_pid() -> int:
 
 
 @contextlib.contextmanager
-def _copy_of_postgresql() -> Iterator[None]:
+def _copy_of_postgresql(template_url: str) -> Iterator[None]:
     settings, wrapper = connection.settings_dict, cast("Any", connection)
-    name, copy = settings["NAME"], f"{settings['NAME']}_committed"
-    # Not of the tests' own, which grows by all that is rolled back.
-    template = templates.migrated().database
+    template = Env.db_url_config(template_url)
+    own = {name: settings[name] for name in ("HOST", "PORT", "USER", "PASSWORD", "NAME")}
+    copy = f"{own['NAME']}_committed"
     wrapper.close()
     wrapper.close_pool()
-    with wrapper._nodb_cursor() as cursor:
-        cursor.execute(f'CREATE DATABASE "{copy}" TEMPLATE "{template}"')
-    settings["NAME"] = copy
+    settings.update({name: template[name] for name in own} | {"NAME": copy})
     try:
+        with wrapper._nodb_cursor() as cursor:
+            cursor.execute(f'CREATE DATABASE "{copy}" TEMPLATE "{template["NAME"]}"')
         yield
     finally:
         wrapper.close()
         wrapper.close_pool()
-        settings["NAME"] = name
         with wrapper._nodb_cursor() as cursor:
-            cursor.execute(f'DROP DATABASE "{copy}" WITH (FORCE)')
+            cursor.execute(f'DROP DATABASE IF EXISTS "{copy}" WITH (FORCE)')
+        settings.update(own)
 
 
 @contextlib.contextmanager

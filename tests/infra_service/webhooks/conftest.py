@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 import ipaddress
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from django.db import connection
 from django.utils import timezone
@@ -17,15 +20,42 @@ from infra_service.webhooks.claiming import Attempt
 from infra_service.webhooks.delivering import Deliverer
 from infra_service.webhooks.models import Delivery, WebhookEndpoint
 from infra_service.webhooks.publishing import publish_next
-from tests.committed import db  # noqa: F401 - a fixture: only what is committed is told
+from tests import postgres, templates
+from tests.committed import copied
 from tests.conftest import ApiClient, ClientWith
 from tests.infra_service.webhooks.receiver import Receiver, receiving
+from tests.installation import Installation
 from tests.states.conftest import Backend
-from tests.waiting import wait_until
 
 SCOPES = ("webhook:write", "state:read", "state:write", "state:admin", "cluster:read",
           "cluster:write", "apikey:read")  # fmt: skip
 PATH = "/api/v1/webhooks"
+
+
+@pytest.fixture(scope="session")
+def quiet_postgresql() -> Iterator[str]:
+    """The address of a migrated database on a PostgreSQL where nobody else has a transaction.
+
+    A server has one count of transactions for all its databases: whatever test runs beside would
+    hold up what reads the trail.
+    """
+    with postgres.running(survives_power_cuts=False) as server, tempfile.TemporaryDirectory() as at:
+        with psycopg.connect(server.url, autocommit=True) as connected:
+            connected.execute("CREATE DATABASE migrated")
+        url = server.url.removesuffix("postgres") + "migrated"
+        Installation(Path(at), DATABASE_URL=url).restore_database(templates.migrated())
+        yield url
+
+
+@pytest.fixture
+def db(
+    django_db_setup: None, django_db_blocker: Any, request: pytest.FixtureRequest
+) -> Iterator[None]:
+    """A database of the test's own: only what is committed is told."""
+    on_postgresql = connection.vendor == "postgresql"
+    url = request.getfixturevalue("quiet_postgresql") if on_postgresql else ""
+    with django_db_blocker.unblock(), copied(url):
+        yield
 
 
 @pytest.fixture(autouse=True)
@@ -78,35 +108,13 @@ def hook_of(client: ApiClient, receiver: Receiver, *types: str, **fields: Any) -
     return Hook(client, answer.json())
 
 
-def let_others_end() -> None:
-    """Let transactions of other databases end that are older than what is to be read.
-
-    A server has one count of transactions: those of tests that run beside hold ours up, too.
-    """
-    if connection.vendor == "postgresql":
-        before = _transactions_of_others()
-        wait_until(lambda: not before & _transactions_of_others())
-
-
-def _transactions_of_others() -> set[str]:
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT l.transactionid::text FROM pg_locks l JOIN pg_stat_activity a USING (pid) "
-            "WHERE l.locktype = 'transactionid' AND l.granted "
-            "AND a.datname IS DISTINCT FROM current_database()"
-        )
-        return {number for (number,) in cursor.fetchall()}
-
-
 def publish() -> int:
     """Read the trail's next events."""
-    let_others_end()
     return publish_next()
 
 
 def deliver(attempted: Callable[[Attempt], None] = lambda _: None) -> None:
     """Deliver all that is due now, and call what is given after each attempt."""
-    let_others_end()
     Deliverer(threading.Event(), attempted).run(None)
 
 

@@ -9,7 +9,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from tests.conftest import ApiClient
-from tests.infra_service.webhooks.conftest import hook_of, let_others_end
+from tests.infra_service.webhooks.conftest import hook_of
 from tests.infra_service.webhooks.receiver import Receiver, answers
 from tests.infra_service.webhooks.test_trail import event
 
@@ -17,7 +17,6 @@ from tests.infra_service.webhooks.test_trail import event
 def run(capsys: pytest.CaptureFixture[str], *options: str) -> dict[str, int]:
     """Return what the command counts."""
     capsys.readouterr()
-    let_others_end()
     call_command("deliver_events", "--json", *options)
     counts: dict[str, int] = json.loads(capsys.readouterr().out)
     return counts

@@ -19,7 +19,7 @@ from infra_service.webhooks.metrics import DeliveryCollector
 from infra_service.webhooks.models import Delivery, TrailPosition, WebhookEndpoint, WebhookEvent
 from infra_service.webhooks.reach import reaches
 from tests.conftest import ApiClient
-from tests.infra_service.webhooks.conftest import Hook, deliver, hook_of, let_others_end
+from tests.infra_service.webhooks.conftest import Hook, deliver, hook_of
 from tests.infra_service.webhooks.receiver import Receiver
 from tests.infra_service.webhooks.test_trail import event, on_postgresql
 from tests.plans import plans_of
@@ -80,7 +80,6 @@ def test_an_endpoint_of_now_is_not_taken_for_one_that_has_ended(
         if WebhookEndpoint.objects.count() == 1:
             hook_of(client, receiver, "cluster.create", url=receiver.url + "/added")
             event("after").save()
-            let_others_end()
 
     deliver(add)
 
