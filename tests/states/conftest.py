@@ -10,6 +10,7 @@ from typing import Any, cast
 import pytest
 from django.core.files.storage import InMemoryStorage, storages
 
+from states.keeping import faults
 from states.models import State
 from tests.conftest import ApiClient, ClientWith
 from tests.e2e.backend import lock_info
@@ -134,8 +135,9 @@ class UnsteadyStorage(InMemoryStorage):
 
 
 @pytest.fixture
-def store(settings: Any) -> UnsteadyStorage:
-    """An object store, to which new documents go."""
+def store(settings: Any, monkeypatch: pytest.MonkeyPatch) -> UnsteadyStorage:
+    """An object store, to which new documents go; nobody pauses before asking it again."""
+    monkeypatch.setattr(faults, "PAUSES", (0.0,) * len(faults.PAUSES))
     name = f"{__name__}.{UnsteadyStorage.__name__}"
     settings.STORAGES = {**settings.STORAGES, "states": {"BACKEND": name}}
     return cast("UnsteadyStorage", storages["states"])
