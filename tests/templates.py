@@ -75,6 +75,8 @@ def copied_for_tests() -> Iterator[None]:
         yield
     finally:
         connection.close()
+        # Else it would look for its connections to the end, and tell that they are lost.
+        connection.close_pool()  # type: ignore[attr-defined]
         copy.drop_database()
 
 
