@@ -28,6 +28,8 @@ from tests.server import LiveServer
 from tests.waiting import PATIENCE, wait_until
 from tests.workloads.kubernetes.test_recorded import EXPECTED
 
+pytestmark = pytest.mark.processes
+
 REAL = os.environ.get("KUBECONFIG_TEST", "")
 
 
