@@ -10,6 +10,7 @@ statements or take branches of their own, and where SQLite differs.
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -18,6 +19,8 @@ from django.db import connection
 
 from tests.installation import ROOT
 
+# With it coverage begins in a process of its own accord.
+_MEASURED = "COVERAGE_PROCESS_CONFIG"
 _DOCUMENTS = ROOT / "tests" / "docs"
 
 
@@ -85,8 +88,13 @@ def unmeasured() -> Iterator[None]:
 def unmeasured_processes() -> Iterator[None]:
     """Start processes that measure nothing."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("COVERAGE_PROCESS_CONFIG", raising=False)
+        patch.delenv(_MEASURED, raising=False)
         yield
+
+
+def measurement() -> dict[str, str]:
+    """Return what has a process measured, of an environment, where this test's processes are."""
+    return {name: told for name, told in os.environ.items() if name == _MEASURED}
 
 
 def _meets_both(item: pytest.Item) -> bool:

@@ -15,6 +15,7 @@ import pytest
 
 from tests.apiserver import STATEFULSETS, ReplayServer, event
 from tests.installation import ROOT
+from tests.parts import measurement
 from tests.server import LiveServer
 from tests.waiting import PATIENCE, wait_until
 
@@ -58,7 +59,7 @@ class Clusters:
                 *("--kubeconfig", str(self.kubeconfig)),
             ],
             cwd=ROOT,
-            env=self.service.environment,
+            env={**self.service.environment, **measurement()},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
         )

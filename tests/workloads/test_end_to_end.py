@@ -24,6 +24,7 @@ from kubernetes import config as kubernetes_config
 
 from tests.apiserver import DEPLOYMENTS, METRICS, Fault, ReplayServer, event, lines
 from tests.installation import ROOT
+from tests.parts import measurement
 from tests.server import LiveServer
 from tests.waiting import PATIENCE, wait_until
 from tests.workloads.kubernetes.test_recorded import EXPECTED
@@ -70,7 +71,7 @@ class Target:
         return subprocess.Popen(
             [sys.executable, "manage.py", "sync_workloads", *self.options(), *options],
             cwd=ROOT,
-            env=self.service.environment,
+            env={**self.service.environment, **measurement()},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )

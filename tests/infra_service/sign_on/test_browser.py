@@ -13,6 +13,8 @@ from tests.browser import page_of
 from tests.infra_service.sign_on.conftest import Service
 from tests.openid_provider import Provider
 
+pytestmark = pytest.mark.processes
+
 
 @pytest.fixture
 def page(browser: Browser, service: Service) -> Iterator[Page]:
