@@ -12,7 +12,6 @@ from django.conf import settings
 from django.core.management import call_command
 from django.db import connections
 from django.test import override_settings
-from environ import Env
 
 from infra_service.operations.object_storage import s3_storage
 from tests.server import LiveServer
@@ -52,7 +51,7 @@ def _connected(server: LiveServer, work: Callable[[], T]) -> T:
     own = connections["default"]
     # Pools are known by a connection's alias, and this one's has connections to another database.
     options = {k: v for k, v in own.settings_dict["OPTIONS"].items() if k != "pool"}
-    there = {**own.settings_dict, **_place(server), "OPTIONS": options}
+    there = {**own.settings_dict, **server.database_settings(), "OPTIONS": options}
     connections["default"] = type(own)(there, "default")
     try:
         with override_settings(**_settings(server)):
@@ -60,14 +59,6 @@ def _connected(server: LiveServer, work: Callable[[], T]) -> T:
     finally:
         connections["default"].close()
         connections["default"] = own
-
-
-def _place(server: LiveServer) -> dict[str, Any]:
-    """Where the server's database is, and as whom the server goes there."""
-    if url := server.environment.get("DATABASE_URL"):
-        given = Env.db_url_config(url)
-        return {name: given[name] for name in ("HOST", "PORT", "USER", "PASSWORD", "NAME")}
-    return {"NAME": server.database}
 
 
 def _settings(server: LiveServer) -> dict[str, Any]:

@@ -14,10 +14,9 @@ from typing import Any, Final, TypeVar, cast
 
 import pytest
 from django.db import connection
-from environ import Env
 
-from tests import templates
 from tests.e2e.together import in_threads
+from tests.installation import Installation
 
 T = TypeVar("T")
 
@@ -25,22 +24,17 @@ _SQLITE: Final = "file:committed?mode=memory&cache=shared"
 
 
 @pytest.fixture
-def db(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+def db(
+    django_db_setup: None, django_db_blocker: Any, committed_template: Installation
+) -> Iterator[None]:
     """A database of the test's own, instead of pytest-django's; a module imports it for its tests.
 
     Fixtures that ask for ``db`` get this one then.
     """
-    # Not of the tests' own, which grows by all that is rolled back.
-    template_url = templates.migrated().environment.get("DATABASE_URL", "")
-    with django_db_blocker.unblock(), copied(template_url):
+    on_postgresql = connection.vendor == "postgresql"
+    copy = _copy_of_postgresql(committed_template) if on_postgresql else _copy_of_sqlite()
+    with django_db_blocker.unblock(), copy:
         yield
-
-
-def copied(template_url: str) -> contextlib.AbstractContextManager[None]:
-    """Use a copy of a database, wherever it is; SQLite's is always of the tests' own."""
-    if connection.vendor == "postgresql":
-        return _copy_of_postgresql(template_url)
-    return _copy_of_sqlite()
 
 
 def twice_at_once(job: Callable[[], T]) -> list[T]:
@@ -65,17 +59,17 @@ def backend_pid() -> int:
 
 
 @contextlib.contextmanager
-def _copy_of_postgresql(template_url: str) -> Iterator[None]:
+def _copy_of_postgresql(template: Installation) -> Iterator[None]:
     settings, wrapper = connection.settings_dict, cast("Any", connection)
-    template = Env.db_url_config(template_url)
-    own = {name: settings[name] for name in ("HOST", "PORT", "USER", "PASSWORD", "NAME")}
+    there = template.database_settings()
+    own = {name: settings[name] for name in there}
     copy = f"{own['NAME']}_committed"
     wrapper.close()
     wrapper.close_pool()
-    settings.update({name: template[name] for name in own} | {"NAME": copy})
+    settings.update(there | {"NAME": copy})
     try:
         with wrapper._nodb_cursor() as cursor:
-            cursor.execute(f'CREATE DATABASE "{copy}" TEMPLATE "{template["NAME"]}"')
+            cursor.execute(f'CREATE DATABASE "{copy}" TEMPLATE "{there["NAME"]}"')
         yield
     finally:
         wrapper.close()

@@ -25,7 +25,7 @@ from infra_service.commandline import progress
 from tests import commands as commands_here
 from tests import templates
 from tests.browser import chromium, page_of
-from tests.installation import ROOT
+from tests.installation import ROOT, Installation
 from tests.parts import is_in_part, measured_as, unmeasured, unmeasured_processes
 from tests.quick import Quick
 from tests.server import LiveServer, live_server
@@ -92,6 +92,15 @@ def django_db_setup(django_test_environment: None, django_db_blocker: Any) -> It
     """Use a copy of a database that is migrated once, and not one that each process migrates."""
     with django_db_blocker.unblock(), templates.copied_for_tests():
         yield
+
+
+@pytest.fixture(scope="session")
+def committed_template() -> Installation:
+    """What tests with a database of their own copy (tests/committed.py).
+
+    It is not the tests' own database, which grows by all that is rolled back.
+    """
+    return templates.migrated()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -11,8 +11,10 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import psycopg
+from environ import Env
 
 from tests import postgres
 
@@ -64,6 +66,13 @@ class Installation:
     def database(self) -> str:
         """The database's name, which is a file's where it is SQLite."""
         return self._database_name or str(self.directory / "db.sqlite3")
+
+    def database_settings(self) -> dict[str, Any]:
+        """Return where its database is, and as whom it goes there, in the words of Django."""
+        if url := self.environment.get("DATABASE_URL"):
+            given = Env.db_url_config(url)
+            return {name: given[name] for name in ("HOST", "PORT", "USER", "PASSWORD", "NAME")}
+        return {"NAME": self.database}
 
     def manage(self, *command: str) -> str:
         """Run a management command on its database and return what it prints."""

@@ -1,4 +1,4 @@
-"""Many rows from a few, which PostgreSQL copies ten times as fast as the demo data makes them."""
+"""Many rows from a few, which a database copies ten times as fast as the demo data makes them."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ def multiply(model: type[Model], times: int, *, order: str = "n, id", **written:
     table = quote(model._meta.db_table)
     with connection.cursor() as cursor:
         cursor.execute(
+            f"WITH RECURSIVE copies (n) AS"
+            f" (SELECT 1 UNION ALL SELECT n + 1 FROM copies WHERE n < {times - 1}) "
             f"INSERT INTO {table} ({', '.join(columns)}) "
-            f"SELECT {', '.join(values)} FROM {table}, generate_series(1, {times - 1}) n "
-            f"ORDER BY {order}"
+            f"SELECT {', '.join(values)} FROM {table}, copies ORDER BY {order}"
         )
 
 

@@ -39,26 +39,13 @@ def is_repetition(item: pytest.Item) -> bool:
     return _uses_database(item) and not (_is_first_case(item) or _meets_both(item))
 
 
-def is_measured(item: pytest.Item) -> bool:
-    """Whether the coverage of this test is measured, for which it takes twice as long.
-
-    It is measured on SQLite, where that takes less, and of what runs on PostgreSQL alone there.
-    What is long mostly repeats one rule, whose lines other tests run too.
-    """
-    if item.get_closest_marker("long"):
-        return False
-    if connection.vendor == "sqlite" or item.get_closest_marker("skipif"):
-        return True
-    return not (_uses_database(item) or _meets_both(item))
-
-
 def measured_as(item: pytest.Item) -> contextlib.AbstractContextManager[None]:
     """Measure what this test is measured for, while it runs.
 
     The processes that it starts are measured where it has the mark ``processes``: for what runs
     there alone, since all else is measured where the tests call it themselves.
     """
-    if not is_measured(item):
+    if not _is_measured(item):
         return unmeasured()
     if item.get_closest_marker("processes"):
         return contextlib.nullcontext()
@@ -93,8 +80,21 @@ def unmeasured_processes() -> Iterator[None]:
 
 
 def measurement() -> dict[str, str]:
-    """Return what has a process measured, of an environment, where this test's processes are."""
+    """Return the variable with which a process is measured, if those of this test are."""
     return {name: told for name, told in os.environ.items() if name == _MEASURED}
+
+
+def _is_measured(item: pytest.Item) -> bool:
+    """Whether the coverage of this test is measured, for which it takes twice as long.
+
+    It is measured on SQLite, where that takes less, and of what runs on PostgreSQL alone there.
+    What is long mostly repeats one rule, whose lines other tests run too.
+    """
+    if item.get_closest_marker("long"):
+        return False
+    if connection.vendor == "sqlite" or item.get_closest_marker("skipif"):
+        return True
+    return not (_uses_database(item) or _meets_both(item))
 
 
 def _meets_both(item: pytest.Item) -> bool:

@@ -19,9 +19,8 @@ from apikeys.models import User
 from infra_service.webhooks.claiming import Attempt
 from infra_service.webhooks.delivering import Deliverer
 from infra_service.webhooks.models import Delivery, WebhookEndpoint
-from infra_service.webhooks.publishing import publish_next
-from tests import postgres, templates
-from tests.committed import copied
+from tests import postgres
+from tests.committed import db  # noqa: F401 - a fixture: only what is committed is told
 from tests.conftest import ApiClient, ClientWith
 from tests.infra_service.webhooks.receiver import Receiver, receiving
 from tests.installation import Installation
@@ -33,29 +32,22 @@ PATH = "/api/v1/webhooks"
 
 
 @pytest.fixture(scope="session")
-def quiet_postgresql() -> Iterator[str]:
-    """The address of a migrated database on a PostgreSQL where nobody else has a transaction.
+def committed_template(committed_template: Installation) -> Iterator[Installation]:
+    """A copy on a PostgreSQL where nobody else has a transaction.
 
     A server has one count of transactions for all its databases: whatever test runs beside would
     hold up what reads the trail.
     """
+    if connection.vendor == "sqlite":
+        yield committed_template
+        return
     with postgres.running(survives_power_cuts=False) as server, tempfile.TemporaryDirectory() as at:
         with psycopg.connect(server.url, autocommit=True) as connected:
             connected.execute("CREATE DATABASE migrated")
         url = server.url.removesuffix("postgres") + "migrated"
-        Installation(Path(at), DATABASE_URL=url).restore_database(templates.migrated())
-        yield url
-
-
-@pytest.fixture
-def db(
-    django_db_setup: None, django_db_blocker: Any, request: pytest.FixtureRequest
-) -> Iterator[None]:
-    """A database of the test's own: only what is committed is told."""
-    on_postgresql = connection.vendor == "postgresql"
-    url = request.getfixturevalue("quiet_postgresql") if on_postgresql else ""
-    with django_db_blocker.unblock(), copied(url):
-        yield
+        copy = Installation(Path(at), DATABASE_URL=url)
+        copy.restore_database(committed_template)
+        yield copy
 
 
 @pytest.fixture(autouse=True)
@@ -106,11 +98,6 @@ def hook_of(client: ApiClient, receiver: Receiver, *types: str, **fields: Any) -
     answer = client.send("POST", PATH, {"webhook": body})
     assert answer.status_code == 201, answer.content
     return Hook(client, answer.json())
-
-
-def publish() -> int:
-    """Read the trail's next events."""
-    return publish_next()
 
 
 def deliver(attempted: Callable[[Attempt], None] = lambda _: None) -> None:

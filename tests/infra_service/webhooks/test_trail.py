@@ -18,7 +18,7 @@ from infra_service.webhooks import trail
 from infra_service.webhooks.models import Delivery, TrailPosition, WebhookEvent
 from infra_service.webhooks.publishing import publish_next
 from tests.conftest import ApiClient
-from tests.infra_service.webhooks.conftest import deliver, hook_of, publish
+from tests.infra_service.webhooks.conftest import deliver, hook_of
 from tests.infra_service.webhooks.receiver import Receiver
 
 on_postgresql = pytest.mark.skipif(connection.vendor != "postgresql", reason="about transactions")
@@ -167,9 +167,9 @@ def test_an_event_is_entered_once(client: ApiClient, receiver: Receiver) -> None
     hook_of(client, receiver, "cluster.create")
     position = TrailPosition.objects.get()
     event("once").save()
-    publish()
+    publish_next()
     position.save()
-    publish()
+    publish_next()
 
     assert WebhookEvent.objects.count() == Delivery.objects.count() == 1
 
@@ -178,7 +178,7 @@ def test_what_nobody_is_told_leaves_no_row(client: ApiClient, receiver: Receiver
     hook_of(client, receiver, "state.push")
     event("nobody's").save()
 
-    publish()
+    publish_next()
 
     assert not WebhookEvent.objects.exists()
     assert TrailPosition.objects.get().event_id == AuditEvent.objects.latest("id").pk
@@ -187,7 +187,7 @@ def test_what_nobody_is_told_leaves_no_row(client: ApiClient, receiver: Receiver
 def test_without_webhooks_nothing_is_read(db: None) -> None:
     event("unread").save()
 
-    assert publish() == 0
+    assert publish_next() == 0
     assert not TrailPosition.objects.exists()
 
 

@@ -17,9 +17,10 @@ from apikeys.models import AccessToken, ApiKey, User
 from infra_service.webhooks import claiming
 from infra_service.webhooks.claiming import PAUSES
 from infra_service.webhooks.models import Delivery, WebhookEvent
+from infra_service.webhooks.publishing import publish_next
 from infra_service.webhooks.reach import reaches
 from tests.conftest import ApiClient, ClientWith
-from tests.infra_service.webhooks.conftest import SCOPES, deliver, hook_of, publish
+from tests.infra_service.webhooks.conftest import SCOPES, deliver, hook_of
 from tests.infra_service.webhooks.receiver import Receiver, answers
 from tests.infra_service.webhooks.test_trail import event
 from tests.states.conftest import Backend, document
@@ -129,14 +130,14 @@ def test_what_another_worker_publishes_meanwhile_is_not_ended(
 ) -> None:
     ended = hook_of(client, receiver, "cluster.create")
     event("for one that ends").save()
-    publish()
+    publish_next()
     type(ended.endpoint).objects.update(expires_at=timezone.now())
 
     def reaches_of_before() -> Any:
         found = reaches()
         hook_of(client, receiver, "cluster.create")
         event("for one that is new").save()
-        publish()
+        publish_next()
         return found
 
     monkeypatch.setattr(claiming, "reaches", reaches_of_before)
