@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import random
 import uuid
 from typing import Any
 
@@ -16,6 +17,13 @@ def document(serial: int = 1, lineage: str = "lineage", **more: Any) -> bytes:
     head = {"version": 4, "terraform_version": "1.11.4", "serial": serial, "lineage": lineage}
     body = {**head, "outputs": {}, "resources": [], "check_results": None, **more}
     return json.dumps(body, indent=2).encode() + b"\n"
+
+
+def incompressible(size: int, serial: int = 1) -> bytes:
+    """Return a document of exactly this size, of which gzip leaves three quarters."""
+    missing = size - len(document(serial, filler=""))
+    random_text = base64.b64encode(random.randbytes(missing * 3 // 4 + 3)).decode()
+    return document(serial, filler=random_text[:missing])
 
 
 def lock_info(lock_id: uuid.UUID | str, **changes: str) -> dict[str, str]:

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from xml.etree import ElementTree
 
 from tests.postgres import free_port
 from tests.waiting import PATIENCE
@@ -46,6 +47,15 @@ def running() -> Iterator[int]:
 
 # moto asks who it is, and does not check the answer.
 _SIGNED = "AWS4-HMAC-SHA256 Credential=key/20260101/us-east-1/s3/aws4_request"
+
+
+def etags(port: int) -> list[str]:
+    """Return the ETags of all objects; that of an object which came in N parts ends in ``-N``."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+    with contextlib.closing(connection):
+        connection.request("GET", f"/{BUCKET}?list-type=2", headers={"Authorization": _SIGNED})
+        listing = ElementTree.fromstring(connection.getresponse().read())
+    return [(tag.text or "").strip('"') for tag in listing.iterfind(".//{*}ETag")]
 
 
 class Line:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import json
 import os
-import random
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.backend import Backend, document
+from tests.e2e.backend import Backend, document, incompressible
 from tests.e2e.database import snapshot
 from tests.e2e.wire import Wire
 from tests.server import LiveServer, live_server
@@ -27,13 +25,6 @@ def padded(size: int) -> bytes:
     """Return a document of exactly this size that compresses well."""
     bare = len(document(1, filler=""))
     return document(1, filler="x" * (size - bare))
-
-
-def incompressible(size: int) -> bytes:
-    bare = len(document(1, filler=""))
-    missing = size - bare
-    random_text = base64.b64encode(random.randbytes(missing * 3 // 4 + 3)).decode()
-    return document(1, filler=random_text[:missing])
 
 
 def numerous(size: int) -> bytes:
