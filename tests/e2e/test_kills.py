@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import random
 import time
@@ -80,21 +79,17 @@ def test_database_is_stopped_crashes_and_hangs_under_traffic() -> None:
         postgres.running() as database,
         live_server(DATABASE_URL=database.url, DATABASE_POOL_TIMEOUT="1") as server,
     ):
-        # By another process: issued in this one, on a loaded machine, what is frozen was at times
-        # told to be busy, for a reason that is not known.
-        scopes = ("--scopes", "state:read,state:write,state:admin")
-        issued = server.manage(
-            "issue_token", "--user", "operator", "--name", "test", *scopes, "--json"
-        )
-        traffic = Traffic(server, token := json.loads(issued)["secret"])
+        token = server.token("state:read", "state:write", "state:admin")
+        traffic = Traffic(server, token)
         traffic.start(persistent=True)
         for end in (database.stop, database.crash):
             time.sleep(1)
             end()
             time.sleep(0.5)
-            down = server.request("GET", "/readyz")
-            assert (down.status, down.reason) == (503, "DATABASE_UNAVAILABLE")
-            assert int(down.headers["Retry-After"]) > 0
+            for path in ("/readyz", "/v1/whoami"):
+                down = server.request("GET", path, token=token)
+                assert (down.status, down.reason) == (503, "DATABASE_UNAVAILABLE")
+                assert int(down.headers["Retry-After"]) > 0
             assert server.request("GET", "/healthz").status == 200
             database.start()
             traffic.wait_until_each_has(1)  # again, with nobody's help

@@ -120,7 +120,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         try:
             self.connection = liveness.take(pool)
         except PoolTimeout as error:
-            _tell_why_none(pool, error)
+            self._tell_why_none(pool, error)
             raise
         if not self.connection.autocommit:  # it was returned in a transaction
             self.connection.autocommit = True
@@ -150,6 +150,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
             self._limit(connection)
         elif not self.prepares_through_pooler:
             connection.prepare_threshold = None
+        if self.pool:
+            liveness.count(connection)
         return True  # statements were run: without autocommit their transaction is to be ended
 
     def _limit(self, connection: Any) -> None:
@@ -175,8 +177,18 @@ class DatabaseWrapper(base.DatabaseWrapper):
         try:
             return super().get_new_connection(conn_params)
         except PoolTimeout as error:
-            _tell_why_none(self.pool, error)
+            self._tell_why_none(self.pool, error)
             raise
+
+    def _tell_why_none(self, pool: ConnectionPool[Any], error: PoolTimeout) -> None:
+        """Tell a pool that cannot open connections from one whose connections are all in use.
+
+        Raises:
+            OperationalError: it cannot open them, or the server is known to be silent.
+        """
+        self.watch.refuse_if_silent()
+        if liveness.open_in(pool) < pool.max_size:
+            raise OperationalError("no connection to the database could be opened") from error
 
     def get_autocommit(self) -> bool:
         """Whether there is no transaction. Django would take a connection to find out."""
@@ -232,13 +244,6 @@ class DatabaseWrapper(base.DatabaseWrapper):
             connection.close()
         self._is_discarded = self._is_lost = False
         connection._pool.putconn(connection)  # the pool that it came from; tests exchange it
-
-
-def _tell_why_none(pool: ConnectionPool[Any], error: PoolTimeout) -> None:
-    """Tell a pool that cannot open connections from one whose connections are all in use."""
-    figures = pool.get_stats()
-    if figures["pool_size"] < figures["pool_max"]:
-        raise OperationalError("no connection to the database could be opened") from error
 
 
 def _any_large(values: Iterable[Any]) -> bool:

@@ -1,4 +1,4 @@
-"""Connections that died while they lay in the pool, or that no longer lead to the primary.
+"""Which connections of a pool live: some died while they lay there, or lead to no primary now.
 
 What the server or the kernel has already said of a connection waits in its socket. Looking there
 costs a system call and no round trip.
@@ -7,7 +7,9 @@ costs a system call and no round trip.
 from __future__ import annotations
 
 import select
+import threading
 from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakSet
 
 import psycopg
 
@@ -16,6 +18,10 @@ if TYPE_CHECKING:
 
 # read_only_sql_transaction: the server is a standby, or was set to read only.
 _NO_PRIMARY: Final = "25006"
+
+# All that pools have opened and that somebody still has.
+_opened: Final[WeakSet[Any]] = WeakSet()
+_counting: Final = threading.Lock()
 
 
 def take(pool: ConnectionPool[Any]) -> Any:
@@ -28,6 +34,23 @@ def take(pool: ConnectionPool[Any]) -> Any:
         drop_all(connection)
         pool.putconn(connection)  # the pool opens another one
     return connection
+
+
+def count(connection: Any) -> None:
+    """Count a connection that its pool has opened, until it is closed."""
+    with _counting:
+        _opened.add(connection)
+
+
+def open_in(pool: ConnectionPool[Any]) -> int:
+    """Return how many connections of the pool are open, in use or not.
+
+    The ``pool_size`` that the pool tells counts those, too, that it only tries to open: while the
+    server is away, all of them.
+    """
+    with _counting:
+        opened = list(_opened)
+    return sum(one._pool is pool and not one.closed for one in opened)
 
 
 def drop_all(connection: Any) -> None:
