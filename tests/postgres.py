@@ -134,11 +134,21 @@ class Server:
         """Let them go on."""
         self._signal_all(signal.SIGCONT)
 
+    @contextlib.contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Freeze it for as long as the block."""
+        self.freeze()
+        try:
+            yield
+        finally:
+            self.thaw()
+
     def _signal_all(self, number: signal.Signals) -> None:
         assert self._process is not None
         pid = self._process.pid
+        self._process.send_signal(number)  # first, so that it makes no children meanwhile
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        for each in (pid, *map(int, children)):
+        for each in map(int, children):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(each, number)
 

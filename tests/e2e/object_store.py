@@ -33,10 +33,7 @@ def running() -> Iterator[int]:
     try:
         for _ in range(300):
             with contextlib.suppress(OSError):
-                connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
-                with contextlib.closing(connection):
-                    connection.request("PUT", f"/{BUCKET}", headers={"Authorization": _SIGNED})
-                    assert connection.getresponse().status == 200
+                _asked(port, "PUT", f"/{BUCKET}")
                 break
             time.sleep(0.1)
         yield port
@@ -51,11 +48,18 @@ _SIGNED = "AWS4-HMAC-SHA256 Credential=key/20260101/us-east-1/s3/aws4_request"
 
 def etags(port: int) -> list[str]:
     """Return the ETags of all objects; that of an object which came in N parts ends in ``-N``."""
+    listing = ElementTree.fromstring(_asked(port, "GET", f"/{BUCKET}?list-type=2"))
+    return [(tag.text or "").strip('"') for tag in listing.iterfind(".//{*}ETag")]
+
+
+def _asked(port: int, method: str, path: str) -> bytes:
+    """Return the store's answer to what is asked beside the service."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
     with contextlib.closing(connection):
-        connection.request("GET", f"/{BUCKET}?list-type=2", headers={"Authorization": _SIGNED})
-        listing = ElementTree.fromstring(connection.getresponse().read())
-    return [(tag.text or "").strip('"') for tag in listing.iterfind(".//{*}ETag")]
+        connection.request(method, path, headers={"Authorization": _SIGNED})
+        answer = connection.getresponse()
+        assert answer.status == 200
+        return answer.read()
 
 
 class Line:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import random
 import time
@@ -60,16 +59,6 @@ def report(what: str, traffic: Traffic) -> None:
     os.write(1, f"{line}answers {dict(sorted(traffic.seen.items()))}\n".encode())
 
 
-@contextlib.contextmanager
-def frozen(database: postgres.Server) -> Iterator[None]:
-    """Stop the database's processes for as long as the block."""
-    database.freeze()
-    try:
-        yield
-    finally:
-        database.thaw()
-
-
 @pytest.mark.skipif(
     not os.environ.get("DATABASE_URL", "").startswith("postgres"),
     reason="SQLite is part of the process: it has no server that could be restarted",
@@ -93,7 +82,7 @@ def test_database_is_stopped_crashes_and_hangs_under_traffic() -> None:
             assert server.request("GET", "/healthz").status == 200
             database.start()
             traffic.wait_until_each_has(1)  # again, with nobody's help
-        with frozen(database):
+        with database.frozen():
             for path in ("/readyz", "/v1/whoami", "/readyz"):
                 down = server.request("GET", path, token=token)
                 assert (down.status, down.reason) == (503, "DATABASE_UNAVAILABLE")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -23,10 +23,12 @@ from tests import postgres
 pytestmark = pytest.mark.skipif(
     connection.vendor != "postgresql", reason="SQLite has no pool of connections"
 )
-_ALIAS = "elsewhere"
+
+#: Returns the calling thread's own access to the database.
+Wrapper = Callable[[], Any]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def server() -> Iterator[postgres.Server]:
     """A server that can be stopped."""
     with postgres.running() as running:
@@ -34,41 +36,43 @@ def server() -> Iterator[postgres.Server]:
 
 
 @pytest.fixture
-def handler(server: postgres.Server, django_db_blocker: Any) -> Iterator[ConnectionHandler]:
-    """Connections to it; the pool has room for one."""
+def wrapper(server: postgres.Server, django_db_blocker: Any) -> Iterator[Wrapper]:
+    """Access to it by a pool that has room for one connection."""
     ours = connection.settings_dict
     pool = {"min_size": 1, "max_size": 1, "timeout": 0.5}
     there = Env.db_url_config(server.url)
     there |= {"ENGINE": ours["ENGINE"], "OPTIONS": {**ours["OPTIONS"], "pool": pool}}
-    handler = ConnectionHandler({"default": {}, _ALIAS: there})
-    wrapper: Any = handler[_ALIAS]
+    # Pools, and what is known of a server's silence, are kept by alias.
+    alias = f"port {server.port}"
+    handler = ConnectionHandler({"default": {}, alias: there})
     with django_db_blocker.unblock():  # it is not the tests' database
-        assert value(wrapper) == 1
-        yield handler
-    wrapper.close()
-    wrapper.close_pool()
+        assert value(handler[alias]) == 1
+        yield lambda: handler[alias]
+    own: Any = handler[alias]
+    own.close()
+    own.close_pool()
 
 
-def value(wrapper: Any) -> Any:
-    with wrapper.cursor() as cursor:
+def value(own: Any) -> Any:
+    with own.cursor() as cursor:
         cursor.execute("SELECT 1")
         return cursor.fetchone()[0]
 
 
-def failure(handler: ConnectionHandler) -> DatabaseFailure | None:
+def failure(wrapper: Wrapper) -> DatabaseFailure | None:
     """Return what a statement says of the database."""
     with pytest.raises(Error) as raised:
-        value(handler[_ALIAS])
+        value(wrapper())
     return failure_of(raised.value)
 
 
 @contextlib.contextmanager
-def held(handler: ConnectionHandler) -> Iterator[None]:
+def held(wrapper: Wrapper) -> Iterator[None]:
     """Use the only connection, in another thread, for as long as the block."""
     is_held, may_end = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with contextlib.closing(handler[_ALIAS]) as wrapper, wrapper.cursor() as cursor:
+        with contextlib.closing(wrapper()) as own, own.cursor() as cursor:
             cursor.execute("SELECT 1")
             is_held.set()
             may_end.wait(60)
@@ -83,30 +87,20 @@ def held(handler: ConnectionHandler) -> Iterator[None]:
         holder.join()
 
 
-def test_all_in_use(handler: ConnectionHandler) -> None:
-    with held(handler):
-        assert isinstance(failure(handler), DatabaseBusy)
-    assert value(handler[_ALIAS]) == 1
+def test_all_in_use(wrapper: Wrapper) -> None:
+    with held(wrapper):
+        assert isinstance(failure(wrapper), DatabaseBusy)
+    assert value(wrapper()) == 1
 
 
-def test_none_can_be_opened(handler: ConnectionHandler, server: postgres.Server) -> None:
+def test_none_can_be_opened(wrapper: Wrapper, server: postgres.Server) -> None:
     """The pool counts those, too, that it only tries to open."""
     server.stop()
-    try:
-        assert isinstance(failure(handler), DatabaseUnavailable)
-    finally:
-        server.start()
+    assert isinstance(failure(wrapper), DatabaseUnavailable)
 
 
-def test_all_in_use_since_nothing_answers(
-    handler: ConnectionHandler, server: postgres.Server
-) -> None:
+def test_all_in_use_since_nothing_answers(wrapper: Wrapper, server: postgres.Server) -> None:
     """Whoever waits for a connection is not told that others are at work, when none are."""
-    wrapper: Any = handler[_ALIAS]
-    with held(handler):
-        server.freeze()
-        try:
-            threading.Timer(0.1, wrapper.watch.suspect).start()
-            assert isinstance(failure(handler), DatabaseUnavailable)
-        finally:
-            server.thaw()
+    with held(wrapper), server.frozen():
+        threading.Timer(0.1, wrapper().watch.suspect).start()
+        assert isinstance(failure(wrapper), DatabaseUnavailable)

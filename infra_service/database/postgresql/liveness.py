@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # read_only_sql_transaction: the server is a standby, or was set to read only.
 _NO_PRIMARY: Final = "25006"
 
-# All that pools have opened and that somebody still has.
+# All connections that pools have opened; one that nobody holds any more leaves by itself.
 _opened: Final[WeakSet[Any]] = WeakSet()
 _counting: Final = threading.Lock()
 
