@@ -14,7 +14,7 @@ from django.db.models import Q
 from django_filters import FilterSet
 
 from filterlang.fields import Field, FieldSet, field_set, find
-from filterlang.fieldtypes import VersionType
+from filterlang.fieldtypes import Neighbours, VersionType
 from filterlang.lookups import LabelEquals, LabelExists, LabelIn, LabelMatches, Piece, TextMatches
 from filterlang.nodes import And, Node, Not, Term
 from filterlang.parser import parse
@@ -24,6 +24,7 @@ from filterlang.versions import VersionAsked
 _NEGATED: Final = {"!=": "=", "NOT IN": "IN", "IS NULL": "EXISTS"}
 _SYNONYMS: Final = {"IS NOT NULL": "EXISTS"}
 _COMPARED: Final = {"<": "lt", "<=": "lte", ">": "gt", ">=": "gte"}
+_SIDES: Final = {"<": ("below", "lte"), ">": ("above", "gte")}
 _PIECES: Final[dict[str, dict[str, bool]]] = {
     "~=": {"ignore_case": True},
     "CONTAINS": {},
@@ -60,6 +61,9 @@ def _compile_term(term: Term, fields: FieldSet) -> Q:
     values = [field.type.convert(value) for value in term.values]
     operator = _SYNONYMS.get(term.operator, term.operator)
     positive = _NEGATED.get(operator, operator)
+    if operator == "IS NULL" and key is None and "__" not in field.path:
+        # An index finds it. Of another table's column, the row itself may be missing.
+        return Q((f"{field.path}__isnull", True))
     if key is None:
         condition = _column(field, positive, values)
     elif isinstance(field.type, VersionType):
@@ -71,17 +75,34 @@ def _compile_term(term: Term, fields: FieldSet) -> Q:
 
 
 def _column(field: Field, operator: str, values: list[Any]) -> Q:
-    path = field.path
-    if operator == "IN":
-        return Q((f"{path}__in", values))
+    if operator in _PIECES:
+        piece = Piece(values[0], **_PIECES[operator])
+        return Q((f"{field.path}__{TextMatches.lookup_name}", piece))
+    if operator == "=" and not isinstance(values[0], Neighbours):
+        return Q((field.equals, values[0] is False if field.inverted else values[0]))
+    lookup, value = _bounded(operator, values)
+    return Q((f"{field.path}__{lookup}", value))
+
+
+def _bounded(operator: str, values: list[Any]) -> tuple[str, Any]:
+    """Return a lookup that means the same, with no value that the column cannot store."""
+    if operator == "EXISTS":
+        return "isnull", False
     if operator == "BETWEEN":
-        return Q((f"{path}__range", values))
-    (value,) = values
-    if operator == "=":
-        return Q((field.equals, value is False if field.inverted else value))
+        low, high = _nearest(values[0], "above"), _nearest(values[1], "below")
+        return ("in", []) if None in {low, high} else ("range", [low, high])
     if operator in _COMPARED:
-        return Q((f"{path}__{_COMPARED[operator]}", value))
-    return Q((f"{path}__{TextMatches.lookup_name}", Piece(value, **_PIECES[operator])))
+        (value,) = values
+        if not isinstance(value, Neighbours):
+            return _COMPARED[operator], value
+        side, including = _SIDES[operator[0]]
+        nearest = _nearest(value, side)
+        return ("in", []) if nearest is None else (including, nearest)
+    return "in", [value for value in values if not isinstance(value, Neighbours)]
+
+
+def _nearest(value: Any, side: str) -> Any:
+    return getattr(value, side) if isinstance(value, Neighbours) else value
 
 
 def _label(field: Field, key: str, operator: str, values: list[Any]) -> Q:

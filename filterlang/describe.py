@@ -23,7 +23,7 @@ def described_fields(filterset: type[FilterSet]) -> dict[str, dict[str, Any]]:
     """Return the type and operators of each field, for programs; of an enum its values too."""
     described = {}
     for field in field_set(filterset).values():  # type: ignore[arg-type]  # type[Any] is hashable
-        about: dict[str, Any] = {"type": field.type.name, "operators": list(field.type.operators)}
+        about: dict[str, Any] = {"type": field.type.name, "operators": list(field.operators)}
         if isinstance(field.type, EnumType):
             about["values"] = list(field.type.choices)
         described[field.written] = about
@@ -38,6 +38,6 @@ def describe(filterset: type[FilterSet]) -> str:
         kind = field.type.name
         if isinstance(field.type, EnumType):
             kind += f": {', '.join(f'`{choice}`' for choice in field.type.choices)}"
-        operators = " ".join(f"`{operator}`" for operator in field.type.operators)
+        operators = " ".join(f"`{operator}`" for operator in field.operators)
         rows.append(f"| `{field.written}` | {kind} | {operators} |")
     return _INTRODUCTION + "\n".join(rows)

@@ -1,15 +1,15 @@
-"""Field sets: what a ``FilterSet`` declares, as the language uses it."""
+"""Field sets: the filters that a ``FilterSet`` declares, with the columns of its model."""
 
 import functools
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from django.core.exceptions import ImproperlyConfigured
+from django.core.exceptions import FieldDoesNotExist, ImproperlyConfigured
 from django_filters import FilterSet
 
 from filterlang.errors import Code, FilterError
-from filterlang.fieldtypes import BooleanType, FieldType, field_type
+from filterlang.fieldtypes import PRESENCE, BooleanType, FieldType, field_type
 from filterlang.nodes import Term
 from filterlang.spelling import closest
 
@@ -21,6 +21,7 @@ class Field(NamedTuple):
 
     ``inverted`` is django-filter's ``exclude`` of a boolean, so that
     ``BooleanFilter(field_name="lock_id", lookup_expr="isnull", exclude=True)`` means "is locked".
+    ``nullable`` fields have no value in some rows.
     """
 
     name: str
@@ -28,6 +29,12 @@ class Field(NamedTuple):
     path: str
     equals: str
     inverted: bool
+    nullable: bool
+
+    @property
+    def operators(self) -> tuple[str, ...]:
+        """The operators of the type, and those that test whether there is a value."""
+        return (*self.type.operators, *PRESENCE) if self.nullable else self.type.operators
 
     @property
     def written(self) -> str:
@@ -50,7 +57,8 @@ def field_set(filterset: type[FilterSet]) -> FieldSet:
 
 
 def _field(filterset: type[FilterSet], name: str, declared: Any) -> Field:
-    kind = field_type(declared.field)
+    columns = _columns(filterset._meta.model, declared.field_name)
+    kind = field_type(declared.field, columns[-1] if columns else None)
     plain = declared.lookup_expr == "exact" and not declared.exclude
     if declared.method or not (plain or isinstance(kind, BooleanType)):
         raise ImproperlyConfigured(
@@ -58,7 +66,20 @@ def _field(filterset: type[FilterSet], name: str, declared: Any) -> Field:
             "`lookup_expr` and `exclude` from a boolean only"
         )
     path = declared.field_name
-    return Field(name, kind, path, f"{path}__{declared.lookup_expr}", declared.exclude)
+    nullable = plain and any(column.null for column in columns)
+    return Field(name, kind, path, f"{path}__{declared.lookup_expr}", declared.exclude, nullable)
+
+
+def _columns(model: Any, path: str) -> list[Any]:
+    """Return the columns that an ORM path leads through; none when it is no path of the model."""
+    columns = []
+    for name in path.split("__"):
+        try:
+            columns.append(model._meta.get_field(name))
+        except (AttributeError, FieldDoesNotExist):
+            return []
+        model = columns[-1].related_model
+    return columns
 
 
 def find(fields: FieldSet, term: Term) -> tuple[Field, str | None]:
@@ -73,12 +94,12 @@ def find(fields: FieldSet, term: Term) -> tuple[Field, str | None]:
     key = field.type.key_of(rest) if field is not None and dot else None
     if field is None or field.type.has_keys is (key is None) or (dot and key is None):
         raise _unknown(fields, term)
-    if term.operator not in field.type.operators:
+    if term.operator not in field.operators:
         raise FilterError(
             Code.OPERATOR,
             term.operator_position,
             f"not allowed for field '{term.name}' ({field.type.name})",
-            f"allowed: {', '.join(field.type.operators)}",
+            f"allowed: {', '.join(field.operators)}",
         )
     return field, key
 

@@ -5,11 +5,12 @@ language is stricter in than a web form.
 """
 
 import re
-from datetime import UTC
-from typing import Any, ClassVar, Final
+from datetime import UTC, datetime, timedelta
+from typing import Any, ClassVar, Final, NamedTuple
 
 from django import forms
 from django.core.exceptions import ImproperlyConfigured, ValidationError
+from django.db.backends.base.operations import BaseDatabaseOperations
 
 from filterlang.errors import Code, FilterError
 from filterlang.filters import (
@@ -29,8 +30,15 @@ TEXT: Final = (*EQUALITY, "~=", "CONTAINS", "STARTS_WITH", "ENDS_WITH")
 PRESENCE: Final = ("EXISTS", "IS NULL", "IS NOT NULL")
 
 
+class Neighbours(NamedTuple):
+    """The values next to a value that its column cannot store; None beyond the last one."""
+
+    below: Any
+    above: Any
+
+
 class FieldType:
-    """One type, bound to the form field of one declared filter."""
+    """One type, bound to the form field of one declared filter, and to its column if it has one."""
 
     name: ClassVar[str]
     form_field: ClassVar[type[forms.Field]]
@@ -40,8 +48,9 @@ class FieldType:
     #: Whether a key follows the field's name, and a dot.
     has_keys: ClassVar[bool] = False
 
-    def __init__(self, field: Any) -> None:
+    def __init__(self, field: Any, column: Any = None) -> None:
         self.field = field
+        self.column = column
 
     def key_of(self, text: str) -> str | None:
         """Return the key that what follows the dot means; None for none."""
@@ -52,7 +61,10 @@ class FieldType:
         return name
 
     def convert(self, value: Value) -> Any:
-        """Return what the database compares with; raises ``FilterError`` at the value."""
+        """Return the value for the database, or ``Neighbours`` when no row can have it.
+
+        Raises ``FilterError`` at the value.
+        """
         try:
             if self._accepts(value):
                 return self._clean(value.text)
@@ -87,8 +99,8 @@ class EnumType(FieldType):
     form_field = EnumField
     operators = EQUALITY
 
-    def __init__(self, field: EnumField) -> None:
-        super().__init__(field)
+    def __init__(self, field: EnumField, column: Any = None) -> None:
+        super().__init__(field, column)
         self.names = field.names
         self.choices = tuple(dict.fromkeys(self.names.values()))
         self.expected = f"expected one of {', '.join(self.choices)}"
@@ -115,33 +127,54 @@ class BooleanType(FieldType):
 
 
 class IntegerType(FieldType):
-    """Digits with or without a minus, within the bounds of the form field."""
+    """Digits with or without a minus, within the bounds of the form field.
+
+    The column may be narrower. PostgreSQL would get the lower 32 bits of the number then.
+    """
 
     name = "integer"
     form_field = Int64Field
     operators = ORDER
     pattern = re.compile(r"-?[0-9]+")
 
-    def __init__(self, field: Int64Field) -> None:
-        super().__init__(field)
+    def __init__(self, field: Int64Field, column: Any = None) -> None:
+        super().__init__(field, column)
         self.expected = f"expected an integer from {field.min_value} to {field.max_value}"
+        bounds = BaseDatabaseOperations.integer_field_ranges
+        stored = column.get_internal_type() if column is not None else "BigIntegerField"
+        self.lowest, self.highest = bounds[stored]
+
+    def _clean(self, text: str) -> Any:
+        value: int = super()._clean(text)
+        if value < self.lowest:
+            return Neighbours(None, self.lowest)
+        return Neighbours(self.highest, None) if value > self.highest else value
 
 
 class TimestampType(FieldType):
-    """RFC 3339 with an offset; without one, whose midnight it is would be a guess."""
+    """RFC 3339 with an offset, because without it midnight would be a guess.
+
+    Columns store microseconds, and a value may have more digits.
+    """
 
     name = "timestamp"
     form_field = forms.DateTimeField
     operators = ORDER
     pattern = re.compile(
-        r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?(?:Z|[+-][0-9]{2}:[0-9]{2})",
+        r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6}([0-9]*))?(?:Z|[+-][0-9]{2}:[0-9]{2})",
         re.IGNORECASE | re.ASCII,
     )
     expected = "expected an RFC 3339 timestamp with an offset, such as '2026-01-31T12:00:00Z'"
 
     def _clean(self, text: str) -> Any:
         # In UTC here, because SQLite's adapter converts too, and year 1 at +01:00 overflows.
-        return super()._clean(text.upper()).astimezone(UTC)
+        value: datetime = super()._clean(text.upper()).astimezone(UTC)
+        written = self.pattern.fullmatch(text)
+        finer = written is not None and (written[1] or "").strip("0")
+        if not finer:
+            return value
+        last = value == datetime.max.replace(tzinfo=UTC)
+        return Neighbours(value, None if last else value + timedelta(microseconds=1))
 
     def _suggest(self, text: str) -> str:
         guesses = {
@@ -241,9 +274,12 @@ _TYPES: Final[dict[type, type[FieldType]]] = {
 }
 
 
-def field_type(field: forms.Field) -> FieldType:
-    """Return the type for a filter's form field; raises ``ImproperlyConfigured`` without one."""
+def field_type(field: forms.Field, column: Any = None) -> FieldType:
+    """Return the type for a filter's form field and column.
+
+    Raises ``ImproperlyConfigured`` for a form field that has no type.
+    """
     for base in type(field).__mro__:
         if base in _TYPES:
-            return _TYPES[base](field)
+            return _TYPES[base](field, column)
     raise ImproperlyConfigured(f"the filter language has no type for {type(field).__name__}")

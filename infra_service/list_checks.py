@@ -41,6 +41,20 @@ def every_filter_is_in_an_index(**_kwargs: Any) -> list[CheckMessage]:
 
 
 @register
+def every_field_set_names_its_model(**_kwargs: Any) -> list[CheckMessage]:
+    """Report each list whose field set cannot derive bounds and nullable fields from columns."""
+    return [
+        Error(
+            f"{view.filterset_class.__name__} has another model than {view.__name__}.",
+            hint="Set Meta.model to the model of the view's queryset.",
+            id="infra_service.E006",
+        )
+        for view in set(lists(get_resolver().url_patterns))
+        if view.filterset_class._meta.model is not view.queryset.model
+    ]
+
+
+@register
 def every_list_is_in_the_order_of_an_index(**_kwargs: Any) -> list[CheckMessage]:
     """Report each order of a list that the database would have to sort by."""
     return [

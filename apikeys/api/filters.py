@@ -2,7 +2,7 @@
 
 from django_filters import CharFilter, FilterSet, IsoDateTimeFilter, UUIDFilter
 
-from apikeys.models import AccessToken, Issuer
+from apikeys.models import AccessToken, ApiKey, AuditEvent, Issuer, TrustPolicy
 from apikeys.querysets import AccessTokenStatus, ApiKeyStatus
 from filterlang.filters import EnumFilter
 
@@ -15,6 +15,10 @@ class ApiKeyFilters(FilterSet):  # type: ignore[misc]  # django-filter has no ty
     created_at = IsoDateTimeFilter()
     expires_at = IsoDateTimeFilter()
 
+    class Meta:
+        model = ApiKey
+        fields = ()
+
 
 class AccessTokenFilters(FilterSet):  # type: ignore[misc]  # django-filter has no types
     status = EnumFilter(choices=AccessTokenStatus.choices, prefix="ACCESS_TOKEN_STATUS_")
@@ -26,6 +30,10 @@ class AccessTokenFilters(FilterSet):  # type: ignore[misc]  # django-filter has 
     created_at = IsoDateTimeFilter()
     expires_at = IsoDateTimeFilter()
 
+    class Meta:
+        model = AccessToken
+        fields = ()
+
 
 class AuditEventFilters(FilterSet):  # type: ignore[misc]  # django-filter has no types
     action = CharFilter()
@@ -36,12 +44,20 @@ class AuditEventFilters(FilterSet):  # type: ignore[misc]  # django-filter has n
     request_id = CharFilter()
     occurred_at = IsoDateTimeFilter()
 
+    class Meta:
+        model = AuditEvent
+        fields = ()
+
 
 class IssuerFilters(FilterSet):  # type: ignore[misc]  # django-filter has no types
     kind = EnumFilter(choices=Issuer.Kind.choices)
     name = CharFilter()
     url = CharFilter()
     created_at = IsoDateTimeFilter()
+
+    class Meta:
+        model = Issuer
+        fields = ()
 
 
 class TrustPolicyFilters(FilterSet):  # type: ignore[misc]  # django-filter has no types
@@ -51,3 +67,7 @@ class TrustPolicyFilters(FilterSet):  # type: ignore[misc]  # django-filter has 
     created_at = IsoDateTimeFilter()
     expires_at = IsoDateTimeFilter()
     last_used_at = IsoDateTimeFilter()
+
+    class Meta:
+        model = TrustPolicy
+        fields = ()

@@ -1,7 +1,7 @@
 from django_filters import CharFilter, FilterSet, IsoDateTimeFilter, UUIDFilter
 
 from filterlang.filters import EnumFilter, IdentifierFilter
-from infra_service.webhooks.models import Delivery
+from infra_service.webhooks.models import Delivery, WebhookEndpoint, WebhookEvent
 
 
 class WebhookEventFilters(FilterSet):  # type: ignore[misc]  # django-filter has no types
@@ -16,6 +16,10 @@ class WebhookEventFilters(FilterSet):  # type: ignore[misc]  # django-filter has
     application = IdentifierFilter(field_name="application__slug")
     cluster = IdentifierFilter(field_name="cluster__name")
 
+    class Meta:
+        model = WebhookEvent
+        fields = ()
+
 
 class WebhookFilters(FilterSet):  # type: ignore[misc]  # django-filter has no types
     """The filterable fields of endpoints."""
@@ -23,8 +27,16 @@ class WebhookFilters(FilterSet):  # type: ignore[misc]  # django-filter has no t
     name = CharFilter()
     created_at = IsoDateTimeFilter()
 
+    class Meta:
+        model = WebhookEndpoint
+        fields = ()
+
 
 class DeliveryFilters(FilterSet):  # type: ignore[misc]  # django-filter has no types
     """The filterable fields of the deliveries of an endpoint."""
 
     status = EnumFilter(choices=Delivery.Status.choices)
+
+    class Meta:
+        model = Delivery
+        fields = ()

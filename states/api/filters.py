@@ -9,6 +9,7 @@ from django_filters import BooleanFilter, CharFilter, FilterSet, IsoDateTimeFilt
 from filterlang.filters import EnumFilter, IdentifierFilter, IntegerFilter, VersionsFilter
 from filterlang.rewriting import rewritten
 from filterlang.versions import VersionAsked
+from states.models import Application, Component, Environment, ResourceEntry, State
 from states.models.catalogue import KINDS
 from states.models.of_state import ids_or_query
 from states.models.version_facts import UsedByState
@@ -37,6 +38,10 @@ class StateFilters(FilterSet):  # type: ignore[misc]  # django-filter has no typ
     provider = VersionsFilter()
     module = VersionsFilter()
 
+    class Meta:
+        model = State
+        fields = ()
+
 
 class ResourceFilters(FilterSet):  # type: ignore[misc]  # django-filter has no types
     type = CharFilter()
@@ -54,6 +59,10 @@ class ResourceFilters(FilterSet):  # type: ignore[misc]  # django-filter has no 
     environment = IdentifierFilter(field_name="environment__slug")
     application = IdentifierFilter(field_name="component__application__slug")
 
+    class Meta:
+        model = ResourceEntry
+        fields = ()
+
 
 class CatalogueFilters(FilterSet):  # type: ignore[misc]  # django-filter has no types
     """The filterable fields of applications, and of all that is in the catalogue."""
@@ -62,13 +71,25 @@ class CatalogueFilters(FilterSet):  # type: ignore[misc]  # django-filter has no
     name = CharFilter()
     slug = IdentifierFilter()
 
+    class Meta:
+        model = Application
+        fields = ()
+
 
 class ComponentFilters(CatalogueFilters):
     application_id = UUIDFilter()
 
+    class Meta:
+        model = Component
+        fields = ()
+
 
 class EnvironmentFilters(CatalogueFilters):
     require_lock = BooleanFilter()
+
+    class Meta:
+        model = Environment
+        fields = ()
 
 
 def with_ids(condition: Q) -> Q:

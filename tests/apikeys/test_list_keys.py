@@ -54,6 +54,9 @@ def test_all_of_the_callers_own_and_no_others(
         ("field['name'] ~= 'RE' AND NOT field['status'] = 'EXPIRED'", ["revoked"]),
         ("field['expires_at'] > '2026-01-01T00:00:00Z'", ["active", "expired"]),
         ("field['created_at'] < '2020-01-01T00:00:00Z'", []),
+        ("field['expires_at'] IS NULL", ["test", "revoked"]),
+        ("field['expires_at'] IS NOT NULL", ["active", "expired"]),
+        ("NOT field['expires_at'] IS NULL AND field['status'] = 'ACTIVE'", ["active"]),
     ],
 )
 def test_filters(owner: KeyOwner, three: None, expression: str, found: list[str]) -> None:

@@ -62,6 +62,9 @@ def terms(name: str, operators: tuple[str, ...]) -> Iterator[str]:
             case "BETWEEN":
                 yield f"field['{name}'] BETWEEN '{low}' AND '{value}'"
                 yield f"field['{name}'] BETWEEN '{value}' AND '2031-01-01T00:00:00Z'"
+            case "EXISTS" | "IS NULL" | "IS NOT NULL":
+                if value == VALUES[name][0]:
+                    yield f"field['{name}'] {operator}"
             case _:
                 yield f"field['{name}'] {operator} '{value}'"
 
@@ -106,7 +109,7 @@ def plans(reader: ApiClient, text: str, token: str = "") -> tuple[list[Plan], An
 def filters() -> Iterator[str]:
     single: list[str] = []
     for field in field_set(AuditEventFilters).values():
-        single += terms(field.name, field.type.operators)
+        single += terms(field.name, field.operators)
     yield ""
     yield from single
     # Two fields, of which one has few and the other most of the rows, or both none in common.

@@ -124,10 +124,9 @@ def label_term(draw):
 def text_term(draw):
     name = draw(st.sampled_from(["name", "note"]))
     ref, read, texts = draw(field(name)), operator.attrgetter(name), writable(TEXTS)
-    return draw(
-        comparison(ref, read, texts, quoted, operators=TEXTUAL)
-        | membership(ref, read, texts, quoted)
-    )
+    terms = comparison(ref, read, texts, quoted, operators=TEXTUAL)
+    terms |= membership(ref, read, texts, quoted)
+    return draw(terms | presence(ref, read) if name == "note" else terms)
 
 
 @st.composite
@@ -166,22 +165,30 @@ def equality_term(draw):
 
 @st.composite
 def ordered_term(draw):
-    if draw(st.booleans()):
-        ref, read, values = draw(field("size_bytes")), operator.attrgetter("size"), INTEGERS
-
-        def written(value):
-            return st.sampled_from([str(value), f"'{value}'"])
-    else:
-        ref, read, values = draw(field("created_at")), operator.attrgetter("created_at"), MOMENTS
+    name, column = draw(
+        st.sampled_from(
+            [("size_bytes", "size"), ("replicas", "replicas"), ("created_at", "created_at")]
+        )
+    )
+    ref, read = draw(field(name)), operator.attrgetter(column)
+    if name == "created_at":
+        values = MOMENTS
 
         def written(value):
             return quoted(value.isoformat().replace("+00:00", "Z"))
+
+    else:
+        values = INTEGERS
+
+        def written(value):
+            return st.sampled_from([str(value), f"'{value}'"])
 
     value = st.sampled_from(values)
     return draw(
         comparison(ref, read, value, written, operators=ORDERED)
         | membership(ref, read, value, written)
         | between(ref, read, value, written)
+        | presence(ref, read)
     )
 
 

@@ -23,6 +23,7 @@ class Row(models.Model):
     kind = models.CharField(max_length=20, choices=[(kind, kind) for kind in KINDS])
     health = models.CharField(max_length=50, null=True)  # noqa: DJ001  # the same
     size = models.BigIntegerField(null=True)
+    replicas = models.IntegerField(null=True)
     created_at = models.DateTimeField(null=True)
     lock_id = models.UUIDField(null=True)
     paused = models.BooleanField(null=True)
@@ -42,11 +43,16 @@ class RowFilters(FilterSet):
         field_name="health", choices=[(h, h) for h in HEALTHS], prefix=HEALTH_PREFIX
     )
     size_bytes = IntegerFilter(field_name="size")
+    replicas = IntegerFilter()
     created_at = IsoDateTimeFilter()
     locked = BooleanFilter(field_name="lock_id", lookup_expr="isnull", exclude=True)
     paused = BooleanFilter()
     serial_number = IdentifierFilter(field_name="name")
     labels = LabelsFilter()
+
+    class Meta:
+        model = Row
+        fields = ()
 
 
 class VersionedFilters(RowFilters):

@@ -86,18 +86,31 @@ def test_the_openapi_parameter():
         "",
         "| field | type | operators |",
         "|---|---|---|",
-        "| `id` | uuid | `=` `!=` `IN` `NOT IN` |",
+        "| `id` | uuid | `=` `!=` `IN` `NOT IN` `EXISTS` `IS NULL` `IS NOT NULL` |",
         "| `name` | string | `=` `!=` `IN` `NOT IN` `~=` `CONTAINS` `STARTS_WITH` `ENDS_WITH` |",
-        "| `note` | string | `=` `!=` `IN` `NOT IN` `~=` `CONTAINS` `STARTS_WITH` `ENDS_WITH` |",
+        (
+            "| `note` | string | `=` `!=` `IN` `NOT IN` `~=` `CONTAINS` `STARTS_WITH` `ENDS_WITH` "
+            "`EXISTS` `IS NULL` `IS NOT NULL` |"
+        ),
         "| `kind` | enum: `Deployment`, `StatefulSet`, `DaemonSet` | `=` `!=` `IN` `NOT IN` |",
         (
             "| `health_status` | enum: `WORKLOAD_HEALTH_STATUS_UNSPECIFIED`, `HEALTHY`, "
-            "`DEGRADED`, `ERROR` | `=` `!=` `IN` `NOT IN` |"
+            "`DEGRADED`, `ERROR` | `=` `!=` `IN` `NOT IN` `EXISTS` `IS NULL` `IS NOT NULL` |"
         ),
-        "| `size_bytes` | integer | `=` `!=` `<` `<=` `>` `>=` `BETWEEN` `IN` `NOT IN` |",
-        "| `created_at` | timestamp | `=` `!=` `<` `<=` `>` `>=` `BETWEEN` `IN` `NOT IN` |",
+        (
+            "| `size_bytes` | integer | `=` `!=` `<` `<=` `>` `>=` `BETWEEN` `IN` `NOT IN` "
+            "`EXISTS` `IS NULL` `IS NOT NULL` |"
+        ),
+        (
+            "| `replicas` | integer | `=` `!=` `<` `<=` `>` `>=` `BETWEEN` `IN` `NOT IN` "
+            "`EXISTS` `IS NULL` `IS NOT NULL` |"
+        ),
+        (
+            "| `created_at` | timestamp | `=` `!=` `<` `<=` `>` `>=` `BETWEEN` `IN` `NOT IN` "
+            "`EXISTS` `IS NULL` `IS NOT NULL` |"
+        ),
         "| `locked` | boolean | `=` `!=` |",
-        "| `paused` | boolean | `=` `!=` |",
+        "| `paused` | boolean | `=` `!=` `EXISTS` `IS NULL` `IS NOT NULL` |",
         "| `serial_number` | identifier | `=` `!=` `IN` `NOT IN` |",
         (
             "| `labels['<key>']` | label | `=` `!=` `IN` `NOT IN` `~=` `CONTAINS` `STARTS_WITH` "
@@ -105,8 +118,8 @@ def test_the_openapi_parameter():
         ),
     ]
     assert list(fields) == [
-        "id", "name", "note", "kind", "health_status", "size_bytes", "created_at", "locked",
-        "paused", "serial_number", "labels['<key>']",
+        "id", "name", "note", "kind", "health_status", "size_bytes", "replicas", "created_at",
+        "locked", "paused", "serial_number", "labels['<key>']",
     ]  # fmt: skip
     assert fields["kind"] == {
         "type": "enum",

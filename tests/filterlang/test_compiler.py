@@ -1,3 +1,4 @@
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import pytest
@@ -45,6 +46,9 @@ LABEL = Q(("labels__filterlang_label_equals", {"a": "x"}))
             Q(("name__filterlang_matches", Piece("x", at_start=True))),
         ),
         ("field['name'] ENDS_WITH 'x'", Q(("name__filterlang_matches", Piece("x", at_end=True)))),
+        ("field['note'] IS NULL", Q(("note__isnull", True))),
+        ("field['note'] IS NOT NULL", Q(("note__isnull", False))),
+        ("field['note'] EXISTS", Q(("note__isnull", False))),
         ("labels['a'] = 'x'", LABEL),
         ("labels['a'] != 'x'", ~LABEL),
         (
@@ -59,6 +63,64 @@ LABEL = Q(("labels__filterlang_label_equals", {"a": "x"}))
 )
 def test_conditions(text, condition):
     assert compile_filter(RowFilters, text).deconstruct() == condition.deconstruct()
+
+
+NO_REPLICAS = Q(("replicas__in", []))
+NO_MOMENT = Q(("created_at__in", []))
+MOMENT = datetime(2026, 1, 31, 12, 0, 0, 1, tzinfo=UTC)
+NEXT_MOMENT = MOMENT + timedelta(microseconds=1)
+LAST_MOMENT = datetime.max.replace(tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("predicate", "condition"),
+    [
+        ("= 2147483647", Q(("replicas__exact", 2**31 - 1))),
+        ("= 2147483648", NO_REPLICAS),
+        ("!= 4294967296", ~NO_REPLICAS),
+        ("IN (4294967296)", NO_REPLICAS),
+        ("IN (-2147483649, 1)", Q(("replicas__in", [1]))),
+        ("NOT IN (4294967296, 1)", ~Q(("replicas__in", [1]))),
+        ("< 4294967296", Q(("replicas__lte", 2**31 - 1))),
+        ("<= 4294967296", Q(("replicas__lte", 2**31 - 1))),
+        ("> 4294967296", NO_REPLICAS),
+        (">= 4294967296", NO_REPLICAS),
+        ("< -4294967296", NO_REPLICAS),
+        ("<= -4294967296", NO_REPLICAS),
+        ("> -4294967296", Q(("replicas__gte", -(2**31)))),
+        (">= -4294967296", Q(("replicas__gte", -(2**31)))),
+        ("BETWEEN 0 AND 2147483648", Q(("replicas__range", [0, 2**31 - 1]))),
+        ("BETWEEN -4294967296 AND 0", Q(("replicas__range", [-(2**31), 0]))),
+        ("BETWEEN 4294967296 AND 4294967297", NO_REPLICAS),
+        ("BETWEEN -4294967297 AND -4294967296", NO_REPLICAS),
+    ],
+)
+def test_integers_that_the_column_cannot_store(predicate, condition):
+    compiled = compile_filter(RowFilters, f"field['replicas'] {predicate}")
+    assert compiled.deconstruct() == condition.deconstruct()
+
+
+@pytest.mark.parametrize(
+    ("predicate", "condition"),
+    [
+        ("= '2026-01-31T12:00:00.000001000Z'", Q(("created_at__exact", MOMENT))),
+        ("= '2026-01-31T12:00:00.0000015Z'", NO_MOMENT),
+        ("IN ('2026-01-31T12:00:00.0000015Z')", NO_MOMENT),
+        ("< '2026-01-31T12:00:00.0000015Z'", Q(("created_at__lte", MOMENT))),
+        ("<= '2026-01-31T12:00:00.0000015Z'", Q(("created_at__lte", MOMENT))),
+        ("> '2026-01-31T12:00:00.0000015Z'", Q(("created_at__gte", NEXT_MOMENT))),
+        (">= '2026-01-31T12:00:00.0000015Z'", Q(("created_at__gte", NEXT_MOMENT))),
+        (
+            "BETWEEN '2026-01-31T12:00:00.0000005Z' AND '2026-01-31T12:00:00.0000025Z'",
+            Q(("created_at__range", [MOMENT, NEXT_MOMENT])),
+        ),
+        ("< '9999-12-31T23:59:59.9999999Z'", Q(("created_at__lte", LAST_MOMENT))),
+        ("> '9999-12-31T23:59:59.9999999Z'", NO_MOMENT),
+    ],
+)
+def test_times_between_two_microseconds(predicate, condition):
+    compiled = compile_filter(RowFilters, f"field['created_at'] {predicate}")
+    assert compiled.deconstruct() == condition.deconstruct()
 
 
 def test_a_filter_is_compiled_once_for_each_field_set():
@@ -121,6 +183,10 @@ def test_a_label_key_is_a_value(rows, key):
         ("NOT labels['a'] ~= 'X'", {"null", "y"}),
         ("labels['a'] IS NULL", {"null"}),
         ("labels['a'] EXISTS", {"x", "y"}),
+        ("field['note'] IS NULL", {"null"}),
+        ("NOT field['note'] IS NOT NULL", {"null"}),
+        ("field['note'] IS NOT NULL", {"x", "y"}),
+        ("NOT (field['note'] IS NULL OR field['note'] = 'x')", {"y"}),
         ("field['kind'] = 'Deployment' AND field['kind'] = 'DaemonSet'", set()),
     ],
 )

@@ -8,7 +8,7 @@ from filterlang.nodes import Term
 from tests.filterlang.rows import RowFilters
 
 FIELDS = field_set(RowFilters)
-ALL = "id, name, note, kind, health_status, size_bytes, created_at, locked, paused, "
+ALL = "id, name, note, kind, health_status, size_bytes, replicas, created_at, locked, paused, "
 ALL += "serial_number, labels['<key>']"
 
 
@@ -21,20 +21,21 @@ def refused(name, operator="="):
 
 def test_a_field_set_is_what_the_filterset_declares():
     assert {
-        name: (field.type.name, field.path, field.equals, field.inverted)
+        name: (field.type.name, field.path, field.equals, field.inverted, field.nullable)
         for name, field in FIELDS.items()
     } == {
-        "id": ("uuid", "uid", "uid__exact", False),
-        "name": ("string", "name", "name__exact", False),
-        "note": ("string", "note", "note__exact", False),
-        "kind": ("enum", "kind", "kind__exact", False),
-        "health_status": ("enum", "health", "health__exact", False),
-        "size_bytes": ("integer", "size", "size__exact", False),
-        "created_at": ("timestamp", "created_at", "created_at__exact", False),
-        "locked": ("boolean", "lock_id", "lock_id__isnull", True),
-        "paused": ("boolean", "paused", "paused__exact", False),
-        "serial_number": ("identifier", "name", "name__exact", False),
-        "labels": ("label", "labels", "labels__exact", False),
+        "id": ("uuid", "uid", "uid__exact", False, True),
+        "name": ("string", "name", "name__exact", False, False),
+        "note": ("string", "note", "note__exact", False, True),
+        "kind": ("enum", "kind", "kind__exact", False, False),
+        "health_status": ("enum", "health", "health__exact", False, True),
+        "size_bytes": ("integer", "size", "size__exact", False, True),
+        "replicas": ("integer", "replicas", "replicas__exact", False, True),
+        "created_at": ("timestamp", "created_at", "created_at__exact", False, True),
+        "locked": ("boolean", "lock_id", "lock_id__isnull", True, False),
+        "paused": ("boolean", "paused", "paused__exact", False, True),
+        "serial_number": ("identifier", "name", "name__exact", False, False),
+        "labels": ("label", "labels", "labels__exact", False, False),
     }
 
 
@@ -77,24 +78,27 @@ def test_an_unknown_field(name, suggestion):
 EQUALITY = ["=", "!=", "IN", "NOT IN"]
 ORDER = ["=", "!=", "<", "<=", ">", ">=", "BETWEEN", "IN", "NOT IN"]
 TEXT = [*EQUALITY, "~=", "CONTAINS", "STARTS_WITH", "ENDS_WITH"]
+PRESENCE = ["EXISTS", "IS NULL", "IS NOT NULL"]
 
 
 @pytest.mark.parametrize(
     ("name", "kind", "allowed"),
     [
-        ("id", "uuid", EQUALITY),
+        ("id", "uuid", [*EQUALITY, *PRESENCE]),
         ("kind", "enum", EQUALITY),
-        ("paused", "boolean", ["=", "!="]),
+        ("paused", "boolean", ["=", "!=", *PRESENCE]),
+        ("locked", "boolean", ["=", "!="]),
         ("serial_number", "identifier", ["=", "!=", "IN", "NOT IN"]),
-        ("size_bytes", "integer", ORDER),
-        ("created_at", "timestamp", ORDER),
+        ("size_bytes", "integer", [*ORDER, *PRESENCE]),
+        ("created_at", "timestamp", [*ORDER, *PRESENCE]),
         ("name", "string", TEXT),
-        ("labels.app", "label", [*TEXT, "EXISTS", "IS NULL", "IS NOT NULL"]),
+        ("note", "string", [*TEXT, *PRESENCE]),
+        ("labels.app", "label", [*TEXT, *PRESENCE]),
     ],
 )
 @pytest.mark.parametrize(
     "operator",
-    [*ORDER, "~=", "CONTAINS", "STARTS_WITH", "ENDS_WITH", "EXISTS", "IS NULL", "IS NOT NULL"],
+    [*ORDER, "~=", "CONTAINS", "STARTS_WITH", "ENDS_WITH", *PRESENCE],
 )
 def test_operators_by_type(name, kind, allowed, operator):
     if operator in allowed:

@@ -90,7 +90,7 @@ def test_not_an_integer(text):
         ("2026-01-31t12:00:00z", datetime(2026, 1, 31, 12, tzinfo=UTC)),
         ("2026-01-31T12:00:00.5+01:30", datetime(2026, 1, 31, 10, 30, 0, 500000, tzinfo=UTC)),
         (
-            "2026-01-31T12:00:00.123456789-00:00",
+            "2026-01-31T12:00:00.123456000-00:00",
             datetime(2026, 1, 31, 12, 0, 0, 123456, tzinfo=UTC),
         ),
         ("0001-01-01T00:00:00Z", datetime(1, 1, 1, tzinfo=UTC)),
@@ -100,6 +100,22 @@ def test_not_an_integer(text):
 def test_timestamp(text, value):
     converted = convert("created_at", text)
     assert (converted, converted.tzinfo) == (value, UTC)
+
+
+def test_a_timestamp_between_two_microseconds():
+    below, above = convert("created_at", "2026-01-31T12:00:00.1234567Z")
+    assert (below.microsecond, above.microsecond) == (123456, 123457)
+
+
+@pytest.mark.parametrize(
+    ("text", "around"),
+    [
+        ("-2147483649", (None, -(2**31))),
+        ("2147483648", (2**31 - 1, None)),
+    ],
+)
+def test_an_integer_beyond_the_column(text, around):
+    assert convert("replicas", text) == around
 
 
 @pytest.mark.parametrize(

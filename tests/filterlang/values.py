@@ -59,6 +59,7 @@ KEYS = (
 )
 UUIDS = tuple(UUID(int=number << 96 | number) for number in (0, 1, 0xABCDEF, 2**32 - 1))
 INTEGERS = (-(2**63), -1, 0, 1, 2, 10, 2**31, 2**63 - 1)
+SMALL_INTEGERS = (-(2**31), -1, 0, 1, 2, 2**31 - 1)
 MOMENTS = tuple(
     datetime(2026, 1, 31, 12, tzinfo=UTC) + offset
     for offset in (
@@ -77,6 +78,7 @@ rows = st.builds(
     kind=st.sampled_from(KINDS),
     health=st.none() | st.sampled_from(HEALTHS),
     size=st.none() | st.sampled_from(INTEGERS),
+    replicas=st.none() | st.sampled_from(SMALL_INTEGERS),
     created_at=st.none() | st.sampled_from(MOMENTS),
     lock_id=st.none() | st.sampled_from(UUIDS),
     paused=st.none() | st.booleans(),

@@ -9,6 +9,7 @@ from django_filters import CharFilter, FilterSet
 from apikeys.models import AuditEvent
 from infra_service.api.viewsets import ResourceViewSet
 from infra_service.list_checks import (
+    every_field_set_names_its_model,
     every_filter_is_in_an_index,
     every_list_is_in_the_order_of_an_index,
 )
@@ -18,6 +19,10 @@ from tests.infra_service.test_checks import urlpatterns_of
 class Filters(FilterSet):  # type: ignore[misc]  # django-filter has no types
     token_id = CharFilter()
     actor_name = CharFilter()
+
+    class Meta:
+        model = AuditEvent
+        fields = ()
 
 
 class Events(ResourceViewSet[AuditEvent]):
@@ -56,6 +61,24 @@ def test_filters(settings: Any, view: Any, wrong: list[str]) -> None:
 
     assert [error.msg for error in found] == wrong
     assert {error.id for error in found} <= {"infra_service.E002"}
+
+
+class WithoutModel(FilterSet):  # type: ignore[misc]  # django-filter has no types
+    token_id = CharFilter()
+
+
+class OfNoColumns(Events):
+    filterset_class = WithoutModel
+
+
+@pytest.mark.parametrize(
+    ("view", "wrong"),
+    [(Events, []), (OfNoColumns, ["WithoutModel has another model than OfNoColumns."])],
+)
+def test_the_models_of_field_sets(settings: Any, view: Any, wrong: list[str]) -> None:
+    settings.ROOT_URLCONF = urlpatterns_of(path("a", view.as_view({"get": "list"})))
+
+    assert [error.msg for error in every_field_set_names_its_model()] == wrong
 
 
 class UnorderedOtherwise(Searched):

@@ -272,3 +272,58 @@ def test_pages_are_the_list(
     items: list[Any] = reader.items(path, "workloads", page_size=size, filter=text)
     wanted = sorted(key for key, status in rows.items() if health in (None, status))
     assert [(i["namespace"], i["name"], i["kind"]) for i in items] == wanted
+
+
+@pytest.mark.both
+@pytest.mark.parametrize("name", ["replicas_desired", "replicas_ready", "replicas_available"])
+@pytest.mark.parametrize(
+    ("predicate", "names"),
+    [
+        ("= 4294967296", ""),
+        ("!= 4294967297", "r0 r1 r2"),
+        ("IN (4294967296)", ""),
+        ("IN (4294967296, 2)", "r2"),
+        ("NOT IN (4294967296)", "r0 r1 r2"),
+        ("BETWEEN 0 AND 2147483648", "r0 r1 r2"),
+        ("BETWEEN 1 AND 4294967296", "r1 r2"),
+        ("BETWEEN 4294967296 AND 4294967297", ""),
+        ("BETWEEN -4294967296 AND -2147483649", ""),
+        ("> 4294967296", ""),
+        ("> -4294967296", "r0 r1 r2"),
+        ("<= 4294967296", "r0 r1 r2"),
+        ("< -4294967296", ""),
+    ],
+)
+def test_integers_beyond_32_bits_are_compared_by_their_value(
+    reader: ApiClient, workload: NewWorkload, name: str, predicate: str, names: str
+) -> None:
+    path = f"/api/v1/clusters/{workload(name='r0', **{name: 0}).cluster_id}/workloads"
+    for number in (1, 2):
+        workload(name=f"r{number}", uid=str(uuid.uuid4()), **{name: number})
+
+    for prefix, selects in (("", True), ("NOT ", False)):
+        text = f"{prefix}field['{name}'] {predicate}"
+        found = reader.get(path, {"filter": text}).json()["workloads"]
+        wanted = {row for row in ("r0", "r1", "r2") if (row in names.split()) is selects}
+        assert {row["name"] for row in found} == wanted, text
+
+
+@pytest.mark.both
+@pytest.mark.parametrize("name", ["cpu_used_millicores", "memory_used_bytes"])
+@pytest.mark.parametrize(
+    ("predicate", "found"), [("IS NULL", "unmeasured"), ("IS NOT NULL", "measured")]
+)
+def test_workloads_without_usage_can_be_listed(
+    reader: ApiClient, workload: NewWorkload, name: str, predicate: str, found: str
+) -> None:
+    path = f"/api/v1/clusters/{workload(name='measured').cluster_id}/workloads"
+    workload(name="unmeasured", uid=str(uuid.uuid4()), **{name: None})
+
+    answer = reader.get(path, {"filter": f"field['{name}'] {predicate}"}).json()
+    assert [row["name"] for row in answer["workloads"]] == [found]
+
+
+def test_a_field_that_always_has_a_value_cannot_be_null(reader: ApiClient, path: str) -> None:
+    answer = reader.get(path, {"filter": "field['replicas_ready'] IS NULL"})
+
+    assert (answer.status_code, error_reason(answer)) == (400, "INVALID_FILTER")

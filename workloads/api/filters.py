@@ -14,7 +14,8 @@ from infra_service.database.pages import NamedBy
 from workloads.kubernetes.figures import FIGURES
 from workloads.kubernetes.images import full_repository
 from workloads.managed import managing
-from workloads.models import HEALTH_STATUSES, KINDS
+from workloads.models import HEALTH_STATUSES, KINDS, Cluster, Workload
+from workloads.models.images import ClusterImage
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -43,6 +44,10 @@ class WorkloadFilters(FilterSet):  # type: ignore[misc]  # django-filter has no 
     vars()["image.repository"] = CharFilter(field_name=f"{_IMAGE}repository")
     vars()["image.digest"] = IdentifierFilter(field_name=f"{_IMAGE}digest")
 
+    class Meta:
+        model = Workload
+        fields = ()
+
 
 #: Those without an index of workloads: looked for a piece of the list at a time, but for images,
 #: which an index of other rows finds.
@@ -64,9 +69,17 @@ class ImageFilters(FilterSet):  # type: ignore[misc]  # django-filter has no typ
     tag = CharFilter()
     digest = IdentifierFilter()
 
+    class Meta:
+        model = ClusterImage
+        fields = ()
+
 
 class ClusterFilters(FilterSet):  # type: ignore[misc]  # django-filter has no types
     name = CharFilter()
+
+    class Meta:
+        model = Cluster
+        fields = ()
 
 
 def with_join(condition: Q) -> Q:
