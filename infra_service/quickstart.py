@@ -27,8 +27,7 @@ def main() -> None:
     _prepare_database()
     _introduce(port)
     sys.stdout.flush()
-    _start_beside("index_states")
-    _start_beside("deliver_events")
+    _start_workers("index_states", "deliver_events")
     os.environ["BIND"] = f"127.0.0.1:{port}"
     arguments = ["gunicorn", "-c", "python:infra_service.gunicorn", "infra_service.wsgi"]
     os.execv(sys.executable, [sys.executable, "-m", *arguments])  # noqa: S606 - our own server
@@ -79,16 +78,15 @@ def _prepare_database() -> None:
     call_command("setup_groups", stdout=io.StringIO())
 
 
-def _start_beside(name: str) -> None:
-    """Start a command that works beside the service, and ends with it however that ends.
+def _start_workers(*names: str) -> None:
+    """Start background commands that end with the server, however it ends.
 
-    It reads from a pipe, whose other end only the server and its workers have.
+    They read from a pipe whose other end only the server and its workers have.
     """
     reading, writing = os.pipe()
     os.set_inheritable(writing, True)  # noqa: FBT003 - its signature
-    command = [sys.executable, "manage.py", name, "--watch", "--until-eof"]
     subprocess.Popen(  # noqa: S603 - our own command
-        command,
+        [sys.executable, "-m", "infra_service.quickstart_workers", *names],
         cwd=_ROOT,
         stdin=reading,
         stdout=subprocess.DEVNULL,

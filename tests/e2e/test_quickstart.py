@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 import shlex
+import signal
 import socket
 import stat
 import subprocess
@@ -55,14 +57,14 @@ def resources(quickstart: Quickstart, token: str) -> bytes:
     return quickstart.place.request("GET", "/api/v1/resources", token=token).body
 
 
-def indexers_of(quickstart: Quickstart) -> list[Path]:
-    """Return the processes that keep the index of this installation."""
+def indexers_of(var: Path) -> list[int]:
+    """Return the processes that keep the index of the installation with this ``VAR_DIR``."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):  # it has just ended
-            is_indexer = b"index_states" in (process / "cmdline").read_bytes()
-            if is_indexer and str(quickstart.var).encode() in (process / "environ").read_bytes():
-                found.append(process)
+            is_indexer = b"manage.py\0index_states" in (process / "cmdline").read_bytes()
+            if is_indexer and str(var).encode() in (process / "environ").read_bytes():
+                found.append(int(process.name))
     return found
 
 
@@ -96,6 +98,29 @@ def test_a_port_that_is_none(port: str, monkeypatch: pytest.MonkeyPatch) -> None
     assert refused.value.code == told
 
 
+def test_a_background_command_that_ended_is_started_again(quickstart: Quickstart) -> None:
+    """Killed, it is there again; when the server's pipe is closed, all of it ends."""
+    environment = quickstart.place.environment
+    process = subprocess.Popen(
+        [sys.executable, "-m", "infra_service.quickstart_workers", "index_states"],
+        cwd=ROOT,
+        env=environment,
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    var = Path(environment["VAR_DIR"])
+    with process:
+        wait_until(lambda: indexers_of(var))
+        (first,) = indexers_of(var)
+        os.kill(first, signal.SIGKILL)
+        wait_until(lambda: indexers_of(var) not in ([], [first]))
+        _, told = process.communicate(timeout=60)
+
+    assert process.returncode == 0
+    assert b"index_states ended with status -9; it is started again" in told
+    assert indexers_of(var) == []
+
+
 @pytest.mark.terraform
 @pytest.mark.skipif(BINARY is None, reason="neither terraform nor tofu is on the PATH")
 def test_from_nothing_to_a_stored_state_and_again(quickstart: Quickstart, tmp_path: Path) -> None:
@@ -114,9 +139,9 @@ def test_from_nothing_to_a_stored_state_and_again(quickstart: Quickstart, tmp_pa
     password = tf.environment["TF_HTTP_PASSWORD"]
     # The indexer has begun with it, and ends with it.
     wait_until(lambda: b'"terraform_data.a"' in resources(quickstart, password))
-    assert indexers_of(quickstart)
+    assert indexers_of(quickstart.var)
     assert quickstart.interrupt() == 0
-    wait_until(lambda: not indexers_of(quickstart))
+    wait_until(lambda: not indexers_of(quickstart.var))
 
     again = quickstart.start()
     assert "The data that is there is kept." in again

@@ -1,0 +1,42 @@
+"""Background commands of ``make run``: started with the server, restarted, and ended with it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Final
+
+from infra_service.commandline.stopping import stop_at_eof
+
+_ROOT: Final = Path(__file__).resolve().parent.parent
+#: Seconds before a command that ended is started again.
+_PAUSE: Final = 2.0
+
+
+def main() -> None:
+    """Run the named commands until standard input ends, a pipe of the server."""
+    ended = threading.Event()
+    stop_at_eof(ended)
+    workers = [threading.Thread(target=_keep_running, args=(name, ended)) for name in sys.argv[1:]]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+
+
+def _keep_running(name: str, ended: threading.Event) -> None:
+    # The command reads the same pipe, so it ends with the server even if this process is killed.
+    command = [sys.executable, "manage.py", name, "--watch", "--until-eof"]
+    while True:
+        process = subprocess.run(  # noqa: S603 - our own command
+            command, cwd=_ROOT, stdout=subprocess.DEVNULL, check=False
+        )
+        if ended.wait(_PAUSE):
+            return
+        sys.stderr.write(f"{name} ended with status {process.returncode}; it is started again\n")
+
+
+if __name__ == "__main__":
+    main()
