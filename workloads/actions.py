@@ -53,7 +53,7 @@ def change_cluster(*, cluster_id: uuid.UUID, changes: Mapping[str, Any], actor: 
         if changed:
             Cluster.objects.filter(pk=cluster_id).update(**changed, updated_at=timezone.now())
             details = {n: {"from": getattr(cluster, n), "to": changed[n]} for n in changed}
-            audit.record(actor, "cluster.update", cluster_id, **details)
+            audit.record(actor, "cluster.update", cluster_id, **{"name": cluster.name, **details})
 
 
 @contextmanager

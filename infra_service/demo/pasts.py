@@ -54,7 +54,8 @@ def past_of(workload: Workload, gap: ReportGap | None, now: dt.datetime) -> Iter
     for number, (moment, (status, reason)) in enumerate(changes, 1):
         yield Transition(
             workload_id=workload.pk, number=number, cluster_id=workload.cluster_id, since=since,
-            at=moment, from_health_status=before, to_health_status=status, status_reason=reason,
+            at=moment, received_at=moment, from_health_status=before, to_health_status=status,
+            status_reason=reason,
         )  # fmt: skip
         since, before = moment, status
     workload.health_since = changes[-1][0]

@@ -18,9 +18,9 @@ from django.db.models import F, Max
 from django.utils import timezone
 
 from apikeys.actors import Actor
+from infra_service.commandline.isolation import process_isolated
 from infra_service.database.retries import retrying
 from infra_service.webhooks.actions import disable_endpoint
-from infra_service.webhooks.event_types import TEST
 from infra_service.webhooks.models import MAX_ERROR, Delivery
 from infra_service.webhooks.reach import reaches
 
@@ -72,13 +72,14 @@ def claim(
             return []
         until = timezone.now() + LEASE
         Delivery.objects.filter(pk__in=ids).update(claim=mine, next_attempt_at=until)
-    claimed = Delivery.objects.filter(pk__in=ids, claim=mine).select_related("event")
-    return list(claimed.order_by("pk"))
+    claimed: list[Delivery] = []
 
+    def load(some: Sequence[int]) -> None:
+        rows = Delivery.objects.filter(pk__in=some, claim=mine).select_related("event")
+        claimed.extend(rows.order_by("pk"))
 
-def may_be_sent(delivery: Delivery, reach: Reach) -> bool:
-    """Whether the endpoint may still be told: it may have lost rights since the event."""
-    return delivery.event.type == TEST or reach.has(delivery.event)
+    process_isolated("load a delivery", ids, load)
+    return claimed
 
 
 class Attempt(NamedTuple):
@@ -88,14 +89,23 @@ class Attempt(NamedTuple):
     answer: Answer
 
 
-@retrying
 def note(attempts: Sequence[Attempt]) -> None:
-    """Write down what came of attempts, unless somebody else has taken the delivery meanwhile."""
+    """Record the outcome of attempts, except of deliveries that another worker has claimed since.
+
+    A delivery whose outcome cannot be recorded is sent again when its lease has expired.
+    """
+    process_isolated("record an attempt", attempts, _record)
+
+
+@retrying
+def _record(attempts: Sequence[Attempt]) -> None:
     now = timezone.now()
     delivered: dict[int | None, list[Delivery]] = defaultdict(list)
     with transaction.atomic():
         for delivery, answer in attempts:
-            if answer.is_success:
+            if answer.is_withheld:
+                _give_up(delivery, answer.error)
+            elif answer.is_success:
                 delivered[answer.status].append(delivery)
             else:
                 _note_failure(delivery, answer, now)
@@ -108,11 +118,6 @@ def note(attempts: Sequence[Attempt]) -> None:
                 response_status=status,
                 error="",
             )
-
-
-def give_up(error: str, *deliveries: Delivery) -> None:
-    """End deliveries that were claimed and are not to be sent."""
-    _held(*deliveries).update(status=Delivery.Status.FAILED, next_attempt_at=None, error=error)
 
 
 def end_of_ended() -> int:
@@ -132,6 +137,11 @@ def end_of_ended() -> int:
         next_attempt_at=None,
         error="the endpoint has ended or is disabled",
     )
+
+
+def _give_up(delivery: Delivery, error: str) -> None:
+    """End a delivery that was claimed and not sent."""
+    _held(delivery).update(status=Delivery.Status.FAILED, next_attempt_at=None, error=error)
 
 
 def _note_failure(delivery: Delivery, answer: Answer, now: dt.datetime) -> None:

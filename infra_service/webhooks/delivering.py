@@ -8,13 +8,11 @@ from collections import Counter
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, Final
 
-from infra_service.webhooks import claiming, publishing, trail
+from infra_service.commandline.isolation import isolated
+from infra_service.webhooks import claiming, publishing, sending, trail
 from infra_service.webhooks.claiming import Attempt
 from infra_service.webhooks.health_changes import publish_health_changes
-from infra_service.webhooks.messages import message
 from infra_service.webhooks.reach import reaches
-from infra_service.webhooks.secrets import SecretUnreadableError
-from infra_service.webhooks.sending import Answer, post
 from infra_service.webhooks.timed import publish_timed
 
 if TYPE_CHECKING:
@@ -24,6 +22,7 @@ if TYPE_CHECKING:
 
     from infra_service.webhooks.models import Delivery
     from infra_service.webhooks.reach import Reach
+    from infra_service.webhooks.sending import Answer
 
 #: Messages of one process that are on their way at once, and of them to one endpoint.
 _THREADS: Final = 32
@@ -68,27 +67,42 @@ class Deliverer:
                 self._collect(timeout=None)
 
     def _pass(self, pool: ThreadPoolExecutor) -> bool:
-        """Do a piece of each work; return whether there was any."""
+        """Do a piece of each work; return whether there was any.
+
+        Each kind of work is isolated: a failure of one does not keep the others waiting.
+        """
         now = time.monotonic()
-        published = 0
+        published = started = ended = 0
         if now - self._looked_at >= _WAIT:
-            published = publishing.publish_next()
-            # Where some was, there may be more.
+            with isolated("publish events"):
+                published = publishing.publish_next()
+            # After a full batch there may be more.
             self._looked_at = -math.inf if published else now
         is_time_to_sweep = now - self._swept_at >= _SWEEP_EVERY
-        # What was published may be for an endpoint that was made just now.
+        # A published event may be for an endpoint that is new.
         if published or now - self._read_at >= _FRESH:
             self._reached, self._read_at = reaches(), now
         if is_time_to_sweep:
             self._swept_at = now
-            claiming.end_of_ended()
-            published += publish_timed() + publish_health_changes()
-        started = self._start(pool)
-        ended = self._collect(timeout=0 if published or started else _WAIT)
+            published += self._sweep()
+        with isolated("start deliveries"):
+            started = self._start(pool)
+        with isolated("collect answers"):
+            ended = self._collect(timeout=0 if published or started else _WAIT)
         is_idle = not (published or started or ended)
         if is_idle:
-            self._looked_at = -math.inf  # it is looked for again as soon as somebody asks
+            self._looked_at = -math.inf  # the next pass reads the trail at once
         return not is_idle
+
+    def _sweep(self) -> int:
+        """End deliveries of ended endpoints; return how many scheduled events are published."""
+        published = 0
+        with isolated("end deliveries of ended endpoints"):
+            claiming.end_of_ended()
+        for publish in (publish_timed, publish_health_changes):
+            with isolated("publish scheduled events"):
+                published += publish()
+        return published
 
     def _start(self, pool: ThreadPoolExecutor) -> int:
         on_the_way = Counter(delivery.endpoint_id for delivery in self._running.values())
@@ -100,15 +114,7 @@ class Deliverer:
         claimed = claiming.claim(self._reached, _THREADS - len(self._running), room)
         for delivery in claimed:
             reach = self._reached[delivery.endpoint_id]
-            if not claiming.may_be_sent(delivery, reach):
-                claiming.give_up("the endpoint may not be told of it any more", delivery)
-                continue
-            try:
-                headers, body = message(reach.endpoint, delivery.event)
-            except SecretUnreadableError:
-                claiming.give_up("the secret cannot be read: rotate it", delivery)
-                continue
-            self._running[pool.submit(post, reach.endpoint.url, headers, body)] = delivery
+            self._running[pool.submit(sending.attempt, delivery, reach)] = delivery
         return len(claimed)
 
     def _collect(self, timeout: float | None) -> int:
@@ -123,6 +129,8 @@ class Deliverer:
         if attempts:
             claiming.note(attempts)
         for attempt in attempts:
+            if attempt.answer.is_withheld:
+                continue
             endpoint_id = attempt.delivery.endpoint_id
             if attempt.answer.is_success:
                 self._failing.discard(endpoint_id)

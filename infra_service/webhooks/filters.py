@@ -5,16 +5,16 @@ from infra_service.webhooks.models import Delivery, WebhookEndpoint, WebhookEven
 
 
 class WebhookEventFilters(FilterSet):  # type: ignore[misc]  # django-filter has no types
-    """What an endpoint's filter may ask of an event: where it happened."""
+    """The filterable fields of events: where each happened, as the event recorded it."""
 
     component_id = UUIDFilter()
     environment_id = UUIDFilter()
     application_id = UUIDFilter()
     cluster_id = UUIDFilter()
-    component = IdentifierFilter(field_name="component__slug")
-    environment = IdentifierFilter(field_name="environment__slug")
-    application = IdentifierFilter(field_name="application__slug")
-    cluster = IdentifierFilter(field_name="cluster__name")
+    component = IdentifierFilter(field_name="component_slug")
+    environment = IdentifierFilter(field_name="environment_slug")
+    application = IdentifierFilter(field_name="application_slug")
+    cluster = IdentifierFilter(field_name="cluster_name")
 
     class Meta:
         model = WebhookEvent

@@ -19,6 +19,7 @@ from django.db.models import (
     Case,
     Count,
     DateTimeField,
+    ExpressionWrapper,
     IntegerField,
     Max,
     OuterRef,
@@ -27,15 +28,15 @@ from django.db.models import (
     When,
     Window,
 )
-from django.db.models.functions import Coalesce, FirstValue, Greatest, RowNumber
-from django.utils import timezone
+from django.db.models.functions import Coalesce, FirstValue, Greatest, Least, RowNumber
 
+from infra_service.commandline.isolation import isolated
 from infra_service.database.retries import retrying
 from infra_service.webhooks import trail
 from infra_service.webhooks.messages import written
 from infra_service.webhooks.models import HealthPosition, WebhookEndpoint
 from infra_service.webhooks.publishing import cut, publish
-from infra_service.webhooks.timed import LATEST, event_at
+from infra_service.webhooks.timed import LATEST, event_of_cluster
 from workloads.cluster_health import seen_until
 from workloads.models import Cluster, Transition, Workload
 from workloads.worst_first import MOST_TROUBLE_FIRST
@@ -79,7 +80,8 @@ def publish_health_changes() -> int:
         if cluster.first_change is None:
             quiet += [cluster] if _seen_until(cluster) - cluster.since > _QUIET else []
         elif _waited(cluster) >= gathered:
-            entered += _move([cluster], [_event_of(cluster)])
+            with isolated("publish changes of health", cluster.pk):
+                entered += _move([cluster], [_event_of(cluster)])
     if quiet:
         _move(quiet, [])
     return entered
@@ -93,11 +95,13 @@ def _is_wanted() -> bool:
 
 
 def _clusters_behind() -> list[Any]:
-    """Return the clusters with the first change of each that was not told.
+    """Return the clusters with the first unpublished change of each.
 
-    Without a position a cluster is newer than the wish to be told.
+    A cluster without a position is newer than the first subscription. All moments here are on the
+    clock of its reporter, which may be far behind that of the service.
     """
-    earliest = Value(timezone.now() - LATEST, DateTimeField())
+    seen_until = Least("last_report_at", "last_received_at")
+    earliest = ExpressionWrapper(seen_until - Value(LATEST), DateTimeField())
     positions = HealthPosition.objects.filter(cluster=OuterRef("pk")).values("told_until")
     changes = _changes(OuterRef("pk"), OuterRef("since")).order_by("at").values("at")
     clusters = Cluster.objects.timed().filter(last_received_at__isnull=False)
@@ -127,9 +131,9 @@ def _changes(cluster_id: Any, since: Any) -> TransitionQuerySet:
 
 @retrying
 def _move(clusters: Iterable[Any], events: Sequence[WebhookEvent]) -> int:
-    """Move the positions of clusters and enter what is behind them; return how many events.
+    """Move the positions of clusters and publish the events behind them; return how many.
 
-    Of positions that somebody else has moved meanwhile nothing is done.
+    Clusters whose positions another process has moved since are left out.
     """
     with transaction.atomic():
         if trail.locked_position() is None:
@@ -139,9 +143,7 @@ def _move(clusters: Iterable[Any], events: Sequence[WebhookEvent]) -> int:
         if not still:
             return 0
         _put(still)
-        if events:
-            publish(events)
-    return len(events)
+        return publish(events)
 
 
 def _put(clusters: Iterable[Cluster]) -> None:
@@ -156,18 +158,20 @@ def _put(clusters: Iterable[Cluster]) -> None:
 
 def _event_of(cluster: Any) -> WebhookEvent:
     changes = _changes(cluster.pk, cluster.since).filter(at__lte=_seen_until(cluster))
-    whole = changes.aggregate(number=Count("workload_id", distinct=True), last=Max("at"))
-    event = event_at(
+    whole = changes.aggregate(
+        number=Count("workload_id", distinct=True), last=Max("at"), received_at=Max("received_at")
+    )
+    event = event_of_cluster(
         TYPE,
-        cluster.pk,
+        cluster,
         whole["last"],
-        name=cluster.name,
+        whole["last"],
         since=written(cluster.first_change),
         workloads_changed=whole["number"],
         workloads=list(_fitting(_named(changes))),
         workload_counts=cluster.workload_counts(),
     )
-    event.cluster_id = cluster.pk
+    event.noticed_at = whole["received_at"]
     return event
 
 

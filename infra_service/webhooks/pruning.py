@@ -1,4 +1,4 @@
-"""What was delivered or given up goes after a while."""
+"""Retention of deliveries, their events, and the times in which endpoints were disabled."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from django.utils import timezone
 
-from infra_service.webhooks.models import Delivery, WebhookEvent
+from infra_service.webhooks.models import Delivery, DisabledPeriod, WebhookEvent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,4 +26,8 @@ def prune() -> Iterator[int]:
     told = WebhookEvent.objects.filter(created_at__lt=before, deliveries=None)
     while old := list(told.order_by("created_at").values_list("pk", flat=True)[:_ROWS]):
         WebhookEvent.objects.filter(pk__in=old).delete()
+        yield 0
+    periods = DisabledPeriod.objects.filter(ended_at__lt=before)
+    while past := list(periods.order_by("ended_at").values_list("pk", flat=True)[:_ROWS]):
+        DisabledPeriod.objects.filter(pk__in=past).delete()
         yield 0

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
 
 from django.db import transaction
 
 from apikeys.models import ApiKey
+from infra_service.commandline.isolation import isolated, process_isolated
 from infra_service.database.retries import retrying
 from infra_service.webhooks import trail
 from infra_service.webhooks.event_types import TYPES
-from infra_service.webhooks.models import Delivery, TrailPosition, WebhookEvent
-from infra_service.webhooks.reach import Reach, reaches
+from infra_service.webhooks.models import DISABLED, Delivery, TrailPosition, WebhookEvent
+from infra_service.webhooks.reach import subscribers
 from states.models import State
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-    from uuid import UUID
+    from collections.abc import Collection, Iterable, Sequence
 
     from apikeys.models import AuditEvent
+    from infra_service.webhooks.reach import Reach
 
 #: Characters of a text that somebody has typed: a message has less than 20 KB.
 _MAX_TEXT: Final = 200
@@ -48,45 +50,73 @@ def publish_next() -> int:
         return len(events)
 
 
-def publish(events: Iterable[WebhookEvent]) -> None:
-    """Enter events, and a delivery for each endpoint that is told of it.
+def publish(events: Sequence[WebhookEvent]) -> int:
+    """Enter events with a delivery for each of their endpoints; return how many are new.
 
     The caller holds the trail's position (``trail.locked_position``), so that deliveries have ids
-    in the order in which they are entered. An event that was entered before is left out.
+    in the order in which they are entered. An event that was entered before is left out, and one
+    that cannot be entered is logged.
     """
-    reached = list(reaches().values())
-    found = {event.pk: event for event in events if any(one.has(event) for one in reached)}
+    entered = 0
+
+    @transaction.atomic
+    def enter(some: Sequence[WebhookEvent]) -> None:
+        nonlocal entered
+        entered += _enter(some)
+
+    process_isolated("publish an event", events, enter)
+    return entered
+
+
+def _enter(events: Sequence[WebhookEvent]) -> int:
+    if not events:
+        return 0
+    endpoints = subscribers(min(event.happened_at for event in events))
+    found = {
+        event.pk: event for event in events if any(one.subscribes_to(event) for one in endpoints)
+    }
     known = WebhookEvent.objects.filter(pk__in=found).values_list("pk", flat=True)
     for pk in list(known):
         del found[pk]
     if not found:
-        return
+        return 0
     WebhookEvent.objects.bulk_create(found.values())
-    passed = _filtered(found, reached)
+    passed = _filtered(found, endpoints)
     Delivery.objects.bulk_create(
-        Delivery(endpoint=reach.endpoint, event=event, resource_id=event.resource_id)
+        _delivery(reach, event)
         for event in found.values()
-        for reach in reached
-        if reach.has(event) and event.pk in passed[reach.endpoint.filter]
+        for reach in endpoints
+        if reach.subscribes_to(event) and event.pk in passed[reach.endpoint.filter]
     )
+    return len(found)
 
 
-def _filtered(events: Collection[UUID], reached: Iterable[Reach]) -> dict[str, set[UUID]]:
-    """Return by the text of each filter which events it leaves."""
+def _delivery(reach: Reach, event: WebhookEvent) -> Delivery:
+    """Return a delivery that waits, or one that is given up where the endpoint is disabled."""
+    delivery = Delivery(endpoint=reach.endpoint, event=event, resource_id=event.resource_id)
+    if not reach.endpoint.is_enabled:
+        delivery.status, delivery.next_attempt_at = Delivery.Status.FAILED, None
+        delivery.error = DISABLED
+    return delivery
+
+
+def _filtered(events: Collection[UUID], endpoints: Iterable[Reach]) -> dict[str, set[UUID]]:
+    """Return the events that each filter selects, by the text of the filter."""
     # Other commands are loaded without the filter language, and this one with them.
     from filterlang.compiler import compile_filter  # noqa: PLC0415
     from infra_service.webhooks.filters import WebhookEventFilters  # noqa: PLC0415
 
     entered = WebhookEvent.objects.filter(pk__in=events)
-    passed = {"": set(events)}
-    for text in {reach.endpoint.filter for reach in reached} - passed.keys():
-        condition = compile_filter(WebhookEventFilters, text)
-        passed[text] = set(entered.filter(condition).values_list("pk", flat=True))
+    passed: dict[str, set[UUID]] = defaultdict(set, {"": set(events)})
+    for text in {reach.endpoint.filter for reach in endpoints} - passed.keys():
+        with isolated("compile the filter of a webhook", text):
+            condition = compile_filter(WebhookEventFilters, text)
+            passed[text] = set(entered.filter(condition).values_list("pk", flat=True))
     return passed
 
 
 def _told(events: Iterable[AuditEvent]) -> list[WebhookEvent]:
-    """Return what can be told of the trail's events, in their order."""
+    """Return the events of the trail that are published, in their order."""
     wanted = [event for event in events if event.action in TYPES]
     ids: dict[str, set[str]] = defaultdict(set)
     for event in wanted:
@@ -97,13 +127,14 @@ def _told(events: Iterable[AuditEvent]) -> list[WebhookEvent]:
     keys = {key.pk: key for key in ApiKey.objects.filter(pk__in=ids["api_key"])}
     told = []
     for event in wanted:
-        made = _event_of(event, states.get(event.resource_id), keys.get(event.resource_id))
-        told += [] if made is None else [made]
+        with isolated("publish an event", event.pk):
+            made = _event_of(event, states.get(event.resource_id), keys.get(event.resource_id))
+            told += [] if made is None else [made]
     return told
 
 
 def _event_of(event: AuditEvent, state: State | None, key: ApiKey | None) -> WebhookEvent | None:
-    """Return the event as receivers get it; None when its subject has been deleted."""
+    """Return the event as receivers get it; None when its state or key has been deleted."""
     data = {"id": event.resource_id, "actor": event.actor_name, **_details(event)}
     made = WebhookEvent(
         id=event.pk,
@@ -114,7 +145,11 @@ def _event_of(event: AuditEvent, state: State | None, key: ApiKey | None) -> Web
     )
     kind = event.action.partition(".")[0]
     if kind == "cluster":
-        made.cluster_id = event.resource_id
+        name = data.get("name")
+        if isinstance(name, dict):  # of a renamed cluster the trail has both names
+            name, data["renamed_from"] = name["to"], name["from"]
+            data["name"] = name
+        made.cluster_id, made.cluster_name = UUID(event.resource_id), name
     elif kind == "state" and state is not None:
         place_in(made, state)
     elif kind == "api_key" and key is not None:
@@ -131,6 +166,9 @@ def place_in(event: WebhookEvent, state: State) -> None:
     event.environment_id = state.environment_id
     event.application_id = state.application_id
     named: Any = state
+    event.component_slug = named.component_slug
+    event.environment_slug = named.environment_slug
+    event.application_slug = named.application_slug
     event.data |= {
         "component_id": str(state.component_id),
         "component": named.component_slug,

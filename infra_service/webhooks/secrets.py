@@ -6,7 +6,8 @@ import base64
 import hashlib
 import hmac
 import secrets
-from typing import TYPE_CHECKING, Final
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
 
 from cryptography.exceptions import InvalidTag
 from django.utils import timezone
@@ -62,17 +63,39 @@ def current_key() -> str:
     return next(iter(keyring()))
 
 
+def reencrypted(endpoint: WebhookEndpoint) -> dict[str, Any]:
+    """Return the columns of the endpoint's secrets that another key encrypts, encrypted anew.
+
+    A secret that cannot be read is left out.
+    """
+    columns: dict[str, Any] = {}
+    for prefix in ("", "retired_"):
+        sealed, key_name = f"{prefix}secret", f"{prefix}encryption_key"
+        encrypted, used = getattr(endpoint, sealed), getattr(endpoint, key_name)
+        if encrypted is None or used == current_key():
+            continue
+        with suppress(SecretUnreadableError):
+            secret = decrypt(encrypted, used, endpoint.pk)
+            columns[sealed], columns[key_name] = encrypt(secret, endpoint.pk)
+    return columns
+
+
 def signing_secrets(endpoint: WebhookEndpoint) -> list[bytes]:
-    """Return what signs now: the secret, and for a day the one before.
+    """Return the secrets that sign now: the current one, and for a day the replaced one.
+
+    A replaced secret that cannot be read any more signs nothing.
 
     Raises:
-        SecretUnreadableError: one of them cannot be read.
+        SecretUnreadableError: the current secret cannot be read.
     """
-    sealed = [(endpoint.secret, endpoint.encryption_key)]
+    signing = [decrypt(endpoint.secret, endpoint.encryption_key, endpoint.pk)]
     until = endpoint.retired_secret_until
     if endpoint.retired_secret is not None and until is not None and until > timezone.now():
-        sealed.append((endpoint.retired_secret, endpoint.retired_encryption_key))
-    return [decrypt(secret, key_name, endpoint.pk) for secret, key_name in sealed]
+        with suppress(SecretUnreadableError):
+            signing.append(
+                decrypt(endpoint.retired_secret, endpoint.retired_encryption_key, endpoint.pk)
+            )
+    return signing
 
 
 def sign(secret: bytes, message_id: str, timestamp: int, body: bytes) -> str:

@@ -3,28 +3,38 @@
 from __future__ import annotations
 
 import datetime as dt
-import email.utils
 import functools
 import http.client
 import ssl
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import structlog
 from django.conf import settings
 from django.utils import timezone
+from django.utils.http import parse_http_date_safe
 
 from infra_service import __version__
 from infra_service.outgoing.addresses import is_inside, is_public
 from infra_service.outgoing.connecting import Deadline, FetchError, parse_url, request
+from infra_service.webhooks.event_types import TEST
+from infra_service.webhooks.messages import message
+from infra_service.webhooks.secrets import SecretUnreadableError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from infra_service.outgoing.addresses import Address
+    from infra_service.webhooks.models import Delivery
+    from infra_service.webhooks.reach import Reach
+
+log = structlog.get_logger("infra_service.webhooks")
 
 #: For all of an attempt: the name, the connection, the handshake, the message and the answer.
 SECONDS: Final = 15.0
 SCHEMES: Final = ("https", "http")
+#: Digits of the largest ``Retry-After`` that is read: claiming.py shortens everything above a day.
+_MOST_DIGITS: Final = 6
 
 
 class Answer(NamedTuple):
@@ -32,13 +42,33 @@ class Answer(NamedTuple):
 
     status: int | None
     error: str = ""
-    #: When it asked to be asked again.
+    #: The moment that ``Retry-After`` names.
     retry_at: dt.datetime | None = None
+    #: Whether nothing was sent, and the delivery is to be given up.
+    is_withheld: bool = False
 
     @property
     def is_success(self) -> bool:
         """Only 2xx: who is led elsewhere would be told of what is ours."""
         return self.status is not None and HTTPStatus(200) <= self.status < HTTPStatus(300)
+
+
+def attempt(delivery: Delivery, reach: Reach) -> Answer:
+    """Send a delivery once, if its endpoint may still have it.
+
+    Every exception becomes a failed attempt.
+    """
+    endpoint, event = reach.endpoint, delivery.event
+    try:
+        if event.type != TEST and not reach.has(event):
+            return Answer(None, "the endpoint may not be told of it any more", is_withheld=True)
+        headers, body = message(endpoint, event)
+        return post(endpoint.url, headers, body)
+    except SecretUnreadableError:
+        return Answer(None, "the secret cannot be read: rotate it", is_withheld=True)
+    except Exception as error:
+        log.exception("delivery_failed", webhook=str(endpoint.pk), delivery=delivery.pk)
+        return Answer(None, f"the attempt failed: {type(error).__name__}")
 
 
 def post(url: str, headers: Mapping[str, str], body: bytes) -> Answer:
@@ -83,12 +113,13 @@ def _moment(retry_after: str | None) -> dt.datetime | None:
         return None
     text = retry_after.strip()
     if text.isascii() and text.isdecimal():
-        return timezone.now() + dt.timedelta(seconds=int(text[:6]))
-    try:
-        moment = email.utils.parsedate_to_datetime(text)
-    except ValueError:
+        digits = text.lstrip("0")
+        seconds = int(digits or "0") if len(digits) <= _MOST_DIGITS else 10**_MOST_DIGITS
+        return timezone.now() + dt.timedelta(seconds=seconds)
+    seconds_since_1970 = parse_http_date_safe(text)
+    if seconds_since_1970 is None:
         return None
-    return moment if moment.tzinfo is not None else moment.replace(tzinfo=dt.UTC)
+    return dt.datetime.fromtimestamp(seconds_since_1970, dt.UTC)
 
 
 def _refuse_private(address: Address) -> None:

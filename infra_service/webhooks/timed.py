@@ -1,14 +1,14 @@
-"""What is told because time has passed: no row of the trail says it.
+"""Scheduled events: those that the passing of time causes, and no row of the trail records.
 
-Each is found anew at each look, with an id that is made of what it is about and of its moment, so
-that it is entered once, whoever looks and however often.
+Each search finds them again, with an id that is made of the resource and of the cause's moment, so
+that each is published once.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import uuid
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from django.conf import settings
 from django.db import transaction
@@ -16,19 +16,22 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from apikeys.models import ApiKey
+from infra_service.commandline.isolation import isolated
 from infra_service.database.retries import retrying
 from infra_service.webhooks import trail
 from infra_service.webhooks.messages import written
 from infra_service.webhooks.models import WebhookEvent
 from infra_service.webhooks.publishing import lock_details, place_in, publish
-from infra_service.webhooks.reach import reaches
+from infra_service.webhooks.reach import subscribers
 from states.lockinfo import LockInfo
 from states.models import State
 from workloads.cluster_health import ClusterHealth, is_in_health, patience
 from workloads.models import Cluster
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
+    from collections.abc import Callable, Collection, Mapping
+
+    from django.db.models import QuerySet
 
     from infra_service.webhooks.reach import Reach
 
@@ -44,17 +47,19 @@ _NAMESPACE: Final = uuid.UUID("3f0c9a4e-6b52-4d0e-9a51-1f6c1a7be0d2")
 
 @retrying
 def publish_timed() -> int:
-    """Enter what is due and not entered yet; return how many events that was.
+    """Publish the events that are due and not published yet; return how many.
 
-    0 also when somebody else is at it.
+    It is 0 also while another process does it.
     """
-    reached, now = reaches().values(), timezone.now()
-    wanted = {name for one in reached for name in one.endpoint.event_types if name in FINDERS}
+    now = timezone.now()
+    endpoints = subscribers(now - LATEST)
+    wanted = {name for one in endpoints for name in one.endpoint.event_types if name in FINDERS}
     due = [
         event
         for name in sorted(wanted)
-        for event in FINDERS[name](now, reached)
-        if now - LATEST <= event.occurred_at <= now and any(one.has(event) for one in reached)
+        for event in _found(name, now, endpoints)
+        if now - LATEST <= event.occurred_at <= now
+        and any(one.subscribes_to(event) for one in endpoints)
     ]
     entered = 0
     for start in range(0, len(due), _ENTERED):
@@ -66,80 +71,113 @@ def publish_timed() -> int:
         with transaction.atomic():
             if trail.locked_position() is None:
                 return entered
-            publish(sorted(new, key=lambda event: event.occurred_at))
-        entered += len(new)
+            entered += publish(sorted(new, key=lambda event: event.occurred_at))
     return entered
 
 
-def event_at(kind: str, resource_id: Any, moment: dt.datetime, **data: Any) -> WebhookEvent:
-    """Return an event whose id follows from what it is about and from its moment."""
+def _found(name: str, now: dt.datetime, endpoints: Collection[Reach]) -> list[WebhookEvent]:
+    finder = FINDERS[name]
+    events = []
+    for row in finder.rows(now, endpoints):
+        with isolated(f"publish {name}", row.pk):
+            event = finder.event_of(row, now)
+            events += [] if event is None else [event]
+    return events
+
+
+def event_at(
+    kind: str, resource_id: Any, cause: dt.datetime, occurred_at: dt.datetime, **data: Any
+) -> WebhookEvent:
+    """Return an event whose id follows from its resource and the moment of its cause.
+
+    A setting that moves ``occurred_at`` does not publish the same event again.
+    """
     return WebhookEvent(
-        id=uuid.uuid5(_NAMESPACE, f"{kind} {resource_id} {moment.isoformat()}"),
+        id=uuid.uuid5(_NAMESPACE, f"{kind} {resource_id} {cause.isoformat()}"),
         type=kind,
-        occurred_at=moment,
+        occurred_at=occurred_at,
         resource_id=str(resource_id),
         data={"id": str(resource_id), **data},
     )
 
 
-def _held_locks(now: dt.datetime, _reached: Collection[Reach]) -> Iterator[WebhookEvent]:
-    """Yield the locks that are held for too long, each once."""
-    longest = dt.timedelta(minutes=settings.WEBHOOK_LOCK_HELD_MINUTES)
+def _longest_lock() -> dt.timedelta:
+    return dt.timedelta(minutes=settings.WEBHOOK_LOCK_HELD_MINUTES)
+
+
+def _locks(now: dt.datetime, _endpoints: Collection[Reach]) -> QuerySet[State]:
+    """Return the states whose locks are held for too long."""
     held = State.objects.visible().filter(
         lock_id__isnull=False,
-        lock_acquired_at__lte=now - longest,
-        lock_acquired_at__gte=now - longest - LATEST,
+        lock_acquired_at__lte=now - _longest_lock(),
+        lock_acquired_at__gte=now - _longest_lock() - LATEST,
     )
-    for state in held.with_names().order_by("pk")[:_MOST]:
-        since: Any = state.lock_acquired_at
-        stored: Any = state.lock_info
-        said = LockInfo(**stored).described()
-        event = event_at("state.lock_held", state.pk, since + longest, lock=lock_details(said))
-        event.data["held_since"] = written(since)
-        place_in(event, state)
-        yield event
+    return held.with_names().order_by("pk")[:_MOST]
 
 
-def _expiring_keys(now: dt.datetime, reached: Collection[Reach]) -> Iterator[WebhookEvent]:
-    """Yield the keys of the endpoints' owners that end soon."""
-    owners = {one.endpoint.owner_id for one in reached}
+def _held_lock(state: State, _now: dt.datetime) -> WebhookEvent:
+    since: Any = state.lock_acquired_at
+    stored: Any = state.lock_info
+    lock = lock_details(LockInfo(**stored).described())
+    event = event_at("state.lock_held", state.pk, since, since + _longest_lock(), lock=lock)
+    event.data["held_since"] = written(since)
+    place_in(event, state)
+    return event
+
+
+def _expiring_keys(now: dt.datetime, endpoints: Collection[Reach]) -> QuerySet[ApiKey]:
+    """Return the keys of the endpoints' owners that expire soon."""
+    owners = {one.endpoint.owner_id for one in endpoints}
     last = now + dt.timedelta(days=max(EXPIRY_NOTICES))
-    ending = ApiKey.objects.active().filter(
+    keys = ApiKey.objects.active().filter(
         created_by__in=owners, expires_at__gt=now, expires_at__lte=last
     )
-    for key in ending.order_by("expires_at", "pk")[:_MOST]:
-        ends_at: Any = key.expires_at
-        days = next(d for d in EXPIRY_NOTICES if ends_at - dt.timedelta(days=d) <= now)
-        moment = ends_at - dt.timedelta(days=days)
-        if moment >= key.created_at:  # who made it for so short a time knows
-            event = event_at(
-                "api_key.expiring",
-                key.pk,
-                moment,
-                name=key.name,
-                days=days,
-                expires_at=written(ends_at),
-            )
-            event.owner_id = key.created_by_id
-            yield event
+    return keys.order_by("expires_at", "pk")[:_MOST]
 
 
-def _unreachable_clusters(_now: dt.datetime, _reached: Collection[Reach]) -> Iterator[WebhookEvent]:
-    """Yield the clusters whose reports have ceased."""
+def _expiry_notice(key: ApiKey, now: dt.datetime) -> WebhookEvent | None:
+    """Return the notice of a key; None where the key was created for less than that time."""
+    ends_at: Any = key.expires_at
+    days = next(d for d in EXPIRY_NOTICES if ends_at - dt.timedelta(days=d) <= now)
+    moment = ends_at - dt.timedelta(days=days)
+    if moment < key.created_at:
+        return None
+    data = {"name": key.name, "days": days, "expires_at": written(ends_at)}
+    event = event_at("api_key.expiring", key.pk, moment, moment, **data)
+    event.owner_id = key.created_by_id
+    return event
+
+
+def _unreachable_clusters(_now: dt.datetime, _endpoints: Collection[Reach]) -> QuerySet[Cluster]:
+    """Return the clusters that missed their reports."""
     silent = Cluster.objects.filter(is_in_health(ClusterHealth.UNREACHABLE, Now()))
-    for cluster in silent.order_by("pk")[:_MOST]:
-        heard: Any = cluster.last_received_at
-        if heard is not None:
-            event = event_at(
-                "cluster.unreachable", cluster.pk, heard + patience(cluster), name=cluster.name
-            )
-            event.cluster_id = cluster.pk
-            yield event
+    return silent.order_by("pk")[:_MOST]
 
 
-#: How those of a type are found.
-FINDERS: Final[Mapping[str, Callable[[dt.datetime, Collection[Reach]], Iterator[WebhookEvent]]]] = {
-    "state.lock_held": _held_locks,
-    "api_key.expiring": _expiring_keys,
-    "cluster.unreachable": _unreachable_clusters,
+def _unreachable(cluster: Cluster, _now: dt.datetime) -> WebhookEvent:
+    heard: Any = cluster.last_received_at
+    moment = heard + patience(cluster)
+    return event_of_cluster("cluster.unreachable", cluster, heard, moment)
+
+
+def event_of_cluster(
+    kind: str, cluster: Cluster, cause: dt.datetime, occurred_at: dt.datetime, **data: Any
+) -> WebhookEvent:
+    """Return an event as ``event_at`` that happened in the cluster."""
+    event = event_at(kind, cluster.pk, cause, occurred_at, name=cluster.name, **data)
+    event.cluster_id, event.cluster_name = cluster.pk, cluster.name
+    return event
+
+
+class Finder(NamedTuple):
+    """The rows that an event type is about, and the event of each row."""
+
+    rows: Callable[[dt.datetime, Collection[Reach]], QuerySet[Any]]
+    event_of: Callable[[Any, dt.datetime], WebhookEvent | None]
+
+
+FINDERS: Final[Mapping[str, Finder]] = {
+    "state.lock_held": Finder(_locks, _held_lock),
+    "api_key.expiring": Finder(_expiring_keys, _expiry_notice),
+    "cluster.unreachable": Finder(_unreachable_clusters, _unreachable),
 }

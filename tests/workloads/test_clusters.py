@@ -148,7 +148,10 @@ def test_change(admin: ApiClient, cluster: Cluster) -> None:
     assert cluster.updated_at > LONG_AGO
     event = AuditEvent.objects.get(resource_id=str(cluster.pk))
     assert event.action == "cluster.update"
-    assert event.details == {"report_interval_seconds": {"from": 60, "to": 120}}
+    assert event.details == {
+        "name": "prod-eu-1",
+        "report_interval_seconds": {"from": 60, "to": 120},
+    }
 
 
 def test_nothing_to_change(admin: ApiClient, cluster: Cluster) -> None:

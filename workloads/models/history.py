@@ -66,7 +66,9 @@ class Transition(models.Model):
     number = models.IntegerField()
     cluster_id = models.UUIDField()
     since = models.DateTimeField(null=True)
+    # By the clock of the cluster's reporter; then by ours, null in rows of release 1.0.
     at = models.DateTimeField()
+    received_at = models.DateTimeField(null=True)
     # Null when the workload was not there before, and when it is gone.
     from_health_status = models.CharField(max_length=MAX_HEALTH_STATUS, null=True)  # noqa: DJ001
     to_health_status = models.CharField(max_length=MAX_HEALTH_STATUS, null=True)  # noqa: DJ001

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from django.db.models import OuterRef, Subquery
+from django.utils import timezone
 
 from workloads.cluster_health import patience, seen_until
 from workloads.history import MOST_TRANSITIONS
@@ -24,8 +25,8 @@ _KEY: Final = ("workload_id", "number")
 _INSERTS: Final = Writer(
     Transition,
     (
-        *_KEY, "cluster_id", "since", "at", "from_health_status", "to_health_status",
-        "status_reason",
+        *_KEY, "cluster_id", "since", "at", "received_at", "from_health_status",
+        "to_health_status", "status_reason",
     ),
 )  # fmt: skip
 _KEYS: Final = Writer(Transition, _KEY)
@@ -35,7 +36,7 @@ class Transitions:
     """The transitions of a cluster's workloads by one report, at the moment it was made."""
 
     def __init__(self, cluster_id: uuid.UUID, at: dt.datetime) -> None:
-        self._cluster_id, self._at = cluster_id, at
+        self._cluster_id, self._at, self._received_at = cluster_id, at, timezone.now()
         # Of workloads that were there: from which health to which, None when it is gone, and why.
         self._left: dict[uuid.UUID, tuple[str, str | None, str]] = {}
         self._rows: list[NewRow] = []
@@ -77,7 +78,8 @@ class Transitions:
         since: dt.datetime | None,
         change: tuple[str | None, str | None, str],
     ) -> None:
-        row = (workload_id, number, self._cluster_id, since, self._at, *change)
+        moments = (since, self._at, self._received_at)
+        row = (workload_id, number, self._cluster_id, *moments, *change)
         self._rows.append(_INSERTS.new_row(row))
         if number > MOST_TRANSITIONS:
             self._superseded.append(_KEYS.prepare((workload_id, number - MOST_TRANSITIONS)))

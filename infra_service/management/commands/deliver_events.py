@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+import structlog
 from django.db import Error as DatabaseFailure
 from django.db import connection
 
@@ -19,8 +20,10 @@ if TYPE_CHECKING:
 
     from infra_service.webhooks.claiming import Attempt
 
-#: Seconds to wait for a database that does not answer.
-_PATIENCE: Final = 10
+log = structlog.get_logger("infra_service.webhooks")
+
+#: Seconds between a failure and the next try: of the database, or an unexpected one.
+_PAUSE: Final = 10
 
 
 class Command(ServiceCommand):
@@ -67,5 +70,9 @@ class Command(ServiceCommand):
                 deliverer.run(interval)
             except DatabaseFailure as error:
                 self.problem(f"waiting: {error}")
-                connection.close()  # a broken one is not mended
-                stop.wait(_PATIENCE)
+            except Exception:
+                log.exception("item_failed", work="deliver events")
+            else:
+                continue
+            connection.close()  # a broken one is not mended
+            stop.wait(_PAUSE)

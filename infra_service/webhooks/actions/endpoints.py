@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from django.db import transaction
+from django.db.models import Q
 from django.utils import timezone
 
 from apikeys import audit
@@ -12,6 +13,7 @@ from apikeys.actions.rules import maker_columns, refuse_ended, refuse_retired
 from apikeys.actions.trail import differences
 from apikeys.grants import Grant
 from infra_service.api.parameters import InvalidParameter
+from infra_service.commandline.isolation import isolated
 from infra_service.database.retries import retrying
 from infra_service.outgoing.connecting import FetchError, parse_url
 from infra_service.webhooks import health_changes, secrets, trail
@@ -24,6 +26,7 @@ from infra_service.webhooks.event_types import scopes_of
 from infra_service.webhooks.models import (
     BOTH_SIGN,
     BY_OPERATOR,
+    DISABLED,
     MAX_ENDPOINTS,
     Delivery,
     WebhookEndpoint,
@@ -116,6 +119,8 @@ def _change(endpoint: WebhookEndpoint, changes: Mapping[str, Any], actor: Actor)
     if changes.get("is_enabled") == endpoint.is_enabled:
         # Who has disabled it stays: an owner does not take over what an operator did.
         changes = {name: value for name, value in changes.items() if name != "is_enabled"}
+    if changes.get("is_enabled"):
+        endpoint.record_disabled_period(ended_at=timezone.now())
     for column, value in _columns(changes).items():
         setattr(endpoint, column, value)
     _check_url(endpoint.url)
@@ -184,34 +189,40 @@ def delete_endpoint(
 @retrying
 @transaction.atomic
 def disable_endpoint(*, endpoint_id: uuid.UUID, reason: str, actor: Actor) -> None:
-    """Disable an endpoint that its receiver or an operator has ended; what waits is given up.
+    """Disable an endpoint for its receiver or an operator, and give up its waiting deliveries.
 
-    An operator's word stands above that of who has disabled it before.
+    An operator's reason replaces another one.
     """
-    endpoints = WebhookEndpoint.objects.filter(pk=endpoint_id)
-    if reason == BY_OPERATOR:
-        endpoints = endpoints.exclude(disabled_reason=BY_OPERATOR)
-    else:
-        endpoints = endpoints.filter(disabled_at=None)
-    if endpoints.change(disabled_at=timezone.now(), disabled_reason=reason):
+    endpoint = _row_locked(WebhookEndpoint.objects.all(), endpoint_id)
+    if endpoint is None:
+        return
+    is_overruled = reason == BY_OPERATOR and not endpoint.is_blocked
+    if endpoint.is_enabled or is_overruled:
+        now = timezone.now()
+        endpoint.record_disabled_period(ended_at=now)
+        WebhookEndpoint.objects.filter(pk=endpoint_id).change(
+            disabled_at=now, disabled_reason=reason
+        )
         audit.record(actor, "webhook.disable", endpoint_id, reason=reason)
     Delivery.objects.waiting().filter(endpoint_id=endpoint_id).update(
-        status=Delivery.Status.FAILED, next_attempt_at=None, error="the webhook is disabled"
+        status=Delivery.Status.FAILED, next_attempt_at=None, error=DISABLED
     )
 
 
 def reencrypt_secrets() -> int:
-    """Encrypt with the first key what another one has encrypted; return how many endpoints."""
+    """Encrypt with the first key what another one has encrypted; return how many endpoints.
+
+    A secret that cannot be read is left as it is: its deliveries show that to the owner.
+    """
+    is_retired = Q(retired_secret__isnull=False, retired_secret_until__gt=timezone.now())
     name = secrets.current_key()
+    old = ~Q(encryption_key=name) | (is_retired & ~Q(retired_encryption_key=name))
     done = 0
-    for endpoint in WebhookEndpoint.objects.exclude(encryption_key=name):
-        try:
-            secret = secrets.decrypt(endpoint.secret, endpoint.encryption_key, endpoint.pk)
-        except secrets.SecretUnreadableError:
-            continue  # its owner is told by the deliveries, and rotates it
-        encrypted, key_name = secrets.encrypt(secret, endpoint.pk)
-        seen = WebhookEndpoint.objects.as_seen(endpoint)
-        done += seen.change(secret=encrypted, encryption_key=key_name)
+    for endpoint in WebhookEndpoint.objects.filter(old):
+        with isolated("encrypt the secrets of a webhook", endpoint.pk):
+            changes = secrets.reencrypted(endpoint)
+            if changes:
+                done += WebhookEndpoint.objects.as_seen(endpoint).change(**changes)
     return done
 
 
@@ -219,10 +230,17 @@ def _locked(
     endpoints: WebhookEndpointQuerySet, endpoint_id: uuid.UUID, actor: Actor
 ) -> WebhookEndpoint:
     refuse_retired(actor)
-    rows = endpoints.select_for_update(no_key=True, of=("self",))
-    endpoint: WebhookEndpoint | None = rows.filter(pk=endpoint_id).first()
+    endpoint = _row_locked(endpoints, endpoint_id)
     if endpoint is None:
         raise WebhookNotFound
+    return endpoint
+
+
+def _row_locked(
+    endpoints: WebhookEndpointQuerySet, endpoint_id: uuid.UUID
+) -> WebhookEndpoint | None:
+    rows = endpoints.select_for_update(no_key=True, of=("self",))
+    endpoint: WebhookEndpoint | None = rows.filter(pk=endpoint_id).first()
     return endpoint
 
 

@@ -1,6 +1,7 @@
 """Endpoints, the events that they are told of, and the deliveries of these."""
 
 from infra_service.webhooks.models.deliveries import (
+    DISABLED,
     LATE_AFTER,
     MAX_ERROR,
     Delivery,
@@ -12,6 +13,7 @@ from infra_service.webhooks.models.endpoints import (
     MAX_ENDPOINTS,
     MAX_FILTER,
     MAX_URL,
+    DisabledPeriod,
     WebhookEndpoint,
     WebhookEndpointQuerySet,
     origin_of,
@@ -22,6 +24,7 @@ from infra_service.webhooks.models.positions import HealthPosition, TrailPositio
 __all__ = [
     "BOTH_SIGN",
     "BY_OPERATOR",
+    "DISABLED",
     "LATE_AFTER",
     "MAX_ENDPOINTS",
     "MAX_ERROR",
@@ -29,6 +32,7 @@ __all__ = [
     "MAX_URL",
     "Delivery",
     "DeliveryQuerySet",
+    "DisabledPeriod",
     "HealthPosition",
     "TrailPosition",
     "WebhookEndpoint",

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 #: Of what is kept of why an attempt failed.
 MAX_ERROR: Final = 200
+#: The error of a delivery that was given up because its endpoint is disabled.
+DISABLED: Final = "the webhook is disabled"
 #: What waits for longer than this is told to operators.
 LATE_AFTER: Final = dt.timedelta(hours=1)
 

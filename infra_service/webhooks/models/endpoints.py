@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Q
 from django.utils import timezone
 from uuid_utils.compat import uuid7
 
@@ -30,10 +30,10 @@ MAX_ENDPOINTS: Final = 100
 class WebhookEndpointQuerySet(GrantHolderQuerySet[Any]):
     """Rules over many endpoints."""
 
-    def working(self) -> WebhookEndpointQuerySet:
-        """Those that may be told of something now, as far as their rows say it.
+    def granted(self) -> WebhookEndpointQuerySet:
+        """Return the endpoints that have not ended with their expiry, maker or owner.
 
-        The token that has made an endpoint is looked at besides (``reach``).
+        ``reach`` checks the token that made an endpoint as well.
         """
         now = timezone.now()
         return self.filter(
@@ -41,8 +41,11 @@ class WebhookEndpointQuerySet(GrantHolderQuerySet[Any]):
             Q(maker=None) | Q(maker__expires_at=None) | Q(maker__expires_at__gt=now),
             maker__revoked_at=None,
             owner__is_active=True,
-            disabled_at=None,
         )
+
+    def working(self) -> WebhookEndpointQuerySet:
+        """Return the endpoints to which messages are sent now."""
+        return self.granted().filter(disabled_at=None)
 
 
 class WebhookEndpoint(GrantHolder):
@@ -67,7 +70,7 @@ class WebhookEndpoint(GrantHolder):
     # Nonce and AES-256-GCM, with the key of that name. It must be read again, for it signs.
     secret = models.BinaryField()
     encryption_key = models.CharField(max_length=16)
-    # The one before, encrypted likewise, and until when it signs too. It is not encrypted anew.
+    # The replaced one, encrypted likewise, and until when it signs, too.
     retired_secret = models.BinaryField(null=True)
     retired_encryption_key = models.CharField(max_length=16, blank=True)
     retired_secret_until = models.DateTimeField(null=True)
@@ -117,10 +120,47 @@ class WebhookEndpoint(GrantHolder):
         """Whether an operator has disabled it, so that its owner cannot enable it."""
         return self.disabled_reason == BY_OPERATOR
 
+    def record_disabled_period(self, ended_at: dt.datetime) -> None:
+        """Keep the time for which the endpoint was disabled, before ``disabled_at`` changes."""
+        if self.disabled_at is not None and self.disabled_at < ended_at:
+            DisabledPeriod.objects.create(
+                endpoint=self, began_at=self.disabled_at, ended_at=ended_at
+            )
+
     @property
     def origin(self) -> str:
         """Where it leads, for whom the URL is none of their business."""
         return origin_of(self.url)
+
+
+class DisabledPeriod(models.Model):
+    """A past time in which an endpoint was disabled.
+
+    The events of that time are never delivered to it, however late they are read.
+    """
+
+    # Without a constraint: the release before this table deletes endpoints, too.
+    endpoint = models.ForeignKey(
+        WebhookEndpoint, on_delete=models.CASCADE, db_constraint=False, db_index=False,
+        related_name="+",
+    )  # fmt: skip
+    began_at = models.DateTimeField()
+    ended_at = models.DateTimeField()
+
+    class Meta:
+        default_permissions = ("view",)
+        constraints = [
+            models.CheckConstraint(
+                name="disabledperiod_ends_after_it_began", condition=Q(ended_at__gt=F("began_at"))
+            )
+        ]
+        indexes = [
+            models.Index(fields=["endpoint", "ended_at"], name="disabledperiod_of_endpoint"),
+            models.Index(fields=["ended_at"], name="disabledperiod_by_age"),
+        ]
+
+    def __str__(self) -> str:
+        return f"disabled from {self.began_at.isoformat()} to {self.ended_at.isoformat()}"
 
 
 def origin_of(url: str) -> str:

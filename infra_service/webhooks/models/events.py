@@ -1,42 +1,62 @@
-"""What happened, as it is told, and who may be told of it."""
+"""Events that are published to endpoints."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from django.db import models
 from django.utils import timezone
 
+from states.slugs import MOST as MAX_SLUG
+
 if TYPE_CHECKING:
+    import datetime as dt
     import uuid
 
     from apikeys.bindings import Binding
 
 
-def _named(model: str) -> Any:
-    """Return a column with an id by which a filter finds the name.
+_MAX_CLUSTER_NAME: Final = 200
 
-    The row may be deleted, and the event is told nevertheless.
-    """
+
+def _id_of(model: str) -> Any:
+    """Return a column with the id of a row that may have been deleted."""
     return models.ForeignKey(
         model, on_delete=models.DO_NOTHING, null=True, db_constraint=False, db_index=False,
         related_name="+",
     )  # fmt: skip
 
 
-class WebhookEvent(models.Model):
-    """What happened, as it is told: made once, for all endpoints that are told of it."""
+def _name(length: int) -> Any:
+    return models.CharField(max_length=length, null=True)
 
-    # That of the trail's event, or made of what happened, so that it is entered once.
+
+class WebhookEvent(models.Model):
+    """A published event, the same for all endpoints that receive it.
+
+    It records where it happened by id and by name, so that filters and bindings work for rows that
+    are deleted or renamed later.
+    """
+
+    # That of the trail's event, or made of its cause, so that it is entered once.
     id = models.UUIDField(primary_key=True, editable=False)
     type = models.CharField(max_length=50)
+    # As receivers get it: of the health of workloads by the reporter's clock.
     occurred_at = models.DateTimeField()
+    # The same by the service's clock, on which endpoints are created, enabled and disabled. Null
+    # where `occurred_at` is on that clock, too.
+    noticed_at = models.DateTimeField(null=True)
     resource_id = models.CharField(max_length=100)
-    component = _named("states.Component")
-    environment = _named("states.Environment")
-    application = _named("states.Application")
-    cluster = _named("workloads.Cluster")
-    # Whose business it is, where it is somebody's own.
+    component = _id_of("states.Component")
+    environment = _id_of("states.Environment")
+    application = _id_of("states.Application")
+    cluster = _id_of("workloads.Cluster")
+    # The names as of the event, by which endpoints filter.
+    component_slug = _name(MAX_SLUG)
+    environment_slug = _name(MAX_SLUG)
+    application_slug = _name(MAX_SLUG)
+    cluster_name = _name(_MAX_CLUSTER_NAME)
+    # The owner of an API key, whose endpoints alone receive it.
     owner_id: models.UUIDField[uuid.UUID | None, uuid.UUID | None] = models.UUIDField(null=True)
     data = models.JSONField(default=dict)
     created_at = models.DateTimeField(default=timezone.now)
@@ -48,8 +68,16 @@ class WebhookEvent(models.Model):
     def __str__(self) -> str:
         return f"{self.type} {self.resource_id}"
 
+    @property
+    def happened_at(self) -> dt.datetime:
+        """When it happened, by the service's clock."""
+        return self.noticed_at or self.occurred_at
+
     def is_inside(self, binding: Binding) -> bool:
-        """Whether whoever has this binding may be told of it; what is of no place is outside."""
+        """Return whether an endpoint with this binding may receive it.
+
+        An event without a place, such as that of an API key, is outside of every binding.
+        """
         if binding.cluster_id is not None and self.cluster_id != binding.cluster_id:
             return False
         places = {

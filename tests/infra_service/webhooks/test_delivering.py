@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import datetime as dt
 import hashlib
+import secrets
 import threading
 import time
 import uuid
@@ -16,6 +18,7 @@ from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
 from apikeys.models import AuditEvent
 from infra_service.webhooks import claiming, sending
+from infra_service.webhooks.actions import reencrypt_secrets
 from infra_service.webhooks.claiming import PAUSES
 from infra_service.webhooks.models import Delivery
 from infra_service.webhooks.secrets import signing_secrets
@@ -183,6 +186,7 @@ def test_gone_disables(client: ApiClient, backend: Backend, receiver: Receiver) 
 HOURS = 3600
 RETRY_AFTER = {
     "1": 5, "600": 600, "9999999999": 24 * HOURS, "-5": 5, "soon": 5, "1.5": 5, "": 5,
+    "0" * 20 + "600": 600, "0000000000": 5, "9" * 5000: 24 * HOURS,
     "Sat, 01 Jan 2000 00:00:00 GMT": 5, "Fri, 31 Dec 2399 23:59:59 GMT": 24 * HOURS,
 }  # fmt: skip
 
@@ -326,6 +330,42 @@ def test_two_secrets_sign_for_a_day(
     assert is_signed(hook.secret, first)
     assert is_signed(new, second)
     assert not is_signed(hook.secret, second)
+
+
+def test_a_replaced_secret_may_become_unreadable(
+    client: ApiClient, backend: Backend, receiver: Receiver, settings: Any
+) -> None:
+    """The encryption key is replaced, and nothing encrypted the secrets in between."""
+    hook = hook_of(client, receiver, "state.push")
+    client.send("POST", f"{hook.path}:rotate-secret")
+    backend.push(document(1))
+    endpoint = hook.endpoint
+    type(endpoint).objects.update(retired_encryption_key="gone")
+    deliver()
+
+    (one,) = receiver.received
+    assert len(one.headers["webhook-signature"].split(" ")) == 1
+    assert not is_signed(hook.secret, one)
+    assert hook.deliveries()[0]["status"] == "DELIVERED"
+
+
+def test_both_secrets_are_encrypted_with_the_new_key(
+    client: ApiClient, backend: Backend, receiver: Receiver, settings: Any
+) -> None:
+    """As in the rotation of the key: both keys, then the new one alone."""
+    hook = hook_of(client, receiver, "state.push")
+    new = client.send("POST", f"{hook.path}:rotate-secret").json()["secret"]
+    old_keys = settings.STATE_ENCRYPTION_KEYS
+    new_key = base64.b64encode(secrets.token_bytes(32)).decode()
+    settings.STATE_ENCRYPTION_KEYS = [new_key, *old_keys]
+    assert (reencrypt_secrets(), reencrypt_secrets()) == (1, 0)
+    settings.STATE_ENCRYPTION_KEYS = [new_key]
+    client.send("POST", f"{hook.path}:test")
+    deliver()
+
+    (one,) = receiver.received
+    assert is_signed(new, one)
+    assert is_signed(hook.secret, one)
 
 
 def test_a_retired_secret_ends_at_its_moment(

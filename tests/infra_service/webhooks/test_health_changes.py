@@ -239,6 +239,53 @@ def test_what_changed_while_it_was_disabled(
     assert not WebhookEvent.objects.exists()
 
 
+@pytest.mark.parametrize("days_behind", [0.05, 2, 20])
+def test_a_reporter_whose_clock_is_behind(
+    days_behind: float, client: ApiClient, cluster: Cluster, receiver: Receiver
+) -> None:
+    """Its moments are before the webhook, and are compared with none of the service's clock."""
+    minutes = days_behind * 24 * 60
+    reported(cluster, minutes + 41, record())
+    hook_of(client, receiver, TYPE)
+    at = reported(cluster, minutes + 40, record(**DOWN))
+    reported(cluster, minutes + 30, record(**DOWN))
+    for _ in range(2):
+        deliver()
+
+    (one,) = receiver.received
+    assert one.told["timestamp"] == written(at)
+    assert one.told["data"]["name"] == "prod-eu"
+
+
+def test_a_new_cluster_whose_clock_is_behind(client: ApiClient, receiver: Receiver) -> None:
+    hook_of(client, receiver, TYPE)
+    cluster = Cluster.objects.create(name="late")
+    for minutes_ago, records in ((41, record()), (40, record(**DOWN)), (30, record(**DOWN))):
+        reported(cluster, 30 * 24 * 60 + minutes_ago, records)
+    deliver()
+
+    assert [one["name"] for one in told(receiver)] == ["late"]
+
+
+def test_what_changed_while_it_was_disabled_is_not_told_later(
+    client: ApiClient, cluster: Cluster, receiver: Receiver
+) -> None:
+    """The worker runs only when the webhook is enabled again."""
+    reported(cluster, 41, record())
+    hook = hook_of(client, receiver, TYPE)
+    client.send("PATCH", hook.path, {"enabled": False})
+    reported(cluster, 40, record(**DOWN))
+    reported(cluster, 30, record(**DOWN))
+    client.send("PATCH", hook.path, {"enabled": True})
+    deliver()
+    assert told(receiver) == []
+
+    reported(cluster, 20, record())
+    reported(cluster, 10, record())
+    deliver()
+    assert [one["workloads_changed"] for one in told(receiver)] == [1]
+
+
 def test_what_changed_while_there_was_no_webhook(
     client: ApiClient, cluster: Cluster, receiver: Receiver
 ) -> None:

@@ -176,3 +176,22 @@ def test_nobody_wants_it(client: ApiClient, backend: Backend, receiver: Receiver
 
     assert publish_timed() == 0
     assert not WebhookEvent.objects.exists()
+
+
+def test_a_setting_that_changes_publishes_nothing_again(
+    client: ApiClient, backend: Backend, receiver: Receiver, settings: Any
+) -> None:
+    """A lock and a silence are each told of once, whatever their limits become."""
+    hook_of(client, receiver, "state.lock_held", "cluster.unreachable")
+    long_ago()
+    hold(backend, DAY)
+    heard = timezone.now() - 2 * 60 * MINUTE
+    cluster = Cluster.objects.create(name="quiet", last_received_at=heard, last_report_at=heard)
+    deliver()
+    for minutes, seconds in ((30, 5), (90, 600), (120, 60)):
+        settings.WEBHOOK_LOCK_HELD_MINUTES = minutes
+        changed = {"cluster": {"report_interval_seconds": seconds}}
+        client.send("PATCH", f"/api/v1/clusters/{cluster.pk}", changed)
+        deliver()
+
+    assert sorted(receiver.types()) == ["cluster.unreachable", "state.lock_held"]

@@ -77,7 +77,8 @@ def test_an_endpoint_is_told_from_the_moment_at_which_it_is_made(
     made_at = reach.endpoint.created_at
 
     def is_told(occurred_at: dt.datetime) -> bool:
-        return reach.has(WebhookEvent(type="cluster.create", occurred_at=occurred_at))
+        event = WebhookEvent(type="cluster.create", occurred_at=occurred_at)
+        return reach.subscribes_to(event)
 
     assert is_told(made_at)
     assert not is_told(made_at - dt.timedelta(microseconds=1))

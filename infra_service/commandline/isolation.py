@@ -1,0 +1,50 @@
+"""Failures of single items in commands that process many."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeVar
+
+import structlog
+from django.db import Error
+
+from infra_service.database.failures import failure_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+T = TypeVar("T")
+
+log = structlog.get_logger("infra_service.commands")
+
+
+@contextmanager
+def isolated(work: str, item: object = "") -> Iterator[None]:
+    """Log an exception of the block and continue behind it.
+
+    The exception of a database that is away or busy passes: every other item would fail as well.
+    """
+    try:
+        yield
+    except Exception as error:
+        _raise_failure_of_database(error)
+        log.exception("item_failed", work=work, item=str(item))
+
+
+def process_isolated(work: str, items: Sequence[T], action: Callable[[Sequence[T]], None]) -> None:
+    """Process all items at once, or one by one where that fails, each ``isolated``.
+
+    ``action`` has to undo what it did before an exception.
+    """
+    try:
+        action(items)
+    except Exception as error:  # noqa: BLE001 - the failing item raises it again, and it is logged
+        _raise_failure_of_database(error)
+        for item in items:
+            with isolated(work, item):
+                action([item])
+
+
+def _raise_failure_of_database(error: Exception) -> None:
+    if isinstance(error, Error) and failure_of(error) is not None:
+        raise error
