@@ -1,11 +1,18 @@
-"""Why a text does not match the grammar, in words that help the one who wrote it."""
+"""Why a text does not match the grammar, and what its writer probably meant.
+
+A suggestion that the writer can apply must lead to the meaning that was intended. Where that is a
+guess, for example of the wildcards of another language, the suggestion explains the rule instead.
+"""
 
 import re
+from collections.abc import Callable
 from typing import Final
 
+from filterlang import foreign
+from filterlang.characters import first_misplaced
 from filterlang.errors import Code, FilterError
+from filterlang.foreign import REF, TERM_START
 from filterlang.grammar import SPACE
-from filterlang.spelling import closest
 
 _TERM = "expected a term such as field['name'], NOT or '('"
 # By the outermost rule that fails at the furthest position: parsimonious keeps the last one.
@@ -22,91 +29,115 @@ _EXPECTED: Final = {
     "and": "expected AND",
     "end": "expected AND, OR, ')' or the end",
 }
+_JOINS: Final = {"&": "AND", "&&": "AND", "|": "OR", "||": "OR"}
+_NUMBERS: Final = "numbers are integers; quote text and versions"
+_OR: Final = "put AND or OR between two terms"
 
-# How other languages write our operators.
-_OPERATORS: Final = {
-    "==": "=",
-    "===": "=",
-    ":": "=",
-    "EQ": "=",
-    "IS": "=",
-    "!": "!=",
-    "!==": "!=",
-    "<>": "!=",
-    "NE": "!=",
-    "LT": "<",
-    "=<": "<=",
-    "LE": "<=",
-    "LTE": "<=",
-    "GT": ">",
-    "=>": ">=",
-    "GE": ">=",
-    "GTE": ">=",
-    "~": "~=",
-    "=~": "~=",
-    "ILIKE": "~=",
-    "LIKE": "CONTAINS",
-    "HAS": "CONTAINS",
-    "STARTSWITH": "STARTS_WITH",
-    "ENDSWITH": "ENDS_WITH",
-    "NOT": "NOT IN",
-}
-_WORD_OPERATORS: Final = ("CONTAINS", "STARTS_WITH", "ENDS_WITH", "BETWEEN", "EXISTS")
-_JOINS: Final = {"&": "AND", "&&": "AND", ",": "AND", ";": "AND", "|": "OR", "||": "OR"}
-
-_WORD: Final = re.compile(r"\w[\w./-]*", re.ASCII)
-_SYMBOL: Final = re.compile(r"[!<>=~:&|,;]+")
-_REF: Final = re.compile(
-    rf"(field|labels){SPACE}*\[{SPACE}*[\"']([\w./-]+)[\"']", re.IGNORECASE | re.ASCII
-)
+_JOIN: Final = re.compile(r"[&|]+")
 _GLUED: Final = re.compile(r"(and|or|not)(?:field|labels)\b", re.IGNORECASE | re.ASCII)
-_BARE: Final = re.compile(r"[^ \t\r\n()\[\],'\"]+")
+_GLUED_VALUE: Final = re.compile(r"\w+?(and|or)(?:field|labels)", re.IGNORECASE | re.ASCII)
+_STARTS_TERM: Final = re.compile(rf"{SPACE}*{TERM_START}", re.IGNORECASE | re.ASCII)
+_BARE_NAME: Final = re.compile(r"[\w./-]+", re.ASCII)
+# Up to what ends a value: words with spaces between them are one value.
+_BARE_VALUE: Final = re.compile(
+    rf"[^\W_][\w.:/@+-]*(?:{SPACE}+(?!(?:and|or){SPACE})[\w.:/@+-]+)*(?={SPACE}*(?:[),]|\Z)|{SPACE}+(?:and|or){SPACE})",
+    re.IGNORECASE,
+)
+_DECIMAL: Final = re.compile(
+    rf"[+-]?(?:[0-9]*\.[0-9]+|[0-9]+\.|[0-9]+(?:\.[0-9]+)?e[+-]?[0-9]+)(?={SPACE}|[,)]|\Z)"
+    rf"|\+[0-9]+|0x[0-9a-f]+\b|[0-9]+(?:_[0-9]+)+\b",
+    re.IGNORECASE | re.ASCII,
+)
+_NULL: Final = re.compile(r"null|nil|undefined", re.IGNORECASE | re.ASCII)
+_EQUALITY_BEFORE: Final = re.compile(
+    rf"(?P<ref>{REF}){SPACE}*(?P<operator>!?=){SPACE}*\Z", re.IGNORECASE | re.ASCII
+)
+_OTHER_FIELD: Final = re.compile(r"(?:field|labels)\s*[\[.]", re.IGNORECASE | re.ASCII)
 
 
 def explain(text: str, position: int, rule: str) -> FilterError:
     """Turn parsimonious' furthest failure in ``text``, and the rule that failed, into an error."""
     quote = text[position : position + 1]
     if rule in {"name", "value"} and quote in {"'", '"'}:
-        return FilterError(
-            Code.SYNTAX, position, f"unterminated quoted {rule}", f"close it with {quote}"
-        )
+        suggestion = f"close it with {quote}" if rule == "name" else _close(text, position)
+        return FilterError(Code.SYNTAX, position, f"unterminated quoted {rule}", suggestion)
+    if misplaced := first_misplaced(text):
+        at, name, suggestion = misplaced
+        message = f"{name} is not allowed outside quotes"
+        return FilterError(Code.CHARACTER, at, message, suggestion)
     return FilterError(Code.SYNTAX, position, _EXPECTED[rule], _suggest(text, position, rule))
 
 
+def _close(text: str, position: int) -> str:
+    quote, rest = text[position], text[position + 1 :]
+    other = "'" if quote == '"' else '"'
+    if rest.endswith(f"\\{quote}"):
+        return f"a value in {quote} cannot end with \\"
+    if rest[-1:] == other and rest.count(other) == 1:
+        return f"write {quote} at the end in place of {other}"
+    # More quotes or brackets: the value probably ends before them.
+    return "" if set("'\"[](),=") & set(rest) else f"close it with {quote}"
+
+
 def _suggest(text: str, position: int, rule: str) -> str:
-    if position == len(text):
-        return ""
-    word = match[0] if (match := _WORD.match(text, position)) else ""
-    symbol = match[0] if (match := _SYMBOL.match(text, position)) else ""
-    bare = match[0] if (match := _BARE.match(text, position)) else ""
-    match rule:
-        case "filter" | "clause" | "root":
-            return _suggest_term(text, position, word)
-        case "name" | "value":
-            return f"quote the {rule}: '{bare}'" if bare else ""
-        case "predicate":
-            guess = _OPERATORS.get(symbol or word.upper()) or closest(word, _WORD_OPERATORS)
-            return f"did you mean {guess} ?" if guess else ""
-        case "end":
-            return _suggest_join(text, position, symbol)
-    return ""
+    suggest = _SUGGESTIONS.get(rule)
+    return suggest(text, position) if suggest and position < len(text) else ""
 
 
-def _suggest_term(text: str, position: int, word: str) -> str:
-    if written := _REF.match(text, position):
-        return f"write {written[1].lower()}['{written[2]}']"
+def _suggest_term(text: str, position: int) -> str:
+    glued = _GLUED.match(text, position)
+    return f"put a space after {glued[1]}" if glued else foreign.term(text, position)
+
+
+def _suggest_name(text: str, position: int) -> str:
+    bare = _BARE_NAME.match(text, position)
+    return f"quote the name: '{bare[0]}'" if bare else ""
+
+
+def _suggest_value(text: str, position: int) -> str:
+    if glued := _GLUED_VALUE.match(text, position):
+        return f"put a space before and after {glued[1]}"
+    if bare := _BARE_VALUE.match(text, position):
+        return _suggest_for_bare(text, position, bare[0])
+    if _OTHER_FIELD.match(text, position):
+        return "fields cannot be compared with each other"
+    if _DECIMAL.match(text, position):
+        return _NUMBERS
+    return foreign.NO_FUNCTIONS if foreign.is_call(text, position) else ""
+
+
+def _suggest_for_bare(text: str, position: int, bare: str) -> str:
+    if _DECIMAL.match(text, position):
+        return _NUMBERS
+    if _OTHER_FIELD.match(text, position):
+        return "fields cannot be compared with each other"
+    if not _NULL.fullmatch(bare):
+        return f"quote the value: '{bare}'"
+    before = _EQUALITY_BEFORE.search(text, 0, position)
+    if before is None:
+        return "test for null with IS NULL or IS NOT NULL"
+    return f"write {before['ref']} IS {'NOT ' if before['operator'] == '!=' else ''}NULL"
+
+
+def _suggest_join(text: str, position: int) -> str:
     if glued := _GLUED.match(text, position):
         return f"put a space after {glued[1]}"
-    if not word or word.upper() in {"AND", "OR"}:
-        return ""
-    return f"write field['{word}']"
+    if join := _JOIN.match(text, position):
+        follows = _STARTS_TERM.match(text, join.end())
+        return f"did you mean {_JOINS[join[0]]} ?" if follows and join[0] in _JOINS else ""
+    if text[position] in ",;":
+        return f"{_OR}, not {text[position]}"
+    if _STARTS_TERM.match(text, position):
+        return _OR
+    quote = text[position - 1]
+    is_inside = quote in "'\"" and text[position].isalnum() and quote in text[position:]
+    return f"write a quote inside a value twice: {quote * 2}" if is_inside else ""
 
 
-def _suggest_join(text: str, position: int, symbol: str) -> str:
-    if text[position - 1] in "'\"" and _WORD.match(text, position):
-        return f"write a quote inside a value twice: {text[position - 1] * 2}"
-    if glued := _GLUED.match(text, position):
-        return f"put a space after {glued[1]}"
-    if symbol in _JOINS:
-        return f"did you mean {_JOINS[symbol]} ?"
-    return "put AND or OR between two terms"
+_SUGGESTIONS: Final[dict[str, Callable[[str, int], str]]] = {
+    **dict.fromkeys(("filter", "clause", "root"), _suggest_term),
+    "name": _suggest_name,
+    "predicate": foreign.predicate,
+    "value": _suggest_value,
+    "end": _suggest_join,
+}

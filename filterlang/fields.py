@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from django.core.exceptions import FieldDoesNotExist, ImproperlyConfigured
 from django_filters import FilterSet
 
+from filterlang.characters import first_invisible
 from filterlang.errors import Code, FilterError
 from filterlang.fieldtypes import PRESENCE, BooleanType, FieldType, field_type
 from filterlang.nodes import Term
@@ -107,7 +108,9 @@ def find(fields: FieldSet, term: Term) -> tuple[Field, str | None]:
 def _unknown(fields: FieldSet, term: Term) -> FilterError:
     listed = ", ".join(field.written for field in fields.values())
     name, dot, _ = term.name.partition(".")
-    if name in fields and (not dot or fields[name].type.has_keys):
+    if invisible := first_invisible(term.name):
+        suggestion = f"remove {invisible}"
+    elif name in fields and (not dot or fields[name].type.has_keys):
         suggestion = f"write {fields[name].written}"
     else:
         guess = closest(term.name, fields)

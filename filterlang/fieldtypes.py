@@ -12,6 +12,7 @@ from django import forms
 from django.core.exceptions import ImproperlyConfigured, ValidationError
 from django.db.backends.base.operations import BaseDatabaseOperations
 
+from filterlang.characters import first_invisible
 from filterlang.errors import Code, FilterError
 from filterlang.filters import (
     EnumField,
@@ -70,7 +71,9 @@ class FieldType:
                 return self._clean(value.text)
         except (ValidationError, OverflowError):
             pass  # The right form, but no such number, day or offset.
-        raise FilterError(Code.TYPE, value.position, self.expected, self._suggest(value.text))
+        invisible = first_invisible(value.text)
+        suggestion = f"remove {invisible}" if invisible else self._suggest(value.text)
+        raise FilterError(Code.TYPE, value.position, self.expected, suggestion)
 
     def _accepts(self, value: Value) -> bool:
         return self.pattern.fullmatch(value.text) is not None

@@ -1,17 +1,47 @@
-"""The known name that a misspelt word comes nearest to."""
+"""The known name that a misspelt or abbreviated word means."""
 
 import difflib
+import re
 from collections.abc import Iterable
 from typing import Final
 
 # Longer words are not worth a search for what they resemble.
 _GUESSABLE: Final = 64
+_SIMILARITY: Final = 0.8
+#: Characters that a misspelling adds or leaves out; one that it replaces counts twice.
+_DIFFERENT: Final = 3
+_ABBREVIATED: Final = 3
+# What gives a word the opposite or another meaning, and is no misspelling: unlocked, NOT_ACTIVE.
+_PREFIX: Final = re.compile(r"(?:un|in|im|ir|non|not|no|dis|de|ex|re|pre|a|i|n)[ _-]?")
 
 
 def closest(word: str, choices: Iterable[str]) -> str:
-    """Return the choice that ``word`` comes nearest to, case aside; "" when none is near."""
+    """Return the only choice that ``word`` can be meant for, case aside; "" when none can.
+
+    A guess between two names would lead to a filter that is accepted and wrong.
+    """
     if len(word) > _GUESSABLE:
         return ""
     by_key = {choice.lower(): choice for choice in choices}
-    near = difflib.get_close_matches(word.lower(), by_key, n=1)
-    return by_key[near[0]] if near else ""
+    key = word.lower()
+    if key in by_key:
+        return by_key[key]
+    near = [
+        (different, other)
+        for other in difflib.get_close_matches(key, by_key, n=2, cutoff=_SIMILARITY)
+        if (different := _differences(key, other)) <= _DIFFERENT
+    ]
+    if not near and len(key) >= _ABBREVIATED:
+        near = [(0, other) for other in by_key if other.startswith(key)]
+    near.sort()
+    if not near or (len(near) > 1 and near[0][0] == near[1][0]):
+        return ""
+    meant = near[0][1]
+    if key.endswith(meant) and _PREFIX.fullmatch(key.removesuffix(meant)):
+        return ""
+    return by_key[meant]
+
+
+def _differences(one: str, other: str) -> int:
+    blocks = difflib.SequenceMatcher(None, one, other).get_matching_blocks()
+    return len(one) + len(other) - 2 * sum(block.size for block in blocks)

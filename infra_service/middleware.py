@@ -14,6 +14,7 @@ from uuid_utils.compat import uuid7
 
 from infra_service import access
 from infra_service.api.addresses import settle_client
+from infra_service.api.encodings import UnsupportedCharset, query_fault
 from infra_service.api.handlers import bad_request, insecure_transport
 from infra_service.database import replica
 from infra_service.server.handler import OTHER_ENCODING
@@ -86,8 +87,11 @@ class RequestContextMiddleware:
             request.get_host()
         except DisallowedHost as error:
             return bad_request(request, error)
-        if OTHER_ENCODING in request.META:
-            return bad_request(request, BadRequest(OTHER_ENCODING))
+        if (encoding := request.META.get(OTHER_ENCODING)) is not None:
+            refusal = UnsupportedCharset(encoding) if encoding else BadRequest(OTHER_ENCODING)
+            return bad_request(request, refusal)
+        if (fault := query_fault(request)) is not None:
+            return bad_request(request, fault)
         is_insecure = settings.SECURE_SSL_REDIRECT and not request.is_secure()
         path = request.path.lstrip("/")
         if is_insecure and any(exempt.search(path) for exempt in self.exempt_from_redirect):

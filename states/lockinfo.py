@@ -11,6 +11,7 @@ import msgspec
 from django.utils import timezone
 
 from infra_service.api.identifiers import parse_uuid
+from infra_service.api.parsers import duplicate_member
 from states.errors import InvalidLockInfo
 
 if TYPE_CHECKING:
@@ -67,6 +68,8 @@ class LockInfo(msgspec.Struct, frozen=True):
             info = msgspec.json.decode(body, type=cls)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
             raise InvalidLockInfo(f"The body is not LockInfo: {error}") from error
+        if (name := duplicate_member(body)) is not None:
+            raise InvalidLockInfo(f"LockInfo has the member {name[:64]!a} more than once.")
         if parse_uuid(info.ID) is None:
             raise InvalidLockInfo("The ID of a lock is a UUID.")
         if any("\0" in value for value in info.as_dict().values()):

@@ -11,14 +11,13 @@ from django.contrib import admin
 from django.core.exceptions import DisallowedHost, RequestDataTooBig
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template.loader import render_to_string
+from rest_framework.exceptions import APIException
 
 from infra_service.api.errors import database_failure, error_body, reason_of, too_large
 from infra_service.api.prefixes import path_with_right_prefix
 from infra_service.api.uploads import FileRefused
 
 if TYPE_CHECKING:
-    from rest_framework.exceptions import APIException
-
     from infra_service.database.failures import DatabaseFailure
 
 log = structlog.get_logger("infra_service.errors")
@@ -43,10 +42,8 @@ def _plain(
 
 def refused(request: HttpRequest, error: APIException) -> JsonResponse:
     """Answer an error before any view is chosen."""
-    metadata = getattr(error, "metadata", None)
-    return _plain(
-        request, error.status_code, reason_of(error), str(error.detail), metadata=metadata
-    )
+    more = {name: getattr(error, name, None) for name in ("metadata", "field_violations")}
+    return _plain(request, error.status_code, reason_of(error), str(error.detail), **more)
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
@@ -57,6 +54,8 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
         return _plain(request, HTTPStatus.BAD_REQUEST, "FILE_REFUSED", "No form takes a file.")
     if isinstance(exception, DisallowedHost):
         return _plain(request, HTTPStatus.BAD_REQUEST, "BAD_REQUEST", _OTHER_HOST)
+    if isinstance(exception, APIException) and not _is_for_people(request):
+        return refused(request, exception)
     title, status = "The request is malformed.", HTTPStatus.BAD_REQUEST
     if _is_for_people(request):
         advice = "Perhaps the address was cut off, or names a filter that the list does not have."

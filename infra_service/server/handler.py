@@ -15,7 +15,8 @@ from django.core.exceptions import BadRequest
 from django.core.handlers.wsgi import WSGIHandler, WSGIRequest
 from django.utils.http import parse_header_parameters
 
-#: In the environment of a request that names another encoding than UTF-8.
+#: In the environment of a request that names another encoding than UTF-8: the charset, or "" for
+#: an encoded parameter of a header.
 OTHER_ENCODING: Final = "infra_service.other_encoding"
 # The headers whose parameters are looked at.
 _PARSED: Final = ("CONTENT_TYPE", "HTTP_ACCEPT", "HTTP_CONTENT_DISPOSITION")
@@ -29,8 +30,8 @@ class ServiceRequest(WSGIRequest):
     """A request that looks up no codec."""
 
     def __init__(self, environ: dict[str, Any]) -> None:
-        if _names_encoding(environ):
-            environ[OTHER_ENCODING] = True
+        if (encoding := _named_encoding(environ)) is not None:
+            environ[OTHER_ENCODING] = encoding
             for header in _PARSED:
                 environ.pop(header, None)
         super().__init__(environ)
@@ -50,9 +51,10 @@ class ServiceHandler(WSGIHandler):
     request_class = ServiceRequest
 
 
-def _names_encoding(environ: dict[str, Any]) -> bool:
-    """Whether a header names another encoding, or one in a way that would be looked up."""
+def _named_encoding(environ: dict[str, Any]) -> str | None:
+    """Return another charset than UTF-8, and "" for a parameter whose codec would be looked up."""
     if any(_EXTENDED.search(environ.get(header, "")) for header in _PARSED):
-        return True
+        return ""
     _, parameters = parse_header_parameters(environ.get("CONTENT_TYPE", ""))
-    return parameters.get("charset", "utf-8").lower() not in _CHARSETS
+    charset: str = parameters.get("charset", "utf-8")
+    return None if charset.lower() in _CHARSETS else charset

@@ -80,8 +80,11 @@ def test_an_answer_or_a_refusal(text):
         assert 0 <= error.position <= len(text)
         assert error.code in Code
         assert error.message
-        refused = re.fullmatch("[\0\ud800-\udfff]", text[error.position : error.position + 1])
-        assert (error.code == Code.CHARACTER) is bool(refused) or len(text) > MAX_LENGTH
+        character = text[error.position : error.position + 1]
+        if error.code == Code.CHARACTER:
+            assert not re.fullmatch("[!-_a-~]", character)
+        else:
+            assert not re.fullmatch("[\0\ud800-\udfff]", character) or len(text) > MAX_LENGTH
 
 
 @pytest.mark.parametrize(

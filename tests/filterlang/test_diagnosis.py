@@ -8,6 +8,10 @@ TERM = "expected a term such as field['name'], NOT or '('"
 NAME = "expected a quoted name"
 OPERATOR = "expected an operator"
 VALUE = "expected a quoted value, an integer, true or false"
+PATTERNS = (
+    "patterns are not available; use =, CONTAINS, STARTS_WITH or ENDS_WITH with plain text, "
+    "or ~= to ignore case"
+)
 JOIN = "expected AND, OR, ')' or the end"
 
 
@@ -17,7 +21,7 @@ JOIN = "expected AND, OR, ')' or the end"
         # A term.
         ("namespace = 'x'", 0, TERM, "write field['namespace']"),
         ("  name = 'x'", 2, TERM, "write field['name']"),
-        ("labels.app/name = 'x'", 0, TERM, "write field['labels.app/name']"),
+        ("labels.app/name = 'x'", 0, TERM, "write labels['app/name']"),
         ("Field['name'] = 'x'", 0, TERM, "write field['name']"),
         ("LABELS[\"app\"] = 'x'", 0, TERM, "write labels['app']"),
         ("field [ 'name' ] = 'x'", 0, TERM, "write field['name']"),
@@ -40,14 +44,19 @@ JOIN = "expected AND, OR, ')' or the end"
         # Its operator.
         ("field['a'] == 'x'", 11, OPERATOR, "did you mean = ?"),
         ("field['a'] <> 'x'", 11, OPERATOR, "did you mean != ?"),
-        ("field['a'] =~ 'x'", 11, OPERATOR, "did you mean ~= ?"),
+        ("field['a'] =~ 'x'", 11, OPERATOR, PATTERNS),
         ("field['a'] => 1", 11, OPERATOR, "did you mean >= ?"),
-        ("field['a']:'x'", 10, OPERATOR, "did you mean = ?"),
-        ("field['a'] like 'x'", 11, OPERATOR, "did you mean CONTAINS ?"),
+        ("field['a']:'x'", 10, OPERATOR, "use = for the whole text, or CONTAINS for a part of it"),
+        (
+            "field['a'] like 'x'",
+            11,
+            OPERATOR,
+            "write = 'x', because % and _ are ordinary characters",
+        ),
         ("field['a'] startswith 'x'", 11, OPERATOR, "did you mean STARTS_WITH ?"),
         ("field['a'] contain 'x'", 11, OPERATOR, "did you mean CONTAINS ?"),
         ("field['a'] is 'x'", 11, OPERATOR, "did you mean = ?"),
-        ("field['a'] not 'x'", 11, OPERATOR, "did you mean NOT IN ?"),
+        ("field['a'] not 'x'", 11, OPERATOR, "did you mean != ?"),
         ("field['a'] <<< 'x'", 11, OPERATOR, ""),
         ("field['a'] 'x'", 11, OPERATOR, ""),
         ("field['a']", 10, OPERATOR, ""),
@@ -58,9 +67,9 @@ JOIN = "expected AND, OR, ')' or the end"
         ("field['a'] = ('x')", 13, VALUE, ""),
         ("field['a'] =", 12, VALUE, ""),
         ("field['a'] = 'x", 13, "unterminated quoted value", "close it with '"),
-        ('field["a"] = "x\'', 13, "unterminated quoted value", 'close it with "'),
-        ("field['a'] = 'x\\'", 13, "unterminated quoted value", "close it with '"),
-        ("field['a'] = 'x''", 13, "unterminated quoted value", "close it with '"),
+        ('field["a"] = "x\'', 13, "unterminated quoted value", "write \" at the end in place of '"),
+        ("field['a'] = 'x\\'", 13, "unterminated quoted value", "a value in ' cannot end with \\"),
+        ("field['a'] = 'x''", 13, "unterminated quoted value", ""),
         ("field['a'] IN 'x'", 14, "expected '('", ""),
         ("field['a'] IN ()", 15, VALUE, ""),
         ("field['a'] IN ('x',)", 19, VALUE, ""),
@@ -71,7 +80,7 @@ JOIN = "expected AND, OR, ')' or the end"
         # What follows it.
         ("field['a']=1 field['b']=1", 13, JOIN, "put AND or OR between two terms"),
         ("field['a']=1 && field['b']=1", 13, JOIN, "did you mean AND ?"),
-        ("field['a']=1, field['b']=1", 12, JOIN, "did you mean AND ?"),
+        ("field['a']=1, field['b']=1", 12, JOIN, "put AND or OR between two terms, not ,"),
         ("field['a']=1 || field['b']=1", 13, JOIN, "did you mean OR ?"),
         ("field['a']=1 ORfield['b']=1", 13, JOIN, "put a space after OR"),
         ("field['a']='it's'", 15, JOIN, "write a quote inside a value twice: ''"),
@@ -97,7 +106,20 @@ def test_an_error_reads_as_message_and_suggestion():
 
 @pytest.mark.parametrize(
     ("word", "choice"),
-    [("deployment", "Deployment"), ("Deploy", "Deployment"), ("x", ""), ("Deployment" * 10, "")],
+    [
+        ("deployment", "Deployment"),
+        ("Deploy", "Deployment"),
+        ("Deplyoment", "Deployment"),
+        ("x", ""),
+        ("De", ""),
+        ("undeployment", ""),
+        ("NOT_Deployment", ""),
+        ("Deployment" * 10, ""),
+        ("status", ""),  # the beginning of two
+        ("createdAt", "created_at"),
+        ("updated_at", ""),
+        ("status_name", ""),
+    ],
 )
 def test_closest(word, choice):
-    assert closest(word, ["Deployment", "StatefulSet"]) == choice
+    assert closest(word, ["Deployment", "status_text", "status_tests", "created_at"]) == choice

@@ -175,11 +175,10 @@ def test_enum(text, value):
         ("", ""),
         ("true", ""),
         ("degraded", "did you mean 'DEGRADED'?"),
-        ("WORKLOAD_HEALTH_STATUS_", "did you mean 'WORKLOAD_HEALTH_STATUS_ERROR'?"),
-        (
-            "WORKLOAD_HEALTH_STATUS_WORKLOAD_HEALTH_STATUS_UNSPECIFIED",
-            "did you mean 'WORKLOAD_HEALTH_STATUS_UNSPECIFIED'?",
-        ),
+        ("UNHEALTHY", ""),
+        ("WORKLOAD_HEALTH_STATUS_", ""),
+        ("WORKLOAD_HEALTH_STATUS_WORKLOAD_HEALTH_STATUS_UNSPECIFIED", ""),
+        ("ERROR\u00a0", "remove U+00A0 (NO-BREAK SPACE)"),
         ("HEALTHY ", "did you mean 'HEALTHY'?"),
     ],
 )

@@ -138,10 +138,6 @@ def test_keywords_touch_what_is_not_a_letter():
         ("field ['a']=1", 0),
         ("FIELD['a']=1", 0),
         ("Labels['a']=1", 0),
-        ("field['a'] eXi\u017fts", 11),
-        ("field['a']=1\xa0", 11),
-        ("field['a']=1\f", 11),
-        ("field['a']='x'\xa0", 14),
         ("field['a']=+1", 11),
         ("field['a']=1.5", 11),
         ("field['a']=- 1", 11),
@@ -150,6 +146,38 @@ def test_keywords_touch_what_is_not_a_letter():
 )
 def test_what_is_not_of_the_language(text, position):
     assert refused(text)[:2] == (Code.SYNTAX, position)
+
+
+@pytest.mark.parametrize(
+    ("text", "position", "name"),
+    [
+        ("field['a'] eXi\u017fts", 14, "U+017F (LATIN SMALL LETTER LONG S)"),
+        ("field['a']=1\xa0", 12, "U+00A0 (NO-BREAK SPACE)"),
+        ("field['a']=1\f", 12, "U+000C (a control character)"),
+        ("field['a']='x'\u200b", 14, "U+200B (ZERO WIDTH SPACE)"),
+        ("\ufefffield['a']='x'", 0, "U+FEFF (ZERO WIDTH NO-BREAK SPACE)"),
+        ("field['a']\u2009= 'x'", 10, "U+2009 (THIN SPACE)"),
+        ("field\u00ad['a'] = 'x'", 5, "U+00AD (SOFT HYPHEN)"),
+        ("field['a'] = \u202e'x'", 13, "U+202E (RIGHT-TO-LEFT OVERRIDE)"),
+        ("field['a'] = 'x' \u2066OR field['b'] = 'y'", 17, "U+2066 (LEFT-TO-RIGHT ISOLATE)"),
+        ("field['a'] = 'x'\u2028", 16, "U+2028 (LINE SEPARATOR)"),
+        ("field['a'] = 'x'\u3000", 16, "U+3000 (IDEOGRAPHIC SPACE)"),
+        ("field['a'] = \u3164'x'", 13, "U+3164 (HANGUL FILLER)"),
+        ("field['a'] = \ufe0f'x'", 13, "U+FE0F (VARIATION SELECTOR-16)"),
+        ("field['a'] = \uff07x\uff07", 13, "U+FF07 (FULLWIDTH APOSTROPHE)"),
+        ("field['a'] \uff1d 'x'", 11, "U+FF1D (FULLWIDTH EQUALS SIGN)"),
+        ("field['a'] = \u20135", 13, "U+2013 (EN DASH)"),
+        ("field['a'] = `x`", 13, "U+0060 (GRAVE ACCENT)"),
+    ],
+)
+def test_a_character_that_is_not_of_the_language_is_named(text, position, name):
+    assert refused(text)[:2] == ("character", position)
+    assert refused(text)[2].startswith(f"{name} is not allowed outside quotes; ")
+
+
+@pytest.mark.parametrize("character", ["\xa0", "\u200b", "\u202e", "\u2018", "\uff1d", "`"])
+def test_any_character_may_be_in_quotes(character):
+    assert value_of(f"'{character}'").text == character
 
 
 def test_the_longest_text():

@@ -31,6 +31,8 @@ def parse(body: bytes) -> Any:
         (b'{"a": "\\\\u0000"}', {"a": "\\u0000"}),
         (b'{"a": "\\ud83d\\ude00"}', {"a": "\U0001f600"}),
         (b"", {}),
+        (b'[{"a": 1}, {"a": 1, "A": 2}]', [{"a": 1}, {"a": 1, "A": 2}]),
+        (b'{"a": 123456789012345678901234567890}', {"a": 123456789012345678901234567890}),
     ],
 )
 def test_what_is_json(body: bytes, value: Any) -> None:
@@ -55,6 +57,10 @@ NOT_JSON: dict[str, bytes] = {
     "a raw NUL": b'{"name": "\x00"}',
     "a huge integer": b'{"name": 1' + b"0" * 5000 + b"}",
     "a huge float": b'{"name": 1e999}',
+    "a member twice": b'{"name": "a", "name": "a"}',
+    "a member twice, escaped": b'{"name": "a", "n\\u0061me": "b"}',
+    "a member twice, inside": b'{"api_key": {"scopes": ["state:read"], "scopes": ["state:write"]}}',
+    "a member twice, in a list": b'{"a": [{}, {"b": 1, "c": 2, "b": null}]}',
 }
 
 
@@ -64,6 +70,13 @@ def test_what_is_not(owner: KeyOwner, body: bytes) -> None:
     response = owner.send("POST", PATH, body)
 
     assert (response.status_code, error_reason(response)) == (400, "INVALID_JSON")
+
+
+def test_the_member_that_is_there_twice_is_named(owner: KeyOwner) -> None:
+    response = owner.send("POST", PATH, NOT_JSON["a member twice, inside"])
+
+    message = response.json()["error"]["message"]
+    assert message == "The member 'scopes' is given more than once in one object."
 
 
 @pytest.mark.parametrize(

@@ -208,6 +208,7 @@ BAD_LOCK_INFO: dict[str, str | bytes] = {
     "nested": '{"ID":' + "[" * 30_000,
     "lone surrogate": json.dumps(lock_info(OTHER, Who="\ud800")),
     "invalid UTF-8": b'{"ID": "\xff"}',
+    "ID twice": f'{{"ID": "{OTHER}", "ID": "{OTHER}"}}',
 }
 
 

@@ -1,0 +1,80 @@
+"""Characters that look like another one or like nothing, as they come from a wiki or a chat."""
+
+import re
+import unicodedata
+from typing import Final, NamedTuple
+
+from filterlang.grammar import STRING
+
+# Typographic, full-width and primes, and the backtick: single ones first.
+_QUOTES: Final = (
+    "`\u00b4\u2018\u2019\u201a\u201b\u2032\u2035\u2039\u203a\uff07"
+    "\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb\u301d\u301e\uff02"
+)
+_ASCII: Final = {
+    **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2212", "-"),
+    "\u2260": "!=",
+    "\u2264": "<=",
+    "\u2265": ">=",
+    "\u2227": "AND",
+    "\u2228": "OR",
+    "\u00ac": "NOT",
+}
+# Letters, marks and symbols that show nothing; the other invisible characters have a category.
+_BLANK: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u2800\u3164\uffa0")
+_INVISIBLE_CATEGORIES: Final = frozenset({"Cc", "Cf", "Zl", "Zp", "Zs"})
+_ALLOWED_SPACE: Final = frozenset(" \t\r\n")
+_VARIATION_SELECTORS: Final = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]")
+
+_OUTSIDE: Final = re.compile(rf"{STRING}|[^!-_a-~ \t\r\n]")
+_QUOTED: Final = re.compile(rf"[{_QUOTES}]([^'\"{_QUOTES}]*)[{_QUOTES}'\"]")
+
+
+class Misplaced(NamedTuple):
+    """A character that no filter has outside of quotes."""
+
+    position: int
+    name: str
+    suggestion: str
+
+
+def named(character: str) -> str:
+    """Return the code point and its name, such as ``U+200B (ZERO WIDTH SPACE)``."""
+    name = unicodedata.name(character, "a control character")
+    return f"U+{ord(character):04X} ({name})"
+
+
+def is_invisible(character: str) -> bool:
+    """Whether the character shows nothing, or a space that is not the plain one."""
+    if character in _ALLOWED_SPACE:
+        return False
+    return (
+        unicodedata.category(character) in _INVISIBLE_CATEGORIES
+        or character in _BLANK
+        or _VARIATION_SELECTORS.match(character) is not None
+    )
+
+
+def first_invisible(text: str) -> str:
+    """Return the name of the first invisible character in the text; "" without one."""
+    return next((named(character) for character in text if is_invisible(character)), "")
+
+
+def first_misplaced(text: str) -> Misplaced | None:
+    """Return the first invisible character or lookalike of an ASCII character outside quotes."""
+    for found in _OUTSIDE.finditer(text):
+        character = found[0][0]
+        if len(found[0]) == 1 and (suggestion := _replacement(text, found.start(), character)):
+            return Misplaced(found.start(), named(character), suggestion)
+    return None
+
+
+def _replacement(text: str, position: int, character: str) -> str:
+    if is_invisible(character):
+        spaces = unicodedata.category(character).startswith("Z")
+        return "write a space in its place" if spaces else "remove it"
+    if character in _QUOTES:
+        quoted = _QUOTED.match(text, position)
+        return f"use straight quotes: '{quoted[1]}'" if quoted else "use straight quotes"
+    ascii_form = _ASCII.get(character) or unicodedata.normalize("NFKC", character)
+    return f"write {ascii_form} in its place" if ascii_form.isascii() else ""
