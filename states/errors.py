@@ -51,7 +51,10 @@ class SlugTaken(APIException):
 
 
 class InvalidDocument(APIException):
-    meaning = "The body is no state document: not JSON, no object, or a head that makes no sense."
+    meaning = (
+        "The document is not a JSON object, has a serial or a lineage that cannot be right, or is "
+        "no state and would replace one."
+    )
     status_code = 400
     default_code = "INVALID_DOCUMENT"
 

@@ -65,11 +65,12 @@ class LockInfo(msgspec.Struct, frozen=True):
             InvalidLockInfo: not a JSON object of strings, or an ID that is no UUID.
         """
         try:
-            info = msgspec.json.decode(body, type=cls)
+            written = msgspec.json.decode(body, type=_Written)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
             raise InvalidLockInfo(f"The body is not LockInfo: {error}") from error
         if (name := duplicate_member(body)) is not None:
             raise InvalidLockInfo(f"LockInfo has the member {name[:64]!a} more than once.")
+        info = cls(**{name: text or "" for name, text in msgspec.structs.asdict(written).items()})
         if parse_uuid(info.ID) is None:
             raise InvalidLockInfo("The ID of a lock is a UUID.")
         if any("\0" in value for value in info.as_dict().values()):
@@ -80,6 +81,18 @@ class LockInfo(msgspec.Struct, frozen=True):
         if not _is_time(info.Created):
             raise InvalidLockInfo("Created is not an RFC 3339 timestamp.")
         return info
+
+
+class _Written(msgspec.Struct, frozen=True):
+    """LockInfo as clients may write it: a member that is null is absent, as in Go."""
+
+    ID: str | None
+    Operation: str | None = None
+    Info: str | None = None
+    Who: str | None = None
+    Version: str | None = None
+    Created: str | None = None
+    Path: str | None = None
 
 
 def _is_time(text: str) -> bool:

@@ -12,6 +12,7 @@ from infra_service.database.retries import retrying
 from states.actions import rules
 from states.actions.push import ATTEMPTS, append_version, next_serial
 from states.actions.registration import find
+from states.actions.replacement import check_replacement
 from states.document import format4, restamp, sealing
 from states.document.uploads import Upload
 from states.errors import StateNotFound, VersionNotFound, WriteConflict
@@ -50,6 +51,7 @@ def restore(
         StateLocked, LockNotHeld: see ``states.actions.rules``.
         StateEncrypted: OpenTofu compares the serial with the one that it has encrypted.
         StateFormatUnsupported: a head that nobody can be sure of.
+        InvalidDocument: see ``states.actions.replacement``.
         WriteConflict: lost the race too often.
     """
     stored, gzipped = reading.find_version(state_id=state_id, number=number)
@@ -68,6 +70,7 @@ def restore(
                 old, serial=next_serial(state), lineage=state.lineage
             )
         )
+        check_replacement(state, upload)
         version = append_version(state, upload, actor, "state.restore", restored=number, **details)
         if version is not None:
             return version

@@ -19,6 +19,7 @@ from infra_service.database.retries import retrying
 from states.actions import locks, rules
 from states.actions.push import ATTEMPTS, append_version
 from states.actions.registration import find_or_register
+from states.actions.replacement import check_replacement
 from states.errors import StateNotFound, WriteConflict
 from states.lockinfo import LockInfo
 from states.models import ImportedVersion
@@ -155,6 +156,7 @@ def import_version(
     Raises:
         StateLocked: somebody works with the state.
         OccupiedError, ImportRefusedError: see ``outstanding``.
+        InvalidDocument: see ``states.actions.replacement``.
         StorageUnavailable: the object store did not take the document.
         WriteConflict: lost the race too often.
     """
@@ -173,6 +175,7 @@ def import_version(
                 raise ImportRefusedError(_ELSEWHERE)
             return False
         _check(state, origin)
+        check_replacement(state, upload)
         if state.lock_id is None and not is_last:
             locks.lock(**at, info=lock, look=destination.look())
             continue

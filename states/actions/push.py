@@ -17,6 +17,7 @@ from infra_service.database.retries import retrying
 from states import metrics
 from states.actions import rules
 from states.actions.registration import find_or_register
+from states.actions.replacement import check_replacement
 from states.document import sealing
 from states.errors import SerialConflict, WriteConflict
 from states.keeping import storage
@@ -52,11 +53,13 @@ def push(
 ) -> State:
     """Store a new version and make it the current one; what is current already is left alone.
 
-    ``force`` lets a writer without a lock replace what is newer or of another lineage.
+    ``force`` lets a writer without a lock replace what is newer or of another lineage, and any
+    writer replace a state with a document that is none.
 
     Raises:
         StateLocked, LockNotHeld, LockRequired, SerialConflict, LineageMismatch: see
             ``states.actions.rules``.
+        InvalidDocument: see ``states.actions.replacement``.
         WriteConflict: lost the race too often.
     """
     for _ in range(ATTEMPTS):
@@ -72,8 +75,10 @@ def push(
         if rules.is_current(state, upload):
             metrics.UNCHANGED.inc()
             return state
-        if lock_id is None and not force:
-            rules.check_succession(state, upload)
+        if not force:
+            check_replacement(state, upload)
+            if lock_id is None:
+                rules.check_succession(state, upload)
         if append_version(state, upload, actor, "state.push", **_means(state, force=force)):
             metrics.STORED.inc()
             return state

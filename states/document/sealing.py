@@ -35,36 +35,60 @@ _KEY_BYTES: Final = 32
 _MAX_LINEAGE: Final = 255
 
 
-class Head(msgspec.Struct, frozen=True):
-    """What is read of a document. msgspec checks the syntax of the rest and builds nothing of it.
+_NULL: Final = msgspec.Raw(b"null")
+_BEGIN_NUMBERS: Final = frozenset(b"%c" % character for character in b"-0123456789")
 
-    OpenTofu's encrypted states have these two beside ``encrypted_data``.
+
+class Head(NamedTuple):
+    """The members of a document that the service reads of every push.
+
+    ``is_state`` is whether Terraform or OpenTofu can have written it: it has the number of a format
+    version, or OpenTofu has encrypted it.
+    """
+
+    serial: int | None
+    lineage: str | None
+    is_state: bool
+
+
+class _Members(msgspec.Struct, frozen=True):
+    """The members as written; msgspec checks the syntax of the others, and builds nothing of them.
+
+    OpenTofu's encrypted states have serial and lineage beside ``encrypted_data``.
     """
 
     serial: int | None = None
     lineage: str | None = None
+    version: msgspec.Raw = _NULL
+    encrypted_data: msgspec.Raw = _NULL
+
+    @property
+    def is_state(self) -> bool:
+        begins_with = bytes(memoryview(self.version)[:1])
+        return begins_with in _BEGIN_NUMBERS or self.encrypted_data != _NULL
 
 
-_decoder: Final = msgspec.json.Decoder(Head)
+_decoder: Final = msgspec.json.Decoder(_Members)
 
 
 def read_head(document: bytes | bytearray) -> Head:
-    """Return serial and lineage; an empty lineage counts as none.
+    """Return the head of a document; an empty lineage counts as none.
 
     Raises:
         InvalidDocument: not a JSON object, or its serial or lineage cannot be right.
     """
     try:
-        head = _decoder.decode(document)
+        members = _decoder.decode(document)
     except RecursionError as error:
         raise InvalidDocument("The document is nested too deeply.") from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InvalidDocument(f"The document is not a JSON object of a state: {error}") from error
-    if head.serial is not None and not 0 <= head.serial <= MAX_SERIAL:
+    serial, lineage = members.serial, members.lineage
+    if serial is not None and not 0 <= serial <= MAX_SERIAL:
         raise InvalidDocument(f"The serial is not between 0 and {MAX_SERIAL}.")
-    if head.lineage and (len(head.lineage) > _MAX_LINEAGE or "\0" in head.lineage):
+    if lineage and (len(lineage) > _MAX_LINEAGE or "\0" in lineage):
         raise InvalidDocument(f"The lineage is over {_MAX_LINEAGE} characters or holds a NUL.")
-    return Head(serial=head.serial, lineage=head.lineage or None)
+    return Head(serial, lineage or None, members.is_state)
 
 
 @dataclass(frozen=True, slots=True)

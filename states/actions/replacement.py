@@ -1,0 +1,56 @@
+"""The rule for documents that are no state: without force, none replaces a state.
+
+The backend stores any JSON object, because the first push to an address may be anything. But when
+an error page, the output of ``terraform show -json`` or the information of a lock becomes current
+by mistake, every plan fails from then on. Terraform and OpenTofu never push one, with or without a
+lock.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+from states.document import contents, foreign, sealing
+from states.errors import DocumentUnreadable, InvalidDocument
+from states.keeping import reading
+
+if TYPE_CHECKING:
+    import uuid
+
+    from states.document.uploads import Upload
+    from states.models import State
+
+
+def check_replacement(state: State, upload: Upload) -> None:
+    """Refuse a document that is no state where the current version is one.
+
+    The current document is read only when the new one is no state: other pushes make no query more.
+
+    Raises:
+        InvalidDocument: the document is no state, and the current version is one.
+        StorageUnavailable: the object store does not answer.
+    """
+    current = state.current_version_id
+    if upload.head.is_state or current is None or state.deleted_at is not None:
+        return
+    if not _is_state(current):
+        return
+    with contents.written(upload.gzipped) as (document, _effort):
+        kind = foreign.describe(document)
+    raise InvalidDocument(
+        f"The document looks like {kind}: it has neither a `version` that is a number nor "
+        "`encrypted_data`, so it does not replace a state. To replace the state all the same, push "
+        "the document with ?force=true, which needs the scope state:admin."
+    )
+
+
+def _is_state(version_id: uuid.UUID) -> bool:
+    """Whether a stored version is a state; one that cannot be read may be."""
+    with contextlib.suppress(DocumentUnreadable):
+        stored, gzipped = reading.load(version_id)
+        if stored is None:
+            return False  # not current any more, so that the push is judged again
+        with contents.written(gzipped) as (document, _effort):
+            return sealing.read_head(document).is_state
+    return True

@@ -1,0 +1,54 @@
+"""Documents that are no state, described for the person who has pushed one by mistake."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+from msgspec import UNSET
+
+from states.document.format4 import decode_with
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class _Members(msgspec.Struct, frozen=True, gc=False):
+    """The members by which other documents are known."""
+
+    planned_values: msgspec.Raw | msgspec.UnsetType = UNSET
+    format_version: msgspec.Raw | msgspec.UnsetType = UNSET
+    ID: msgspec.Raw | msgspec.UnsetType = UNSET
+    error: msgspec.Raw | msgspec.UnsetType = UNSET
+    errors: msgspec.Raw | msgspec.UnsetType = UNSET
+    message: msgspec.Raw | msgspec.UnsetType = UNSET
+    data: msgspec.Raw | msgspec.UnsetType = UNSET
+    resources: msgspec.Raw | msgspec.UnsetType = UNSET
+
+
+_members: Final = msgspec.json.Decoder(_Members)
+#: By the first of the members that the document has.
+_KINDS: Final[Mapping[str, str]] = {
+    "planned_values": "a plan as JSON (`terraform show -json PLANFILE`)",
+    "format_version": "the output of `terraform show -json`",
+    "ID": "the information of a lock",
+    "error": "the error response of a server",
+    "errors": "the error response of a server",
+    "message": "the error response of a server",
+    "data": "the response of another API",
+    "resources": "a state whose `version` is missing",
+}
+
+
+def describe(document: bytes) -> str:
+    """Return which kind of document this seems to be, after "looks like".
+
+    Raises:
+        StateFormatUnsupported: not a JSON object.
+    """
+    members = decode_with(_members, document)
+    for name, kind in _KINDS.items():
+        if getattr(members, name) is not UNSET:
+            return kind
+    # The name of any member stands in quotes.
+    return "another JSON object, such as variables or outputs" if b'"' in document else "`{}`"
