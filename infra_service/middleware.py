@@ -35,6 +35,9 @@ _POLICY: Final = (
     "font-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; "
     "frame-ancestors 'none'"
 )
+# Overrides, embeddings and isolates of the Unicode Bidirectional Algorithm: U+202A to U+202E and
+# U+2066 to U+2069, in UTF-8.
+_REORDERING: Final = re.compile(rb"\xe2\x80[\xaa-\xae]|\xe2\x81[\xa6-\xa9]")
 _PROBE: Final = re.compile(r"/(healthz|readyz|metrics)/?")
 
 
@@ -100,7 +103,11 @@ class RequestContextMiddleware:
 
 
 class PagePolicyMiddleware:
-    """Tells browsers to run nothing on the service's pages but its own files."""
+    """Protect the service's pages from their contents.
+
+    Browsers run nothing but the service's own files. And characters that reorder the text around
+    them are escapes: a name or a value with one would else read as another (CVE-2021-42574).
+    """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -109,4 +116,11 @@ class PagePolicyMiddleware:
         response = self.get_response(request)
         if request.path.startswith(_ADMIN) or _PAGE.fullmatch(request.path):
             response["Content-Security-Policy"] = _POLICY
+            is_page = response.get("Content-Type", "").startswith("text/html")
+            if is_page and not response.streaming:
+                response.content = _REORDERING.sub(_escaped, response.content)
         return response
+
+
+def _escaped(found: re.Match[bytes]) -> bytes:
+    return b"\\u%04x" % ord(found[0].decode())
