@@ -32,8 +32,8 @@ class Comparison:
 
     before: StateVersion
     after: StateVersion
-    terraform_versions: tuple[str | None, str]
     summary: Sequence[tuple[str, dict[str, int]]]
+    metadata: Sequence[dict[str, Any]]
     changes: Sequence[dict[str, Any]]
     next_start: int | None
     hidden: bool
@@ -63,11 +63,22 @@ def compare(
     return Comparison(
         before=rows[before],
         after=rows[after],
-        terraform_versions=page.versions,
-        summary=[(kind, page.summary[kind]) for kind in ("resources", "outputs")],
+        summary=[
+            (label, page.summary[kind])
+            for kind, label in (
+                ("resources", "resources"),
+                ("outputs", "outputs"),
+                ("check_results", "results of checks"),
+            )
+        ],
+        metadata=page.metadata,
         changes=[
             *with_rows_cut(
-                chain(_shown(page.outputs, "output"), _shown(page.resources, "resource"))
+                chain(
+                    _shown(page.outputs, "output"),
+                    _shown(page.resources, "resource"),
+                    map(_check, _decoded(page.check_results)),
+                )
             )
         ],
         next_start=start + CHANGES if page.more else None,
@@ -75,8 +86,13 @@ def compare(
     )
 
 
+def _decoded(changes: Raw) -> Iterable[dict[str, Any]]:
+    found: list[dict[str, Any]] = format4.decode(changes, Effort(len(changes)))
+    return found
+
+
 def _shown(changes: Raw, kind: str) -> Iterable[dict[str, Any]]:
-    for change in format4.decode(changes, Effort(len(changes))):
+    for change in _decoded(changes):
         attributes = [
             {
                 "path": cut(entry["path"]),
@@ -101,6 +117,21 @@ def _shown(changes: Raw, kind: str) -> Iterable[dict[str, Any]]:
             "sign": _SIGNS[change["action"].lower()],
             "rows": [*attributes, *facts],
         }
+
+
+def _check(change: dict[str, Any]) -> dict[str, Any]:
+    messages = change["failure_messages"]
+    rows = [{"path": "status", "before": change["before"] or "", "after": change["after"] or ""}]
+    if messages["before"] != messages["after"]:
+        texts = {side: json_text(found) if found else "" for side, found in messages.items()}
+        rows.append({"path": "failure_messages", **texts})
+    return {
+        "kind": "check",
+        "address": cut(change["object"]),
+        "action": change["action"].lower(),
+        "sign": _SIGNS[change["action"].lower()],
+        "rows": rows,
+    }
 
 
 def _text(entry: dict[str, Any], side: str) -> str:

@@ -120,12 +120,14 @@ RESOURCES: Final = {
 }
 DIFFERENCE: Final = {
     "diff": {
-        "before": {**VERSION, "number": 1, "serial": 5, "terraform_version": "1.11.4"},
+        "before": {**VERSION, "number": 1, "serial": 5, "terraform_version": "1.11.3"},
         "after": {**VERSION, "terraform_version": "1.11.4"},
         "summary": {
             "outputs": {"added": 0, "changed": 0, "removed": 0},
             "resources": {"added": 0, "changed": 1, "removed": 0},
+            "check_results": {"added": 0, "changed": 1, "removed": 0},
         },
+        "metadata": [{"field": "terraform_version", "before": "1.11.3", "after": "1.11.4"}],
         "outputs": [],
         "resources": [
             {
@@ -141,6 +143,16 @@ DIFFERENCE: Final = {
                     }
                 ],
                 "metadata": [{"field": "status", "before": None, "after": "tainted"}],
+            }
+        ],
+        "check_results": [
+            {
+                "object": "check.health",
+                "object_kind": "check",
+                "action": "CHANGED",
+                "before": "pass",
+                "after": "fail",
+                "failure_messages": {"before": [], "after": ["shop.example answered 503"]},
             }
         ],
     },

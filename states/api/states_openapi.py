@@ -31,6 +31,7 @@ from states.api.serializers import (
     VersionSerializer,
 )
 from states.errors import (
+    InvalidDocument,
     LockNotHeld,
     SerialConflict,
     StateEncrypted,
@@ -89,6 +90,7 @@ _RESOURCE: Final = Named(
     ),
 )
 _ACTION: Final = {"type": "string", "enum": ["ADDED", "CHANGED", "REMOVED"]}
+_METADATA: Final = list_of(Named("MetadataChange", object_of(field=_TEXT, before=_ANY, after=_ANY)))
 _CHANGED: Final = {
     "action": _ACTION,
     "attributes": list_of(
@@ -97,8 +99,21 @@ _CHANGED: Final = {
             object_of(path=_TEXT, action=_ACTION, before=_ANY, after=_ANY, sensitive=_FLAG),
         )
     ),
-    "metadata": list_of(Named("MetadataChange", object_of(field=_TEXT, before=_ANY, after=_ANY))),
+    "metadata": _METADATA,
 }
+_CHECK: Final = Named(
+    "CheckResultChange",
+    object_of(
+        object=_TEXT,
+        object_kind=_TEXT,
+        action=_ACTION,
+        before=_TEXT_OR_NULL,
+        after=_TEXT_OR_NULL,
+        failure_messages=Named(
+            "FailureMessages", object_of(before=list_of(_TEXT), after=list_of(_TEXT))
+        ),
+    ),
+)
 _COUNTS: Final = Named(
     "ChangeCounts", object_of(**dict.fromkeys(("added", "changed", "removed"), _COUNT))
 )
@@ -123,9 +138,14 @@ _DIFFERENCE: Final = Page(
         object_of(
             before={"anyOf": [_SIDE, {"type": "null"}]},
             after=_SIDE,
-            summary=Named("DifferenceSummary", object_of(outputs=_COUNTS, resources=_COUNTS)),
+            summary=Named(
+                "DifferenceSummary",
+                object_of(**dict.fromkeys(("outputs", "resources", "check_results"), _COUNTS)),
+            ),
+            metadata=_METADATA,
             outputs=list_of(Named("OutputChange", object_of(name=_TEXT, **_CHANGED))),
             resources=list_of(Named("ResourceChange", object_of(**_ADDRESS, **_CHANGED))),
+            check_results=list_of(_CHECK),
         ),
     ),
 )
@@ -213,7 +233,9 @@ versions_schema = extend_schema_view(
         request=RestoreSerializer,
         responses={
             200: _VERSION,
-            **error_docs(*_OF_CONTENTS, LockNotHeld, SerialConflict, WriteConflict),
+            **error_docs(
+                *_OF_CONTENTS, InvalidDocument, LockNotHeld, SerialConflict, WriteConflict
+            ),
             **LOCKED,
         },
         examples=[

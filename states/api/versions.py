@@ -136,8 +136,10 @@ class VersionViewSet(OfStateViewSet):
             "before": before and self._side(before, page.versions[0]),
             "after": self._side(after, page.versions[1]),
             "summary": page.summary,
+            "metadata": page.metadata,
             "outputs": page.outputs,
             "resources": page.resources,
+            "check_results": page.check_results,
         }
         position = before.number if before else 0, start + asked.size
         token = asked.token(*position) if page.more else ""

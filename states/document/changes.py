@@ -6,27 +6,28 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final
 
 from states.document import format4, masking, sensitive_paths
-from states.document.difference import Action, differs, metadata, raw_differs
+from states.document.action import Action
+from states.document.difference import differs, facts, raw_differs
 from states.document.hidden import MASK, Hidden
 from states.document.sensitive_paths import below, extended
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from states.document.difference import Change
+    from states.document.difference import Change, Found
     from states.document.effort import Effort
-    from states.document.format4 import Instance, Output
+    from states.document.format4 import Output
     from states.document.secret_values import Secrets
     from states.document.sensitive_paths import Marks
 
 
-def describe(change: Change, secrets: Secrets | None, effort: Effort) -> dict[str, Any]:
-    """Return a change as it is shown, without what ``secrets`` hide."""
-    if change.of_output:
-        return _describe_output(change, secrets, effort)
-    before, after = change.before, change.after
-    resource, instance = after or before
-    changed = change.action is Action.CHANGED
+def describe_resource(change: Change, secrets: Secrets | None, effort: Effort) -> dict[str, Any]:
+    """Return a change of a resource as the API shows it, without what ``secrets`` hide."""
+    resource, instance = change.after or change.before
+    attributes: list[dict[str, Any]] = []
+    metadata: list[dict[str, Any]] = []
+    if change.action is Action.CHANGED:
+        attributes, metadata = _inside(change.before, change.after, secrets, effort)
     return {
         "address": change.address,
         "deposed": change.deposed,
@@ -36,8 +37,8 @@ def describe(change: Change, secrets: Secrets | None, effort: Effort) -> dict[st
         "name": resource.name,
         "index_key": instance.index_key,
         "action": change.action,
-        "attributes": _attributes(before[1], after[1], secrets, effort) if changed else [],
-        "metadata": metadata(before, after, effort) if changed else [],
+        "attributes": attributes,
+        "metadata": metadata,
     }
 
 
@@ -45,15 +46,34 @@ def describe(change: Change, secrets: Secrets | None, effort: Effort) -> dict[st
 Side = tuple[Any, "Marks"]
 
 
-def _attributes(
-    before: Instance, after: Instance, secrets: Secrets | None, effort: Effort
-) -> list[dict[str, Any]]:
-    sides = [
+def _inside(
+    before: Found, after: Found, secrets: Secrets | None, effort: Effort
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return the attributes and the facts of an instance that changed."""
+    instances = before[1], after[1]
+    changed = facts(before, after, effort)
+    sides: list[Side] = [
         (values, sensitive_paths.marks_of(instance, values, effort))
-        for instance in (before, after)
+        for instance in instances
         for values in [format4.decode(instance.values, effort)]
     ]
-    return _Changes(effort).between("", *_shown(secrets, sides))
+    # Masked together: a short value that an attribute marks is hidden in the identity, too.
+    sides += [(identity, {}) for identity in changed.get("identity", ())]
+    old, new, *identities = _shown(secrets, sides)
+    shown = {
+        **changed,
+        "identity": [identity for identity, _ in identities],
+        "private": [None if side is None else MASK for side in changed.get("private", ())],
+        "sensitive_attributes": [
+            [text for text, _steps in side] for side in changed.get("sensitive_attributes", ())
+        ],
+    }
+    metadata = [_fact(name, *shown[name]) for name in changed]
+    return _Changes(effort).between("", old, new), metadata
+
+
+def _fact(name: str, before: Any, after: Any) -> dict[str, Any]:
+    return {"field": name, "before": before, "after": after}
 
 
 def _shown(secrets: Secrets | None, sides: Sequence[Side]) -> Iterable[Side]:
@@ -63,26 +83,33 @@ def _shown(secrets: Secrets | None, sides: Sequence[Side]) -> Iterable[Side]:
     return [(value, marked) for value, (_, marked) in zip(shown, sides, strict=True)]
 
 
-def _describe_output(change: Change, secrets: Secrets | None, effort: Effort) -> dict[str, Any]:
+def describe_output(change: Change, secrets: Secrets | None, effort: Effort) -> dict[str, Any]:
+    """Return a change of an output as the API shows it, without what ``secrets`` hide."""
     before: Output | None = change.before
     after: Output | None = change.after
     attributes: list[dict[str, Any]] = []
-    facts: list[dict[str, Any]] = []
+    metadata: list[dict[str, Any]] = []
     if before is not None and after is not None:
+        outputs = before, after
         marked: Marks = True if before.sensitive or after.sensitive else {}
-        sides = [(format4.decode(output.value, effort), marked) for output in (before, after)]
+        sides = [(format4.decode(output.value, effort), marked) for output in outputs]
         attributes = _Changes(effort).between("value", *_shown(secrets, sides))
         if before.sensitive != after.sensitive:
-            flags = {"before": before.sensitive, "after": after.sensitive}
-            facts.append({"field": "sensitive", **flags})
+            metadata.append(_fact("sensitive", before.sensitive, after.sensitive))
         if raw_differs(before.type, after.type, effort):
-            kinds = [masking.show_output(output, secrets, effort)[1] for output in (before, after)]
-            facts.append({"field": "type", "before": kinds[0], "after": kinds[1]})
+            kinds = [masking.show_output(output, secrets, effort)[1] for output in outputs]
+            metadata.append(_fact("type", *kinds))
+        if raw_differs(before.deprecated, after.deprecated, effort):
+            messages: list[Side] = [
+                (format4.decode(output.deprecated, effort), {}) for output in outputs
+            ]
+            shown = (message for message, _ in _shown(secrets, messages))
+            metadata.append(_fact("deprecated", *shown))
     return {
         "name": change.address,
         "action": change.action,
         "attributes": attributes,
-        "metadata": facts,
+        "metadata": metadata,
     }
 
 

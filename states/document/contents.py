@@ -12,12 +12,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rest_framework.exceptions import APIException
 
-from states.document import changes, difference, format4, masking, sealing, sensitive_paths
+from states.document import (
+    changes,
+    check_results,
+    difference,
+    format4,
+    masking,
+    sealing,
+    sensitive_paths,
+)
 from states.document.hidden import encode
 from states.document.turns import in_turn
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from msgspec import Raw
 
@@ -38,8 +46,10 @@ class DifferencePage(NamedTuple):
 
     summary: dict[str, dict[str, int]]
     versions: tuple[str | None, str]
+    metadata: list[dict[str, Any]]
     outputs: Raw
     resources: Raw
+    check_results: Raw
     more: bool
 
 
@@ -152,8 +162,8 @@ def overview(gzipped: bytes, *, size: int, hide: bool) -> Overview:
         )
 
 
-def summaries(documents: Sequence[bytes]) -> list[dict[str, dict[str, int]] | None]:
-    """Return of each document but the first how many things it adds, changes and removes.
+def summaries(documents: Sequence[bytes]) -> list[dict[str, Any] | None]:
+    """Return for each document but the first the counts of its changes, and its ``metadata``.
 
     Empty bytes are nothing at all. None where one of two that follow each other cannot be read.
     """
@@ -164,20 +174,21 @@ def summaries(documents: Sequence[bytes]) -> list[dict[str, dict[str, int]] | No
 
 def _parsed(gzipped: bytes, effort: Effort) -> Document | None:
     try:
-        return _parse(gzipped, effort) if gzipped else format4.Document()
+        return _parse(gzipped, effort) if gzipped else difference.NO_DOCUMENT
     except APIException:
         return None
 
 
 def _summary(
     before: Document | None, after: Document | None, effort: Effort
-) -> dict[str, dict[str, int]] | None:
+) -> dict[str, Any] | None:
     if before is None or after is None:
         return None
     try:
-        return difference.compare(before, after, hide=False, effort=effort).summary
+        found = difference.compare(before, after, hide=False, effort=effort)
     except APIException:
         return None
+    return {**found.summary, "metadata": found.metadata}
 
 
 def diff(
@@ -185,25 +196,27 @@ def diff(
 ) -> DifferencePage:
     """Return changes between two documents, outputs first; None is nothing at all."""
     with in_turn(before or b"", after) as effort:
-        old = None if before is None else _parse(before, effort)
+        old = difference.NO_DOCUMENT if before is None else _parse(before, effort)
         new = _parse(after, effort)
         found = difference.compare(old, new, hide=hide, effort=effort)
-        both = [*found.outputs, *found.resources]
-        page = both[start : start + size]
-        shown = [
+        kinds: dict[str, tuple[Sequence[Any], Callable[..., dict[str, Any]]]] = {
+            "outputs": (found.outputs, changes.describe_output),
+            "resources": (found.resources, changes.describe_resource),
+            "check_results": (found.check_results, check_results.describe),
+        }
+        pages: dict[str, Raw] = {}
+        stop = start + size
+        for name, (all_changes, describe) in kinds.items():
+            page = all_changes[max(start, 0) : max(stop, 0)]
             # Each is written before the next one is decoded.
-            encode(
-                [
-                    encode(changes.describe(change, found.secrets, effort))
-                    for change in page
-                    if change.of_output is of_output
-                ]
-            )
-            for of_output in (True, False)
-        ]
-        versions = (None if old is None else old.terraform_version, new.terraform_version)
+            pages[name] = encode([encode(describe(one, found.secrets, effort)) for one in page])
+            start, stop = start - len(all_changes), stop - len(all_changes)
         return DifferencePage(
-            found.summary, versions, shown[0], shown[1], more=len(both) > start + size
+            summary=found.summary,
+            versions=(None if before is None else old.terraform_version, new.terraform_version),
+            metadata=found.metadata,
+            more=stop < 0,
+            **pages,
         )
 
 
@@ -221,7 +234,7 @@ def _facts(resource: Resource, instance: Instance) -> dict[str, Any]:
         "type": resource.type,
         "name": resource.name,
         "index_key": instance.index_key,
-        "provider": resource.provider,
+        "provider": resource.provider_of(instance),
         "status": instance.status or None,
     }
 
@@ -237,9 +250,9 @@ def _resource(
     return encode(
         {
             **_facts(resource, instance),
-            "schema_version": instance.schema_version,
-            "create_before_destroy": instance.create_before_destroy,
-            "dependencies": format4.dependencies(instance, effort),
+            "schema_version": instance.schema_version or 0,
+            "create_before_destroy": bool(instance.create_before_destroy),
+            "dependencies": format4.dependencies(instance.dependencies, effort),
             "sensitive_attributes": [
                 sensitive_paths.path_text(path) for path in sensitive_paths.paths(instance, effort)
             ],

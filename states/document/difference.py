@@ -1,33 +1,31 @@
-"""What changed between two state documents: by resource address, and by output.
+"""Differences between two state documents: outputs, resources, results of checks, the writer.
 
-Finding what differs compares the bytes of the two and decodes only where they are unequal; what
-exactly changed is told of one page at a time.
+No difference means that the two documents differ in nothing that Terraform or OpenTofu reads,
+except the serial and the lineage. The order of lists that are sets does not count, and a member
+that is absent, null or empty is the same to both programs.
+
+The comparison is of bytes, and decodes only where they are unequal. ``states.document.changes``
+describes the changes of one page.
 """
 
 from __future__ import annotations
 
-import enum
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from states.document import format4, masking, sensitive_paths
+from states.document import check_results, format4, masking, sensitive_paths
+from states.document.action import Action
+from states.document.address_text import index_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from msgspec import Raw
 
+    from states.document.check_results import CheckChange
     from states.document.effort import Effort
     from states.document.format4 import Document, Instance, Resource
     from states.document.secret_values import Secrets
-
-
-class Action(enum.StrEnum):
-    """What became of a resource, an output or an attribute."""
-
-    ADDED = "ADDED"
-    CHANGED = "CHANGED"
-    REMOVED = "REMOVED"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,32 +41,28 @@ class Change:
     @property
     def address(self) -> str:
         """Its name, or address. A block's is shared by its instances, and may be long."""
-        return self.name + format4.index_text(self.index_key)
+        return self.name + index_text(self.index_key)
 
     @property
     def action(self) -> Action:
-        if self.before is None:
-            return Action.ADDED
-        return Action.REMOVED if self.after is None else Action.CHANGED
-
-    @property
-    def of_output(self) -> bool:
-        """Whether it is an output; else it is a resource."""
-        return not isinstance(self.before or self.after, tuple)
+        return Action.of(self.before, self.after)
 
 
 Found = tuple["Resource", "Instance"]
 #: The address of a block, the key of an instance, and the name of a deposed object.
 Key = tuple[str, int | str | None, str | None]
-_NO_DOCUMENT: Final = format4.Document()
+#: Before the first version.
+NO_DOCUMENT: Final = format4.Document()
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """All changes, outputs first, each kind in the order of its addresses."""
+    """All changes, each kind in the order of its addresses; ``metadata`` are of the document."""
 
     outputs: list[Change]
     resources: list[Change]
+    check_results: list[CheckChange]
+    metadata: list[dict[str, Any]]
     secrets: Secrets | None
 
     @property
@@ -77,19 +71,31 @@ class Difference:
         return {
             "outputs": _counts(self.outputs),
             "resources": _counts(self.resources),
+            "check_results": _counts(self.check_results),
         }
 
 
-def compare(before: Document | None, after: Document, *, hide: bool, effort: Effort) -> Difference:
+def compare(before: Document, after: Document, *, hide: bool, effort: Effort) -> Difference:
     """Return the difference; ``hide`` collects what must not be shown of it.
 
     Raises:
         StateFormatUnsupported: one of them is not what format 4 allows.
         StateTooComplex: it would take too long.
     """
-    before = before or _NO_DOCUMENT
     secrets = masking.secrets_of(effort, before, after) if hide else None
-    return Difference(_outputs(before, after, effort), _resources(before, after, effort), secrets)
+    return Difference(
+        _outputs(before, after, effort),
+        _resources(before, after, effort),
+        check_results.compare(before, after, effort),
+        _metadata(before, after),
+        secrets,
+    )
+
+
+def _metadata(before: Document, after: Document) -> list[dict[str, Any]]:
+    versions = {"before": before.terraform_version, "after": after.terraform_version}
+    is_same = before is NO_DOCUMENT or before.terraform_version == after.terraform_version
+    return [] if is_same else [{"field": "terraform_version", **versions}]
 
 
 def _outputs(before: Document, after: Document, effort: Effort) -> list[Change]:
@@ -103,7 +109,9 @@ def _outputs(before: Document, after: Document, effort: Effort) -> list[Change]:
 
 def _output_changed(change: Change, effort: Effort) -> bool:
     before, after = change.before, change.after
-    pairs = (before.value, after.value), (before.type, after.type)
+    pairs = [
+        (getattr(before, name), getattr(after, name)) for name in ("value", "type", "deprecated")
+    ]
     return before.sensitive != after.sensitive or any(raw_differs(*p, effort) for p in pairs)
 
 
@@ -135,15 +143,18 @@ def _place(change: Change) -> tuple[Any, ...]:
 def _by_address(document: Document, effort: Effort) -> Iterator[tuple[Key, Found]]:
     for resource in document.resources or ():
         block = resource.block
-        effort.spend(1 + len(resource.instances))
-        for instance in resource.instances:
+        instances = resource.instances
+        effort.spend(1 + len(instances))
+        for instance in instances:
             yield (block, instance.index_key, instance.deposed or None), (resource, instance)
 
 
 def _instance_changed(before: Found, after: Found, effort: Effort) -> bool:
-    return raw_differs(before[1].values, after[1].values, effort) or bool(
-        metadata(before, after, effort)
-    )
+    (old_block, old), (new_block, new) = before, after
+    blocks = (old_block, new_block)
+    if old == new and len({(block.provider, block.each) for block in blocks}) == 1:
+        return False  # all of it is written the same, which decides most pairs
+    return raw_differs(old.values, new.values, effort) or bool(facts(before, after, effort))
 
 
 def raw_differs(before: Raw, after: Raw, effort: Effort) -> bool:
@@ -170,44 +181,35 @@ def _differs_in_kind(before: Any, after: Any, effort: Effort) -> bool:
     return isinstance(before, bool) != isinstance(after, bool)
 
 
-def _facts(found: Found, effort: Effort) -> dict[str, Any]:
-    """Return what is known of an instance beside its attributes; what orders nothing, sorted."""
-    resource, instance = found
+def facts(before: Found, after: Found, effort: Effort) -> dict[str, tuple[Any, Any]]:
+    """Return the facts that changed, beside the attributes: name, value before, value after.
+
+    A sensitive path is its text with its steps, because two paths may have one text.
+    """
+    old, new = _facts(before, effort), _facts(after, effort)
     return {
-        "provider": resource.provider,
-        "status": instance.status or None,
-        "schema_version": instance.schema_version,
-        "create_before_destroy": instance.create_before_destroy,
-        "dependencies": sorted(format4.dependencies(instance, effort)),
-        "sensitive_attributes": sorted(
-            map(sensitive_paths.path_text, sensitive_paths.paths(instance, effort))
-        ),
+        name: (value, new[name]) for name, value in old.items() if differs(value, new[name], effort)
     }
 
 
-def metadata(before: Found, after: Found, effort: Effort) -> list[dict[str, Any]]:
-    """Return which facts changed, and how."""
-    if _same_facts(*before, *after):
-        return []
-    old, new = _facts(before, effort), _facts(after, effort)
-    return [
-        {"field": name, "before": old[name], "after": new[name]}
-        for name in old
-        if old[name] != new[name]
-    ]
+def _facts(found: Found, effort: Effort) -> dict[str, Any]:
+    """Return each member of an instance but its attributes; a list without an order is sorted."""
+    resource, instance = found
+    return {
+        "provider": resource.provider_of(instance),
+        "each": resource.each or None,
+        "status": instance.status or None,
+        "schema_version": instance.schema_version or 0,
+        "identity_schema_version": instance.identity_schema_version or 0,
+        "identity": format4.decode(instance.identity, effort),
+        "private": format4.decode(instance.private, effort) or None,
+        "create_before_destroy": bool(instance.create_before_destroy),
+        "skip_destroy": bool(instance.skip_destroy),
+        "dependencies": sorted(format4.dependencies(instance.dependencies, effort)),
+        "depends_on": sorted(format4.dependencies(instance.depends_on, effort)),
+        "sensitive_attributes": sensitive_paths.texts_and_steps(instance, effort),
+    }
 
 
-def _same_facts(old_in: Resource, old: Instance, new_in: Resource, new: Instance) -> bool:
-    """Whether all facts are written the same, which decides most pairs without decoding."""
-    return (
-        old_in.provider == new_in.provider
-        and old.status == new.status
-        and old.schema_version == new.schema_version
-        and old.create_before_destroy == new.create_before_destroy
-        and old.dependencies == new.dependencies
-        and old.sensitive_attributes == new.sensitive_attributes
-    )
-
-
-def _counts(changes: list[Change]) -> dict[str, int]:
+def _counts(changes: Sequence[Change | CheckChange]) -> dict[str, int]:
     return {action.lower(): sum(change.action is action for change in changes) for action in Action}

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 import msgspec
 from msgspec import Raw
 
+from states.document.address_text import index_text, printable
 from states.errors import StateEncrypted, StateFormatUnsupported
 
 if TYPE_CHECKING:
@@ -30,33 +31,62 @@ NO_PATHS: Final = Raw(b"[]")
 #: Names stand in each address again, so that a long one would make an answer many times as large.
 Name = Annotated[str, msgspec.Meta(max_length=10_000)]
 
+# Terraform reads with Go's encoding/json, for which a member that is null is absent. A column that
+# would need a test for null wherever it is used has its plain form in a property.
+
 
 class Output(msgspec.Struct, frozen=True, gc=False):
-    """An output of the root module; ``type`` is cty's JSON description of a type."""
+    """An output of the root module; ``type`` is cty's JSON description of a type.
+
+    ``deprecated`` is OpenTofu's message to the callers of the module.
+    """
 
     value: Raw = _NULL
     type: Raw = _NULL
-    sensitive: bool = False
+    sensitive_as_written: bool | None = msgspec.field(default=None, name="sensitive")
+    deprecated: Raw = _NULL
+
+    @property
+    def sensitive(self) -> bool:
+        """Whether the configuration marks the output."""
+        return bool(self.sensitive_as_written)
 
 
 class Instance(msgspec.Struct, frozen=True, gc=False):
     """One object of a resource: the current one of a key, or a deposed one.
 
-    ``index_key`` is a number with ``count``, a text with ``for_each``. ``attributes_flat`` is what
-    a state that began before Terraform 0.12 may still have instead of ``attributes``. ``identity``
-    is what the provider knows the object by, from Terraform 1.12 on.
+    ``attributes_flat`` is what a state that began before Terraform 0.12 may still have instead of
+    ``attributes``. ``identity`` is what the provider knows the object by, from Terraform 1.12 on.
+    ``provider`` and ``skip_destroy`` are OpenTofu's, ``depends_on`` is Terraform 0.12's.
     """
 
-    index_key: int | Name | None = None
+    key_as_written: float | Name | None = msgspec.field(default=None, name="index_key")
     status: str | None = None
-    deposed: str | None = None
-    schema_version: int = 0
+    deposed: Name | None = None
+    provider: Name | None = None
+    schema_version: int | None = None
     attributes: Raw = _NULL
     attributes_flat: Raw = _NULL
     sensitive_attributes: Raw = NO_PATHS
-    dependencies: Raw = NO_PATHS
-    create_before_destroy: bool = False
+    identity_schema_version: int | None = None
     identity: Raw = _NULL
+    private: Raw = _NULL
+    dependencies: Raw = _NULL
+    depends_on: Raw = _NULL
+    create_before_destroy: bool | None = None
+    skip_destroy: bool | None = None
+
+    @property
+    def index_key(self) -> int | str | None:
+        """A number with ``count``, a text with ``for_each``.
+
+        Terraform reads any number as a float64, and cuts off its fraction.
+        """
+        key = self.key_as_written
+        if key is None or isinstance(key, str):
+            return key
+        number = int(key)
+        return number if -_NUMBERS <= number < _NUMBERS else -_NUMBERS
 
     @property
     def values(self) -> Raw:
@@ -64,34 +94,75 @@ class Instance(msgspec.Struct, frozen=True, gc=False):
         return self.attributes_flat if self.attributes == _NULL else self.attributes
 
 
+#: int64, and what Go makes of a number beyond it on most machines.
+_NUMBERS: Final = 2**63
+_EMPTY: Final = Instance()
+
+
 class Resource(msgspec.Struct, frozen=True, gc=False):
-    """A resource block of the configuration: ``mode`` is ``managed`` or ``data``."""
+    """A resource block of the configuration: ``mode`` is ``managed`` or ``data``.
+
+    ``each`` is Terraform 0.12's, which no later release reads.
+    """
 
     mode: Name
-    type: Name
-    name: Name
-    instances: list[Instance]
-    module: Name = ""
-    provider: Name = ""
+    type_as_written: Name | None = msgspec.field(name="type")
+    name_as_written: Name | None = msgspec.field(name="name")
+    instances_as_written: list[Instance | None] | None = msgspec.field(
+        default=None, name="instances"
+    )
+    module_as_written: Name | None = msgspec.field(default=None, name="module")
+    each: str | None = None
+    provider: Name | None = None
+
+    @property
+    def type(self) -> str:
+        """The type of the resource."""
+        return self.type_as_written or ""
+
+    @property
+    def name(self) -> str:
+        """The name of the resource in its module."""
+        return self.name_as_written or ""
+
+    @property
+    def module(self) -> str:
+        """The address of the module as Terraform prints it; empty in the root module."""
+        return printable(self.module_as_written or "")
+
+    @property
+    def instances(self) -> list[Instance]:
+        """The objects of the resource; for Terraform null is one without any member."""
+        return [instance or _EMPTY for instance in self.instances_as_written or ()]
 
     @property
     def block(self) -> str:
         """The address of the block, which its instances have in common."""
         data = "data." if self.mode == "data" else ""
         path = f"{self.module}." if self.module else ""
-        return f"{path}{data}{self.type}.{self.name}"
+        return f"{path}{data}{printable(self.type)}.{printable(self.name)}"
 
     def address(self, instance: Instance) -> str:
         """Return the instance's address as Terraform prints and reads it, without ``deposed``."""
         return f"{self.block}{index_text(instance.index_key)}"
 
+    def provider_of(self, instance: Instance) -> str:
+        """Return the instance's provider configuration, which OpenTofu may write at each."""
+        return instance.provider or self.provider or ""
+
 
 class Document(msgspec.Struct, frozen=True):
     """A state document of format 4."""
 
-    terraform_version: str = ""
+    terraform_version_as_written: str | None = msgspec.field(default=None, name="terraform_version")
     outputs: dict[str, Output] | None = None
     resources: list[Resource] | None = None
+    check_results: Raw = _NULL
+
+    @property
+    def terraform_version(self) -> str:
+        """The version of Terraform or OpenTofu that wrote the document."""
+        return self.terraform_version_as_written or ""
 
     def instances(self) -> Iterator[tuple[Resource, Instance]]:
         """Yield each instance, in the document's order."""
@@ -167,26 +238,15 @@ def decode_with(decoder: msgspec.json.Decoder[T], raw: Raw | bytes) -> T:
         raise StateFormatUnsupported("a number in it is out of range") from error
 
 
-_addresses: Final = msgspec.json.Decoder(list[str])
+_addresses: Final = msgspec.json.Decoder(list[str] | None)
 
 
-def dependencies(instance: Instance, effort: Effort) -> list[str]:
-    """Return the addresses of the resources that the instance depends on."""
-    effort.admit(instance.dependencies)
-    return decode_with(_addresses, instance.dependencies)
+def dependencies(raw: Raw, effort: Effort) -> list[str]:
+    """Return the addresses of the resources that an instance depends on.
 
-
-def index_text(key: int | str | None) -> str:
-    """Return the end of an instance's address."""
-    if key is None:
-        return ""
-    return f"[{key}]" if isinstance(key, int) else f"[{quoted(key)}]"
-
-
-_ESCAPES: Final = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
-
-
-def quoted(text: str) -> str:
-    """Return an HCL string literal, as Terraform writes one in an address."""
-    inner = "".join(_ESCAPES.get(character, character) for character in text)
-    return '"' + inner.replace("${", "$${").replace("%{", "%%{") + '"'
+    Raises:
+        StateFormatUnsupported: not a list of addresses.
+        StateTooComplex: it would take too much memory.
+    """
+    effort.admit(raw)
+    return decode_with(_addresses, raw) or []

@@ -15,8 +15,9 @@ from states.document.numbers import number_text
 #: In an answer, as in Terraform's own output.
 MASK: Final = "(sensitive value)"
 
-EMPTY_MAP: Final = hash("map")
-EMPTY_LIST: Final = hash("list")
+# Tuples, so that neither is the digest of a text.
+EMPTY_MAP: Final = hash(("map",))
+EMPTY_LIST: Final = hash(("list",))
 
 
 class Hidden:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
 from states.document import format4
+from states.document.address_text import quoted
 from states.document.hidden import Hidden
 
 if TYPE_CHECKING:
@@ -34,7 +36,7 @@ class _PathStep(msgspec.Struct, frozen=True, gc=False):
     value: Any = None
 
 
-_paths: Final = msgspec.json.Decoder(list[list[_PathStep]])
+_paths: Final = msgspec.json.Decoder(list[list[_PathStep] | None] | None)
 
 
 def _step(step: _PathStep) -> Step:
@@ -54,9 +56,19 @@ def paths(instance: Instance, effort: Effort) -> list[list[Step]]:
         StateTooComplex: there are too many of them.
     """
     effort.admit(instance.sensitive_attributes)
-    marked = format4.decode_with(_paths, instance.sensitive_attributes)
+    written = format4.decode_with(_paths, instance.sensitive_attributes) or []
+    marked = [path or [] for path in written]
     effort.spend(sum(map(len, marked)) + len(marked))
     return [[_step(step) for step in path] for path in marked]
+
+
+def texts_and_steps(instance: Instance, effort: Effort) -> list[list[Any]]:
+    """Return the marked paths as text, each with its steps as written, in the order of the text."""
+    texts = map(path_text, paths(instance, effort))
+    steps = format4.decode(instance.sensitive_attributes, effort) or ()
+    return sorted(
+        ([text, step] for text, step in zip(texts, steps, strict=True)), key=itemgetter(0)
+    )
 
 
 def path_text(path: Iterable[Step]) -> str:
@@ -76,7 +88,7 @@ def _extension(key: str | int, *, first: bool) -> str:
     if isinstance(key, int):
         return f"[{key}]"
     if not key.isidentifier():
-        return f"[{format4.quoted(key)}]"
+        return f"[{quoted(key)}]"
     return key if first else f".{key}"
 
 

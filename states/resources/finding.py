@@ -102,7 +102,7 @@ def _found(
     resource: Resource, instance: Instance, secrets: Secrets | None, effort: Effort
 ) -> Found:
     effort.spend(1)
-    provider = resource.provider
+    provider = resource.provider_of(instance)
     opening, closing = _PROVIDER
     if opening in provider:
         provider = provider.partition(opening)[2].partition(closing)[0]
@@ -119,10 +119,13 @@ def _found(
         cluster_object=cluster_object(resource, attributes),
         digests=frozenset(map(digest, (*_texts(attributes), *identity))),
     )
-    # An address has the module, the type, the name and the key in it.
-    texts = {found.address: MOST_BYTES, found.deposed: MOST_BYTES, found.provider: MOST_BYTES,
-             found.mode: MOST_BYTES_OF_MODE}  # fmt: skip
-    if any(len(text.encode()) > most or "\0" in text for text, most in texts.items()):
+    # The address contains the module, the type, the name and the key.
+    lengths = {found.address: MOST_BYTES, found.deposed: MOST_BYTES, found.provider: MOST_BYTES,
+               found.mode: MOST_BYTES_OF_MODE}  # fmt: skip
+    texts = (*lengths, found.type, found.name, str(found.index_key))
+    if any("\0" in text for text in texts) or any(
+        len(text.encode()) > most for text, most in lengths.items()
+    ):
         raise NamesTooLongError
     return found
 

@@ -66,6 +66,7 @@ def test_recorded_states() -> None:
     assert page.summary == {
         "outputs": {"added": 0, "changed": 4, "removed": 0},
         "resources": {"added": 6, "changed": 7, "removed": 3},
+        "check_results": {"added": 0, "changed": 0, "removed": 0},
     }
     told = {
         (r["address"], r["deposed"] is not None): (
@@ -203,7 +204,16 @@ def test_digits_beyond_a_float() -> None:
          [{"field": "create_before_destroy", "before": True, "after": False}]),
         ({"sensitive_attributes": [path("a")]}, {"sensitive_attributes": []},
          [{"field": "sensitive_attributes", "before": ["a"], "after": []}]),
-        ({"private": "YQ=="}, {"private": "Yg=="}, []),
+        ({"private": "YQ=="}, {"private": "Yg=="},
+         [{"field": "private", "before": MASK, "after": MASK}]),
+        ({"private": "YQ=="}, {}, [{"field": "private", "before": MASK, "after": None}]),
+        ({}, {"skip_destroy": True}, [{"field": "skip_destroy", "before": False, "after": True}]),
+        ({}, {"depends_on": ["a.b"]}, [{"field": "depends_on", "before": [], "after": ["a.b"]}]),
+        ({"provider": "x"}, {"provider": "y"},
+         [{"field": "provider", "before": "x", "after": "y"}]),
+        ({"identity": {"id": 1}, "identity_schema_version": 0}, {"identity_schema_version": 1},
+         [{"field": "identity_schema_version", "before": 0, "after": 1},
+          {"field": "identity", "before": {"id": 1}, "after": None}]),
     ],
 )  # fmt: skip
 def test_facts_beside_the_attributes(old: Any, new: Any, expected: list[Any]) -> None:

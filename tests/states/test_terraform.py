@@ -9,6 +9,7 @@ import pytest
 from msgspec import Raw
 
 from states.document import format4
+from states.document.address_text import quoted
 from states.document.effort import Effort
 from states.document.hidden import encode
 from states.errors import StateEncrypted, StateFormatUnsupported
@@ -53,7 +54,7 @@ def test_a_recorded_state() -> None:
     ],
 )
 def test_keys_are_written_as_terraform_writes_them(text: str, literal: str) -> None:
-    assert format4.quoted(text) == literal
+    assert quoted(text) == literal
 
 
 def test_nothing_in_it() -> None:
@@ -115,7 +116,7 @@ def test_dependencies_that_are_none() -> None:
     ((_, found),) = parse(state(resource("x", instance(dependencies={"a": "b"})))).instances()
 
     with pytest.raises(StateFormatUnsupported):
-        format4.dependencies(found, Effort(0))
+        format4.dependencies(found.dependencies, Effort(0))
 
 
 def test_large_states_are_not_built() -> None:

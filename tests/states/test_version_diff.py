@@ -38,7 +38,10 @@ def test_against_the_version_before(three: Backend) -> None:
             "summary": {
                 "outputs": {"added": 0, "changed": 1, "removed": 0},
                 "resources": {"added": 0, "changed": 1, "removed": 0},
+                "check_results": {"added": 0, "changed": 0, "removed": 0},
             },
+            "metadata": [],
+            "check_results": [],
             "outputs": [
                 {
                     "name": "o",

@@ -1,0 +1,21 @@
+"""Kinds of changes."""
+
+from __future__ import annotations
+
+import enum
+from typing import Self
+
+
+class Action(enum.StrEnum):
+    """The kind of a change: of a resource, an output, an attribute, a result of a check."""
+
+    ADDED = "ADDED"
+    CHANGED = "CHANGED"
+    REMOVED = "REMOVED"
+
+    @classmethod
+    def of(cls, before: object, after: object) -> Self:
+        """Return the kind of a change between these two, of which None is absent."""
+        if before is None:
+            return cls.ADDED
+        return cls.REMOVED if after is None else cls.CHANGED

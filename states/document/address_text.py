@@ -1,0 +1,41 @@
+"""Text of addresses, as Terraform prints it (its ``internal/addrs/instance_key.go``)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+
+def index_text(key: int | str | None) -> str:
+    """Return the end of an instance's address."""
+    if key is None:
+        return ""
+    return f"[{key}]" if isinstance(key, int) else f"[{quoted(key)}]"
+
+
+_ESCAPES: Final = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def quoted(text: str) -> str:
+    """Return an HCL string literal, as Terraform writes one in an address."""
+    inner = "".join(_ESCAPES.get(character, character) for character in text)
+    return '"' + printable(inner.replace("${", "$${").replace("%{", "%%{")) + '"'
+
+
+def printable(text: str) -> str:
+    """Return the text with an escape for each character that does not print.
+
+    Terraform's rule (``toHCLQuotedString`` in its ``internal/addrs/instance_key.go``): letters,
+    marks, numbers, punctuation, symbols and the space print. Of a character that this Python's
+    Unicode does not know and Terraform's does, the two differ.
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else _escaped(ord(c)) for c in text)
+
+
+#: The first code point that an escape of four digits cannot name.
+_LONG: Final = 0x10000
+
+
+def _escaped(code: int) -> str:
+    return f"\\u{code:04x}" if code < _LONG else f"\\U{code:08x}"

@@ -1,0 +1,111 @@
+"""Differences between the results of checks, which a document has from Terraform 1.2 on.
+
+Results are of ``check`` blocks, of preconditions and postconditions, and of OpenTofu's variables:
+a sum for each block of the configuration, and a result for each object of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import msgspec
+
+from states.document import format4, masking
+from states.document.action import Action
+from states.document.address_text import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from states.document.effort import Effort
+    from states.document.format4 import Document
+    from states.document.secret_values import Secrets
+
+
+class _Object(msgspec.Struct, frozen=True, gc=False):
+    object_addr: format4.Name | None = None
+    status: str | None = None
+    failure_messages: list[str] | None = None
+
+
+class _Sum(msgspec.Struct, frozen=True, gc=False):
+    object_kind: str | None = None
+    config_addr: format4.Name | None = None
+    status: str | None = None
+    objects: list[_Object] | None = None
+
+
+_sums: Final = msgspec.json.Decoder(list[_Sum] | None)
+
+
+class CheckResult(NamedTuple):
+    """The status of a block or an object; ``sum`` is a block's where the object has its address."""
+
+    status: str
+    messages: Sequence[str]
+    sum: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckChange:
+    """A result that differs; ``before`` or ``after`` is None where it is absent."""
+
+    address: str
+    kind: str
+    before: CheckResult | None
+    after: CheckResult | None
+
+    @property
+    def action(self) -> Action:
+        return Action.of(self.before, self.after)
+
+
+def compare(before: Document, after: Document, effort: Effort) -> list[CheckChange]:
+    """Return the results that differ, in the order of their addresses.
+
+    Raises:
+        StateFormatUnsupported: not the form that Terraform writes.
+        StateTooComplex: it would take too much memory.
+    """
+    if before.check_results == after.check_results:
+        return []
+    old, new = _results(before, effort), _results(after, effort)
+    return [
+        CheckChange(*key, old.get(key), new.get(key))
+        for key in sorted(old.keys() | new.keys())
+        if old.get(key) != new.get(key)
+    ]
+
+
+def _results(document: Document, effort: Effort) -> dict[tuple[str, str], CheckResult]:
+    """Return the results by address and kind of object."""
+    effort.admit(document.check_results)
+    found: dict[tuple[str, str], CheckResult] = {}
+    for block in format4.decode_with(_sums, document.check_results) or ():
+        objects = block.objects or ()
+        effort.spend(1 + len(objects))
+        of_block = (block.config_addr or "", block.object_kind or "")
+        found[of_block] = CheckResult(block.status or "", ())
+        for one in objects:
+            key = (one.object_addr or "", of_block[1])
+            sum_ = block.status if key == of_block else None
+            found[key] = CheckResult(one.status or "", one.failure_messages or (), sum_)
+    return found
+
+
+def describe(change: CheckChange, secrets: Secrets | None, _effort: Effort) -> dict[str, Any]:
+    """Return a change as the API shows it, without what ``secrets`` hide."""
+    sides = [change.before, change.after]
+    messages: list[Any] = [list(side.messages) if side else [] for side in sides]
+    if secrets is not None:
+        messages = masking.masked(secrets, *((texts, {}) for texts in messages))
+    before, after = (side and side.status for side in sides)
+    return {
+        "object": printable(change.address),
+        "object_kind": change.kind,
+        "action": change.action,
+        "before": before,
+        "after": after,
+        "failure_messages": dict(zip(("before", "after"), messages, strict=True)),
+    }
