@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
 from states.document import format4
 from states.document.address_text import quoted
-from states.document.hidden import Hidden
+from states.document.hidden import Hidden, encode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -62,13 +61,11 @@ def paths(instance: Instance, effort: Effort) -> list[list[Step]]:
     return [[_step(step) for step in path] for path in marked]
 
 
-def texts_and_steps(instance: Instance, effort: Effort) -> list[list[Any]]:
-    """Return the marked paths as text, each with its steps as written, in the order of the text."""
+def texts_and_steps(instance: Instance, effort: Effort) -> list[tuple[str, bytes]]:
+    """Return the marked paths as text, each with the JSON of its steps, in one order."""
     texts = map(path_text, paths(instance, effort))
     steps = format4.decode(instance.sensitive_attributes, effort) or ()
-    return sorted(
-        ([text, step] for text, step in zip(texts, steps, strict=True)), key=itemgetter(0)
-    )
+    return sorted(zip(texts, map(bytes, map(encode, steps)), strict=True))
 
 
 def path_text(path: Iterable[Step]) -> str:
