@@ -41,15 +41,9 @@ class TokenAuthentication(BaseAuthentication):
             CredentialsInvalid: a token that is not valid.
             TokenExpired: the token was right until it expired.
         """
-        header = request.META.get("HTTP_AUTHORIZATION", "")
-        if not header:
+        if not request.META.get("HTTP_AUTHORIZATION"):
             return None
-        scheme, _, credentials = header.partition(" ")
-        token = ""
-        if scheme.lower() == "bearer":
-            token = credentials.strip()
-        elif scheme.lower() == "basic" and _accepts_basic(request):
-            token = _password(credentials)
+        token = token_of(request)
         if not token:
             metrics.count(Authentication.MALFORMED)
             raise CredentialsMalformed
@@ -62,6 +56,17 @@ class TokenAuthentication(BaseAuthentication):
         if request.META.get("HTTP_AUTHORIZATION"):
             bearer += ', error="invalid_token"'
         return f"{bearer}, Basic {_REALM}" if _accepts_basic(request) else bearer
+
+
+def token_of(request: Request) -> str:
+    """Return the token that a request sends; empty where there is none."""
+    header: str = request.META.get("HTTP_AUTHORIZATION", "")
+    scheme, _, credentials = header.partition(" ")
+    if scheme.lower() == "bearer":
+        return credentials.strip()
+    if scheme.lower() == "basic" and _accepts_basic(request):
+        return _password(credentials)
+    return ""
 
 
 def _asked_along(request: Request) -> Asked[Any] | None:

@@ -12,12 +12,20 @@ from apikeys import metrics, tokens
 from apikeys.bindings import Binding
 from apikeys.errors import CredentialsInvalid, TokenExpired
 from apikeys.grants import Caller, Grant
-from apikeys.idle_owners import is_idle, last_signed_on
+from apikeys.idle_owners import idle_before
 from apikeys.metrics import Authentication
 from apikeys.models.credentials import AccessToken, ApiKey
 from apikeys.querysets import LAST_USED_RESOLUTION
 from apikeys.scopes import with_included
 from apikeys.tokens import TokenKind
+from apikeys.usability import (
+    KEY_EXPIRIES,
+    KEY_REVOCATIONS,
+    TOKEN_EXPIRIES,
+    TOKEN_REVOCATIONS,
+    UnusableReason,
+    unusable_reason,
+)
 from infra_service.database.compiled import CompiledQuery, Parameter
 
 if TYPE_CHECKING:
@@ -30,29 +38,35 @@ if TYPE_CHECKING:
 
 
 _COMMON = (
-    "id", "scopes", "expires_at", "revoked_at", "last_used_at", "revision",
+    "id", "scopes", "expires_at", "last_used_at", "revision", "unusable_reason",
     "bound_cluster_id", "bound_component_ids", "bound_environment_ids", "bound_application_ids",
-    "created_by_id", "created_by__username", "created_by__is_active", "owner_signed_on",
+    "created_by_id", "created_by__username",
 )  # fmt: skip
 _OF_KEY = (*_COMMON, "digest", "previous_digest_expires_at")
 _OF_TOKEN = (
     *_COMMON,
-    "created_at", "api_key_id", "api_key__scopes", "api_key__expires_at", "api_key__revoked_at",
+    "created_at", "api_key_id", "api_key__scopes", "api_key__expires_at",
     "api_key__bound_cluster_id", "api_key__bound_component_ids", "api_key__bound_environment_ids",
     "api_key__bound_application_ids",
     "api_key__revision", "api_key__rotated_at",
     "trust_policy_id", "trust_policy__scopes", "trust_policy__expires_at",
-    "trust_policy__disabled_at", "trust_policy__issuer__disabled_at",
     "trust_policy__bound_cluster_id", "trust_policy__bound_component_ids",
     "trust_policy__bound_environment_ids", "trust_policy__bound_application_ids",
     "trust_policy__revision",
 )  # fmt: skip
 
-#: What has a moment in any of these is no secret any more.
-_ENDS = (
-    "revoked_at", "api_key__revoked_at",
-    "trust_policy__disabled_at", "trust_policy__issuer__disabled_at",
-)  # fmt: skip
+#: The outcome that is counted for a reason; an expired token has an error of its own.
+_OUTCOMES: Final = {
+    UnusableReason.REVOKED: Authentication.REVOKED,
+    UnusableReason.API_KEY_REVOKED: Authentication.REVOKED,
+    UnusableReason.TRUST_POLICY_DISABLED: Authentication.REVOKED,
+    UnusableReason.ISSUER_DISABLED: Authentication.REVOKED,
+    UnusableReason.OWNER_INACTIVE: Authentication.INACTIVE,
+    UnusableReason.OWNER_IDLE: Authentication.IDLE,
+    UnusableReason.EXPIRED: Authentication.EXPIRED,
+    UnusableReason.API_KEY_EXPIRED: Authentication.EXPIRED,
+    UnusableReason.TRUST_POLICY_EXPIRED: Authentication.EXPIRED,
+}
 
 
 def find_caller(token: str, along: Asked[Any] | None = None) -> Caller:
@@ -92,12 +106,12 @@ def _identify(
     row = _find_row(kind, digest, now, along)
     if row is None:
         raise refused(Authentication.UNKNOWN)
-    if any(row.get(column) for column in _ENDS):  # a minted one dies with its origin
-        raise refused(Authentication.REVOKED, row["id"])
-    if not row["created_by__is_active"]:
-        raise refused(Authentication.INACTIVE, row["id"])
-    if is_idle(row["owner_signed_on"], now):
-        raise refused(Authentication.IDLE, row["id"])
+    if reason := row["unusable_reason"]:
+        outcome = _OUTCOMES[reason]
+        if outcome is not Authentication.EXPIRED:
+            raise refused(outcome, row["id"])
+        metrics.count(outcome)
+        raise TokenExpired(row["id"])
     grant, is_retired = _grant(row, ""), False
     if kind is TokenKind.API_KEY:
         api_key_id = row["id"]
@@ -113,9 +127,6 @@ def _identify(
         is_retired = rotated_at is not None and row["created_at"] <= rotated_at
     elif row["trust_policy_id"]:
         grant = grant.intersection(_grant(row, "trust_policy__"))
-    if grant.expires_at is not None and grant.expires_at <= now:
-        metrics.count(Authentication.EXPIRED)
-        raise TokenExpired(row["id"])
     caller = Caller(
         kind=kind,
         token_id=row["id"],
@@ -155,21 +166,25 @@ def _grant(row: dict[str, Any], prefix: str) -> Grant:
     return Grant(frozenset(row[f"{prefix}scopes"]), binding, row[f"{prefix}expires_at"])
 
 
+_DIGEST: Final = Parameter("digest", BinaryField())
+_NOW: Final = Parameter("now", DateTimeField())
+_IDLE_BEFORE: Final = Parameter("idle_before", DateTimeField())
+
+
 def _api_keys() -> QuerySet[ApiKey, Any]:
-    digest = Parameter("digest", BinaryField())
-    now = Parameter("now", DateTimeField())
-    previous = Q(previous_digest=digest, previous_digest_expires_at__gt=now)
-    return _rows(ApiKey.objects.filter(Q(digest=digest) | previous), _OF_KEY)
+    previous = Q(previous_digest=_DIGEST, previous_digest_expires_at__gt=_NOW)
+    found = ApiKey.objects.filter(Q(digest=_DIGEST) | previous)
+    reason = unusable_reason(KEY_REVOCATIONS, KEY_EXPIRIES, now=_NOW, idle_before=_IDLE_BEFORE)
+    rows: QuerySet[ApiKey, Any] = found.annotate(unusable_reason=reason).values_list(*_OF_KEY)
+    return rows
 
 
 def _access_tokens() -> QuerySet[AccessToken, Any]:
-    digest, kind = Parameter("digest", BinaryField()), Parameter("kind", CharField())
-    return _rows(AccessToken.objects.filter(digest=digest, kind=kind), _OF_TOKEN)
-
-
-def _rows(found: QuerySet[Any], names: Sequence[str]) -> QuerySet[Any, Any]:
-    rows: QuerySet[Any, Any] = found.annotate(owner_signed_on=last_signed_on("created_by__"))
-    return rows.values_list(*names)
+    found = AccessToken.objects.filter(digest=_DIGEST, kind=Parameter("kind", CharField()))
+    reason = unusable_reason(TOKEN_REVOCATIONS, TOKEN_EXPIRIES, now=_NOW, idle_before=_IDLE_BEFORE)
+    rows: QuerySet[AccessToken, Any]
+    rows = found.annotate(unusable_reason=reason).values_list(*_OF_TOKEN)
+    return rows
 
 
 _API_KEY: Final = CompiledQuery(_api_keys)
@@ -181,10 +196,11 @@ def _find_row(
 ) -> dict[str, Any] | None:
     names: Sequence[str]
     query: CompiledQuery[Any]
-    given: dict[str, Any]
+    given: dict[str, Any] = {"digest": digest, "now": now, "idle_before": idle_before(now)}
     if kind is TokenKind.API_KEY:
-        names, query, given = _OF_KEY, _API_KEY, {"digest": digest, "now": now}
+        names, query = _OF_KEY, _API_KEY
     else:
-        names, query, given = _OF_TOKEN, _ACCESS_TOKEN, {"digest": digest, "kind": kind.name}
+        names, query = _OF_TOKEN, _ACCESS_TOKEN
+        given["kind"] = kind.name
     row = query.row(**given) if along is None else query.row_with(along, **given)
     return None if row is None else dict(zip(names, row, strict=True))

@@ -6,24 +6,27 @@ Leaving a company does not end an API key. Machine accounts never sign on and ar
 from __future__ import annotations
 
 import datetime as dt
+from typing import Any
 
 from django.conf import settings
-from django.db.models import Case, F, Q, When
+from django.db.models import F, Q
 from django.db.models.functions import Coalesce
+from django.db.models.lookups import LessThanOrEqual
 
 
-def last_signed_on(owner: str = "") -> Case:
-    """Return the moment at which a person signed on last, or was made; null of a machine account.
+def signed_on_last(before: Any, owner: str = "") -> Q:
+    """Return the condition that a person signed on last, or was made, at this moment or before.
 
     Args:
+        before: the moment, or a parameter of a compiled statement; no person meets null.
         owner: the path to the user, such as ``created_by__``.
     """
     person = Q((f"{owner}is_staff", True)) | Q((f"{owner}last_login__isnull", False))
     moment = Coalesce(F(f"{owner}last_login"), F(f"{owner}date_joined"))
-    return Case(When(person, then=moment))
+    return person & Q(LessThanOrEqual(moment, before))
 
 
-def is_idle(signed_on: dt.datetime | None, now: dt.datetime) -> bool:
-    """Whether keys of an owner with this ``last_signed_on`` are refused."""
+def idle_before(now: dt.datetime) -> dt.datetime | None:
+    """Return the moment since which an owner must have signed on; None where there is no limit."""
     days: int = settings.OWNER_IDLE_DAYS
-    return days > 0 and signed_on is not None and signed_on <= now - dt.timedelta(days=days)
+    return now - dt.timedelta(days=days) if days > 0 else None

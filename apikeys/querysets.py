@@ -10,6 +10,7 @@ from django.db.models import (
     BooleanField,
     Case,
     CharField,
+    DateTimeField,
     F,
     Func,
     JSONField,
@@ -23,10 +24,19 @@ from django.db.models import (
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from apikeys.idle_owners import idle_before, signed_on_last
+from apikeys.usability import (
+    KEY_EXPIRIES,
+    KEY_REVOCATIONS,
+    TOKEN_EXPIRIES,
+    TOKEN_REVOCATIONS,
+    UnusableReason,
+    unusable_reason,
+)
 from infra_service.database.patience import without_waiting
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
     from typing import Self
 
     from apikeys.bindings import Binding
@@ -109,12 +119,11 @@ class CredentialQuerySet(GrantHolderQuerySet[C]):
     """What API keys and access tokens have in common."""
 
     statuses: ClassVar[type[TextChoices]]
-    # Columns that end a credential: its own, and those of what it was minted from.
-    revocations: ClassVar[tuple[str, ...]] = ("revoked_at",)
-    expiries: ClassVar[tuple[str, ...]] = ("expires_at",)
+    revocations: ClassVar[Mapping[str, UnusableReason]] = KEY_REVOCATIONS
+    expiries: ClassVar[Mapping[str, UnusableReason]] = KEY_EXPIRIES
 
     def with_status(self) -> Self:
-        """Annotate ``status``, which may then be filtered by; a revoked one never expires."""
+        """Annotate ``status`` and ``unusable_reason``; a revoked credential never expires."""
         now = timezone.now()
         revoked, expired = Q(), Q()
         for column in self.revocations:
@@ -127,10 +136,13 @@ class CredentialQuerySet(GrantHolderQuerySet[C]):
             default=Value(self.statuses["ACTIVE"].value),
             output_field=CharField(),
         )
-        return self.annotate(status=status)
+        reason = unusable_reason(
+            self.revocations, self.expiries, now=now, idle_before=idle_before(now)
+        )
+        return self.annotate(status=status, unusable_reason=reason)
 
     def active(self) -> Self:
-        """Return those that work now."""
+        """Return those that have not ended, also of owners whose credentials are refused."""
         now, active = timezone.now(), self
         for column in self.revocations:
             active = active.filter((column, None))
@@ -138,11 +150,23 @@ class CredentialQuerySet(GrantHolderQuerySet[C]):
             active = active.filter(Q((column, None)) | Q((f"{column}__gt", now)))
         return active
 
-    def expiring(self) -> Self:
-        """Return those that work now and will not for longer than ``SOON`` by their own time."""
+    def usable(self) -> Self:
+        """Return those that work now."""
+        return self.active().exclude(self._owner_refused())
+
+    def refused_for_owner(self) -> Self:
+        """Return those that have not ended, and whose owner is inactive or idle."""
+        return self.active().filter(self._owner_refused())
+
+    def _owner_refused(self) -> Q:
+        refused, before = Q(created_by__is_active=False), idle_before(timezone.now())
+        return refused if before is None else refused | signed_on_last(before, "created_by__")
+
+    def expiring(self, within: dt.timedelta = SOON) -> Self:
+        """Return those that work now and expire by their own time within this duration."""
         now = timezone.now()
-        # That it is not over is said as an index has it, too.
-        return self.active().filter(expires_at__gt=now, expires_at__lte=now + SOON)
+        # The lower bound repeats ``active``, in the form that the index has.
+        return self.usable().filter(expires_at__gt=now, expires_at__lte=now + within)
 
     def issued(self) -> Self:
         """Return those that somebody looks after, which all are but minted tokens."""
@@ -150,7 +174,7 @@ class CredentialQuerySet(GrantHolderQuerySet[C]):
 
     def unused(self) -> Self:
         """Return those that work, are no longer new, and were never used."""
-        return self.active().filter(
+        return self.usable().filter(
             last_used_at=None, created_at__lte=timezone.now() - UNUSED_AFTER
         )
 
@@ -188,6 +212,17 @@ class CredentialQuerySet(GrantHolderQuerySet[C]):
 class ApiKeyQuerySet(CredentialQuerySet[Any]):
     statuses = ApiKeyStatus
 
+    def with_status(self) -> Self:
+        """Annotate also ``old_secret_expires_at``, null where no old secret works."""
+        works = When(
+            previous_digest_expires_at__gt=timezone.now(), then="previous_digest_expires_at"
+        )
+        return (
+            super()
+            .with_status()
+            .annotate(old_secret_expires_at=Case(works, output_field=DateTimeField(null=True)))
+        )
+
     def made_by_keys(self, key_ids: Collection[str]) -> Self:
         """Return those that these keys have made, also by tokens."""
         return self.filter(maker__in=key_ids)
@@ -200,13 +235,8 @@ class AccessTokenQuerySet(CredentialQuerySet[Any]):
     """Rules over many access tokens; a minted one ends with its key, or its trust policy."""
 
     statuses = AccessTokenStatus
-    revocations = (
-        "revoked_at",
-        "api_key__revoked_at",
-        "trust_policy__disabled_at",
-        "trust_policy__issuer__disabled_at",
-    )
-    expiries = ("expires_at", "api_key__expires_at", "trust_policy__expires_at")
+    revocations = TOKEN_REVOCATIONS
+    expiries = TOKEN_EXPIRIES
 
     def issued(self) -> Self:
         """Return those that an operator issued; the others were minted and end within hours."""
@@ -215,9 +245,9 @@ class AccessTokenQuerySet(CredentialQuerySet[Any]):
     def ended_with_origin(self) -> Self:
         """Return those that would work if their key, or their trust policy, still did."""
         now, ended = timezone.now(), Q()
-        for column in self.revocations[1:]:
+        for column in self.revocations.keys() - KEY_REVOCATIONS:
             ended |= Q((f"{column}__isnull", False))
-        for column in self.expiries[1:]:
+        for column in self.expiries.keys() - KEY_EXPIRIES:
             ended |= Q((f"{column}__lte", now))
         own = Q(expires_at=None) | Q(expires_at__gt=now)
         return self.filter(ended, own, revoked_at=None)

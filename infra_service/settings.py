@@ -192,6 +192,9 @@ REST_FRAMEWORK = {
 # tokens know none of them.
 BINDING_NAMES = "states.addresses.find_inside"
 
+# The ciphers by name, the one that encrypts first: the base of the API knows none of the apps.
+KEYRING = "states.document.sealing.keyring"
+
 # Requests a minute, also those that are refused: of one token, of one key with all that was minted
 # from it, of all that one user owns. Failed authentications a minute of one address. 0 is no limit.
 RATE_LIMIT_TOKEN = env.int("RATE_LIMIT_TOKEN", default=60_000)

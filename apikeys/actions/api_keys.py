@@ -177,11 +177,13 @@ def rotate_api_key(
         actor.grant.check(key.grant)
         seen, secret = bytes(key.digest), tokens.generate(TokenKind.API_KEY)
         now = timezone.now()
-        values: dict[str, Any] = {"digest": tokens.digest(secret), "rotated_at": now}
-        values |= {"previous_digest": None, "previous_digest_expires_at": None}
-        if grace_period:
-            values["previous_digest"] = seen
-            values["previous_digest_expires_at"] = now + grace_period
+        values: dict[str, Any] = {
+            "digest": tokens.digest(secret),
+            "rotated_at": now,
+            "previous_digest": seen,
+            # Without a grace period it is kept to be recognized, and ended long before any clock.
+            "previous_digest_expires_at": now + grace_period if grace_period else key.created_at,
+        }
         as_seen = ApiKey.objects.as_seen(key)
         details = {"grace_period_seconds": int(grace_period.total_seconds())}
         with transaction.atomic():

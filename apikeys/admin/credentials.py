@@ -18,6 +18,7 @@ from apikeys.admin.revoking import RevokeSelected
 from apikeys.models import AccessToken, ApiKey, User
 from apikeys.names import credential_link, credential_names, user_link
 from apikeys.tokens import TokenKind
+from apikeys.usability import UnusableReason, status_word
 from infra_service.admin import object_tool
 from infra_service.admin.badges import badge
 from infra_service.admin.moments import moment_of
@@ -34,12 +35,19 @@ if TYPE_CHECKING:
 #: Of the order by end: which parts of it have what a status asks for.
 _PARTS: Final = {
     "active": slice(0, 2),
+    "owner": slice(0, 2),
     "unused": slice(0, 2),
     "expiring": slice(0, 1),
     "expired": slice(0, 1),
     "revoked": slice(2, 3),
 }
-_MARKS: Final = {"ACTIVE": "ok", "EXPIRED": "idle", "REVOKED": "error"}
+#: The marks of the reasons that are not errors.
+_MARKS: Final[dict[str | None, str]] = {
+    None: "ok",
+    UnusableReason.EXPIRED: "idle",
+    UnusableReason.API_KEY_EXPIRED: "idle",
+    UnusableReason.TRUST_POLICY_EXPIRED: "idle",
+}
 
 
 class CredentialAdmin(GrantColumns, RevokeSelected, IssuePages):
@@ -63,9 +71,10 @@ class CredentialAdmin(GrantColumns, RevokeSelected, IssuePages):
     list_filter = (StatusFilter,)
     orders: ClassVar[Any] = {"expires": ("expires_at", "id")}
     has_csv = True
+    csv_columns = ("id",)
     list_select_related = ("created_by",)
     search_fields = ("id",)
-    search_help_text = "An id, or the user name of the owner. Never paste a secret here."
+    search_help_text = "An id, a name, or the user name of the owner. Never paste a secret here."
     tools = ("revoke",)
     revoked = moment_of("revoked_at", "revoked")
 
@@ -84,7 +93,7 @@ class CredentialAdmin(GrantColumns, RevokeSelected, IssuePages):
             return super().segments(key, params)
         status = params.get(StatusFilter.parameter_name, "")
         ends = Q(revoked_at=None, expires_at__isnull=False)
-        if status in ("active", "unused"):
+        if status in ("active", "owner", "unused"):
             # The index begins with what is over.
             ends &= Q(expires_at__gt=timezone.now())
         parts: Sequence[Segment] = (
@@ -105,20 +114,22 @@ class CredentialAdmin(GrantColumns, RevokeSelected, IssuePages):
         return found
 
     def found(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
-        """Find by id or by owner, exactly; both have an index."""
+        """Find by id, by owner, or by a part of the name."""
         if term.startswith(("key-", "tok-", "fed-")):
             return self.with_id(queryset, term)
         owner = User.objects.filter(username=term).first()
-        return queryset.none() if owner is None else queryset.filter(created_by=owner)
+        if owner is not None:
+            return queryset.filter(created_by=owner)
+        return queryset.filter(name__icontains=term)
 
     def with_id(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
         return queryset.filter(pk=term)
 
     @admin.display(description="status")
     def shown_status(self, credential: Any) -> str:
-        """Return the status as a word with a mark."""
-        word = credential.status.rpartition("_")[2]
-        return badge(_MARKS[word], word.title())
+        """Return the reason for which it does not work, or that it does, with a mark."""
+        reason = credential.unusable_reason
+        return badge(_MARKS.get(reason, "error"), status_word(reason))
 
     @admin.display(description="owner")
     def owner(self, credential: Any) -> str:
@@ -194,8 +205,8 @@ class AccessTokenAdmin(CredentialAdmin):
         "last_used",
     )  # fmt: skip
     search_help_text = (
-        "An id, the id of the key or policy that it was minted from, or the user name of the "
-        "owner. Never paste a secret here."
+        "An id, the id of the key or policy that it was minted from, a name, or the user name of "
+        "the owner. Never paste a secret here."
     )
     fields = (*_COMMON, "kind", "minted_from", "shown_id")
 

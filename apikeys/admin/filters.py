@@ -33,6 +33,7 @@ class StatusFilter(admin.SimpleListFilter):
     def lookups(self, _request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         return [
             ("active", "Active"),
+            ("owner", "Inactive or idle owner"),
             ("expiring", f"Expires within {SOON.days} days"),
             ("unused", f"Never used in {UNUSED_AFTER.days} days"),
             ("expired", "Expired"),
@@ -44,7 +45,9 @@ class StatusFilter(admin.SimpleListFilter):
         credentials: CredentialQuerySet[Any] = queryset
         match self.value():
             case "active":
-                found = credentials.active()
+                found = credentials.usable()
+            case "owner":
+                found = credentials.refused_for_owner()
             case "expiring":
                 found = credentials.issued().expiring()
             case "unused":

@@ -23,6 +23,7 @@ from apikeys.models import Issuer, TrustPolicy
 from apikeys.permissions import ANY_TOKEN
 from apikeys.scopes import Scope
 from infra_service.api.fields import NothingSerializer
+from infra_service.api.idempotency import idempotent
 from infra_service.api.viewsets import ResourceViewSet
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class IssuerViewSet(ResourceViewSet[Issuer]):
     minted_only = True
     required_scopes = dict.fromkeys(_ACTIONS, Scope.FEDERATION_WRITE)
 
+    @idempotent
     def create(self, request: Request) -> Response:
         """Register an issuer."""
         issuer = actions.create_issuer(fields=self.read_new(), actor=Actor.of(request))
@@ -94,6 +96,7 @@ class TrustPolicyViewSet(ResourceViewSet[TrustPolicy]):
         policies: TrustPolicyQuerySet = TrustPolicy.objects.filter(owner=caller.user_id)
         return policies.inside(caller.binding)
 
+    @idempotent
     def create(self, request: Request) -> Response:
         """Create a policy."""
         actor = Actor.of(request)

@@ -23,16 +23,19 @@ API_KEY: Final[dict[str, Any]] = {
         "application_ids": None,
     },
     "expires_at": "2099-11-25T00:00:00.000000Z",
+    "unusable_reason": None,
     "last_used_at": None,
     "revoked_at": None,
     "created_by": OWNER,
     "created_at": "2026-11-21T08:42:01.883645Z",
     "status": "API_KEY_STATUS_ACTIVE",
     "made_by": "key-03h9xw2mf0e8v5c7qk1d6n4zb",
+    "old_secret_expires_at": None,
 }
 REVOKED_API_KEY: Final = {
     **API_KEY,
     "revoked_at": "2026-11-21T08:42:02.782982Z",
+    "unusable_reason": "REVOKED",
     "status": "API_KEY_STATUS_REVOKED",
 }
 ACCESS_TOKEN: Final[dict[str, Any]] = {
@@ -41,6 +44,7 @@ ACCESS_TOKEN: Final[dict[str, Any]] = {
     "scopes": ["state:read", "state:write"],
     "binding": None,
     "expires_at": "2026-11-21T09:42:02.104211Z",
+    "unusable_reason": None,
     "last_used_at": None,
     "revoked_at": None,
     "created_by": OWNER,
@@ -60,6 +64,7 @@ NEW_ACCESS_TOKEN: Final = {
 REVOKED_ACCESS_TOKEN: Final = {
     **ACCESS_TOKEN,
     "revoked_at": "2026-11-21T08:50:00.000000Z",
+    "unusable_reason": "REVOKED",
     "status": "ACCESS_TOKEN_STATUS_REVOKED",
 }
 CALLER: Final = {

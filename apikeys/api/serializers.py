@@ -11,6 +11,7 @@ from apikeys.api.binding_serializers import BindingSerializer, BoundSerializer
 from apikeys.models import AccessToken, AuditEvent
 from apikeys.querysets import AccessTokenStatus, ApiKeyStatus
 from apikeys.scopes import Scope
+from apikeys.usability import UnusableReason
 from infra_service.api.fields import (
     SecondsField,
     StrictSerializer,
@@ -46,6 +47,12 @@ class CredentialSerializer(BoundSerializer):
         allow_null=True,
         help_text="Null is never; nothing ends later than what made it.",
     )
+    unusable_reason = serializers.ChoiceField(
+        UnusableReason.choices,
+        read_only=True,
+        allow_null=True,
+        help_text="The reason for which it is refused; null while it works.",
+    )
     last_used_at = TimestampField(read_only=True, allow_null=True)
     revoked_at = TimestampField(read_only=True, allow_null=True)
     created_by = OwnerSerializer(read_only=True)
@@ -60,6 +67,11 @@ class ApiKeySerializer(CredentialSerializer):
         read_only=True,
         allow_null=True,
         help_text="The key or token that made it, with which it ends; null when an operator did.",
+    )
+    old_secret_expires_at = TimestampField(
+        read_only=True,
+        allow_null=True,
+        help_text="Until when the secret before the last rotation works; null when it does not.",
     )
 
 

@@ -6,10 +6,11 @@ import datetime as dt
 from typing import TYPE_CHECKING
 
 from rest_framework.decorators import action
+from rest_framework.exceptions import APIException
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from apikeys import actions
+from apikeys import actions, tokens
 from apikeys.actors import Actor
 from apikeys.api.filters import AccessTokenFilters, ApiKeyFilters, AuditEventFilters
 from apikeys.api.openapi import (
@@ -26,14 +27,20 @@ from apikeys.api.serializers import (
     OwnerSerializer,
     RotationSerializer,
 )
-from apikeys.authentication import caller_of
+from apikeys.authentication import caller_of, token_of
 from apikeys.bindings import EVERYWHERE
-from apikeys.errors import AccessTokenNotFound, ApiKeyNotFound, AuditTrailNotFound
+from apikeys.errors import (
+    AccessTokenNotFound,
+    ApiKeyNotFound,
+    AuditTrailNotFound,
+    CredentialsInvalid,
+)
 from apikeys.models import AccessToken, ApiKey, AuditEvent, User
 from apikeys.permissions import ACCESS_TOKENS, ANY_TOKEN, API_KEYS, demand_kind
 from apikeys.scopes import Scope
 from apikeys.tokens import TokenKind
 from infra_service.api.fields import NothingSerializer
+from infra_service.api.idempotency import idempotent, stored_answer
 from infra_service.api.viewsets import ListView, ResourceViewSet
 
 if TYPE_CHECKING:
@@ -69,9 +76,26 @@ class ApiKeyViewSet(ResourceViewSet[ApiKey]):
         """Return the caller's keys, with their status and their creator."""
         return self.own().with_status().select_related("created_by")
 
+    def handle_exception(self, exc: Exception) -> Response:
+        """Answer an error, or a repeated rotation, whose secret the first one has replaced."""
+        try:
+            stored = self._answer_to_rotation() if isinstance(exc, CredentialsInvalid) else None
+        except APIException as error:
+            exc, stored = error, None
+        return super().handle_exception(exc) if stored is None else stored
+
+    def _answer_to_rotation(self) -> Response | None:
+        token = token_of(self.request)
+        if self.action != "rotate" or tokens.kind_of(token) is not TokenKind.API_KEY:
+            return None
+        digest = tokens.digest(token)
+        rotated = ApiKey.objects.usable().filter(pk=self.kwargs["id"], previous_digest=digest)
+        return stored_answer(self.request, digest) if rotated.exists() else None
+
     def own(self) -> ApiKeyQuerySet:
         return ApiKey.objects.visible_to(caller_of(self.request))
 
+    @idempotent
     def create(self, request: Request) -> Response:
         """Create a key."""
         actor = Actor.of(request)
@@ -91,6 +115,7 @@ class ApiKeyViewSet(ResourceViewSet[ApiKey]):
         return self.answer(self.get_object())
 
     @action(detail=True, methods=["post"])
+    @idempotent
     def rotate(self, request: Request, **_path: str) -> Response:
         """Give a key a new secret."""
         key = self.get_object()
@@ -137,6 +162,7 @@ class AccessTokenViewSet(ResourceViewSet[AccessToken]):
         tokens: AccessTokenQuerySet = AccessToken.objects.visible_to(caller_of(self.request))
         return tokens.with_status().select_related("created_by")
 
+    @idempotent
     def create(self, request: Request) -> Response:
         """Mint a token from the key that calls."""
         demand_kind(request, API_KEYS)

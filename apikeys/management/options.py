@@ -13,6 +13,7 @@ from apikeys.api.serializers import CredentialSerializer
 from apikeys.bindings import EVERYWHERE
 from apikeys.models import User
 from apikeys.scopes import Scope
+from infra_service.api.fields import TimestampField
 from infra_service.api.identifiers import parse_uuid
 
 if TYPE_CHECKING:
@@ -46,7 +47,15 @@ def add_credential_options(parser: ArgumentParser, *, required: bool) -> None:
     parser.description = f"{parser.description}\n\nscopes:\n{scopes}"
 
 
-def read_credential_options(options: dict[str, Any]) -> dict[str, Any]:
+class _PastCredentialSerializer(CredentialSerializer):
+    """A credential that may have expired."""
+
+    expires_at = TimestampField(required=False, allow_null=True)
+
+
+def read_credential_options(
+    options: dict[str, Any], *, may_be_past: bool = False
+) -> dict[str, Any]:
     """Return name, scopes, expires_at and binding, checked as the API checks them."""
     binding = {"cluster_id": options["cluster"]}
     for kind in _BOUND:
@@ -60,16 +69,17 @@ def read_credential_options(options: dict[str, Any]) -> dict[str, Any]:
         "expires_at": options["expires_at"],
         "binding": binding if any(binding.values()) else None,
     }
-    return check_credential(given)
+    return check_credential(given, may_be_past=may_be_past)
 
 
-def check_credential(given: dict[str, Any]) -> dict[str, Any]:
+def check_credential(given: dict[str, Any], *, may_be_past: bool = False) -> dict[str, Any]:
     """Return the fields, checked as the API checks them.
 
     Raises:
         CommandError: says what is wrong with which field.
     """
-    return {"expires_at": None, "binding": EVERYWHERE, **checked(CredentialSerializer, given)}
+    serializer = _PastCredentialSerializer if may_be_past else CredentialSerializer
+    return {"expires_at": None, "binding": EVERYWHERE, **checked(serializer, given)}
 
 
 def checked(serializer_class: type[Serializer[Any]], given: dict[str, Any]) -> dict[str, Any]:

@@ -63,7 +63,7 @@ class ApiKey(Credential):
     )
     # That token, by value: it may be removed when it has ended, and so has what it made.
     maker_token_id = models.CharField(max_length=40, blank=True, default="", db_default="")
-    # The secret before the last rotation, which works until its grace period ends.
+    # The secret before the last rotation, which works until its grace period ends, if it has one.
     previous_digest = models.BinaryField(max_length=32, unique=True, null=True)
     previous_digest_expires_at = models.DateTimeField(null=True)
     # Null before the first rotation, or where it was in a release that kept no time. That release

@@ -10,7 +10,7 @@ from django.utils import timezone
 from uuid_utils.compat import uuid7
 
 from apikeys import actors, audit
-from apikeys.idle_owners import last_signed_on
+from apikeys.idle_owners import signed_on_last
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,8 +33,7 @@ class UserManager(DjangoUserManager["User"]):
 
     def idle(self, days: int, now: dt.datetime) -> QuerySet[User]:
         """Return the active people who have not signed on for so many days."""
-        before = now - dt.timedelta(days=days)
-        return self.filter(is_active=True).alias(on=last_signed_on()).filter(on__lte=before)
+        return self.filter(signed_on_last(now - dt.timedelta(days=days)), is_active=True)
 
 
 class User(AbstractUser):

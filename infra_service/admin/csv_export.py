@@ -37,8 +37,9 @@ def csv_of(request: HttpRequest, cl: KeysetChangeList) -> HttpResponse:
     """Return the first rows of the list, from its beginning."""
     file = io.StringIO()
     writer = csv.writer(file)
-    columns = [name for name in cl.list_display if name != "action_checkbox"]
     admin = cl.model_admin
+    listed = [name for name in cl.list_display if name != "action_checkbox"]
+    columns = [*listed, *admin.csv_columns]
     writer.writerow([label_for_field(name, cl.model, admin) for name in columns])
     left = MOST_ROWS
     position: Sequence[int | str] | None = None

@@ -48,6 +48,8 @@ class KeysetAdmin(ModelAdmin):
     when_empty: ClassVar[str] = ""
     #: Whether the filtered list can be had as CSV.
     has_csv: ClassVar[bool] = False
+    #: Columns that only the CSV has, after those of the list.
+    csv_columns: ClassVar[Sequence[str]] = ()
 
     actions: Any = None
     sortable_by = ()

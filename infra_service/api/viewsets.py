@@ -123,6 +123,8 @@ class ResourceViewSet(ViewSetMixin, ListView[M]):
         mask = masks.read_mask(body, self.request.query_params, known)
         unmasked = {name: value for name, value in body.items() if name not in masks.NAMES}
         fields, path = _unwrap(unmasked, self.resource)
+        if fields and all(name in known and known[name].read_only for name in fields):
+            raise ValidationError({path: [_output_only(name) for name in fields]})
         data = masks.select(fields, mask, known)
         return _validated(self.get_serializer(data=data, partial=True), path)
 
@@ -162,6 +164,10 @@ def _unwrap(body: Mapping[str, Any], resource: str) -> tuple[Mapping[str, Any], 
         guess = did_you_mean(unknown[0], (resource, *masks.NAMES))
         raise ValidationError({unknown[0]: [ErrorDetail(f"Unknown field{guess}", "unknown_field")]})
     return fields, resource
+
+
+def _output_only(name: str) -> ErrorDetail:
+    return ErrorDetail(f"{name} is output only, and nothing else is to be changed.", "output_only")
 
 
 def _validated(serializer: BaseSerializer[Any], path: str) -> dict[str, Any]:

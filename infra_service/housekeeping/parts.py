@@ -13,6 +13,7 @@ from django.utils import timezone
 from apikeys.actions.ended import remove_ended_tokens, remove_expired_assertions
 from apikeys.actors import Actor
 from apikeys.archiving import archive_next
+from infra_service.models import IdempotentRequest
 from infra_service.webhooks.pruning import prune as prune_deliveries
 from states.keeping import pruning, storage, sweeping
 from states.resources.leaked_tokens import forget_ended
@@ -47,11 +48,12 @@ def _objects() -> Iterator[int]:
 def _tokens() -> Iterator[int]:
     """Access tokens, and what keeps pipelines from getting two of them for one assertion.
 
-    And where tokens were found that do not work any more.
+    And where tokens were found that do not work any more, and requests with an Idempotency-Key.
     """
     yield from remove_ended_tokens(actor=_actor())
     yield from remove_expired_assertions()
     yield from forget_ended()
+    yield from IdempotentRequest.objects.remove_old()
 
 
 def _events() -> Iterator[int]:

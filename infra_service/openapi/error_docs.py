@@ -15,8 +15,10 @@ from apikeys.errors import (
     TokenKindUnsupported,
 )
 from filterlang.backend import InvalidFilter
+from infra_service.api import idempotency
 from infra_service.api.bodies import BodyTooLarge, LengthRequired, RequestTimeout
 from infra_service.api.errors import reason_of
+from infra_service.api.idempotency import is_idempotent
 from infra_service.api.pagination import InvalidPageToken
 from infra_service.database.failures import FAILURES
 
@@ -40,7 +42,8 @@ _HANDLERS: Final = (
 )
 _MEANINGS: Final = {
     "INVALID_FIELDS": "Fields or parameters are wrong; `field_violations` says which, and why.",
-    "INVALID_JSON": "The body is not JSON in UTF-8, is nested too deeply or has a NUL character.",
+    "INVALID_JSON": "The body is not JSON in UTF-8, is nested too deeply, has a NUL or the "
+    "same member twice.",
     "NOT_FOUND": "There is nothing at this path.",
     "NOT_ACCEPTABLE": "`Accept` asks for what is not there.",
     "UNSUPPORTED_MEDIA_TYPE": "The body is not `application/json`.",
@@ -79,6 +82,8 @@ def errors_of(view: Any, operation: dict[str, Any], *, is_raw: bool) -> Iterator
         yield _TOO_LONG
     for name in names:
         errors += _OF_PARAMETER.get(name, ())
+    if is_idempotent(view):
+        errors += idempotency.ERRORS
     if view.request.method in ("POST", "PUT", "PATCH") and not is_raw:
         errors += _OF_JSON_BODY
     if view.request.method not in getattr(view, "reads_bodies_of", ()):

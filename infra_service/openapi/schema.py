@@ -15,8 +15,9 @@ from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.plumbing import build_examples_list
 from rest_framework import serializers
 
-from infra_service.api import orders
+from infra_service.api import idempotency, orders
 from infra_service.api.fields import KnownListField, PresentSerializer, TextField
+from infra_service.api.idempotency import is_idempotent
 from infra_service.api.openapi_words import DeclaredErrors, Page
 from infra_service.openapi.answers import Answers
 from infra_service.openapi.components import lift
@@ -43,6 +44,17 @@ _TAGS: Final = {
 }
 
 
+_IDEMPOTENCY_KEY: Final = {
+    "name": idempotency.HEADER,
+    "in": "header",
+    "required": False,
+    "description": "A new UUID for each request. Repeated within 24 hours with the same path and "
+    "body, it answers as the first one did and acts once; an answer with a secret is kept for ten "
+    "minutes.",
+    "schema": {"type": "string", "pattern": idempotency.PATTERN},
+}
+
+
 def _most(field: serializers.ListField) -> int | None:
     most: int | None = getattr(field, "most", field.max_length)
     return most
@@ -62,6 +74,8 @@ class ApiSchema(AutoSchema):  # type: ignore[misc,unused-ignore]
         if security := operation.get("security"):
             access = self._access(security)
             operation["description"] = f"{operation['description']}\n\n{access}"
+        if is_idempotent(self.view):
+            operation.setdefault("parameters", []).append(_IDEMPOTENCY_KEY)
         declared: Any = self.get_response_serializers()
         refused = declared.values() if isinstance(declared, dict) else ()
         answers = Answers(self.registry, is_public=self.is_public)

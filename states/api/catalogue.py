@@ -9,6 +9,7 @@ from apikeys.authentication import caller_of
 from apikeys.errors import BindingInsufficient
 from apikeys.permissions import ACCESS_TOKENS
 from apikeys.scopes import Scope
+from infra_service.api.idempotency import idempotent
 from infra_service.api.viewsets import ResourceViewSet
 from states.actions import catalogue
 from states.api.catalogue_openapi import (
@@ -58,6 +59,7 @@ class CatalogueViewSet(ResourceViewSet[Any]):
     def get_queryset(self) -> CatalogueQuerySet:
         return self.model.objects.inside(caller_of(self.request).binding)
 
+    @idempotent
     def create(self, request: Request) -> Response:
         """Create an entry."""
         if not self.model.is_created_by(caller_of(request).binding):

@@ -13,6 +13,7 @@ from apikeys.actors import Actor
 from apikeys.authentication import caller_of
 from apikeys.permissions import ACCESS_TOKENS, demand_scope
 from apikeys.scopes import Scope
+from infra_service.api.idempotency import idempotent
 from infra_service.api.pagination import PageAsked
 from infra_service.api.parameters import InvalidParameter
 from infra_service.api.viewsets import ResourceViewSet, by_id
@@ -149,6 +150,7 @@ class VersionViewSet(OfStateViewSet):
         return {**self.get_serializer(version).data, "terraform_version": terraform_version}
 
     @action(detail=True, methods=["post"])
+    @idempotent
     def restore(self, request: Request, **_path: str) -> Response:
         """Make an old version's content the current one, as a new version."""
         version = self.get_object()

@@ -35,7 +35,7 @@ def test_seed_is_idempotent(operator: User) -> None:
     key = ApiKey.objects.get()
     assert first == {
         "user": "operator", "name": "ci", "id": key.pk, "created": True, "secret": first["secret"],
-        "differs": {},
+        "differs": {}, "unusable_reason": None,
     }  # fmt: skip
     assert second == {**first, "created": False, "secret": None}
     assert key.scopes == ["apikey:write", "state:read"]
@@ -182,11 +182,12 @@ def test_revoke_a_key(owner: KeyOwner, way: str, monkeypatch: pytest.MonkeyPatch
 
     assert outcome == {
         "id": owner.key_id, "revoked": True, "changed": True, "descendants": 0,
+        "old_secret": way == "previous secret",
     }  # fmt: skip
     assert owner.key.revoked_at is not None
     (event,) = AuditEvent.objects.filter(action="api_key.revoke")
     assert event.actor_name == "command revoke_apikey"
-    if way != "standard input":
+    if way in ("id", "secret"):
         assert run("revoke_apikey", given) == f"{owner.key_id} was revoked already\n"
 
 
@@ -205,11 +206,57 @@ def test_revoke_a_token(client_with: ClientWith, way: str) -> None:
 
 
 def test_revoke_what_is_not_there(owner: KeyOwner) -> None:
-    owner.send("POST", owner.path + ":rotate")
-    for given in ("key-1", "tok-1", "x", owner.secret, tokens.generate(tokens.TokenKind.API_KEY)):
-        with pytest.raises(CommandError) as caught:
+    for given in ("key-1", "tok-1", "x", "", tokens.generate(tokens.TokenKind.API_KEY)):
+        with pytest.raises(CommandError, match="there is no such key or token"):
             run("revoke_apikey", given)
-        assert str(caught.value) == "there is no such key or token"
+    assert owner.key.revoked_at is None
+
+
+def test_a_secret_that_was_rotated_away_revokes_nothing(owner: KeyOwner) -> None:
+    new = owner.send("POST", owner.path + ":rotate").json()["secret"]
+
+    with pytest.raises(CommandError, match=f"the old secret of {owner.key_id}") as caught:
+        run("revoke_apikey", owner.secret)
+    assert owner.secret not in str(caught.value)
+    assert KeyClient(new).get("/v1/whoami").status_code == 200
+
+
+def test_an_old_secret_that_works_revokes_the_key_and_is_named(owner: KeyOwner) -> None:
+    new = owner.send("POST", owner.path + ":rotate", {"grace_period": 60}).json()["secret"]
+
+    text = run("revoke_apikey", owner.secret)
+
+    assert text == (
+        f"{owner.key_id} revoked; this was its old secret, and its new secret is revoked too\n"
+    )
+    assert KeyClient(new).get("/v1/whoami").status_code == 401
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "Bearer {}",
+        "Authorization: Bearer {}",
+        "'{}'",
+        '"{}"',
+        "KEY={}",
+        "  {}  ",
+        '{{"secret":"{}"}}',
+    ],
+)
+def test_a_secret_is_found_in_text(
+    owner: KeyOwner, form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO(form.format(owner.secret) + "\n"))
+
+    assert run("revoke_apikey", "-") == f"{owner.key_id} revoked\n"
+
+
+def test_of_several_secrets_none_is_revoked(owner: KeyOwner, client_with: ClientWith) -> None:
+    other = client_with("state:read")
+
+    with pytest.raises(CommandError, match="several secrets"):
+        run("revoke_apikey", f"{owner.secret} {other.secret}")
     assert owner.key.revoked_at is None
 
 
@@ -321,14 +368,14 @@ def test_list(operator: User) -> None:
     assert key == {
         "id": ApiKey.objects.get().pk, "owner": "operator", "kind": "API_KEY", "name": "ci",
         "scopes": ["apikey:write", "state:read"], "binding": None,
-        "status": "API_KEY_STATUS_ACTIVE",
+        "status": "API_KEY_STATUS_ACTIVE", "unusable_reason": None,
         "last_used_at": None, "expires_at": "2999-01-01T00:00:00.000000Z",
     }  # fmt: skip
     assert token == {
         "id": AccessToken.objects.get().pk, "owner": "operator", "kind": "SERVICE", "name": "x",
         "scopes": ["state:read", "state:write"],
         "binding": described(component),
-        "status": "ACCESS_TOKEN_STATUS_ACTIVE",
+        "status": "ACCESS_TOKEN_STATUS_ACTIVE", "unusable_reason": None,
         "last_used_at": None, "expires_at": None,
     }  # fmt: skip
 
@@ -383,3 +430,79 @@ def test_nothing_secret_is_listed(owner: KeyOwner) -> None:
         assert owner.secret not in text
         assert "isk_" not in text
         assert digest.hex() not in text
+
+
+PAST_ENTRIES = """
+[[api_keys]]
+user = "operator"
+name = "old"
+scopes = ["state:read"]
+expires_at = 2020-01-01T00:00:00Z
+
+[[api_keys]]
+user = "operator"
+name = "new"
+scopes = ["state:read"]
+"""
+
+
+def outcomes_of(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
+    """Return the exit code and the outcomes of a run that reports keys that do not work."""
+    capsys.readouterr()
+    with pytest.raises(CommandError, match="have no key that works") as caught:
+        call_command(*arguments)
+    return caught.value.returncode, json.loads(capsys.readouterr().out)["api_keys"]
+
+
+def test_an_expired_entry_is_reported_and_the_others_are_seeded(
+    operator: User, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = seed_file(tmp_path, PAST_ENTRIES)
+
+    code, (old, new) = outcomes_of(capsys, *command)
+
+    assert code == 3
+    assert (old["id"], old["created"], old["unusable_reason"]) == (None, False, "EXPIRED")
+    assert (new["created"], new["unusable_reason"]) == (True, None)
+    assert KeyClient(new["secret"]).get("/v1/whoami").status_code == 200
+    code, (old, new) = outcomes_of(capsys, *command)
+    assert (code, old["id"], new["created"]) == (3, None, False)
+
+
+def test_an_expired_key_is_not_called_existing_alone(
+    operator: User, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(*SEED)
+    now = dt.datetime.now(dt.UTC)
+    ApiKey.objects.update(
+        created_at=now - dt.timedelta(days=2), expires_at=now - dt.timedelta(days=1)
+    )
+
+    code, (outcome,) = outcomes_of(capsys, *SEED, "--expires-at", "2999-01-01T00:00:00Z", "--json")
+
+    assert (code, outcome["unusable_reason"]) == (3, "EXPIRED")
+    assert outcome["differs"]["expires_at"]["asked"] == "2999-01-01T00:00:00+00:00"
+    with pytest.raises(CommandError, match="1 of 1 entries"):
+        call_command(*SEED)
+    assert "exists, and does not work: expired" in capsys.readouterr().out
+
+
+def test_an_expired_entry_of_one_key_is_reported(
+    operator: User, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(CommandError, match="1 of 1 entries"):
+        call_command(*SEED, "--expires-at", "2020-01-01T00:00:00Z")
+
+    assert capsys.readouterr().out == "operator ci is not created, and does not work: expired\n"
+    assert not ApiKey.objects.exists()
+
+
+def test_an_entry_whose_key_was_extended_works(operator: User) -> None:
+    run(*SEED)
+
+    (outcome,) = json.loads(run(*SEED, "--expires-at", "2020-01-01T00:00:00Z", "--json"))[
+        "api_keys"
+    ]
+
+    assert (outcome["created"], outcome["unusable_reason"]) == (False, None)
+    assert outcome["differs"]["expires_at"]["is"] is None

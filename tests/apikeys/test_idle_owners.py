@@ -9,7 +9,6 @@ from django.core.management import call_command
 from django.test import Client
 from django.utils import timezone
 
-from apikeys.idle_owners import is_idle
 from apikeys.models import AccessToken, User
 from tests.apikeys.conftest import KeyWith
 from tests.apikeys.exchanging import Pipeline, why
@@ -68,11 +67,12 @@ def test_who_is_idle(
             assert (401, error_reason(answer)) == INVALID
 
 
-def test_who_signed_on_just_90_days_ago_is_idle() -> None:
+def test_who_signed_on_just_90_days_ago_is_idle(operator: User) -> None:
     now = timezone.now()
+    User.objects.update(is_staff=True, last_login=now - 90 * DAY)
 
-    assert is_idle(now - 90 * DAY, now)
-    assert not is_idle(now - 90 * DAY + dt.timedelta(microseconds=1), now)
+    assert User.objects.idle(90, now).exists()
+    assert not User.objects.idle(90, now - dt.timedelta(microseconds=1)).exists()
 
 
 @pytest.mark.parametrize(("days", "status"), [(0, 200), (1, 401)])

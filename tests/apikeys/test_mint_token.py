@@ -28,6 +28,7 @@ def test_a_token_is_minted(owner: KeyOwner) -> None:
             "kind": "PERSONAL",
             "scopes": ["state:read"],
             "status": "ACCESS_TOKEN_STATUS_ACTIVE",
+            "unusable_reason": None,
             "binding": None,
             "api_key_id": owner.key_id,
             "trust_policy_id": None,

@@ -215,7 +215,7 @@ def test_an_expired_key_may_be_extended_by_another(owner: KeyOwner, target: KeyO
     expire(target.key)
 
     assert changed(owner, target, {"expires_at": LATER}) == {
-        "expires_at": LATER, "status": "API_KEY_STATUS_ACTIVE",
+        "expires_at": LATER, "status": "API_KEY_STATUS_ACTIVE", "unusable_reason": None,
     }  # fmt: skip
     assert target.get("/v1/whoami").status_code == 200
 

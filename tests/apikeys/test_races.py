@@ -240,3 +240,31 @@ def test_two_first_runs_of_trust(live: LiveServer, tmp_path: Path) -> None:
 
     results = [o["issuers"][0]["result"] + o["trust_policies"][0]["result"] for o in outcomes]
     assert sorted(results) == ["createdcreated", "unchangedunchanged"]
+
+
+@pytest.mark.parametrize("what", ["create", "rotate"])
+def test_twenty_times_the_same_request_acts_once(key: LiveKey, what: str) -> None:
+    path, secret = key.make()
+    body = {"api_key": {"name": f"once {what}", "scopes": SCOPES}}
+    address, sent = ("/v1/api-keys", body) if what == "create" else (f"{path}:rotate", {})
+    headers = {"Content-Type": "application/json", "Idempotency-Key": f"race of {what}"}
+
+    def post() -> Answer:
+        content = json.dumps(sent).encode()
+        return key.server.request("POST", address, content, token=secret, headers=headers)
+
+    answers = at_once(*[post] * 20)
+
+    assert {answer.status for answer in answers} <= {200, 201, 409, 503}
+    done = [answer for answer in answers if answer.status in (200, 201)]
+    assert len({answer.body for answer in done}) == 1
+    replayed = [answer.headers.get("Idempotent-Replayed") for answer in done]
+    assert replayed.count(None) == 1
+    after = post()
+    assert (after.status, after.body) == (done[0].status, done[0].body)
+    assert key.works(after.json()["secret"])
+    if what == "create":
+        made = key.send(
+            "GET", f"/v1/api-keys?filter=field%5B%27name%27%5D%3D%27once%20{what}%27"
+        ).json()
+        assert len(made["api_keys"]) == 1, made

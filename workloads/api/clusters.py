@@ -12,6 +12,7 @@ from apikeys.bindings import EVERYWHERE
 from apikeys.errors import BindingInsufficient
 from apikeys.permissions import ACCESS_TOKENS
 from apikeys.scopes import Scope
+from infra_service.api.idempotency import idempotent
 from infra_service.api.viewsets import ResourceViewSet
 from workloads import actions
 from workloads.api.clusters_openapi import clusters_schema
@@ -48,6 +49,7 @@ class ClusterViewSet(ResourceViewSet[Cluster]):
     def get_queryset(self) -> ClusterQuerySet:
         return Cluster.objects.inside(caller_of(self.request).binding).timed()
 
+    @idempotent
     def create(self, request: Request) -> Response:
         """Register a cluster."""
         if caller_of(request).binding != EVERYWHERE:

@@ -12,6 +12,7 @@ from rest_framework import serializers
 
 from apikeys.api.binding_serializers import BindingSerializer
 from apikeys.models import AccessToken, ApiKey, User
+from apikeys.usability import status_word
 from infra_service.api.fields import TimestampField
 from infra_service.commandline.base import ServiceCommand
 
@@ -35,6 +36,7 @@ class _Listed(serializers.Serializer[Any]):
     scopes = serializers.JSONField()
     binding = BindingSerializer()
     status = serializers.CharField()
+    unusable_reason = serializers.CharField()
     last_used_at = TimestampField()
     expires_at = TimestampField(source="ends_at")
 
@@ -43,8 +45,9 @@ class Command(ServiceCommand):
     """List who may do what, where, and until when."""
 
     help = (
-        "List the API keys and access tokens that work now: owner, kind, scopes, where they work, "
-        "last use and end. No secret can be listed: none is stored."
+        "List the API keys and access tokens that have not ended: owner, kind, scopes, where they "
+        "work, last use and expiry. The status says when they are refused because their owner is "
+        "inactive or idle. No secret is listed: none is stored."
     )
     examples = (
         "list_credentials",
@@ -102,13 +105,13 @@ def _found(owned: dict[str, Any], *, all_: bool) -> Iterator[Any]:
 
 
 def _row(credential: ApiKey | AccessToken) -> tuple[str, ...]:
-    status: str = getattr(credential, "status")  # noqa: B009 - with_status() annotates it
+    reason: str | None = getattr(credential, "unusable_reason")  # noqa: B009 - with_status() annotates it
     return (
         credential.pk,
         credential.created_by.username,
         getattr(credential, "kind", _API_KEY),
         "".join(c if c.isprintable() else repr(c)[1:-1] for c in credential.name),
-        status.rpartition("_")[2].lower(),
+        status_word(reason).lower(),
         _moment(credential.last_used_at),
         _moment(credential.ends_at),
         _where(credential.binding),

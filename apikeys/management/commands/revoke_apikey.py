@@ -12,6 +12,7 @@ from django.utils import timezone
 from apikeys import actions, tokens
 from apikeys.actors import Actor
 from apikeys.models import AccessToken, ApiKey
+from apikeys.token_search import find_tokens
 from infra_service.commandline.base import ServiceCommand
 
 if TYPE_CHECKING:
@@ -41,33 +42,63 @@ class Command(ServiceCommand):
             CommandError: there is no such key or token; what was given is not repeated.
         """
         given = options["credential"]
-        credential = _find((sys.stdin.readline() if given == "-" else given).strip())
+        credential, old_secret = _find(sys.stdin.readline() if given == "-" else given)
         actor = Actor.of_command("revoke_apikey")
         if isinstance(credential, ApiKey):
             revoked = actions.revoke_api_key(key=credential, actor=actor)
-        elif credential is not None:
-            revoked = actions.revoke_access_token(token=credential, actor=actor)
         else:
-            raise CommandError("there is no such key or token")
+            revoked = actions.revoke_access_token(token=credential, actor=actor)
         descendants = max(revoked - 1, 0)
         also = f", and {descendants} that descended from it" if descendants else ""
+        line = (
+            f"{credential.pk} revoked{also}" if revoked else f"{credential.pk} was revoked already"
+        )
+        if old_secret:
+            line += "; this was its old secret, and its new secret is revoked too"
         self.report(
             {
                 "id": credential.pk,
                 "revoked": True,
                 "changed": bool(revoked),
                 "descendants": descendants,
+                "old_secret": old_secret,
             },
-            f"{credential.pk} revoked{also}" if revoked else f"{credential.pk} was revoked already",
+            line,
         )
 
 
-def _find(text: str) -> ApiKey | AccessToken | None:
-    """Return what the text names, by its id or by a secret that works, or did until it ended."""
-    is_secret = tokens.kind_of(text) is not None
-    key, token = Q(pk=text), Q(pk=text)
-    if is_secret:
-        digest = tokens.digest(text)
-        previous = Q(previous_digest=digest, previous_digest_expires_at__gt=timezone.now())
-        key, token = Q(digest=digest) | previous, Q(digest=digest)
-    return ApiKey.objects.filter(key).first() or AccessToken.objects.filter(token).first()
+def _find(text: str) -> tuple[ApiKey | AccessToken, bool]:
+    """Return the key or token that the text names, and whether by the key's old secret.
+
+    The text is an id, or has a secret in it, such as a header or an assignment.
+
+    Raises:
+        CommandError: there is none, the old secret does not work any more, or there are several
+            secrets in the text.
+    """
+    secrets = find_tokens(text.encode())
+    if len(secrets) > 1:
+        raise CommandError("the text has several secrets; give one at a time")
+    if not secrets:
+        return _found(Q(pk=text.strip().strip("\"'"))), False
+    digest = tokens.digest(secrets[0])
+    rotated = ApiKey.objects.filter(previous_digest=digest).first()
+    if rotated is None:
+        return _found(Q(digest=digest)), False
+    if rotated.previous_digest_expires_at <= timezone.now():
+        raise CommandError(
+            f"this is the old secret of {rotated.pk}, which has stopped working since the key was "
+            "rotated; nothing is revoked. Give the id to revoke the key"
+        )
+    return rotated, True
+
+
+def _found(condition: Q) -> ApiKey | AccessToken:
+    for model in (ApiKey, AccessToken):
+        found: ApiKey | AccessToken | None = model._default_manager.filter(condition).first()
+        if found is not None:
+            return found
+    raise CommandError(
+        "there is no such key or token; a secret that was rotated away more than once is not "
+        "known any more"
+    )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import CommandError
 from django.db import transaction
+from django.utils import timezone
 
 from apikeys import actions
 from apikeys.actions.trail import described, differences
@@ -23,19 +24,23 @@ from apikeys.management.options import (
     read_credential_options,
 )
 from apikeys.models import ApiKey, User
+from apikeys.usability import UnusableReason, status_word
 from infra_service.commandline.base import ServiceCommand
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
 
 _ACTOR = Actor.of_command("seed_apikeys")
+#: The exit code when some of the entries have no key that works.
+_UNUSABLE = 3
 
 
 class Command(ServiceCommand):
     """Create the keys that a file or the arguments name, all or none.
 
-    A key is there when its owner has one of its name that is not revoked; it is left as it is, and
-    where it differs from what is asked, that is said.
+    A key exists when its owner has one of its name that is not revoked. It is left as it is; the
+    output names the differences, and the reason when it does not work. An entry that has expired
+    creates no key.
     """
 
     help = (
@@ -61,26 +66,35 @@ class Command(ServiceCommand):
         """Create the keys.
 
         Raises:
-            CommandError: no or a bad file, an unknown user, or a field that is wrong.
+            CommandError: no or a bad file, an unknown user, or a field that is wrong. With the
+                exit code 3: the others were created, and some entries have no key that works.
         """
         wanted = _from_file(options["file"]) if options["file"] else [_from_options(options)]
         with transaction.atomic():
             outcomes = [_seed(create_user=options["create_users"], **key) for key in wanted]
         self.report({"api_keys": outcomes}, *map(_line, outcomes))
+        if unusable := sum(outcome["unusable_reason"] is not None for outcome in outcomes):
+            raise CommandError(
+                f"{unusable} of {len(outcomes)} entries have no key that works",
+                returncode=_UNUSABLE,
+            )
 
 
 def _line(outcome: dict[str, Any]) -> str:
-    told = outcome["secret"] or "exists"
+    told = outcome["secret"] or ("exists" if outcome["id"] else "is not created")
+    if reason := outcome["unusable_reason"]:
+        told += f", and does not work: {status_word(reason).lower()}"
     for name, values in outcome["differs"].items():
         told += f"; {name} is {json.dumps(values['is'])}, not {json.dumps(values['asked'])}"
-    return f"{outcome['user']} {outcome['name']} {outcome['id']} {told}"
+    named = filter(None, (outcome["user"], outcome["name"], outcome["id"], told))
+    return " ".join(named)
 
 
 def _from_options(options: dict[str, Any]) -> dict[str, Any]:
     missing = [f"--{name}" for name in ("user", "name", "scopes") if not options[name]]
     if missing:
         raise CommandError(f"--file, or {', '.join(missing)}, is missing")
-    return {"user": options["user"], "fields": read_credential_options(options)}
+    return {"user": options["user"], "fields": read_credential_options(options, may_be_past=True)}
 
 
 def _from_file(path: Path) -> list[dict[str, Any]]:
@@ -100,7 +114,7 @@ def _from_file(path: Path) -> list[dict[str, Any]]:
         }
         try:
             user = fields.pop("user")
-            wanted.append({"user": str(user), "fields": check_credential(fields)})
+            wanted.append({"user": str(user), "fields": check_credential(fields, may_be_past=True)})
         except KeyError as error:
             raise CommandError(f"{path}: api_keys {number}: user is missing") from error
         except CommandError as error:
@@ -113,19 +127,29 @@ def _seed(*, user: str, fields: dict[str, Any], create_user: bool) -> dict[str, 
     owner = User.objects.select_for_update().get(
         pk=find_or_create_user(user, create=create_user).pk
     )
-    key = ApiKey.objects.filter(created_by=owner, name=fields["name"], revoked_at=None).first()
-    secret = None
-    if key is None:
-        with errors_for_people():
-            key, secret = actions.create_api_key(user_id=owner.pk, actor=_ACTOR, **fields)
-    return {
+    key = (
+        ApiKey.objects.filter(created_by=owner, name=fields["name"], revoked_at=None)
+        .with_status()
+        .first()
+    )
+    outcome: dict[str, Any] = {
         "user": user,
-        "name": key.name,
-        "id": key.pk,
-        "created": secret is not None,
-        "secret": secret,
-        "differs": _differences(key, **fields),
+        "name": fields["name"],
+        "id": None,
+        "created": False,
+        "secret": None,
+        "differs": {},
+        "unusable_reason": None,
     }
+    if key is not None:
+        differs = _differences(key, **fields)
+        reason = key.unusable_reason
+        return outcome | {"id": key.pk, "differs": differs, "unusable_reason": reason}
+    if fields["expires_at"] is not None and fields["expires_at"] <= timezone.now():
+        return outcome | {"unusable_reason": UnusableReason.EXPIRED.value}
+    with errors_for_people():
+        key, secret = actions.create_api_key(user_id=owner.pk, actor=_ACTOR, **fields)
+    return outcome | {"id": key.pk, "created": True, "secret": secret}
 
 
 def _differences(key: ApiKey, **asked: Any) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from apikeys.authentication import caller_of
 from apikeys.permissions import ANY_TOKEN
 from apikeys.scopes import Scope
 from infra_service.api.fields import NothingSerializer
+from infra_service.api.idempotency import idempotent
 from infra_service.api.viewsets import ResourceViewSet, by_id
 from infra_service.webhooks import actions
 from infra_service.webhooks.api.openapi import deliveries_schema, webhooks_schema
@@ -65,6 +66,7 @@ class WebhookViewSet(ResourceViewSet[WebhookEndpoint]):
         """Return the caller's webhooks."""
         return own_webhooks(self.request)
 
+    @idempotent
     def create(self, request: Request) -> Response:
         """Create a webhook; its secret is shown once."""
         actor = Actor.of(request)
@@ -98,6 +100,7 @@ class WebhookViewSet(ResourceViewSet[WebhookEndpoint]):
         return Response(status=204)
 
     @action(detail=True, methods=["post"])
+    @idempotent
     def test(self, request: Request, **_path: str) -> Response:
         """Have a message of type webhook.test sent."""
         endpoint = self.get_object()
@@ -106,6 +109,7 @@ class WebhookViewSet(ResourceViewSet[WebhookEndpoint]):
         return Response({"delivery": DeliverySerializer(delivery).data})
 
     @action(detail=True, methods=["post"], url_path="rotate-secret")
+    @idempotent
     def rotate_secret(self, request: Request, **_path: str) -> Response:
         """Replace the secret; the one before signs too for a day."""
         endpoint = self.get_object()
@@ -144,6 +148,7 @@ class DeliveryViewSet(ResourceViewSet[Delivery]):
         return Delivery.objects.filter(endpoint_id=endpoint.pk).select_related("event", "endpoint")
 
     @action(detail=True, methods=["post"])
+    @idempotent
     def redeliver(self, request: Request, **_path: str) -> Response:
         """Have the event sent again, under the same webhook-id."""
         deliveries = self.get_queryset()

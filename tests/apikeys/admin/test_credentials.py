@@ -82,7 +82,7 @@ def test_tokens_end_with_their_key(operator: User) -> None:
     assert shown(client.get(TOKENS, {"status": "active"})) == ["issued"]
     assert shown(client.get(TOKENS, {"status": "ended"})) == ["minted"]
     assert shown(client.get(TOKENS, {"status": "revoked"})) == []
-    assert "Revoked" in text_of(client.get(TOKENS, {"status": "ended"})).split("Last used")[1]
+    assert "Key revoked" in text_of(client.get(TOKENS, {"status": "ended"})).split("Last used")[1]
 
 
 @pytest.mark.parametrize(
@@ -92,6 +92,8 @@ def test_tokens_end_with_their_key(operator: User) -> None:
         (" someone ", ["theirs"]),
         ("nobody", []),
         ("oper", []),
+        ("min", ["mine"]),
+        ("THEIRS", ["theirs"]),
         ("{id}", ["mine"]),
         ("key-unknown", []),
         ("mi\0ne", ["theirs", "mine"]),  # said to be no search, and not searched for

@@ -291,7 +291,7 @@ def test_a_list_as_csv(operator: User, monkeypatch: pytest.MonkeyPatch) -> None:
     assert answer["Content-Type"] == "text/csv; charset=utf-8"
     assert answer["Content-Disposition"] == 'attachment; filename="apikeys.csv"'
     header, *rows = csv.reader(io.StringIO(answer.content.decode()))
-    assert header == ["name", "status", "owner", "scopes", "bound to", "expires", "last used"]
+    assert header == ["name", "status", "owner", "scopes", "bound to", "expires", "last used", "id"]
     assert [row[0] for row in rows] == ["<b>&amp;", 'a "name", quoted', "'=1+1"]
     assert rows[0][1:] == [
         "Active",
@@ -300,6 +300,7 @@ def test_a_list_as_csv(operator: User, monkeypatch: pytest.MonkeyPatch) -> None:
         "everywhere",
         "never",
         used.isoformat(),
+        ApiKey.objects.get(name="<b>&amp;").pk,
     ]
     page = client.get(KEYS, {"status": "active"}).content.decode()
     assert "csv=1" in page

@@ -1,0 +1,76 @@
+"""The reasons for which a key or token does not work, decided in one place.
+
+Authentication, the API, the admin and commands read the same column, ``unusable_reason``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from django.db.models import Case, CharField, Q, TextChoices, Value, When
+
+from apikeys.idle_owners import signed_on_last
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class UnusableReason(TextChoices):
+    """The reason for which a key or token is refused; the first that applies counts."""
+
+    REVOKED = "REVOKED", "Revoked"
+    API_KEY_REVOKED = "API_KEY_REVOKED", "Key revoked"
+    TRUST_POLICY_DISABLED = "TRUST_POLICY_DISABLED", "Policy disabled"
+    ISSUER_DISABLED = "ISSUER_DISABLED", "Issuer disabled"
+    OWNER_INACTIVE = "OWNER_INACTIVE", "Inactive owner"
+    OWNER_IDLE = "OWNER_IDLE", "Idle owner"
+    EXPIRED = "EXPIRED", "Expired"
+    API_KEY_EXPIRED = "API_KEY_EXPIRED", "Key expired"
+    TRUST_POLICY_EXPIRED = "TRUST_POLICY_EXPIRED", "Policy expired"
+
+
+#: Columns whose moment ends a credential for good: its own, and those of its origin.
+KEY_REVOCATIONS: Final = {"revoked_at": UnusableReason.REVOKED}
+TOKEN_REVOCATIONS: Final = {
+    **KEY_REVOCATIONS,
+    "api_key__revoked_at": UnusableReason.API_KEY_REVOKED,
+    "trust_policy__disabled_at": UnusableReason.TRUST_POLICY_DISABLED,
+    "trust_policy__issuer__disabled_at": UnusableReason.ISSUER_DISABLED,
+}
+#: Columns with the moment from which a credential does not work any more.
+KEY_EXPIRIES: Final = {"expires_at": UnusableReason.EXPIRED}
+TOKEN_EXPIRIES: Final = {
+    **KEY_EXPIRIES,
+    "api_key__expires_at": UnusableReason.API_KEY_EXPIRED,
+    "trust_policy__expires_at": UnusableReason.TRUST_POLICY_EXPIRED,
+}
+
+
+def status_word(reason: str | None) -> str:
+    """Return the status for people of a credential with this ``unusable_reason``."""
+    return "Active" if reason is None else str(UnusableReason(reason).label)
+
+
+def unusable_reason(
+    revocations: Mapping[str, UnusableReason],
+    expiries: Mapping[str, UnusableReason],
+    *,
+    now: Any,
+    idle_before: Any,
+) -> Case:
+    """Return the expression of the reason, null while the credential works.
+
+    The moments are values or parameters of a compiled statement. No owner is idle where
+    ``idle_before`` is null.
+    """
+    conditions: list[tuple[Any, UnusableReason]] = [
+        *((Q((f"{column}__isnull", False)), reason) for column, reason in revocations.items()),
+        (Q(created_by__is_active=False), UnusableReason.OWNER_INACTIVE),
+    ]
+    if idle_before is not None:
+        conditions.append((signed_on_last(idle_before, "created_by__"), UnusableReason.OWNER_IDLE))
+    conditions += ((Q((f"{column}__lte", now)), reason) for column, reason in expiries.items())
+    return Case(
+        *(When(condition, then=Value(reason.value)) for condition, reason in conditions),
+        output_field=CharField(null=True),
+    )

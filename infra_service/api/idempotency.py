@@ -1,0 +1,189 @@
+"""``Idempotency-Key``: a POST that is repeated answers as the first did, and acts once.
+
+A method of a view is declared ``@idempotent``. Its answer is stored in the transaction of what it
+does, so that a crash loses both or neither. A failure is not stored. The design is in
+docs/adr/0068-idempotency-keys.md.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+from rest_framework.exceptions import APIException
+from rest_framework.response import Response
+
+from infra_service.api.rendering import JsonRenderer
+from infra_service.database.retries import retrying
+from infra_service.models import IdempotentRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rest_framework.request import Request
+
+HEADER: Final = "Idempotency-Key"
+#: In an answer that was stored.
+REPLAYED: Final = "Idempotent-Replayed"
+MAX_LENGTH: Final = 255
+PATTERN: Final = rf"^[ -~]{{1,{MAX_LENGTH}}}$"
+_META: Final = "HTTP_IDEMPOTENCY_KEY"
+_FORM: Final = re.compile(rf"[ -~]{{1,{MAX_LENGTH}}}")
+
+
+class IdempotencyKeyInvalid(APIException):
+    meaning = "The header `Idempotency-Key` is not 1 to 255 printable ASCII characters."
+    status_code = 400
+    default_code = "IDEMPOTENCY_KEY_INVALID"
+    default_detail = "Idempotency-Key is not 1 to 255 printable ASCII characters; send a UUID."
+
+
+class IdempotencyKeyReused(APIException):
+    meaning = "The caller has sent this `Idempotency-Key` with another path or body before."
+    status_code = 422
+    default_code = "IDEMPOTENCY_KEY_REUSED"
+    default_detail = (
+        "This Idempotency-Key was sent with another path or body within the last 24 hours; send a "
+        "new key with each new request."
+    )
+
+
+class IdempotencyKeyInUse(APIException):
+    meaning = "The first request with this `Idempotency-Key` has not ended yet."
+    status_code = 409
+    default_code = "IDEMPOTENCY_KEY_IN_USE"
+    default_detail = "The first request with this Idempotency-Key has not ended; try again."
+    wait = 1
+
+
+class IdempotentAnswerRemoved(APIException):
+    meaning = (
+        "The request was done, and its answer, which had a secret, is removed after ten minutes."
+    )
+    status_code = 410
+    rpc_status = "FAILED_PRECONDITION"
+    default_code = "IDEMPOTENT_ANSWER_REMOVED"
+    default_detail = (
+        "The request with this Idempotency-Key was done, and its answer is removed: one with a "
+        "secret is kept for ten minutes. Nothing was done again. Find what was made in the list, "
+        "and rotate or revoke it."
+    )
+
+
+#: What a method that is idempotent can answer besides its own errors.
+ERRORS: Final = (
+    IdempotencyKeyInvalid, IdempotencyKeyReused, IdempotencyKeyInUse, IdempotentAnswerRemoved,
+)  # fmt: skip
+
+
+class _TakenError(Exception):
+    """Another request with the same key was faster."""
+
+
+def idempotent(method: Callable[..., Response]) -> Callable[..., Response]:
+    """Let a method of a view act once for each ``Idempotency-Key`` of a caller.
+
+    Without the header nothing is read or written for it.
+    """
+
+    @functools.wraps(method)
+    def once(view: Any, request: Request, **path: str) -> Response:
+        if _META not in request.META:
+            return method(view, request, **path)
+        caller: Any = request.auth
+        asked = _asked(request, caller.digest)
+        if answer := _stored_answer(asked):
+            return answer
+        try:
+            done = _act_and_store(asked, lambda: method(view, request, **path))
+        except _TakenError as error:
+            if answer := _stored_answer(asked):
+                return answer
+            raise IdempotencyKeyInUse from error
+        IdempotentRequest.objects.remove_answers()
+        return done
+
+    once.is_idempotent = True  # type: ignore[attr-defined]
+    return once
+
+
+def is_idempotent(view: Any) -> bool:
+    """Whether the method that answers the view's request is idempotent."""
+    name = getattr(view, "action", None) or view.request.method.lower()
+    return getattr(getattr(view, name, None), "is_idempotent", False)
+
+
+def stored_answer(request: Request, digest: bytes) -> Response | None:
+    """Return the answer that is stored for a secret with this digest, or None.
+
+    Raises:
+        IdempotencyKeyInvalid, IdempotencyKeyReused, IdempotentAnswerRemoved: see there.
+    """
+    return _stored_answer(_asked(request, digest)) if _META in request.META else None
+
+
+def _asked(request: Request, digest: bytes) -> IdempotentRequest:
+    """Return the request as its row, without an answer.
+
+    Raises:
+        IdempotencyKeyInvalid: the header is not a key.
+    """
+    key = request.META[_META]
+    if _FORM.fullmatch(key) is None:
+        raise IdempotencyKeyInvalid
+    _ = request.data  # a body that cannot be parsed is refused here
+    django_request = request._request
+    path = django_request.path.rstrip("/")
+    text = f"{request.method} {path}?{request.META.get('QUERY_STRING', '')}\n"
+    return IdempotentRequest(
+        id=hashlib.sha256(digest + key.encode()).hexdigest(),
+        fingerprint=hashlib.sha256(text.encode() + django_request.body).hexdigest(),
+    )
+
+
+def _stored_answer(asked: IdempotentRequest) -> Response | None:
+    """Return the answer to the first request with the key, or None where there is none.
+
+    Raises:
+        IdempotencyKeyReused: that request was another one.
+        IdempotentAnswerRemoved: its answer had a secret and is removed.
+    """
+    first = IdempotentRequest.objects.filter(pk=asked.pk).first()
+    if first is None:
+        return None
+    if first.is_over:
+        first.delete()
+        return None
+    if first.fingerprint != asked.fingerprint:
+        raise IdempotencyKeyReused
+    body = first.answer_body()
+    if body is None:
+        raise IdempotentAnswerRemoved
+    headers = {REPLAYED: "true", "Cache-Control": "no-store"}
+    return Response(msgspec.Raw(body), first.status, headers=headers)
+
+
+@retrying
+def _act_and_store(asked: IdempotentRequest, act: Callable[[], Response]) -> Response:
+    """Act, and store the answer, in one transaction.
+
+    The row is inserted first: the same request at the same moment waits for it.
+
+    Raises:
+        _TakenError: another request has inserted it.
+    """
+    with transaction.atomic():
+        asked.created_at = timezone.now()
+        try:
+            asked.save(force_insert=True)
+        except IntegrityError as error:
+            raise _TakenError from error
+        answer = act()
+        has_secret = "secret" in answer.data
+        asked.store(answer.status_code, JsonRenderer().render(answer.data), has_secret=has_secret)
+    return answer
