@@ -18,6 +18,7 @@ REPLICASETS = "/apis/apps/v1/replicasets"
 PODS = "/api/v1/pods"
 METRICS = "/apis/metrics.k8s.io/v1beta1/pods"
 KUBE_SYSTEM = "/api/v1/namespaces/kube-system"
+SERVER_VERSION = "/version"
 KINDS = {
     DEPLOYMENTS: "Deployment",
     STATEFULSETS: "StatefulSet",

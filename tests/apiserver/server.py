@@ -20,6 +20,7 @@ from tests.apiserver.recording import (
     KINDS,
     KUBE_SYSTEM,
     METRICS,
+    SERVER_VERSION,
     TOKEN,
     UNAUTHORIZED,
     VERSION,
@@ -52,6 +53,7 @@ class ReplayServer:
         self.metrics_fault: Fault | None = None
         self.watches = Watches()
         self.version = VERSION
+        self.server_version: Object = recorded("version.json")
         self.token = TOKEN
         # How many seconds its clock, and that of its metrics server, is ahead of ours.
         self.clock_lead = self.metrics_clock_lead = 0.0
@@ -135,16 +137,15 @@ class ReplayServer:
         return Handler
 
     def answer(self, handler: BaseHTTPRequestHandler, path: str, query: dict[str, str]) -> None:
-        refused = self._stranger(handler, path, query)
-        if refused is not None:
-            return send(handler, refused)
-        fault = self._fault(path, query)
+        fault = self._stranger(handler, path, query) or self._fault(path, query)
         if fault is not None:
             send(handler, fault)
             if fault.hold:
                 handler.wfile.flush()
                 self.watches.hang_up.wait()
             return None
+        if path == SERVER_VERSION:
+            return send_json(handler, self.server_version)
         form = self._form(handler, path, query)
         if isinstance(form, Fault):
             return send(handler, form)

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections import Counter
 from decimal import Decimal
 from typing import Any
 
 from tests.live_kubernetes.api import Api
 from tests.live_kubernetes.metrics_api import usage
+from tests.live_kubernetes.oracle_health import Object, health_of, is_lost
 
-Object = dict[str, Any]
 Row = dict[str, Any]
 Place = tuple[str, str, str]
 
@@ -30,7 +29,6 @@ _SCALE = {
         ("m", "0.001"), ("Ki", 2**10), ("Mi", 2**20), ("Gi", 2**30), ("k", 1000), ("M", 10**6),
     )
 }  # fmt: skip
-_BAD_WAITING = ("BackOff", "Error")
 
 
 class Oracle:
@@ -77,7 +75,7 @@ def _row(kind: str, raw: Object, pods: list[Object], as_of: dt.datetime, *, meas
     active = [p for p in pods if p["status"].get("phase") not in ("Succeeded", "Failed")]
     live = [p for p in active if not p["metadata"].get("deletionTimestamp")]
     counts = {"desired": desired, "ready": ready, "available": available, "updated": updated}
-    health, reason = _health(kind, raw, counts, live, as_of)
+    health, reason = health_of(kind, raw, counts, pods, as_of)
     row: Row = {
         "labels": raw["metadata"].get("labels", {}),
         "health_status": health,
@@ -105,8 +103,9 @@ def _row(kind: str, raw: Object, pods: list[Object], as_of: dt.datetime, *, meas
         row[name] = math.ceil(total * 1000 if resource == "cpu" else total)
     running = [p for p in active if p["status"].get("phase") == "Running"]
     used = [(usage(p["metadata"]["name"]), len(p["spec"]["containers"])) for p in running]
-    row["cpu_used_millicores"] = sum(u[0] * n for u, n in used) if measured else None
-    row["memory_used_bytes"] = sum(u[1] * 1024 * 1024 * n for u, n in used) if measured else None
+    known = measured and bool(used or not active)
+    row["cpu_used_millicores"] = sum(u[0] * n for u, n in used) if known else None
+    row["memory_used_bytes"] = sum(u[1] * 1024 * 1024 * n for u, n in used) if known else None
     return row
 
 
@@ -131,115 +130,7 @@ def _container(template: Object, live: list[Object]) -> Row:
         "image": template["image"],
         "restart_count": sum(s["restartCount"] for s in statuses),
         "state": worst,
-        "ready": bool(live) and sum(s["ready"] for s in statuses) == len(live),
+        "ready": bool(live)
+        and not any(map(is_lost, live))
+        and sum(s["ready"] for s in statuses) == len(live),
     }
-
-
-def _moment(text: str) -> dt.datetime:
-    return dt.datetime.fromisoformat(text)
-
-
-def _conditions(raw: Object) -> dict[str, Object]:
-    return {c["type"]: c for c in raw.get("status", {}).get("conditions") or []}
-
-
-def _failing(status: Object) -> str:
-    state = status.get("state", {})
-    reason = state.get("waiting", {}).get("reason", "")
-    if reason.endswith(_BAD_WAITING) or reason.startswith("Err"):
-        return str(reason)
-    ended = state.get("terminated", {})
-    return str(ended.get("reason", "Error")) if ended.get("exitCode") else ""
-
-
-def _commonest(reasons: list[str]) -> str:
-    counted = Counter(filter(None, reasons))
-    return min(counted, key=lambda reason: (-counted[reason], reason), default="")
-
-
-def _health(  # noqa: C901, PLR0911, PLR0912 - the table, line by line
-    kind: str,
-    raw: Object,
-    n: dict[str, int],
-    live: list[Object],
-    as_of: dt.datetime,
-) -> tuple[str, str]:
-    metadata, spec, status = raw["metadata"], raw["spec"], raw.get("status", {})
-    conditions = _conditions(raw)
-    young = (as_of - _moment(metadata["creationTimestamp"])).total_seconds() <= 300
-    grace = "DEGRADED" if young else "ERROR"
-    down = n["ready"] == 0
-    each = [[_failing(s) for s in p["status"].get("containerStatuses", [])] for p in live]
-    failing = _commonest([reason for pod in each for reason in pod])
-    scheduling = [_not_scheduled(p) for p in live]
-    homeless = "Unschedulable" if "Unschedulable" in scheduling else ""
-    held = _commonest([_held(p) for p in live])
-    refused = conditions.get("ReplicaFailure", {})
-    refused_reason = (
-        refused.get("reason", "ReplicaFailure") if refused.get("status") == "True" else ""
-    )
-    available = conditions.get("Available", {})
-    unavailable = "" if available.get("status") == "True" else available.get("reason", "")
-    if metadata.get("deletionTimestamp"):
-        return "DEGRADED", "Terminating"
-    if "observedGeneration" not in status:
-        return grace, "NotObserved"
-    if status["observedGeneration"] < metadata["generation"]:
-        return (grace if down and n["desired"] else "DEGRADED"), "GenerationNotObserved"
-    if n["desired"] == 0:
-        return "HEALTHY", "NoEligibleNodes" if kind == "DaemonSet" else "ScaledToZero"
-    if conditions.get("Progressing", {}).get("reason") == "ProgressDeadlineExceeded":
-        detail = failing or homeless
-        return "ERROR", "ProgressDeadlineExceeded" + (f": {detail}" if detail else "")
-    if down and (refused_reason or failing or homeless):
-        return "ERROR", refused_reason or failing or homeless
-    if down:
-        minimum = kind == "Deployment" and unavailable == "MinimumReplicasUnavailable"
-        return grace, held or (unavailable if minimum else "NoReadyReplicas")
-    if each and all(pod and all(pod) for pod in each):
-        return "ERROR", failing
-    if min(n["ready"], n["available"]) < n["desired"]:
-        return "DEGRADED", failing or homeless or held or unavailable or "ReplicasNotReady"
-    if refused_reason or failing:
-        return "DEGRADED", refused_reason or failing
-    if crash := _crash(live, as_of):
-        return "DEGRADED", crash
-    if spec.get("paused"):
-        return "HEALTHY", "DeploymentPaused"
-    update = spec.get("updateStrategy", {})
-    if update.get("type") == "OnDelete" and n["updated"] < n["desired"]:
-        return "HEALTHY", "OnDeleteUpdatePending"
-    partition = (update.get("rollingUpdate") or {}).get("partition", 0)
-    if n["updated"] < n["desired"] - partition:
-        return "HEALTHY", "RolloutInProgress"
-    return "HEALTHY", ""
-
-
-def _not_scheduled(pod: Object) -> str:
-    condition = _conditions(pod).get("PodScheduled", {})
-    return str(condition.get("reason", "")) if condition.get("status") == "False" else ""
-
-
-def _held(pod: Object) -> str:
-    conditions = _conditions(pod)
-    if _not_scheduled(pod) == "SchedulingGated":
-        return "SchedulingGated"
-    if conditions.get("DisruptionTarget", {}).get("status") == "True":
-        return "DisruptionTarget"
-    ready = conditions.get("Ready", {})
-    gates = ready.get("status") == "False" and ready.get("reason") == "ReadinessGatesNotReady"
-    return "ReadinessGatesNotReady" if gates else ""
-
-
-def _crash(live: list[Object], as_of: dt.datetime) -> str:
-    recent = []
-    for pod in live:
-        for status in pod["status"].get("containerStatuses", []):
-            ended = status.get("lastState", {}).get("terminated")
-            if not ended or not status["restartCount"] or not ended["exitCode"]:
-                continue
-            if (as_of - _moment(ended["finishedAt"])).total_seconds() <= 600:
-                recent.append(ended.get("reason"))
-    if "OOMKilled" in recent:
-        return "OOMKilled"
-    return "RestartsIncreasing" if recent else ""

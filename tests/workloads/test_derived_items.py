@@ -20,6 +20,15 @@ def pod(name: str = "web-1", *containers: Any, **said: Any) -> dict[str, Any]:
     return {"name": name, "phase": "Running", "containers": containers, **said}
 
 
+def unavailable(since: str) -> dict[str, str]:
+    return {
+        "type": "Available",
+        "status": "False",
+        "reason": "MinimumReplicasUnavailable",
+        "last_transition_at": since,
+    }
+
+
 def read(**said: Any) -> WorkloadRecord:
     (record,) = read_report(snapshot_body(0, [item(**said)]), complete=True).records
     return record
@@ -30,6 +39,7 @@ def verdict(**said: Any) -> tuple[str, str]:
     return record.health_status.value, record.status_reason
 
 
+OLD = {"replicas_desired": 1, "created_at": "2026-10-20T00:00:00Z"}
 WELL = {"replicas_desired": 1, "replicas_ready": 1, "replicas_available": 1}
 CRASHED = {"exit_code": 1, "finished_at": "2026-11-20T11:59:00Z"}
 
@@ -45,11 +55,35 @@ CRASHED = {"exit_code": 1, "finished_at": "2026-11-20T11:59:00Z"}
     ({"replicas_desired": 1}, ("ERROR", "NoReadyReplicas")),
     ({"replicas_desired": 1, "created_at": "2026-11-20T11:58:00Z"},
      ("DEGRADED", "NoReadyReplicas")),
+    # The grace starts at the transition of Available, else with the oldest pod.
+    ({**OLD, "conditions": [unavailable("2026-11-20T11:58:00Z")]},
+     ("DEGRADED", "MinimumReplicasUnavailable")),
+    ({**OLD, "conditions": [unavailable("2026-11-20T09:58:00Z")],
+      "pods": [pod("a", created_at="2026-11-20T11:59:00Z")]},
+     ("ERROR", "MinimumReplicasUnavailable")),
+    ({**OLD, "progress_deadline_seconds": 10_000, "conditions": [
+        unavailable("2026-11-20T09:58:00Z"),
+        {"type": "Progressing", "status": "True", "reason": "ReplicaSetUpdated"}]},
+     ("DEGRADED", "MinimumReplicasUnavailable")),
+    ({**OLD, "kind": "StatefulSet", "pods": [pod("a", created_at="2026-11-20T11:59:00Z")]},
+     ("DEGRADED", "NoReadyReplicas")),
+    ({**OLD, "kind": "StatefulSet", "pods": [pod("a", created_at="2026-11-20T11:00:00Z")]},
+     ("ERROR", "NoReadyReplicas")),
+    ({**OLD, "kind": "StatefulSet", "pods": [pod("a")]}, ("ERROR", "NoReadyReplicas")),
+    ({**OLD, "kind": "StatefulSet", "pods": [pod("a", deleting=True)]},
+     ("ERROR", "ReplicasTerminating")),
+    ({**OLD, "kind": "StatefulSet", "pods": [pod("a", deleted_at="2026-11-20T12:00:30Z")]},
+     ("DEGRADED", "ReplicasTerminating")),
+    ({**OLD, "kind": "StatefulSet", "pods": [pod("a", deleted_at="2026-11-20T11:54:59Z")]},
+     ("ERROR", "ReplicasTerminating")),
+    ({**OLD, "pods": [pod("a", phase="Failed", reason="Evicted")]}, ("ERROR", "Evicted")),
+    ({**WELL, "replicas_total": 2}, ("HEALTHY", "RolloutInProgress")),
+    ({**WELL, "replicas_total": 1}, ("HEALTHY", "")),
     ({"replicas_desired": 2, "replicas_ready": 1}, ("DEGRADED", "ReplicasNotReady")),
     # A StatefulSet of an old cluster does not tell what is available.
     ({"kind": "StatefulSet", "replicas_desired": 1, "replicas_ready": 1}, ("HEALTHY", "")),
     ({"kind": "DaemonSet", "replicas_desired": 1, "replicas_ready": 1},
-     ("DEGRADED", "ReplicasNotReady")),
+     ("DEGRADED", "ReplicasNotAvailable")),
     ({**WELL, "paused": True}, ("HEALTHY", "DeploymentPaused")),
     ({**WELL, "replicas_updated": 0}, ("HEALTHY", "RolloutInProgress")),
     ({**WELL, "replicas_updated": 0, "partition": 1}, ("HEALTHY", "")),

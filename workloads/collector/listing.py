@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import structlog
 
 from workloads.collector.client import Resource
-from workloads.collector.errors import RefusedError
+from workloads.collector.errors import KubernetesError, RefusedError
 from workloads.collector.usage import WITHIN, UsageReader
 from workloads.kubernetes.facts import WorkloadKind
 from workloads.kubernetes.raw import child, text
+from workloads.kubernetes.resources import UNKNOWN_VERSION, ServerVersion
 from workloads.kubernetes.snapshot import SnapshotBuilder
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ WORKLOADS: Final = {
 }
 REPLICASETS: Final = Resource("/apis/apps/v1/replicasets", metadata_only=True)
 PODS: Final = Resource("/api/v1/pods")
+# In a part of a version.
+_MOST_DIGITS: Final = 9
 
 
 def read_cluster(
@@ -59,8 +62,9 @@ def read_cluster(
     for raw in objects(client, REPLICASETS.scoped(namespaces), progress):
         builder.add_replicaset(raw)
     builder.usage = reader.latest(WITHIN)
+    server = server_version(client)
     for raw in objects(client, PODS.scoped(namespaces), progress):
-        builder.add_pod(raw)
+        builder.add_pod(raw, server)
     return builder.records(client.server_time(as_of))
 
 
@@ -92,3 +96,21 @@ def cluster_uid(client: ClusterClient) -> str:
         log.warning("cluster_uid_unknown", error=str(error))
         return ""
     return text(child(namespace, "metadata"), "uid")
+
+
+def server_version(client: ClusterClient) -> ServerVersion:
+    """Return the version of the API server; unknown if the server does not give it.
+
+    A failure is not raised: it would keep a cluster from being collected, and only decides how the
+    figures of a pod are added up while the pod is resized.
+    """
+    try:
+        version: JsonObject = client.get("/version")
+    except KubernetesError as error:
+        log.warning("server_version_unknown", error=str(error))
+        return UNKNOWN_VERSION
+    # Distributions append a sign, as in "37+".
+    numbers = [text(version, part).rstrip("+") for part in ("major", "minor")]
+    if not all(number.isdecimal() and len(number) <= _MOST_DIGITS for number in numbers):
+        return UNKNOWN_VERSION
+    return ServerVersion(*map(int, numbers))

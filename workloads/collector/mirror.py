@@ -7,11 +7,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from workloads.collector.listing import PODS, REPLICASETS, WORKLOADS
+from workloads.collector.outages import Outages
 from workloads.collector.pods import PodTable
 from workloads.kubernetes.facts import WorkloadKind
 from workloads.kubernetes.raw import child, text
 from workloads.kubernetes.records import Judged, workload_record
 from workloads.kubernetes.reduce import reduce_replicaset, reduce_workload
+from workloads.kubernetes.resources import UNKNOWN_VERSION
 from workloads.kubernetes.tally import PodTally
 from workloads.reporting.reports import Place
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from workloads.kubernetes.facts import MeasuredPods, WorkloadFacts
     from workloads.kubernetes.raw import JsonObject
     from workloads.kubernetes.records import WorkloadRecord
+    from workloads.kubernetes.resources import ServerVersion
 
 
 class _WorkloadTable:
@@ -103,15 +106,22 @@ class Mirror:
         self._touched: set[str] = set()
         # Each workload by uid as it was last reported, which says where it was.
         self._reported: dict[str, WorkloadFacts] = {}
+        self._outages = Outages()
         # Whether a list came after the last snapshot: what it changed, no delta tells.
         self.is_refilled = False
 
-    def fill(self, resource: Resource, objects: Iterable[JsonObject]) -> None:
+    def fill(
+        self,
+        resource: Resource,
+        objects: Iterable[JsonObject],
+        server: ServerVersion = UNKNOWN_VERSION,
+    ) -> None:
         """Put a whole list in the place of what was known; a list that breaks off changes nothing.
 
-        The watch before it may have missed changes, which only the next snapshot finds.
+        The watch before it may have missed changes, which only the next snapshot finds. `server` is
+        the version of the API server.
         """
-        tables, new = self._role(resource)
+        tables, new = self._role(resource, server)
         table = new()
         for raw in objects:
             table.put(raw)
@@ -139,6 +149,7 @@ class Mirror:
             self._touched.clear()
             facts = tuple(self._all())
             self._reported = {one.uid: one for one in facts}
+            self._outages.keep(self._reported)
         return Judged(facts, partial(self._judge, as_of, usage))
 
     def delta(
@@ -163,10 +174,12 @@ class Mirror:
         with self._lock:
             return self._record(facts, as_of, usage)
 
-    def _role(self, resource: Resource) -> tuple[dict[Resource, Any], Callable[[], Any]]:
+    def _role(
+        self, resource: Resource, server: ServerVersion = UNKNOWN_VERSION
+    ) -> tuple[dict[Resource, Any], Callable[[], Any]]:
         """Return the tables that a resource's is among, and what makes a new one."""
         if resource.name == PODS.name:
-            return self._pods, PodTable
+            return self._pods, partial(PodTable, server)
         if resource.name == REPLICASETS.name:
             return self._replicasets, _ReplicaSetTable
         return self._workloads, partial(_WorkloadTable, _KINDS[resource.name])
@@ -191,6 +204,7 @@ class Mirror:
             for table in self._pods.values():
                 for key, pod in table.of(facts.namespace, owner):
                     tally.add(pod, usage.get(key) if usage is not None else None)
+        facts = self._outages.remember(facts, tally, as_of)
         return workload_record(facts, tally, as_of=as_of, usage_known=usage is not None)
 
 

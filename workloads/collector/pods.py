@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Final
 from workloads.kubernetes.facts import PodKey
 from workloads.kubernetes.raw import child, text
 from workloads.kubernetes.reduce import reduce_pod
+from workloads.kubernetes.resources import UNKNOWN_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from workloads.kubernetes.facts import PodFacts
     from workloads.kubernetes.raw import JsonObject
+    from workloads.kubernetes.resources import ServerVersion
 
 _NOBODY: Final = PodKey("", "")
 
@@ -26,13 +28,14 @@ class PodTable:
     every pod that is in the same state, and say neither key nor owner.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, server: ServerVersion = UNKNOWN_VERSION) -> None:
+        self._server = server
         self._namespaces: dict[str, _Namespace] = {}
 
     def put(self, raw: JsonObject) -> set[str]:
         """Take a pod that is new or changed; return the owners that this is news of."""
         touched = self.remove(raw)
-        pod = reduce_pod(raw)
+        pod = reduce_pod(raw, self._server)
         if pod is not None:
             (name_of_namespace, name), owner = pod.key, pod.owner_uid
             namespace = self._namespaces.setdefault(name_of_namespace, _Namespace())

@@ -10,9 +10,10 @@ import structlog
 
 from workloads.collector.backoff import Backoff
 from workloads.collector.errors import ExpiredError, KubernetesError
-from workloads.collector.listing import PODS, REPLICASETS, WORKLOADS
+from workloads.collector.listing import PODS, REPLICASETS, WORKLOADS, server_version
 from workloads.collector.troubles import FailuresInARow
 from workloads.kubernetes.raw import child, text
+from workloads.kubernetes.resources import UNKNOWN_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,9 +34,10 @@ _PROOF_SECONDS: Final = 5.0
 class Reflector(threading.Thread):
     """Lists a resource into the mirror, watches it, and lists again when a watch is too old.
 
-    `is_current` while the mirror can be believed: after a list, and as long as no error has come
-    since the watch was opened. A watch that follows a failure must first bring an event, or hold
-    for a while: some servers answer 200 to a watch and hang up.
+    `is_current` while the mirror can be believed: from the opening of a watch until an error. A
+    watch that follows a failure must first bring an event, or hold for a while, because some
+    servers answer 200 to a watch and hang up. From then on the failure is over, also in a cluster
+    where nothing happens.
     """
 
     def __init__(
@@ -66,7 +68,7 @@ class Reflector(threading.Thread):
     @property
     def trouble(self) -> Trouble | None:
         """What keeps the resource from being followed, after a few failures in a row."""
-        return self._failures.trouble
+        return None if self.is_current else self._failures.trouble
 
     def run(self) -> None:
         while not self._stop_asked.is_set():
@@ -78,10 +80,10 @@ class Reflector(threading.Thread):
             except ExpiredError as error:
                 # What happened meanwhile is unknown: the mirror is stale until the list is done.
                 self._version = ""
+                self._fail(error)
                 if not self._expired:
                     self._backoff.reset()
                 self._expired = True
-                self._fail(error)
             except KubernetesError as error:
                 self._fail(error)
                 pause = error.retry_after
@@ -93,6 +95,8 @@ class Reflector(threading.Thread):
             self._stop_asked.wait(self._backoff.next_pause(pause))
 
     def _fail(self, error: Exception) -> None:
+        if self.is_current:  # the failures before this one are over
+            self._succeed()
         self._believed_from = None
         if not self._stop_asked.is_set():
             self._failures.add("watch_lost", error)
@@ -106,11 +110,13 @@ class Reflector(threading.Thread):
 
     def _list(self) -> None:
         versions: list[str] = []
-        self._mirror.fill(self._resource, self._listed(versions))
+        server = UNKNOWN_VERSION
+        if self._resource.name == PODS.name:
+            # Each time: the API server may have been upgraded while the watch was lost.
+            server = server_version(self._client)
+        self._mirror.fill(self._resource, self._listed(versions), server)
         # All pages have the first one's, from which the watch goes on.
         self._version = versions[0]
-        # True as of now, but a watch that failed before must still prove itself.
-        self._believed_from = time.monotonic()
 
     def _listed(self, versions: list[str]) -> Iterator[JsonObject]:
         done = 0

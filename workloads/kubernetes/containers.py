@@ -52,20 +52,19 @@ def container_facts(
     ready: bool = False,
     restarts: int = 0,
     last_reason: str = "",
-    last_exit_code: int = 0,
     last_finished_at: datetime | None = None,
     image: str = "",
     image_id: str = "",
 ) -> ContainerFacts:
     """Reduce one container status: its state, how its last run ended, and which image runs."""
-    crashed_at = last_finished_at if restarts > 0 and last_exit_code != 0 else None
+    restarted_at = last_finished_at if restarts > 0 else None
     return ContainerFacts(
         name=name,
         state=state,
         ready=ready,
         restarts=restarts,
         failing=failing_reason(state, reason, exit_code, signal),
-        crashed_at=crashed_at,
-        out_of_memory=crashed_at is not None and last_reason == OUT_OF_MEMORY,
+        restarted_at=restarted_at,
+        out_of_memory=restarted_at is not None and last_reason == OUT_OF_MEMORY,
         running=running_image(image, image_id),
     )

@@ -21,10 +21,13 @@ TERMINATED: Final = "terminated"
 MAX_IMAGE: Final = 2048
 
 UNSCHEDULABLE: Final = "Unschedulable"
-# Why a pod is not ready, or will not stay so, though no container fails; Kubernetes' own words.
+# Why a pod is not ready, or will not stay ready, although no container fails; Kubernetes' words.
 SCHEDULING_GATED: Final = "SchedulingGated"
 GATES_NOT_READY: Final = "ReadinessGatesNotReady"
 DISRUPTION_TARGET: Final = "DisruptionTarget"
+NODE_LOST: Final = "NodeLost"
+# Why a container of a new pod has not started yet.
+STARTING_REASONS: Final = frozenset({"ContainerCreating", "PodInitializing"})
 
 
 class WorkloadKind(StrEnum):
@@ -76,8 +79,9 @@ class TemplateContainer(NamedTuple):
 class ContainerFacts:
     """One container of one pod.
 
-    `failing` is the reason for which it counts as failing, or empty. `crashed_at` is the end of
-    its last run, when it has been restarted since and that run ended with an exit code not 0.
+    `failing` is the reason for which it counts as failing, or empty. `restarted_at` is the end of
+    its last run, if it has been restarted since, whatever its exit code: a container that ends
+    gracefully after a failed liveness probe exits with 0. `out_of_memory` is why that run ended.
     `running` is a reference to its image with the digest, or empty while that is not known.
     """
 
@@ -86,7 +90,7 @@ class ContainerFacts:
     ready: bool = False
     restarts: int = 0
     failing: str = ""
-    crashed_at: datetime | None = None
+    restarted_at: datetime | None = None
     out_of_memory: bool = False
     running: str = ""
 
@@ -96,16 +100,26 @@ class PodFacts:
     """One pod, under the uid of the object that controls it.
 
     `active` is neither Succeeded nor Failed; `live` is active and not being deleted. `held` is the
-    reason why it is not ready, or will not stay ready, although no container fails. Init containers
-    that have succeeded are left out of the containers.
+    reason why it is not ready, or will not stay ready, although no container fails. `starting` is
+    the reason why its containers have not started. `failed` is the reason of a Failed pod, such as
+    Evicted. `resize` is the state of a resize in place that its node does not perform. Init
+    containers that have succeeded are left out of the containers.
+
+    `since` depends on the state of the pod: since when it is not ready, until when it should have
+    terminated, or when it failed. It is None for a ready pod, so that ready pods share their facts.
     """
 
     key: PodKey
     owner_uid: str
     active: bool = True
     live: bool = True
+    ready: bool = False
     unschedulable: bool = False
     held: str = ""
+    starting: str = ""
+    failed: str = ""
+    resize: str = ""
+    since: datetime | None = None
     containers: tuple[ContainerFacts, ...] = ()
     resources: PodResources = NO_RESOURCES
 
@@ -116,7 +130,12 @@ class WorkloadFacts:
 
     `observed_generation` is None when its controller has never written a status. A reporter that
     knows nothing of generations leaves both at 0. `created_at` None counts as long ago.
-    `replacements_wait` tells that fewer pods are made than wanted while others still end.
+    `changed_at` is the last write to the object by anything but a controller's status update.
+    `unavailable_since` is the transition of the condition Available to False.
+    `progress_deadline` is in seconds, None without a deadline. `surplus` counts the replicas of a
+    Deployment that are not updated. `revision_pending` says whether a StatefulSet's current
+    revision differs from its update revision, None if unknown. `replacements_wait` is true while
+    fewer pods exist than desired because others are still terminating.
     """
 
     kind: WorkloadKind
@@ -125,6 +144,9 @@ class WorkloadFacts:
     uid: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
     created_at: datetime | None = None
+    changed_at: datetime | None = None
+    unavailable_since: datetime | None = None
+    progress_deadline: int | None = None
     deleting: bool = False
     generation: int = 0
     observed_generation: int | None = 0
@@ -132,6 +154,8 @@ class WorkloadFacts:
     ready: int = 0
     available: int = 0
     updated: int = 0
+    surplus: int = 0
+    revision_pending: bool | None = None
     replacements_wait: bool = False
     paused: bool = False
     on_delete: bool = False

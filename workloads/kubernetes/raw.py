@@ -5,7 +5,8 @@ anything into a status: what is missing, null or of another type reads as empty,
 object never costs the report of a whole cluster.
 """
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Final, TypeAlias
 
@@ -13,7 +14,9 @@ from workloads.kubernetes.quantities import InvalidQuantityError, parse_quantity
 
 JsonObject: TypeAlias = Mapping[str, object]
 
-_INT32_MAX: Final = 2**31 - 1
+INT32_MAX: Final = 2**31 - 1
+# A status can hold any text; a reason is a code. A longer text is cut to fit its column.
+_REASON_LENGTH: Final = 128
 
 
 def child(parent: JsonObject, key: str) -> JsonObject:
@@ -47,7 +50,7 @@ def integer(parent: JsonObject, key: str) -> int | None:
 def count(parent: JsonObject, key: str, default: int = 0) -> int:
     """Read a number of replicas or restarts, which Kubernetes holds in 32 bits."""
     value = integer(parent, key)
-    return default if value is None else min(max(value, 0), _INT32_MAX)
+    return default if value is None else min(max(value, 0), INT32_MAX)
 
 
 def moment(parent: JsonObject, key: str) -> datetime | None:
@@ -72,3 +75,21 @@ def amount(parent: JsonObject, key: str) -> int | None:
     except InvalidQuantityError:
         return None
     return nanos if nanos >= 0 else None
+
+
+def controller_uid(metadata: JsonObject, kinds: Collection[str]) -> str | None:
+    """Read the uid of the one owner that controls an object, when it is of these kinds."""
+    for owner in children(metadata, "ownerReferences"):
+        if owner.get("controller") is True:
+            return text(owner, "uid") or None if text(owner, "kind") in kinds else None
+    return None
+
+
+def conditions(status: JsonObject) -> dict[str, JsonObject]:
+    """Read the conditions of a status by type."""
+    return {sys.intern(text(raw, "type")): raw for raw in children(status, "conditions")}
+
+
+def reason(parent: JsonObject) -> str:
+    """Read a reason, or ""."""
+    return sys.intern(text(parent, "reason")[:_REASON_LENGTH])

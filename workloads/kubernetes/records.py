@@ -76,9 +76,10 @@ def workload_record(
 ) -> WorkloadRecord:
     """Join a workload with its pods.
 
-    `usage_known` says whether there were metrics at all: a pod without them adds nothing, but a
-    cluster without a metrics API uses an unknown amount, not zero.
+    `usage_known` says whether there were metrics at all. The usage is unknown, not zero, without
+    them, and also if none of the pods is measured. A workload without pods uses nothing.
     """
+    usage_known = usage_known and (pods.measured > 0 or pods.live + pods.terminating == 0)
     health = derive_health(workload, pods, as_of)
     reserved = {f.name: f.shown(nanos) for f, nanos in zip(RESERVED, pods.reserved, strict=True)}
     used = {

@@ -5,19 +5,14 @@ An object that cannot be placed (no uid, no name, no owner of ours) reduces to N
 
 import sys
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from functools import lru_cache
 from typing import Final
 
-from workloads.kubernetes.containers import container_facts
 from workloads.kubernetes.facts import (
-    DISRUPTION_TARGET,
-    GATES_NOT_READY,
     MAX_IMAGE,
-    RUNNING,
-    SCHEDULING_GATED,
-    TERMINATED,
+    NODE_LOST,
     UNSCHEDULABLE,
-    WAITING,
     Condition,
     ContainerFacts,
     PodFacts,
@@ -29,49 +24,83 @@ from workloads.kubernetes.facts import (
     WorkloadKind,
 )
 from workloads.kubernetes.figures import MEASURED
+from workloads.kubernetes.pod_status import (
+    read_containers,
+    read_hold,
+    read_scheduling,
+    read_starting,
+)
 from workloads.kubernetes.raw import (
+    INT32_MAX,
     JsonObject,
     amount,
     child,
     children,
+    conditions,
+    controller_uid,
     count,
     integer,
     moment,
+    reason,
     text,
 )
-from workloads.kubernetes.resources import is_sidecar, pod_resources
+from workloads.kubernetes.resources import (
+    UNKNOWN_VERSION,
+    ServerVersion,
+    is_sidecar,
+    pod_resources,
+    resize_pending,
+)
 
 # Pods of Jobs and the like are of no workload; leaving them out here keeps no tally of them.
 _POD_OWNERS: Final = ("ReplicaSet", WorkloadKind.STATEFUL_SET, WorkloadKind.DAEMON_SET)
 _REPLICASET_OWNERS: Final = (WorkloadKind.DEPLOYMENT,)
-# A status can hold any text; a reason is a code. What is longer is cut to fit its column.
-_REASON_LENGTH: Final = 128
 
 
-def reduce_pod(raw: JsonObject) -> PodFacts | None:
+def reduce_pod(raw: JsonObject, server: ServerVersion = UNKNOWN_VERSION) -> PodFacts | None:
     """Reduce a Pod; None when no ReplicaSet, StatefulSet or DaemonSet controls it."""
     metadata, spec, status = child(raw, "metadata"), child(raw, "spec"), child(raw, "status")
-    owner_uid = _controller(metadata, _POD_OWNERS)
+    owner_uid = controller_uid(metadata, _POD_OWNERS)
     if owner_uid is None:
         return None
-    scheduling = _scheduling(status)
-    active = text(status, "phase") not in {"Succeeded", "Failed"}
+    phase, conditions_of = text(status, "phase"), conditions(status)
+    active = phase not in {"Succeeded", "Failed"}
+    live = active and not metadata.get("deletionTimestamp")
+    readiness = conditions_of.get("Ready", {})
+    ready = live and text(readiness, "status") == "True"
+    scheduling = read_scheduling(conditions_of)
+    held = read_hold(status, conditions_of, scheduling)
+    if ready:
+        since = None
+    elif live or phase == "Failed":
+        created = moment(metadata, "creationTimestamp")
+        since = moment(readiness, "lastTransitionTime") or created
+    else:
+        since = moment(metadata, "deletionTimestamp")
+    resize = resize_pending(status)
     return PodFacts(
         key=PodKey(sys.intern(text(metadata, "namespace")), text(metadata, "name")),
         owner_uid=sys.intern(owner_uid),
         active=active,
-        live=active and not metadata.get("deletionTimestamp"),
+        live=live,
+        ready=ready,
         unschedulable=scheduling == UNSCHEDULABLE,
-        held=_held(status, scheduling),
-        containers=_shared_containers(tuple(_container_statuses(spec, status))),
-        resources=_shared_resources(pod_resources(spec, status)),
+        held=held,
+        starting="" if ready else read_starting(status),
+        failed=reason(status) if phase == "Failed" else "",
+        resize=f"Resize{resize}" if resize else "",
+        since=since,
+        containers=_shared_containers(
+            tuple(read_containers(spec, status, is_lost=held == NODE_LOST))
+        ),
+        resources=_shared_resources(pod_resources(spec, status, server)),
     )
 
 
 def reduce_replicaset(raw: JsonObject) -> tuple[str, str] | None:
     """Reduce a ReplicaSet to its uid and that of its Deployment; None when it has none."""
     metadata = child(raw, "metadata")
-    uid, owner_uid = text(metadata, "uid"), _controller(metadata, _REPLICASET_OWNERS)
+    uid, owner_uid = text(metadata, "uid"), controller_uid(metadata, _REPLICASET_OWNERS)
     return (sys.intern(uid), sys.intern(owner_uid)) if uid and owner_uid else None
 
 
@@ -94,8 +123,8 @@ def reduce_workload(raw: JsonObject, kind: WorkloadKind) -> WorkloadFacts | None
     if not (uid and namespace and name):
         return None
     desired, ready, available, updated = _replicas(kind, spec, status)
-    update = child(spec, "updateStrategy")
-    labels = child(metadata, "labels")
+    update, labels = child(spec, "updateStrategy"), child(metadata, "labels")
+    conditions_of = conditions(status)
     return WorkloadFacts(
         kind=kind,
         namespace=sys.intern(namespace),
@@ -107,6 +136,9 @@ def reduce_workload(raw: JsonObject, kind: WorkloadKind) -> WorkloadFacts | None
             if isinstance(value, str)
         },
         created_at=moment(metadata, "creationTimestamp"),
+        changed_at=_changed_at(metadata),
+        unavailable_since=_unavailable_since(conditions_of.get("Available", {})),
+        progress_deadline=_progress_deadline(spec),
         deleting=bool(metadata.get("deletionTimestamp")),
         generation=integer(metadata, "generation") or 0,
         observed_generation=integer(status, "observedGeneration"),
@@ -114,17 +146,16 @@ def reduce_workload(raw: JsonObject, kind: WorkloadKind) -> WorkloadFacts | None
         ready=ready,
         available=available,
         updated=updated,
-        # Only Deployments tell, from Kubernetes 1.33 on; `replicas` counts none that end.
+        surplus=_surplus(kind, status),
+        revision_pending=_revision_pending(status),
+        # Only Deployments have it, from Kubernetes 1.33 on. `replicas` counts no terminating pods.
         replacements_wait=count(status, "terminatingReplicas") > 0
         and count(status, "replicas") < desired,
         paused=spec.get("paused") is True,
         on_delete=text(update, "type") == "OnDelete",
         partition=count(child(update, "rollingUpdate"), "partition"),
         conditions=_shared_conditions(
-            tuple(
-                (sys.intern(text(condition, "type")), _condition(condition))
-                for condition in children(status, "conditions")
-            )
+            tuple((type_of, _condition(found)) for type_of, found in conditions_of.items())
         ),
         containers=tuple(_template_containers(child(child(spec, "template"), "spec"))),
     )
@@ -148,34 +179,37 @@ def _shared_resources(resources: PodResources) -> PodResources:
     return resources
 
 
-def _controller(metadata: JsonObject, kinds: tuple[str, ...]) -> str | None:
-    """Read the uid of the one owner that controls an object, when it is of these kinds."""
-    for owner in children(metadata, "ownerReferences"):
-        if owner.get("controller") is True:
-            return text(owner, "uid") or None if text(owner, "kind") in kinds else None
-    return None
+def _changed_at(metadata: JsonObject) -> datetime | None:
+    """Read the last write to an object, other than to its status."""
+    written = (
+        moment(field, "time")
+        for field in children(metadata, "managedFields")
+        if text(field, "subresource") != "status"
+    )
+    return max((found for found in written if found is not None), default=None)
 
 
-def _scheduling(status: JsonObject) -> str:
-    """Read why a pod has no node; "" when it has one, or nobody has looked for one yet."""
-    for condition in children(status, "conditions"):
-        if text(condition, "type") == "PodScheduled" and text(condition, "status") == "False":
-            return _reason(condition)
-    return ""
+def _unavailable_since(available: JsonObject) -> datetime | None:
+    is_unavailable = text(available, "status") == "False"
+    return moment(available, "lastTransitionTime") if is_unavailable else None
 
 
-def _held(status: JsonObject, scheduling: str) -> str:
-    """Read why a pod is not ready, or will not stay so, though none of its containers fails."""
-    if scheduling == SCHEDULING_GATED:
-        return scheduling
-    gates = ""
-    for condition in children(status, "conditions"):
-        kind, value = text(condition, "type"), text(condition, "status")
-        if kind == DISRUPTION_TARGET and value == "True":
-            return DISRUPTION_TARGET
-        if kind == "Ready" and value == "False" and _reason(condition) == GATES_NOT_READY:
-            gates = GATES_NOT_READY
-    return gates
+def _progress_deadline(spec: JsonObject) -> int | None:
+    seconds = count(spec, "progressDeadlineSeconds")
+    return seconds if 0 < seconds < INT32_MAX else None  # the largest number stands for none
+
+
+def _surplus(kind: WorkloadKind, status: JsonObject) -> int:
+    """Count the replicas of a Deployment that a rollout has not replaced yet."""
+    if kind is not WorkloadKind.DEPLOYMENT:
+        return 0
+    return max(count(status, "replicas") - count(status, "updatedReplicas"), 0)
+
+
+def _revision_pending(status: JsonObject) -> bool | None:
+    """Compare the revisions of a StatefulSet; None if the object does not have both."""
+    current, update = text(status, "currentRevision"), text(status, "updateRevision")
+    return current != update if current and update else None
 
 
 def _replicas(
@@ -210,59 +244,10 @@ def _template_containers(spec: JsonObject) -> Iterator[TemplateContainer]:
 
 
 def _condition(raw: JsonObject) -> Condition:
-    return Condition(sys.intern(text(raw, "status")), _reason(raw))
+    return Condition(sys.intern(text(raw, "status")), reason(raw))
 
 
 def _template_container(raw: JsonObject) -> TemplateContainer:
     return TemplateContainer(
         sys.intern(text(raw, "name")), sys.intern(text(raw, "image")[:MAX_IMAGE])
     )
-
-
-def _container_statuses(spec: JsonObject, status: JsonObject) -> Iterator[ContainerFacts]:
-    # As the pod asks for them: what a status calls an image is one of the names that a node knows.
-    images = {
-        text(container, "name"): text(container, "image")
-        for key in ("containers", "initContainers")
-        for container in children(spec, key)
-    }
-    for container in children(status, "containerStatuses"):
-        yield _container(container, images)
-    sidecars = {text(c, "name") for c in children(spec, "initContainers") if is_sidecar(c)}
-    for container in children(status, "initContainerStatuses"):
-        facts = _container(container, images)
-        ended_well = facts.state == TERMINATED and not facts.failing
-        if not ended_well or facts.name in sidecars:
-            yield facts
-
-
-def _container(raw: JsonObject, images: Mapping[str, str]) -> ContainerFacts:
-    state, detail = _state(child(raw, "state"))
-    last = child(child(raw, "lastState"), TERMINATED)
-    name = sys.intern(text(raw, "name"))
-    return container_facts(
-        name=name,
-        state=state,
-        reason=_reason(detail),
-        exit_code=integer(detail, "exitCode") or 0,
-        signal=integer(detail, "signal") or 0,
-        ready=raw.get("ready") is True,
-        restarts=count(raw, "restartCount"),
-        last_reason=_reason(last),
-        last_exit_code=integer(last, "exitCode") or 0,
-        last_finished_at=moment(last, "finishedAt"),
-        image=images.get(name, ""),
-        image_id=text(raw, "imageID"),
-    )
-
-
-def _state(state: JsonObject) -> tuple[str, JsonObject]:
-    """Read a ContainerState: its only member. By its definition, none means waiting."""
-    for name in (RUNNING, TERMINATED):
-        if isinstance(state.get(name), dict):
-            return name, child(state, name)
-    return WAITING, child(state, WAITING)
-
-
-def _reason(parent: JsonObject) -> str:
-    return sys.intern(text(parent, "reason")[:_REASON_LENGTH])

@@ -1,18 +1,38 @@
 """What one pod takes of a node, as the scheduler counts it.
 
-Source: `PodRequests` and `PodLimits` of k8s.io/component-helpers/resource (0.36) as the scheduler
-calls them, and KEPs 753 (sidecar containers), 688 (overhead), 1287 and 5419 (resizing in place) and
-2837 (resources of a whole pod).
+Sources: `PodRequests` and `PodLimits` of k8s.io/component-helpers/resource, as the scheduler calls
+them, of 0.36 and, for Kubernetes 1.37 on, after kubernetes#140047; KEPs 753 (sidecar containers),
+688 (overhead), 1287 and 5419 (resizing in place) and 2837 (resources of a whole pod).
 """
 
-from typing import Final
+from collections.abc import Callable
+from typing import Final, NamedTuple, TypeAlias
 
 from workloads.kubernetes.facts import PodResources
 from workloads.kubernetes.figures import LIMITS, REQUESTS, RESERVED
 from workloads.kubernetes.raw import JsonObject, amount, child, children, text
 
 _ALLOCATED: Final = "allocatedResources"
-_INFEASIBLE: Final = "Infeasible"
+#: The node can perform a resize later, or never.
+DEFERRED: Final = "Deferred"
+INFEASIBLE: Final = "Infeasible"
+
+
+class ServerVersion(NamedTuple):
+    """The version of an API server, by which the scheduler's formula is chosen."""
+
+    major: int = 0
+    minor: int = 0
+
+
+#: The version of a server that does not give it.
+UNKNOWN_VERSION: Final = ServerVersion()
+# From here on the scheduler takes the largest of a resized pod's sums, and before that the sum of
+# the largest amount of each container.
+_LARGEST_SUM: Final = ServerVersion(1, 37)
+
+#: Returns the amounts of one container, by resource.
+_Amounts: TypeAlias = Callable[[JsonObject], JsonObject]
 
 
 def is_sidecar(init_container: JsonObject) -> bool:
@@ -20,33 +40,43 @@ def is_sidecar(init_container: JsonObject) -> bool:
     return text(init_container, "restartPolicy") == "Always"
 
 
-def pod_resources(spec: JsonObject, status: JsonObject) -> PodResources:
+def resize_pending(status: JsonObject) -> str:
+    """Read why a node does not resize a pod: Deferred, Infeasible or "".
+
+    Up to Kubernetes 1.32 it is `status.resize`, since then a condition.
+    """
+    found = [
+        text(condition, "reason")
+        for condition in children(status, "conditions")
+        if text(condition, "type") == "PodResizePending"
+    ]
+    return next((r for r in (*found, text(status, "resize")) if r in (DEFERRED, INFEASIBLE)), "")
+
+
+def pod_resources(
+    spec: JsonObject, status: JsonObject, server: ServerVersion = UNKNOWN_VERSION
+) -> PodResources:
     """Add up what a pod reserves.
 
-    While a pod is resized, the larger of what it is to have and what it has counts.
+    While a pod is resized, the larger of the desired and the current amount counts.
     """
-    pod = _Pod(spec, status)
+    pod = _Pod(spec, status, by_largest_sum=server >= _LARGEST_SUM)
     return tuple(pod.total(figure.side, figure.resource) for figure in RESERVED)
 
 
 class _Pod:
-    """A pod, and what its node says of its containers by name."""
+    """A pod, and the status of its containers by name."""
 
-    def __init__(self, spec: JsonObject, status: JsonObject) -> None:
+    def __init__(self, spec: JsonObject, status: JsonObject, *, by_largest_sum: bool) -> None:
         self._spec, self._status = spec, status
+        self._by_largest_sum = by_largest_sum
         self._said = {
             text(said, "name"): said
             for statuses in ("containerStatuses", "initContainerStatuses")
             for said in children(status, statuses)
-            if isinstance(said.get("resources"), dict)
         }
-        # A resize that this node can never fulfil: what was asked for reserves nothing. Up to
-        # Kubernetes 1.32 `status.resize` tells it, since then a condition.
-        self._infeasible = text(status, "resize") == _INFEASIBLE or any(
-            text(condition, "type") == "PodResizePending"
-            and text(condition, "reason") == _INFEASIBLE
-            for condition in children(status, "conditions")
-        )
+        # The node can never perform the resize: the desired amount reserves nothing.
+        self._infeasible = resize_pending(status) == INFEASIBLE
 
     def total(self, side: str, resource: str) -> int:
         # 1. What the pod states as a whole replaces what its containers add up to.
@@ -64,24 +94,59 @@ class _Pod:
         return self._larger(stated, self._status, side, resource)
 
     def _of_containers(self, side: str, resource: str) -> int:
+        if not self._by_largest_sum:
+            return self._add_up(
+                lambda container: self._of_container(container, side, resource),
+                lambda step: amount(_stated(step, side), resource) or 0,
+            )
+        # A node performs a resize of several containers as a whole, or not at all.
+        sums: list[_Amounts] = [lambda container: self._actual(container, side)]
+        if side == REQUESTS:
+            sums.append(self._allocated)
+        if not self._infeasible:
+            sums.append(lambda container: _stated(container, side))
+        return max(self._sum(amounts, resource) for amounts in sums)
+
+    def _sum(self, amounts: _Amounts, resource: str) -> int:
+        def of_container(container: JsonObject) -> int:
+            return amount(amounts(container), resource) or 0
+
+        return self._add_up(of_container, of_container)
+
+    def _add_up(
+        self, of_container: Callable[[JsonObject], int], of_step: Callable[[JsonObject], int]
+    ) -> int:
         """Take the dearest moment of a pod's life: one of its init steps, or running in full."""
         sidecars = 0
         dearest_step = 0
         for container in children(self._spec, "initContainers"):
             if is_sidecar(container):
-                sidecars += self._of_container(container, side, resource)
+                sidecars += of_container(container)
             else:
-                step = amount(child(child(container, "resources"), side), resource) or 0
-                dearest_step = max(dearest_step, step + sidecars)
-        running = sidecars
-        for container in children(self._spec, "containers"):
-            running += self._of_container(container, side, resource)
+                dearest_step = max(dearest_step, of_step(container) + sidecars)
+        running = sidecars + sum(map(of_container, children(self._spec, "containers")))
         return max(running, dearest_step)
 
+    def _allocated(self, container: JsonObject) -> JsonObject:
+        said = self._said.get(text(container, "name"), {})
+        if isinstance(said.get(_ALLOCATED), dict):
+            return child(said, _ALLOCATED)
+        return {} if self._infeasible else _stated(container, REQUESTS)
+
+    def _actual(self, container: JsonObject, side: str) -> JsonObject:
+        said = child(self._said.get(text(container, "name"), {}), "resources")
+        if isinstance(said.get(side), dict):
+            return child(said, side)
+        if side == REQUESTS:
+            return self._allocated(container)
+        return {} if self._infeasible else _stated(container, side)
+
     def _of_container(self, container: JsonObject, side: str, resource: str) -> int:
-        stated = amount(child(child(container, "resources"), side), resource)
-        said = self._said.get(text(container, "name"))
-        return (stated or 0) if said is None else self._larger(stated, said, side, resource)
+        stated = amount(_stated(container, side), resource)
+        said = self._said.get(text(container, "name"), {})
+        if not isinstance(said.get("resources"), dict):
+            return stated or 0
+        return self._larger(stated, said, side, resource)
 
     def _larger(self, stated: int | None, said: JsonObject, side: str, resource: str) -> int:
         amounts = [] if self._infeasible else [stated]
@@ -89,3 +154,7 @@ class _Pod:
         if side == REQUESTS:
             amounts.append(amount(child(said, _ALLOCATED), resource))
         return max((found for found in amounts if found is not None), default=0)
+
+
+def _stated(container: JsonObject, side: str) -> JsonObject:
+    return child(child(container, "resources"), side)

@@ -8,6 +8,7 @@ from workloads.kubernetes.facts import MeasuredPods, WorkloadFacts, WorkloadKind
 from workloads.kubernetes.raw import JsonObject
 from workloads.kubernetes.records import Judged, WorkloadRecord, workload_record
 from workloads.kubernetes.reduce import reduce_pod, reduce_replicaset, reduce_workload
+from workloads.kubernetes.resources import UNKNOWN_VERSION, ServerVersion
 from workloads.kubernetes.tally import PodTally
 
 
@@ -29,9 +30,9 @@ class SnapshotBuilder:
         self._deployment_of: dict[str, str] = {}
         self._workloads: list[WorkloadFacts] = []
 
-    def add_pod(self, raw: JsonObject) -> None:
+    def add_pod(self, raw: JsonObject, server: ServerVersion = UNKNOWN_VERSION) -> None:
         """Count a raw Pod for the object that controls it."""
-        pod = reduce_pod(raw)
+        pod = reduce_pod(raw, server)
         if pod is not None:
             usage = self.usage.get(pod.key) if self.usage is not None else None
             owner = pod.key.namespace, pod.owner_uid

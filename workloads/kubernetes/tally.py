@@ -52,38 +52,55 @@ class PodTally:
 
     Counts: `pods` is all of them and `measured` those with metrics. `reserved` and `used` are
     nanos in the order of the figures, of pods that are neither Succeeded nor Failed. All below
-    `live` is of live pods only: `failing` counts containers by reason and `held` pods, `broken` is
-    the pods of nothing but failing containers.
+    `live` is of live pods only: `failing` counts containers by reason, `held`, `starting` and
+    `resizing` pods, and `broken` the pods whose containers all fail. `failed` counts Failed pods.
+    Each `…_since` is the earliest moment of its pods. `restarts` has the end of each container's
+    last run, and whether memory was the cause: a node's clock may be ahead, so that only the rules,
+    which know the moment of the report, can choose the latest.
     """
 
     pods: int = 0
     measured: int = 0
     reserved: list[int] = field(default_factory=lambda: [0] * len(RESERVED))
     used: list[int] = field(default_factory=lambda: [0] * len(MEASURED))
+    terminating: int = 0
+    terminating_since: datetime | None = None
+    failed: Counter[str] = field(default_factory=Counter)
+    failed_since: datetime | None = None
     live: int = 0
+    ready: int = 0
+    unready_since: datetime | None = None
     broken: int = 0
     unschedulable: int = 0
     failing: Counter[str] = field(default_factory=Counter)
     held: Counter[str] = field(default_factory=Counter)
-    crashed_at: datetime | None = None
-    out_of_memory_at: datetime | None = None
+    starting: Counter[str] = field(default_factory=Counter)
+    resizing: Counter[str] = field(default_factory=Counter)
+    restarts: list[tuple[datetime, bool]] = field(default_factory=list)
     containers: dict[str, ContainerTally] = field(default_factory=dict)
 
     def add(self, pod: PodFacts, usage: Usage | None = None) -> None:
         """Count one more pod, with its metrics when there are any."""
         self.pods += 1
         if not pod.active:
+            _count(self.failed, pod.failed)
+            self.failed_since = _earlier(self.failed_since, pod.since)
             return
         _add(self.reserved, pod.resources)
         if usage is not None:
             self.measured += 1
             _add(self.used, usage)
         if not pod.live:
+            self.terminating += 1
+            self.terminating_since = _earlier(self.terminating_since, pod.since)
             return
         self.live += 1
+        self.ready += pod.ready
+        self.unready_since = _earlier(self.unready_since, pod.since)
         self.unschedulable += pod.unschedulable
-        if pod.held:
-            self.held[pod.held] += 1
+        _count(self.held, pod.held)
+        _count(self.starting, pod.starting)
+        _count(self.resizing, pod.resize)
         self.broken += bool(pod.containers) and all(c.failing for c in pod.containers)
         for container in pod.containers:
             self._add_container(container)
@@ -94,40 +111,41 @@ class PodTally:
         self.measured += other.measured
         _add(self.reserved, other.reserved)
         _add(self.used, other.used)
+        self.terminating += other.terminating
+        self.terminating_since = _earlier(self.terminating_since, other.terminating_since)
+        self.failed.update(other.failed)
+        self.failed_since = _earlier(self.failed_since, other.failed_since)
         self.live += other.live
+        self.ready += other.ready
+        self.unready_since = _earlier(self.unready_since, other.unready_since)
         self.broken += other.broken
         self.unschedulable += other.unschedulable
         self.failing.update(other.failing)
         self.held.update(other.held)
-        self.crashed_at = _later(self.crashed_at, other.crashed_at)
-        self.out_of_memory_at = _later(self.out_of_memory_at, other.out_of_memory_at)
+        self.starting.update(other.starting)
+        self.resizing.update(other.resizing)
+        self.restarts += other.restarts
         for name, theirs in other.containers.items():
             self._container(name).add(theirs.restarts, theirs.ready, theirs.state, theirs.running)
-
-    def most_frequent_failure(self) -> str:
-        """Name the reason that most containers fail for, or "".
-
-        Of equals it is the first in the alphabet, whatever order the pods came in.
-        """
-        return _most_frequent(self.failing)
-
-    def most_frequent_hold(self) -> str:
-        """Name what holds most pods, or ""; of equals as above."""
-        return _most_frequent(self.held)
 
     def _add_container(self, container: ContainerFacts) -> None:
         running = {container.running} if container.running else frozenset()
         tally = self._container(container.name)
         tally.add(container.restarts, container.ready, container.state, running)
-        if container.failing:
-            self.failing[container.failing] += 1
-        if container.crashed_at is not None:
-            self.crashed_at = _later(self.crashed_at, container.crashed_at)
-            if container.out_of_memory:
-                self.out_of_memory_at = _later(self.out_of_memory_at, container.crashed_at)
+        _count(self.failing, container.failing)
+        if container.restarted_at is not None:
+            self.restarts.append((container.restarted_at, container.out_of_memory))
 
     def _container(self, name: str) -> ContainerTally:
         return self.containers.setdefault(name, ContainerTally())
+
+
+def most_frequent(reasons: Counter[str]) -> str:
+    """Return the most frequent reason, or "".
+
+    Of equally frequent reasons it is the first in the alphabet, whatever the order of the pods.
+    """
+    return min(reasons, key=lambda reason: (-reasons[reason], reason), default="")
 
 
 def tally_pods(pods: Iterable[PodFacts], usage: MeasuredPods | None = None) -> PodTally:
@@ -143,11 +161,12 @@ def _add(sums: list[int], amounts: Sequence[int]) -> None:
         sums[at] += amount
 
 
-def _most_frequent(reasons: Counter[str]) -> str:
-    return min(reasons, key=lambda reason: (-reasons[reason], reason), default="")
+def _count(reasons: Counter[str], reason: str) -> None:
+    if reason:
+        reasons[reason] += 1
 
 
-def _later(one: datetime | None, other: datetime | None) -> datetime | None:
+def _earlier(one: datetime | None, other: datetime | None) -> datetime | None:
     if one is None or other is None:
         return one or other
-    return max(one, other)
+    return min(one, other)

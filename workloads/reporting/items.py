@@ -88,11 +88,14 @@ def _facts(item: Item) -> WorkloadFacts:
     updated = desired if item.replicas_updated is None else item.replicas_updated
     # A `generation` without `observed_generation`: its controller has written no status yet.
     observed = 0 if item.generation is None else item.observed_generation
+    unavailable = (c for c in item.conditions if (c.type, c.status) == ("Available", "False"))
     return WorkloadFacts(
         kind=item.kind,
         namespace=item.namespace,
         name=item.name,
         created_at=item.created_at,
+        unavailable_since=next((c.last_transition_at for c in unavailable), None),
+        progress_deadline=item.progress_deadline_seconds,
         deleting=item.deleting,
         generation=item.generation or 0,
         observed_generation=observed,
@@ -100,6 +103,7 @@ def _facts(item: Item) -> WorkloadFacts:
         ready=item.replicas_ready,
         available=_available(item),
         updated=updated,
+        surplus=max((item.replicas_total or 0) - updated, 0),
         paused=item.paused,
         on_delete=item.on_delete,
         partition=item.partition,
@@ -110,17 +114,27 @@ def _facts(item: Item) -> WorkloadFacts:
 
 def _pod(pod: Pod) -> PodFacts:
     active = pod.phase not in _ENDED
+    live = active and not pod.deleting and pod.deleted_at is None
+    ready = live and bool(pod.containers) and all(c.ready for c in pod.containers)
     steps = [_container(step) for step in pod.init_containers]
     containers = [_container(container) for container in pod.containers]
     return PodFacts(
         key=PodKey("", pod.name),
         owner_uid="",
         active=active,
-        live=active and not pod.deleting,
+        live=live,
+        ready=ready,
         unschedulable=pod.unschedulable,
+        failed=pod.reason if pod.phase == "Failed" else "",
+        since=_since(pod, active=active, live=live) if not ready else None,
         # A step that has ended well plays no more part.
         containers=(*containers, *(s for s in steps if s.state != TERMINATED or s.failing)),
     )
+
+
+def _since(pod: Pod, *, active: bool, live: bool) -> dt.datetime | None:
+    """Return the moment that ``PodFacts.since`` means, as far as the report has it."""
+    return pod.created_at if live or not active else pod.deleted_at
 
 
 def _container(container: PodContainer) -> ContainerFacts:
@@ -134,7 +148,6 @@ def _container(container: PodContainer) -> ContainerFacts:
         ready=container.ready,
         restarts=container.restart_count,
         last_reason=last.reason if last else "",
-        last_exit_code=last.exit_code if last else 0,
         last_finished_at=last.finished_at if last else None,
         image=container.image,
         image_id=container.image_id,

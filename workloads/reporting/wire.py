@@ -118,7 +118,12 @@ class Pod(_Form):
 
     name: Name
     phase: Literal["Pending", "Running", "Succeeded", "Failed", "Unknown"]
+    created_at: Moment | None = None
+    # Of a Failed pod, such as Evicted.
+    reason: Code = ""
     deleting: bool = False
+    # Its deletion timestamp, by which it should have terminated.
+    deleted_at: Moment | None = None
     unschedulable: bool = False
     containers: Annotated[list[PodContainer], Meta(max_length=_MAX_ENTRIES)] = []
     # Steps before the containers, without sidecars, which are among the containers.
@@ -131,6 +136,7 @@ class Condition(_Form):
     type: Code
     status: Literal["True", "False", "Unknown"]
     reason: Code = ""
+    last_transition_at: Moment | None = None
 
 
 class PlaceForm(_Form):
@@ -161,6 +167,8 @@ class Item(PlaceForm, kw_only=True):
     containers: Annotated[list[Container], Meta(max_length=_MAX_ENTRIES)] = []
     # What health follows from, beside the replicas.
     replicas_updated: Count | None = None
+    # All that a Deployment has, also those of an older revision.
+    replicas_total: Count | None = None
     created_at: Moment | None = None
     deleting: bool = False
     generation: Amount | None = None
@@ -168,6 +176,7 @@ class Item(PlaceForm, kw_only=True):
     paused: bool = False
     on_delete: bool = False
     partition: Count = 0
+    progress_deadline_seconds: Count | None = None
     conditions: Annotated[list[Condition], Meta(max_length=_MAX_ENTRIES)] = []
     pods: Annotated[list[Pod], Meta(max_length=_MAX_PODS)] | None = None
 

@@ -393,6 +393,41 @@ def test_a_watch_that_works_again_is_believed_again(
 
 
 @pytest.mark.usefixtures("soon_believed")
+def test_in_a_quiet_cluster_a_failure_is_over_when_the_watch_holds(
+    api: ReplayServer, client: ClusterClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No event comes, and the watch goes on: the trouble would last until its end."""
+    monkeypatch.setattr(Backoff, "next_pause", lambda *_: 0.01)
+    stop = threading.Event()
+    api.faults[f"{DEPLOYMENTS}?watch"] += [UNAVAILABLE] * 4
+    reflector = Reflector(client, WORKLOADS[WorkloadKind.DEPLOYMENT], Mirror(), stop, no_progress)
+    reflector.start()
+    states: list[tuple[bool, bool]] = []
+
+    def recovered() -> bool:
+        state = (reflector.is_current, reflector.trouble is not None)
+        if not states or states[-1] != state:
+            states.append(state)
+        return state == (True, False)
+
+    try:
+        wait_until(lambda: reflector.trouble is not None)
+        wait_until(recovered)
+        time.sleep(0.3)
+        assert recovered()
+        # Another failure is the first of its row.
+        api.watches.send(DEPLOYMENTS, b"no JSON")
+        wait_until(lambda: not reflector.is_current)
+        wait_until(recovered)
+    finally:
+        stop.set()
+        client.close()
+        reflector.join(60)
+
+    assert set(states) <= {(False, True), (False, False), (True, False)}
+
+
+@pytest.mark.usefixtures("soon_believed")
 def test_a_fault_of_ours_does_not_freeze_the_mirror(
     follow: Follow, api: ReplayServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,6 +14,7 @@ from tests.apiserver import (
     METRICS,
     NO_METRICS,
     PODS,
+    SERVER_VERSION,
     UNAVAILABLE,
     Fault,
     ReplayServer,
@@ -25,8 +26,9 @@ from workloads.collector import client as client_module
 from workloads.collector import usage as usage_module
 from workloads.collector.client import ClusterClient
 from workloads.collector.errors import RefusedError
-from workloads.collector.listing import cluster_uid, read_cluster
+from workloads.collector.listing import cluster_uid, read_cluster, server_version
 from workloads.kubernetes.records import WorkloadRecord
+from workloads.kubernetes.resources import UNKNOWN_VERSION
 
 
 def read(client: ClusterClient) -> list[WorkloadRecord]:
@@ -88,7 +90,8 @@ def test_some_namespaces_alone(client: ClusterClient, api: ReplayServer) -> None
     whole = [r for r in snapshot(None, usage()) if r.namespace in ("demo", "quota")]
     assert sorted(records, key=lambda record: (record.kind, record.uid)) == whole
     assert whole
-    assert all("/namespaces/" in path for path, _query in api.requests)
+    asked = {path for path, _query in api.requests} - {SERVER_VERSION}
+    assert all("/namespaces/" in path for path in asked)
 
 
 def test_progress(client: ClusterClient, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,3 +128,56 @@ def test_the_uid_of_the_cluster(client: ClusterClient, api: ReplayServer) -> Non
     api.faults[KUBE_SYSTEM].append(UNAVAILABLE)
     with pytest.raises(RefusedError, match="503"):
         cluster_uid(client)
+
+
+@pytest.mark.parametrize(
+    ("major", "minor", "version"),
+    [
+        ("1", "37", (1, 37)),
+        ("1", "36+", (1, 36)),
+        # The recorded server was built without a version.
+        ("", "", UNKNOWN_VERSION),
+        ("1", "", UNKNOWN_VERSION),
+        ("1", "x", UNKNOWN_VERSION),
+        ("1", "-2", UNKNOWN_VERSION),
+        ("1", "9" * 5000, UNKNOWN_VERSION),
+        (1, 37, UNKNOWN_VERSION),
+        (None, ["37"], UNKNOWN_VERSION),
+    ],
+)
+def test_the_version_of_the_server(
+    client: ClusterClient, api: ReplayServer, major: object, minor: object, version: object
+) -> None:
+    api.server_version |= {"major": major, "minor": minor}
+    assert server_version(client) == version
+
+
+@pytest.mark.parametrize("fault", [FORBIDDEN, UNAVAILABLE, Fault(200, b"oops"), Fault(200, b"[]")])
+def test_without_a_version_the_cluster_is_read_all_the_same(
+    client: ClusterClient, api: ReplayServer, fault: Fault
+) -> None:
+    api.faults[SERVER_VERSION].append(fault)
+
+    assert read(client) == snapshot(None, usage())
+
+
+def test_a_resize_is_added_up_as_the_scheduler_of_this_version_does(
+    client: ClusterClient, api: ReplayServer
+) -> None:
+    (raw,) = (p for p in api.lists[PODS] if p["metadata"]["name"].startswith("dep-noresources"))
+    raw["spec"]["containers"] = [
+        {"name": name, "resources": {"requests": {"cpu": cpu}}}
+        for name, cpu in (("a", "1"), ("b", "2"))
+    ]
+    raw["status"]["containerStatuses"] = [
+        {"name": name, "allocatedResources": {"cpu": cpu}, "resources": {"requests": {"cpu": cpu}}}
+        for name, cpu in (("a", "2"), ("b", "1"))
+    ]
+
+    def requests(minor: str) -> int | None:
+        api.server_version |= {"major": "1", "minor": minor}
+        (found,) = (r for r in read(client) if r.name == "dep-noresources")
+        return found.figures["cpu_requests_millicores"]
+
+    assert requests("36") == 4000
+    assert requests("37") == 3000

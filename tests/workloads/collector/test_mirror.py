@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import random
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -217,3 +218,62 @@ def test_namespaces_side_by_side_are_one_cluster() -> None:
     whole.change(RESOURCES[PODS], "DELETED", gone)
     parts.change(resource, "DELETED", gone)
     assert parts.delta(RECORDED, usage()) == whole.delta(RECORDED, usage())
+
+
+def stateful_set(*, ready: int = 0, age: int, uid: str = "db") -> Object:
+    created = (RECORDED - timedelta(seconds=age)).isoformat()
+    metadata = {"namespace": "d", "name": "db", "uid": uid, "creationTimestamp": created}
+    return {
+        "metadata": metadata,
+        "spec": {"replicas": 1},
+        "status": {"observedGeneration": 1, "readyReplicas": ready},
+    }
+
+
+def its_pod(name: str, created: int) -> Object:
+    reference = {"kind": "StatefulSet", "uid": "db", "controller": True}
+    return {
+        "metadata": {
+            "namespace": "d",
+            "name": name,
+            "creationTimestamp": (RECORDED + timedelta(seconds=created)).isoformat(),
+            "ownerReferences": [reference],
+        },
+        "status": {"phase": "Pending"},
+    }
+
+
+def test_pods_that_are_replaced_again_and_again_start_no_new_grace() -> None:
+    """A StatefulSet shows nothing but its youngest pod; the mirror has seen the others."""
+    mirror, resource = Mirror(), WORKLOADS[WorkloadKind.STATEFUL_SET]
+
+    def health(seconds: int) -> str:
+        mirror.change(resource, "MODIFIED", stateful_set(age=86400))
+        (record,), _gone = mirror.delta(RECORDED + timedelta(seconds=seconds), None)
+        return record.health_status.value
+
+    for seconds in range(0, 301, 60):
+        mirror.fill(PODS_RESOURCE, [its_pod(f"db-{seconds}", seconds - 5)])
+        assert health(seconds) == ("DEGRADED" if seconds <= 295 else "ERROR")
+    # It recovers, and restarts: another outage.
+    mirror.change(resource, "MODIFIED", stateful_set(ready=1, age=86400))
+    (record,), _gone = mirror.delta(RECORDED + timedelta(seconds=310), None)
+    assert record.health_status == "HEALTHY"
+    mirror.fill(PODS_RESOURCE, [its_pod("db-0", 395)])
+    assert health(400) == "DEGRADED"
+
+
+def test_an_outage_ends_with_its_workload() -> None:
+    mirror, resource = Mirror(), WORKLOADS[WorkloadKind.STATEFUL_SET]
+    mirror.fill(resource, [stateful_set(age=86400)])
+    mirror.fill(PODS_RESOURCE, [its_pod("db-0", -9)])
+    (record,) = mirror.snapshot(RECORDED, None)
+    assert record.health_status == "DEGRADED"
+
+    mirror.fill(resource, [])
+    assert len(mirror.snapshot(RECORDED, None)) == 0
+    mirror.fill(resource, [stateful_set(age=86400)])
+    mirror.fill(PODS_RESOURCE, [its_pod("db-0", 600)])
+
+    (record,) = mirror.snapshot(RECORDED + timedelta(seconds=610), None)
+    assert record.health_status == "DEGRADED"

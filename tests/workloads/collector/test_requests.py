@@ -113,4 +113,4 @@ def test_no_request_is_in_the_table_that_is_not_made() -> None:
         for resource in resources
         for watch in (True, False)
         for scoped in (True, False)
-    } | {("kube-system", False, False)}
+    } | {("kube-system", False, False), ("version", False, False)}

@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from workloads.kubernetes.case import GRACE, OBSERVATION_DELAY, RESTART_WINDOW
 from workloads.kubernetes.containers import FAILING_REASONS, UNNAMED_FAILURE
-from workloads.kubernetes.health import RESTART_WINDOW, STARTUP_GRACE, HealthStatus, Reason
+from workloads.kubernetes.facts import STARTING_REASONS
+from workloads.kubernetes.health import HealthStatus, Reason
 from workloads.kubernetes.tally import PodTally
 
 from .test_health import CASES
@@ -20,7 +22,9 @@ ROWS = {
 }
 
 
-@pytest.mark.parametrize("reason", sorted({*Reason, *FAILING_REASONS, UNNAMED_FAILURE}))
+@pytest.mark.parametrize(
+    "reason", sorted({*Reason, *FAILING_REASONS, *STARTING_REASONS, UNNAMED_FAILURE})
+)
 def test_names_every_reason(reason: str) -> None:
     assert f"`{reason}`" in DOCUMENT
 
@@ -31,7 +35,7 @@ def test_names_every_status(status: str) -> None:
 
 
 def test_lists_every_rule_once() -> None:
-    assert list(ROWS) == list(range(1, 19))
+    assert list(ROWS) == list(range(1, 22))
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -42,10 +46,10 @@ def test_a_rule_gives_what_its_row_says(
     row_status, row_reason = ROWS[number]
     assert f"`{status}`" in row_status
     code = reason.partition(":")[0]
-    handed_on = "reason of" in row_reason
+    handed_on = "reason of" in row_reason or "cause" in row_reason
     assert f"`{code}`" in row_reason or handed_on or (not code and row_reason.strip() == "empty")
 
 
 def test_states_the_intervals() -> None:
-    assert f"{STARTUP_GRACE.seconds} s" in DOCUMENT
-    assert f"{RESTART_WINDOW.seconds} s" in DOCUMENT
+    for interval in (GRACE, RESTART_WINDOW, OBSERVATION_DELAY):
+        assert f"{interval.seconds} s" in DOCUMENT

@@ -158,7 +158,7 @@ def test_the_last_termination() -> None:
             state="running",
             ready=True,
             restarts=12,
-            crashed_at=datetime(2026, 11, 21, 1, 43, 40, tzinfo=UTC),
+            restarted_at=datetime(2026, 11, 21, 1, 43, 40, tzinfo=UTC),
             out_of_memory=True,
         ),
     )
@@ -193,3 +193,112 @@ def test_a_reason_is_cut_to_fit() -> None:
     state = {"terminated": {"exitCode": 1, "reason": "x" * 500}}
     (container,) = the_pod(raw_pod(containerStatuses=[status(state=state)])).containers
     assert container.failing == "x" * 128
+
+
+READY_SINCE = "2026-11-21T01:50:00Z"
+GONE_BY = "2026-11-21T02:00:00Z"
+
+
+def at(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+def ready(value: str, reason: str = "", **more: str) -> dict[str, str]:
+    condition = {"type": "Ready", "status": value, "lastTransitionTime": READY_SINCE}
+    return condition | ({"reason": reason} if reason else {}) | more
+
+
+@pytest.mark.parametrize(
+    ("deleted", "pod_status", "is_ready", "since"),
+    [
+        (None, {"conditions": [ready("True")]}, True, None),
+        (None, {"conditions": [ready("False")]}, False, at(READY_SINCE)),
+        (None, {"conditions": [ready("Unknown")]}, False, at(READY_SINCE)),
+        # Not tried by the scheduler yet, or by an old kubelet.
+        (None, {}, False, at(CREATED)),
+        (None, {"conditions": [ready("False", lastTransitionTime="soon")]}, False, at(CREATED)),
+        # Until when it should have terminated: its grace period is over then.
+        (GONE_BY, {"conditions": [ready("True")]}, False, at(GONE_BY)),
+        (None, {"phase": "Failed", "conditions": [ready("False")]}, False, at(READY_SINCE)),
+        (None, {"phase": "Failed"}, False, at(CREATED)),
+    ],
+)
+def test_since_when_a_pod_is_as_it_is(
+    deleted: str | None, pod_status: dict[str, Any], is_ready: bool, since: datetime | None
+) -> None:
+    raw = raw_pod(**pod_status)
+    raw["metadata"] |= {"creationTimestamp": CREATED, "deletionTimestamp": deleted}
+
+    facts = the_pod(raw)
+
+    assert (facts.ready, facts.since) == (is_ready, since)
+
+
+@pytest.mark.parametrize("condition", [ready("False"), ready("Unknown", "NodeStatusUnknown")])
+def test_containers_on_a_lost_node_are_not_ready(condition: dict[str, str]) -> None:
+    facts = the_pod(
+        raw_pod(
+            conditions=[condition], containerStatuses=[status(ready=True), status("b", ready=True)]
+        )
+    )
+
+    assert facts.held == "NodeLost"
+    assert [container.ready for container in facts.containers] == [False, False]
+
+
+@pytest.mark.parametrize(
+    "pod_status",
+    [
+        {"conditions": [ready("False")], "containerStatuses": [status(ready=True), status("b")]},
+        {"conditions": [ready("True")], "containerStatuses": [status(ready=True)]},
+        {"conditions": [ready("False")]},
+        {"containerStatuses": [status(ready=True)]},
+    ],
+)
+def test_a_node_that_is_not_lost(pod_status: dict[str, Any]) -> None:
+    facts = the_pod(raw_pod(**pod_status))
+
+    assert facts.held == ""
+    assert [c.ready for c in facts.containers] == [
+        s.get("ready", False) for s in pod_status.get("containerStatuses", [])
+    ]
+
+
+def test_a_node_that_an_old_cluster_reports_as_lost() -> None:
+    raw = raw_pod(reason="NodeLost", conditions=[ready("False")], containerStatuses=[status()])
+    assert the_pod(raw).held == "NodeLost"
+
+
+@pytest.mark.parametrize("reason", ["ContainerCreating", "PodInitializing"])
+@pytest.mark.parametrize("key", ["containerStatuses", "initContainerStatuses"])
+def test_containers_that_have_not_started(key: str, reason: str) -> None:
+    raw = raw_pod(**{key: [status(state={"waiting": {"reason": reason}})]})
+    assert the_pod(raw).starting == reason
+    assert the_pod(raw_pod(containerStatuses=[status()])).starting == ""
+
+
+@pytest.mark.parametrize(
+    "reason", ["Evicted", "OutOfcpu", "NodeAffinity", "UnexpectedAdmissionError", "NodeShutdown"]
+)
+def test_why_a_pod_failed(reason: str) -> None:
+    assert the_pod(raw_pod(phase="Failed", reason=reason)).failed == reason
+    assert the_pod(raw_pod(phase="Running", reason=reason)).failed == ""
+
+
+@pytest.mark.parametrize(
+    ("pod_status", "resize"),
+    [
+        ({"conditions": [{"type": "PodResizePending", "reason": "Deferred"}]}, "ResizeDeferred"),
+        (
+            {"conditions": [{"type": "PodResizePending", "reason": "Infeasible"}]},
+            "ResizeInfeasible",
+        ),
+        ({"resize": "Deferred"}, "ResizeDeferred"),
+        ({"resize": "Infeasible"}, "ResizeInfeasible"),
+        ({"resize": "InProgress"}, ""),
+        ({"conditions": [{"type": "PodResizeInProgress", "reason": "Deferred"}]}, ""),
+        ({}, ""),
+    ],
+)
+def test_a_resize_that_a_node_does_not_perform(pod_status: dict[str, Any], resize: str) -> None:
+    assert the_pod(raw_pod(**pod_status)).resize == resize

@@ -173,3 +173,76 @@ def test_nul_never_reaches_the_database() -> None:
     template = {"containers": [{"name": "web", "image": "a\0b"}]}
     raw = raw_workload({"template": {"spec": template}}, {})
     assert the_workload(raw).containers == (TemplateContainer("web", "a\ufffdb"),)
+
+
+WRITTEN = "2026-11-21T01:50:00Z"
+
+
+@pytest.mark.parametrize(
+    ("fields", "changed_at"),
+    [
+        (None, None),
+        ([], None),
+        ([{"manager": "kubectl", "time": CREATED}, {"manager": "hpa", "time": WRITTEN}], WRITTEN),
+        ([{"time": CREATED}, {"subresource": "status", "time": WRITTEN}], CREATED),
+        ([{"subresource": "scale", "time": WRITTEN}], WRITTEN),
+        ([{"time": "soon"}, {"manager": "kubectl"}, 7], None),
+    ],
+)
+def test_the_last_change(fields: object, changed_at: str | None) -> None:
+    raw = raw_workload({}, {})
+    raw["metadata"]["managedFields"] = fields
+    expected = None if changed_at is None else datetime.fromisoformat(changed_at)
+    assert the_workload(raw).changed_at == expected
+
+
+@pytest.mark.parametrize(
+    ("condition", "since"),
+    [
+        ({"type": "Available", "status": "False", "lastTransitionTime": WRITTEN}, WRITTEN),
+        ({"type": "Available", "status": "True", "lastTransitionTime": WRITTEN}, None),
+        ({"type": "Available", "status": "False"}, None),
+        ({"type": "Progressing", "status": "False", "lastTransitionTime": WRITTEN}, None),
+    ],
+)
+def test_since_when_it_is_unavailable(condition: dict[str, str], since: str | None) -> None:
+    facts = the_workload(raw_workload({}, {"conditions": [condition]}))
+    assert facts.unavailable_since == (None if since is None else datetime.fromisoformat(since))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "deadline"),
+    [
+        (600, 600),
+        (2**31 - 1, None),
+        (2**40, None),
+        (0, None),
+        (-5, None),
+        (None, None),
+        ("9", None),
+    ],
+)
+def test_the_progress_deadline(seconds: object, deadline: int | None) -> None:
+    raw = raw_workload({"progressDeadlineSeconds": seconds}, {})
+    assert the_workload(raw).progress_deadline == deadline
+
+
+def test_the_replicas_that_a_rollout_has_not_replaced() -> None:
+    raw = raw_workload({}, {"replicas": 5, "updatedReplicas": 2})
+    assert the_workload(raw).surplus == 3
+    assert the_workload(raw, WorkloadKind.STATEFUL_SET).surplus == 0
+    assert the_workload(raw_workload({}, {"updatedReplicas": 2})).surplus == 0
+
+
+@pytest.mark.parametrize(
+    ("status", "pending"),
+    [
+        ({"currentRevision": "a", "updateRevision": "b"}, True),
+        ({"currentRevision": "a", "updateRevision": "a"}, False),
+        ({"updateRevision": "a"}, None),
+        ({}, None),
+    ],
+)
+def test_revisions(status: dict[str, str], pending: bool | None) -> None:
+    facts = the_workload(raw_workload({}, status), WorkloadKind.STATEFUL_SET)
+    assert facts.revision_pending is pending

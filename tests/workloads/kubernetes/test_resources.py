@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workloads.kubernetes.quantities import NANOS, to_bytes, to_millicores
-from workloads.kubernetes.resources import pod_resources
+from workloads.kubernetes.resources import ServerVersion, pod_resources
 
 
 def container(
@@ -143,3 +143,65 @@ def test_the_sums_of_kubernetes_own_code(number: int) -> None:
             to_millicores(cpu_limits),
             memory_limits,
         ] == expected
+
+
+V1_36, V1_37 = ServerVersion(1, 36), ServerVersion(1, 37)
+
+
+def resized(name: str, requests: int, allocated: int | None, actual: int | None) -> Any:
+    """Return a container and its status, in whole cores."""
+    said: dict[str, Any] = {"name": name}
+    if allocated is not None:
+        said["allocatedResources"] = {"cpu": str(allocated)}
+    if actual is not None:
+        said["resources"] = {"requests": {"cpu": str(actual)}, "limits": {"cpu": str(actual)}}
+    return container(requests, requests) | {"name": name}, said
+
+
+@pytest.mark.parametrize(
+    ("containers", "condition", "older", "newer"),
+    [
+        # The example of kubernetes#140046.
+        ([resized("a", 1, 2, 2), resized("b", 2, 1, 1)], None, 4, 3),
+        ([resized("a", 1, 2, 3), resized("b", 2, 1, 1)], None, 5, 4),
+        ([resized("a", 5, 2, 2), resized("b", 5, 1, 1)], None, 10, 10),
+        ([resized("a", 5, 2, 2), resized("b", 5, 1, 1)], "Infeasible", 3, 3),
+        ([resized("a", 5, 2, 1), resized("b", 5, 1, 4)], "Infeasible", 6, 5),
+        # Actual amounts fall back to the allocated ones, and those to the desired ones.
+        ([resized("a", 1, 2, None), resized("b", 2, None, None)], None, 3, 4),
+        ([resized("a", 4, None, None)], "Infeasible", 4, 0),
+        ([resized("a", 3, 3, 3), resized("b", 2, 2, 2)], None, 5, 5),
+    ],
+)
+def test_a_resize_by_the_formula_of_the_servers_version(
+    containers: list[Any], condition: str | None, older: int, newer: int
+) -> None:
+    spec = {"containers": [c for c, _ in containers]}
+    status: dict[str, Any] = {"containerStatuses": [said for _, said in containers]}
+    if condition:
+        status["conditions"] = [{"type": "PodResizePending", "reason": condition}]
+
+    found = [
+        pod_resources(spec, status, server)[0] // NANOS
+        for server in (ServerVersion(), V1_36, V1_37, ServerVersion(2, 0))
+    ]
+
+    assert found == [older, older, newer, newer]
+
+
+def test_limits_by_the_formula_of_the_servers_version() -> None:
+    one, other = resized("a", 1, 2, 2), resized("b", 2, 1, 1)
+    spec = {"containers": [one[0], other[0]]}
+    status = {"containerStatuses": [one[1], other[1]]}
+    assert pod_resources(spec, status, V1_36)[1] == 4 * NANOS
+    assert pod_resources(spec, status, V1_37)[1] == 3 * NANOS
+    status |= {"resize": "Infeasible", "containerStatuses": [one[1]]}
+    assert pod_resources(spec, status, V1_37)[1] == 2 * NANOS
+
+
+def test_init_steps_by_the_formula_of_the_servers_version() -> None:
+    step, said = resized("step", 3, 6, None)
+    spec = {"containers": [container(1)], "initContainers": [step]}
+    status = {"initContainerStatuses": [said]}
+    assert pod_resources(spec, status, V1_36)[0] == 3 * NANOS
+    assert pod_resources(spec, status, V1_37)[0] == 6 * NANOS

@@ -3,6 +3,7 @@ from typing import Any
 
 from workloads.kubernetes.facts import PodKey, WorkloadKind
 from workloads.kubernetes.health import HealthStatus
+from workloads.kubernetes.quantities import NANOS
 from workloads.kubernetes.records import ContainerRecord, WorkloadRecord
 from workloads.kubernetes.snapshot import SnapshotBuilder
 
@@ -93,13 +94,13 @@ def test_a_deployment_has_the_pods_of_its_replicasets_and_no_others() -> None:
 
 
 def test_asking_twice_counts_once() -> None:
-    builder = SnapshotBuilder({})
+    builder = SnapshotBuilder({PodKey("demo", "a-1"): (NANOS, 0)})
     builder.add_workload(deployment("web"), WorkloadKind.DEPLOYMENT)
     builder.add_replicaset(replicaset("new", "web"))
     builder.add_pod(pod("a-1", "new"))
     first = list(builder.records(AS_OF))
     assert list(builder.records(AS_OF)) == first
-    assert first[0].figures["cpu_used_millicores"] == 0
+    assert first[0].figures["cpu_used_millicores"] == 1000
 
 
 def test_a_container_is_ready_when_it_is_in_every_live_pod() -> None:

@@ -1,4 +1,5 @@
 import random
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -6,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workloads.kubernetes.facts import ContainerFacts, PodFacts, PodKey
-from workloads.kubernetes.tally import ContainerTally, PodTally, tally_pods
+from workloads.kubernetes.tally import ContainerTally, PodTally, most_frequent, tally_pods
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 moments = st.none() | st.integers(0, 3).map(lambda hours: NOON + timedelta(hours=hours))
@@ -17,7 +18,7 @@ container_facts = st.builds(
     ready=st.booleans(),
     restarts=st.integers(0, 5),
     failing=st.sampled_from(["", "", "CrashLoopBackOff", "Error"]),
-    crashed_at=moments,
+    restarted_at=moments,
     out_of_memory=st.booleans(),
 )
 amounts = st.integers(0, 10**12)
@@ -27,6 +28,12 @@ pod_facts = st.builds(
     owner_uid=st.just("owner"),
     active=st.booleans(),
     live=st.booleans(),
+    ready=st.booleans(),
+    held=st.sampled_from(["", "NodeLost"]),
+    starting=st.sampled_from(["", "ContainerCreating"]),
+    failed=st.sampled_from(["", "Evicted"]),
+    resize=st.sampled_from(["", "ResizeDeferred"]),
+    since=moments,
     unschedulable=st.booleans(),
     containers=st.lists(container_facts, max_size=3).map(tuple),
     resources=st.tuples(amounts, amounts, amounts, amounts, amounts),
@@ -48,23 +55,30 @@ def test_neither_order_nor_grouping_matters(
     pods = [one for group in groups for one in group]
     shuffle.shuffle(pods)
     together = tally_pods(pods, USAGE)
+    for tally in (merged, together):
+        tally.restarts.sort()
     assert merged == together
-    assert merged.most_frequent_failure() == together.most_frequent_failure()
+    assert most_frequent(merged.failing) == most_frequent(together.failing)
 
 
-def test_a_pod_that_has_ended_only_counts_as_a_pod() -> None:
+def test_a_pod_that_has_ended_counts_with_its_reason_alone() -> None:
     ended = pod(
         active=False,
         live=False,
+        failed="Evicted",
+        since=NOON,
         containers=(ContainerFacts("app", "terminated", failing="Error"),),
         resources=(1, 2, 3, 4, 5),
     )
-    assert tally_pods([ended], USAGE) == PodTally(pods=1)
+    assert tally_pods([ended], USAGE) == PodTally(
+        pods=1, failed=Counter(Evicted=1), failed_since=NOON
+    )
 
 
 def test_a_pod_that_is_being_deleted_still_takes_resources() -> None:
     leaving = pod(
         live=False,
+        since=NOON,
         unschedulable=True,
         containers=(ContainerFacts("app", "running"),),
         resources=(1, 2, 3, 4, 5),
@@ -74,6 +88,8 @@ def test_a_pod_that_is_being_deleted_still_takes_resources() -> None:
         measured=1,
         reserved=[1, 2, 3, 4, 5],
         used=[97, 194],
+        terminating=1,
+        terminating_since=NOON,
     )
 
 
@@ -81,9 +97,10 @@ def test_live_pods_count_in_full() -> None:
     crash, earlier = NOON, NOON - timedelta(hours=1)
     tally = tally_pods(
         [
-            pod("x", unschedulable=True),
+            pod("x", unschedulable=True, since=NOON),
             pod(
                 "y",
+                ready=True,
                 containers=(
                     ContainerFacts("app", "waiting", False, 7, "CrashLoopBackOff", crash),
                     ContainerFacts("proxy", "running", True),
@@ -91,6 +108,9 @@ def test_live_pods_count_in_full() -> None:
             ),
             pod(
                 "z",
+                since=earlier,
+                starting="PodInitializing",
+                resize="ResizeInfeasible",
                 containers=(
                     ContainerFacts("app", "terminated", False, 1, "OOMKilled", earlier, True),
                 ),
@@ -103,8 +123,11 @@ def test_live_pods_count_in_full() -> None:
         broken=1,
         unschedulable=1,
         failing=tally.failing,
-        crashed_at=crash,
-        out_of_memory_at=earlier,
+        ready=1,
+        unready_since=earlier,
+        starting=Counter(PodInitializing=1),
+        resizing=Counter(ResizeInfeasible=1),
+        restarts=[(crash, False), (earlier, True)],
         containers={
             "app": ContainerTally(restarts=8, ready=0, state="terminated"),
             "proxy": ContainerTally(restarts=0, ready=1, state="running"),
@@ -120,6 +143,6 @@ def test_the_most_frequent_failure() -> None:
             for reason in reasons
         )
 
-    assert fails().most_frequent_failure() == ""
-    assert fails("Error", "CrashLoopBackOff", "Error").most_frequent_failure() == "Error"
-    assert fails("Error", "CrashLoopBackOff").most_frequent_failure() == "CrashLoopBackOff"
+    assert most_frequent(fails().failing) == ""
+    assert most_frequent(fails("Error", "CrashLoopBackOff", "Error").failing) == "Error"
+    assert most_frequent(fails("Error", "CrashLoopBackOff").failing) == "CrashLoopBackOff"

@@ -1,0 +1,46 @@
+"""Since when workloads are unavailable, as far as one collector has seen.
+
+A StatefulSet or DaemonSet whose pods are replaced again and again shows no more than the age of its
+youngest pods. Without a memory it would begin a new grace with each of them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+from workloads.kubernetes.case import Case
+
+if TYPE_CHECKING:
+    import datetime as dt
+    from collections.abc import Container
+
+    from workloads.kubernetes.facts import WorkloadFacts
+    from workloads.kubernetes.tally import PodTally
+
+
+class Outages:
+    """The beginning of each outage by the uid of its workload, while it lasts."""
+
+    def __init__(self) -> None:
+        self._since: dict[str, dt.datetime] = {}
+
+    def remember(
+        self, workload: WorkloadFacts, pods: PodTally, as_of: dt.datetime
+    ) -> WorkloadFacts:
+        """Return the facts with the beginning of the outage that was seen earlier, if there was.
+
+        A Deployment keeps the moment itself, in its condition Available.
+        """
+        case = Case(workload, pods, as_of)
+        since = case.unavailable_since()
+        if not case.down() or since is None or workload.unavailable_since is not None:
+            self._since.pop(workload.uid, None)
+            return workload
+        since = min(since, self._since.get(workload.uid, since))
+        self._since[workload.uid] = since
+        return dataclasses.replace(workload, unavailable_since=since)
+
+    def keep(self, uids: Container[str]) -> None:
+        """Forget all other workloads."""
+        self._since = {uid: since for uid, since in self._since.items() if uid in uids}

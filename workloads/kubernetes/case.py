@@ -1,0 +1,133 @@
+"""What the rules of health ask of one snapshot of a workload."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from workloads.kubernetes.facts import Condition, WorkloadFacts, WorkloadKind
+from workloads.kubernetes.tally import PodTally
+
+# How long a workload may be unavailable, or a pod not ready, before help is needed; and how recent
+# the end of a restarted container's last run must be. Both bounds belong to the interval.
+GRACE: Final = timedelta(seconds=300)
+RESTART_WINDOW: Final = timedelta(seconds=600)
+# How long after a change its controller may take to observe it.
+OBSERVATION_DELAY: Final = timedelta(seconds=10)
+
+#: The reason of the condition Progressing, which counts whatever its status.
+PROGRESS_DEADLINE_EXCEEDED: Final = "ProgressDeadlineExceeded"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A workload, its pods and the moment of the report, in the words of the rule table."""
+
+    workload: WorkloadFacts
+    pods: PodTally
+    as_of: datetime
+
+    def condition(self, kind: str) -> Condition:
+        return self.workload.conditions.get(kind, Condition("", ""))
+
+    def none_ready(self) -> bool:
+        """Whether no pod is ready: the controller's count may lag behind its pods."""
+        return self.workload.ready == 0 and self.pods.ready == 0
+
+    def down(self) -> bool:
+        return self.none_ready() and self.workload.desired > 0
+
+    def some_missing(self) -> bool:
+        return min(self.workload.ready, self.workload.available) < self.workload.desired
+
+    def fewer_live(self) -> bool:
+        return self.pods.live < self.workload.desired
+
+    def behind(self) -> bool:
+        observed = self.workload.observed_generation
+        return observed is not None and observed < self.workload.generation
+
+    def overlooked(self) -> bool:
+        changed = self.workload.changed_at
+        return self.behind() and (changed is None or self.as_of - changed > OBSERVATION_DELAY)
+
+    def refused(self) -> bool:
+        """Whether the controller itself reports why a rollout cannot begin."""
+        progressing = self.condition("Progressing")
+        return (
+            self.workload.kind is WorkloadKind.DEPLOYMENT
+            and progressing.status == "False"
+            and progressing.reason not in ("", PROGRESS_DEADLINE_EXCEEDED)
+        )
+
+    def deadline_exceeded(self) -> bool:
+        return (
+            self.workload.kind is WorkloadKind.DEPLOYMENT
+            and self.condition("Progressing").reason == PROGRESS_DEADLINE_EXCEEDED
+        )
+
+    def replica_failure(self) -> bool:
+        return self.condition("ReplicaFailure").status == "True"
+
+    def all_failing(self) -> bool:
+        return 0 < self.pods.live == self.pods.broken
+
+    # The grace, of which all rules take the same length.
+
+    def grace(self) -> timedelta:
+        """Return the grace: a rollout has at least the deadline that its owner declared."""
+        progressing = self.condition("Progressing")
+        rolling_out = (
+            progressing.status == "True" and progressing.reason != "NewReplicaSetAvailable"
+        )
+        deadline = self.workload.progress_deadline if rolling_out else None
+        return max(GRACE, timedelta(seconds=deadline or 0))
+
+    def unavailable_since(self) -> datetime | None:
+        """Return since when the workload is unavailable, as exactly as the objects show it."""
+        workload, pods = self.workload, self.pods
+        return (
+            workload.unavailable_since
+            or pods.unready_since
+            or pods.terminating_since
+            or pods.failed_since
+            or (workload.changed_at if self.behind() else None)
+            or workload.created_at
+        )
+
+    def past_grace(self, since: datetime | None) -> bool:
+        created = self.workload.created_at
+        begin = max(since, created) if since and created else since
+        return begin is None or self.as_of - begin > self.grace()
+
+    def needs_help(self) -> bool:
+        """Whether the workload has been unavailable for longer than the grace."""
+        return self.past_grace(self.unavailable_since())
+
+    def stuck(self) -> bool:
+        """Whether a further pod has not become ready within the grace."""
+        since = self.pods.unready_since
+        return since is not None and self.past_grace(since)
+
+    def stuck_terminating(self) -> bool:
+        since = self.pods.terminating_since
+        return since is not None and self.as_of - since > GRACE
+
+    def recent_restarts(self) -> list[bool]:
+        """Return of each recent restart whether memory was the cause.
+
+        The end of a run after the report comes from a node with another clock, and is no evidence.
+        """
+        window = timedelta(0), RESTART_WINDOW
+        return [
+            out_of_memory
+            for ended, out_of_memory in self.pods.restarts
+            if window[0] <= self.as_of - ended <= window[1]
+        ]
+
+    def update_pending(self) -> bool:
+        return self.workload.updated < self.workload.desired - self.workload.partition
+
+    def updating(self) -> bool:
+        if self.workload.revision_pending is False:  # a pod is replaced by its like
+            return False
+        return self.update_pending() or self.workload.surplus > 0
