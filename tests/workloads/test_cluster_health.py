@@ -10,6 +10,7 @@ from django.db.models import Value
 from django.utils import timezone
 
 from tests.conftest import ClientWith
+from tests.workloads.kubernetes.test_cases import CASES, record_of
 from tests.workloads.records import apply, record, report
 from workloads.cluster_health import ClusterHealth, cluster_health, is_in_health
 from workloads.kubernetes.health import HealthStatus
@@ -96,3 +97,22 @@ def test_after_three_intervals_of_silence(client_with: ClientWith, cluster: Clus
     assert answer["health_status"] == "UNREACHABLE"
     # Its workloads keep their last status.
     assert answer["workload_counts"]["error"] == 1
+
+
+@pytest.mark.parametrize(
+    ("case", "health"),
+    [
+        ("a01-recreate-rollout", "DEGRADED"),
+        ("a02-scale-from-zero", "DEGRADED"),
+        ("a03-statefulset-restart", "DEGRADED"),
+        ("a08-node-lost", "ERROR"),
+        ("a12-old-replicas-remain", "HEALTHY"),
+    ],
+)
+@pytest.mark.django_db
+def test_a_restart_of_one_workload_is_no_error_of_its_cluster(
+    client_with: ClientWith, cluster: Cluster, case: str, health: str
+) -> None:
+    apply(cluster, report(0, record_of(CASES[case])))
+
+    assert shown(client_with, cluster)["health_status"] == health

@@ -87,7 +87,8 @@ def controller_uid(metadata: JsonObject, kinds: Collection[str]) -> str | None:
 
 def conditions(status: JsonObject) -> dict[str, JsonObject]:
     """Read the conditions of a status by type."""
-    return {sys.intern(text(raw, "type")): raw for raw in children(status, "conditions")}
+    found = ((raw.get("type"), raw) for raw in children(status, "conditions"))
+    return {kind: raw for kind, raw in found if isinstance(kind, str)}
 
 
 def reason(parent: JsonObject) -> str:

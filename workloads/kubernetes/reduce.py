@@ -77,7 +77,7 @@ def reduce_pod(raw: JsonObject, server: ServerVersion = UNKNOWN_VERSION) -> PodF
         since = moment(readiness, "lastTransitionTime") or created
     else:
         since = moment(metadata, "deletionTimestamp")
-    resize = resize_pending(status)
+    resize = resize_pending(status, conditions_of)
     return PodFacts(
         key=PodKey(sys.intern(text(metadata, "namespace")), text(metadata, "name")),
         owner_uid=sys.intern(owner_uid),
@@ -155,7 +155,7 @@ def reduce_workload(raw: JsonObject, kind: WorkloadKind) -> WorkloadFacts | None
         on_delete=text(update, "type") == "OnDelete",
         partition=count(child(update, "rollingUpdate"), "partition"),
         conditions=_shared_conditions(
-            tuple((type_of, _condition(found)) for type_of, found in conditions_of.items())
+            tuple((sys.intern(kind), _condition(found)) for kind, found in conditions_of.items())
         ),
         containers=tuple(_template_containers(child(child(spec, "template"), "spec"))),
     )

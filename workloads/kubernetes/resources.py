@@ -5,12 +5,12 @@ them, of 0.36 and, for Kubernetes 1.37 on, after kubernetes#140047; KEPs 753 (si
 688 (overhead), 1287 and 5419 (resizing in place) and 2837 (resources of a whole pod).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
 from workloads.kubernetes.facts import PodResources
 from workloads.kubernetes.figures import LIMITS, REQUESTS, RESERVED
-from workloads.kubernetes.raw import JsonObject, amount, child, children, text
+from workloads.kubernetes.raw import JsonObject, amount, child, children, conditions, text
 
 _ALLOCATED: Final = "allocatedResources"
 #: The node can perform a resize later, or never.
@@ -40,17 +40,14 @@ def is_sidecar(init_container: JsonObject) -> bool:
     return text(init_container, "restartPolicy") == "Always"
 
 
-def resize_pending(status: JsonObject) -> str:
+def resize_pending(status: JsonObject, conditions_of: Mapping[str, JsonObject]) -> str:
     """Read why a node does not resize a pod: Deferred, Infeasible or "".
 
     Up to Kubernetes 1.32 it is `status.resize`, since then a condition.
     """
-    found = [
-        text(condition, "reason")
-        for condition in children(status, "conditions")
-        if text(condition, "type") == "PodResizePending"
-    ]
-    return next((r for r in (*found, text(status, "resize")) if r in (DEFERRED, INFEASIBLE)), "")
+    found = conditions_of.get("PodResizePending")
+    why = text(status, "resize") if found is None else text(found, "reason")
+    return why if why in (DEFERRED, INFEASIBLE) else ""
 
 
 def pod_resources(
@@ -76,7 +73,7 @@ class _Pod:
             for said in children(status, statuses)
         }
         # The node can never perform the resize: the desired amount reserves nothing.
-        self._infeasible = resize_pending(status) == INFEASIBLE
+        self._infeasible = resize_pending(status, conditions(status)) == INFEASIBLE
 
     def total(self, side: str, resource: str) -> int:
         # 1. What the pod states as a whole replaces what its containers add up to.

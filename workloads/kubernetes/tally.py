@@ -1,7 +1,8 @@
 """The pods of one workload, added up.
 
 A cluster's pods are read once and never held together: each is added to the tally of the object
-that controls it and dropped, so that memory grows with the number of workloads and not of pods.
+that controls it and dropped, so that memory grows with the number of workloads and not of pods. Of
+a container that has restarted, the end of its last run is kept.
 """
 
 from collections import Counter
