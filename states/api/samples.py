@@ -96,8 +96,9 @@ OUTPUTS: Final = {
             "value": "(sensitive value)",
             "type": "(sensitive value)",
             "sensitive": True,
+            "hidden": {"reason": "MARKED_SENSITIVE", "output": None, "attribute": None},
         },
-        {"name": "size", "value": 2, "type": "number", "sensitive": False},
+        {"name": "size", "value": 2, "type": "number", "sensitive": False, "hidden": None},
     ],
     "version_number": 2,
     "next_page_token": "",
@@ -113,6 +114,7 @@ RESOURCES: Final = {
             "dependencies": [],
             "sensitive_attributes": [],
             "attributes": {"id": "0de1d996-ed9e-aba3-daa9-3c969235aef7", "input": "item 0"},
+            "hidden": None,
         }
     ],
     "version_number": 2,

@@ -30,6 +30,7 @@ from states.api.serializers import (
     StateSerializer,
     VersionSerializer,
 )
+from states.document.marked_places import Reason
 from states.errors import (
     InvalidDocument,
     LockNotHeld,
@@ -66,7 +67,18 @@ _TEXT_OR_NULL: Final = {"type": ["string", "null"]}
 _COUNT: Final = {"type": "integer", "minimum": 0}
 _FLAG: Final = {"type": "boolean"}
 
-_OUTPUT: Final = Named("Output", object_of(name=_TEXT, value=_ANY, type=_ANY, sensitive=_FLAG))
+_REASONS: Final = {"type": "string", "enum": [reason.value for reason in Reason]}
+_HIDDEN: Final = {
+    "anyOf": [
+        Named(
+            "HiddenValue", object_of(reason=_REASONS, output=_TEXT_OR_NULL, attribute=_TEXT_OR_NULL)
+        ),
+        {"type": "null"},
+    ]
+}
+_OUTPUT: Final = Named(
+    "Output", object_of(name=_TEXT, value=_ANY, type=_ANY, sensitive=_FLAG, hidden=_HIDDEN)
+)
 _ADDRESS: Final = {
     "address": _TEXT,
     "deposed": _TEXT_OR_NULL,
@@ -87,6 +99,7 @@ _RESOURCE: Final = Named(
         dependencies=list_of(_TEXT),
         sensitive_attributes=list_of(_TEXT),
         attributes=_ANY,
+        hidden=_HIDDEN,
     ),
 )
 _ACTION: Final = {"type": "string", "enum": ["ADDED", "CHANGED", "REMOVED"]}

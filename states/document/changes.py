@@ -97,7 +97,7 @@ def describe_output(change: Change, secrets: Secrets | None, effort: Effort) -> 
         if before.sensitive != after.sensitive:
             metadata.append(_fact("sensitive", before.sensitive, after.sensitive))
         if raw_differs(before.type, after.type, effort):
-            kinds = [masking.show_output(output, secrets, effort)[1] for output in outputs]
+            kinds = [masking.show_output(output, secrets, effort).type for output in outputs]
             metadata.append(_fact("type", *kinds))
         if raw_differs(before.deprecated, after.deprecated, effort):
             messages: list[Side] = [

@@ -118,7 +118,7 @@ def outputs_document(gzipped: bytes, *, hide: bool) -> bytes:
             found = {
                 name: output
                 for name, output in found.items()
-                if not masking.is_hidden(output, secrets, effort)
+                if masking.show_output(output, secrets, effort).hidden is None
             }
         head = sealing.read_head(written)
         body = {
@@ -221,8 +221,16 @@ def diff(
 
 
 def _output(name: str, output: Output, secrets: Secrets | None, effort: Effort) -> Raw:
-    value, kind = masking.show_output(output, secrets, effort)
-    return encode({"name": name, "value": value, "type": kind, "sensitive": output.sensitive})
+    shown = masking.show_output(output, secrets, effort)
+    return encode(
+        {
+            "name": name,
+            "value": shown.value,
+            "type": shown.type,
+            "sensitive": output.sensitive,
+            "hidden": shown.hidden and shown.hidden.describe(),
+        }
+    )
 
 
 def _facts(resource: Resource, instance: Instance) -> dict[str, Any]:
@@ -243,10 +251,13 @@ def _resource(
     resource: Resource, instance: Instance, secrets: Secrets | None, effort: Effort
 ) -> Raw:
     attributes: Any = instance.values
+    cause = None
     if secrets is not None:
         values = format4.decode(instance.values, effort)
         marked = sensitive_paths.marks_of(instance, values, effort)
         (attributes,) = masking.masked(secrets, (values, marked))
+        if attributes is not values:
+            cause = masking.cause_of(attributes, marked=False)
     return encode(
         {
             **_facts(resource, instance),
@@ -257,5 +268,6 @@ def _resource(
                 sensitive_paths.path_text(path) for path in sensitive_paths.paths(instance, effort)
             ],
             "attributes": attributes,
+            "hidden": cause and cause.describe(),
         }
     )

@@ -1,4 +1,4 @@
-"""Which of many texts have one of many patterns in them, in time that grows with the texts alone.
+"""Find which of many texts contain one of many patterns, in time that grows with the texts alone.
 
 Each pattern is filed under words of 4 or 8 bytes from its middle. A text is read as machine words
 from every second of its bytes, which the interpreter compares with the filed ones without a step
@@ -12,6 +12,7 @@ from bisect import bisect_right
 from itertools import accumulate, compress, count
 from typing import TYPE_CHECKING, Final
 
+from states.document.marked_places import ESCAPED, Cause
 from states.document.writings import LEAST, NotUnderstoodError, is_escaped, unescaped, writings
 
 if TYPE_CHECKING:
@@ -27,26 +28,30 @@ _OVERLAP: Final = 8 * 1024
 _BETWEEN: Final = b"\xff"
 _BYTES_A_STEP: Final = 20
 
+#: The bytes that are searched, and why a text that contains them is hidden.
+Pattern = tuple[bytes, Cause]
+
 
 class _Index:
     """Patterns by words of one size; ``least`` is the shortest pattern."""
 
     def __init__(self, code: str, size: int) -> None:
         self._code, self._size, self.least = code, size, size + 1
-        self.words: dict[int, bytes | list[bytes]] = {}
+        self.words: dict[int, Pattern | list[Pattern]] = {}
 
-    def add(self, pattern: bytes) -> None:
+    def add(self, filed_pattern: Pattern) -> None:
         """File the pattern under two words, one of which begins at an even byte of any text."""
+        pattern = filed_pattern[0]
         middle = self._middle(pattern)
         for offset in (middle, middle + 1):
             word = int.from_bytes(pattern[offset : offset + self._size], sys.byteorder)
-            filed = self.words.setdefault(word, pattern)
+            filed = self.words.setdefault(word, filed_pattern)
             if isinstance(filed, list):
-                filed.append(pattern)
-            elif filed is not pattern:
-                self.words[word] = [filed, pattern]
+                filed.append(filed_pattern)
+            elif filed is not filed_pattern:
+                self.words[word] = [filed, filed_pattern]
 
-    def candidates(self, text: bytes) -> Iterator[tuple[int, list[bytes]]]:
+    def candidates(self, text: bytes) -> Iterator[tuple[int, list[Pattern]]]:
         """Yield where a filed word stands, and the patterns that are filed under it."""
         if not self.words:
             return
@@ -77,18 +82,18 @@ class Finder:
         self._effort = effort
         self._short, self._long = _Index("I", 4), _Index("Q", 8)
 
-    def add(self, secret: str) -> None:
-        """Find this one too, if it is long enough."""
+    def add(self, secret: str, cause: Cause) -> None:
+        """Search this secret too, if it is long enough."""
         if len(secret[:LEAST].encode()) < LEAST:
             return
         self._effort.spend(self.COST)
         for pattern in writings(secret, self._effort):
             index = self._long if len(pattern) >= self._long.least else self._short
-            index.add(pattern)
+            index.add((pattern, cause))
 
-    def telling(self, texts: Sequence[str]) -> set[int]:
-        """Return the positions of the texts that tell a secret, or that nobody understands."""
-        found: set[int] = set()
+    def containing(self, texts: Sequence[str]) -> dict[int, Cause]:
+        """Return the positions of the texts that contain a secret, or have endless escapes."""
+        found: dict[int, Cause] = {}
         if not (self._short.words or self._long.words):
             return found
         batch = _Batch()
@@ -106,7 +111,7 @@ class Finder:
         self._search(batch, found)
         return found
 
-    def _search(self, batch: _Batch, found: set[int]) -> None:
+    def _search(self, batch: _Batch, found: dict[int, Cause]) -> None:
         text = _BETWEEN.join(batch.parts)
         self._search_text(text, batch, found)
         if not is_escaped(text):
@@ -118,10 +123,10 @@ class Finder:
                     plain.parts.append(unescaped(part, self._effort).replace(_BETWEEN, b"?"))
                     plain.positions.append(position)
                 except NotUnderstoodError:
-                    found.add(position)
+                    found[position] = ESCAPED
         self._search_text(_BETWEEN.join(plain.parts), plain, found)
 
-    def _search_text(self, text: bytes, batch: _Batch, found: set[int]) -> None:
+    def _search_text(self, text: bytes, batch: _Batch, found: dict[int, Cause]) -> None:
         self._effort.spend(len(batch.parts) // 2 + len(text) // _BYTES_A_STEP)
         starts: list[int] = []
         for index in (self._short, self._long):
@@ -131,8 +136,10 @@ class Finder:
                 position = batch.positions[bisect_right(starts, place) - 1]
                 if position in found:
                     continue
-                if any(index.stands(text, place, pattern) for pattern in patterns):
-                    found.add(position)
+                standing = (why for part, why in patterns if index.stands(text, place, part))
+                cause = next(standing, None)
+                if cause is not None:
+                    found[position] = cause
                     if len(batch.parts) == 1:
                         return
 

@@ -21,12 +21,15 @@ EMPTY_LIST: Final = hash(("list",))
 
 
 class Hidden:
-    """Stands for a value that is not shown; equal to another one for an equal value."""
+    """A placeholder for a value that is not shown; equal to the placeholder of an equal value.
 
-    __slots__ = ("digest",)
+    ``cause`` is a ``marked_places.Cause``, or None where the value itself is marked.
+    """
 
-    def __init__(self, digest: int) -> None:
-        self.digest = digest
+    __slots__ = ("cause", "digest")
+
+    def __init__(self, digest: int, cause: Any = None) -> None:
+        self.digest, self.cause = digest, cause
 
     def __eq__(self, other: object) -> bool:
         return digest_of(other) == self.digest

@@ -1,16 +1,18 @@
-"""What a state marks sensitive, and where else the same values stand.
+"""Hide the values that a state marks sensitive, and their copies at other places.
 
 Terraform marks a place, not a value: ``terraform_data.x.input`` with a password in it is marked,
-and ``terraform_data.x.output``, which holds the same password, is not. So the values of the marked
-places are collected over the whole state, and hidden wherever they are met again. A secret is a
-marked text or number, each line of it, and what is in it if it is JSON. Hidden is
+and ``terraform_data.x.output``, which holds the same password, is not. So the marked values are
+collected over the whole state, and hidden wherever they are met again. ``secret_rule`` decides
+which of them count. These are hidden:
 
-- a container that equals a marked one;
-- a text or number that equals a secret of at least 4 characters, in any writing of the number;
-- a text that contains a secret of at least 6 bytes, also escaped or encoded (``writings``), or the
-  middle of a long one; a text of JSON in which something would be hidden;
+- the marked place, and all under it;
+- a text or number that equals a secret, in any writing of the number;
+- a text that contains a secret, also escaped or encoded (``writings``), or the middle of a long
+  one; a text of JSON in which something would be hidden;
 - a map with such a text in one of its keys;
-- within the object that has the mark, any equal text, number or boolean, however short.
+- a list or map that equals a marked one, unless that has nothing but public vocabulary;
+- within the object that has the mark, any text or number that equals a value with a mark or a
+  secret name of its own, however short.
 
 What cannot be understood is hidden: a path that leads nowhere hides all from where it is lost.
 """
@@ -18,7 +20,7 @@ What cannot be understood is hidden: a path that leads nowhere hides all from wh
 from __future__ import annotations
 
 import decimal
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from states.document import format4
 from states.document.hidden import (
@@ -31,13 +33,14 @@ from states.document.hidden import (
     with_item,
     with_member,
 )
+from states.document.marked_places import MARKED, Cause, MarkedPlace, Reason, name_of
 from states.document.numbers import number_text
-from states.document.secret_values import Secrets
+from states.document.public_words import is_public
+from states.document.secret_rule import Evidence
+from states.document.secret_values import Scalar, Secrets, scalars
 from states.document.sensitive_paths import below, is_dynamic, marked_values, marks_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from states.document.effort import Effort
     from states.document.format4 import Document, Output
     from states.document.sensitive_paths import Marks
@@ -47,14 +50,14 @@ def secrets_of(effort: Effort, *documents: Document) -> Secrets:
     """Return all that the documents mark."""
     secrets = Secrets(effort)
     for document in documents:
-        for output in (document.outputs or {}).values():
+        for name, output in (document.outputs or {}).items():
             if output.sensitive:
-                secrets.add(format4.decode(output.value, effort))
-        for _resource, instance in document.instances():
+                secrets.add(format4.decode(output.value, effort), MarkedPlace(name))
+        for resource, instance in document.instances():
             if instance.sensitive_attributes != format4.NO_PATHS:
                 values = format4.decode(instance.values, effort)
-                for value in marked_values(values, marks_of(instance, values, effort)):
-                    secrets.add(value)
+                for path, value in marked_values(values, marks_of(instance, values, effort)):
+                    secrets.add(value, MarkedPlace(instance=(resource, instance), path=path))
     return secrets
 
 
@@ -65,16 +68,24 @@ def masked(secrets: Secrets, *sides: tuple[Any, Marks]) -> list[Any]:
     back and no copy of it.
     """
     own = {
-        _as_text(part)
+        _as_text(scalar.value)
         for value, marks in sides
-        for marked in marked_values(value, marks)
-        for part in _scalars(marked)
+        for path, marked in marked_values(value, marks)
+        for scalar in scalars(Scalar(marked, name_of(path), is_member=False), secrets.effort)
+        if _hides_in_its_object(scalar)
     }
     texts: set[str] = set()
     for value, _ in sides:
         _collect_texts(value, texts, secrets.effort)
-    mask = _Mask(secrets, own, secrets.telling(list(texts)))
+    mask = _Mask(secrets, own, secrets.hides(list(texts)))
     return [mask.apply(value, marks)[0] for value, marks in sides]
+
+
+def _hides_in_its_object(scalar: Scalar) -> bool:
+    """Whether equal values of its object are hidden, however short this one is."""
+    value = scalar.value
+    is_one = value != "" and not isinstance(value, bool | None)
+    return is_one and scalar.evidence > Evidence.MEMBER and not is_public(_as_text(value))
 
 
 #: What it costs to write a number with a fraction or an exponent in the one way, in steps.
@@ -82,10 +93,10 @@ _DECIMAL_COST: Final = 3
 
 
 class _Mask:
-    """Hides values of one object."""
+    """The mask over the values of one object."""
 
-    def __init__(self, secrets: Secrets, own: set[str], telling: set[str]) -> None:
-        self._secrets, self._own, self._telling = secrets, own, telling
+    def __init__(self, secrets: Secrets, own: set[str], hidden: dict[str, Cause]) -> None:
+        self._secrets, self._own, self._hidden = secrets, own, hidden
 
     def apply(self, value: Any, marks: Marks) -> tuple[Any, int]:
         """Return the value without what is hidden, and the digest of all of it."""
@@ -99,15 +110,16 @@ class _Mask:
         if isinstance(value, int | decimal.Decimal) and not isinstance(value, bool):
             return self._apply_to_number(value)
         digest = digest_of(value)
-        return (Hidden(digest) if self._hides(value) else value), digest
+        cause = self._cause_of(value) if isinstance(value, str) else None
+        return (value if cause is None else Hidden(digest, cause)), digest
 
     def _apply_to_number(self, value: int | decimal.Decimal) -> tuple[Any, int]:
         if isinstance(value, decimal.Decimal):
             self._secrets.effort.spend(_DECIMAL_COST)
         text = number_text(value)
         digest = digest_of_number(text)
-        hides = self._secrets.is_number(text) or text in self._own
-        return (Hidden(digest) if hides else value), digest
+        cause = self._secrets.hides_number(text) or self._cause_of(text)
+        return (value if cause is None else Hidden(digest, cause)), digest
 
     def _apply_to_list(self, value: list[Any], marks: Marks) -> tuple[Any, int]:
         digest = EMPTY_LIST
@@ -119,9 +131,8 @@ class _Mask:
                 shown = value[:i]
             if shown is not value:
                 shown.append(new)
-        if value and self._secrets.is_container(digest):
-            return Hidden(digest), digest
-        return shown, digest
+        cause = self._secrets.hides_container(digest)
+        return (shown if cause is None else Hidden(digest, cause)), digest
 
     def _apply_to_map(self, value: dict[str, Any], marks: Marks) -> tuple[Any, int]:
         digest = EMPTY_MAP
@@ -131,49 +142,61 @@ class _Mask:
             digest = with_member(digest, key, part)
             if new is not inner:
                 changed[key] = new
-        is_secret = value and self._secrets.is_container(digest)
-        if is_secret or not self._telling.isdisjoint(value):
-            return Hidden(digest), digest
+        cause = self._secrets.hides_container(digest)
+        if cause is None and self._hidden:
+            cause = next((self._hidden[key] for key in value if key in self._hidden), None)
+        if cause is not None:
+            return Hidden(digest, cause), digest
         if "value" in changed and is_dynamic(value):
             kind = value["type"]
             changed["type"] = Hidden(digest_of(kind)) if isinstance(kind, list) else kind
         return ({**value, **changed} if changed else value), digest
 
-    def _hides(self, value: Any) -> bool:
-        """Whether a text, a boolean or null is hidden."""
-        if isinstance(value, str):
-            return value in self._telling or value in self._own
-        return value is not None and _as_text(value) in self._own
+    def _cause_of(self, text: str) -> Cause | None:
+        """Return why a text, or a number as a text, is hidden."""
+        return self._hidden.get(text) or (_SAME_OBJECT if text in self._own else None)
 
 
-def show_output(output: Output, secrets: Secrets | None, effort: Effort) -> tuple[Any, Any]:
-    """Return an output's value and type, without what is hidden."""
+#: The marked place is in the object itself, whose marks are listed.
+_SAME_OBJECT: Final = Cause(Reason.CONTAINS_SENSITIVE_VALUE)
+
+
+class ShownOutput(NamedTuple):
+    """An output's value and type without what is hidden, and the cause where something is."""
+
+    value: Any
+    type: Any
+    hidden: Cause | None
+
+
+def show_output(output: Output, secrets: Secrets | None, effort: Effort) -> ShownOutput:
+    """Return an output as it is shown."""
     value = format4.decode(output.value, effort)
     kind = format4.decode(output.type, effort)
     if secrets is None:
-        return value, kind
+        return ShownOutput(value, kind, None)
     (shown,) = masked(secrets, (value, True if output.sensitive else {}))
-    return shown, MASK if shown is not value and not isinstance(kind, str) else kind
+    kind = MASK if shown is not value and not isinstance(kind, str) else kind
+    return ShownOutput(shown, kind, None if shown is value else cause_of(shown, marked=True))
 
 
-def is_hidden(output: Output, secrets: Secrets, effort: Effort) -> bool:
-    """Whether anything of an output is hidden."""
-    value = format4.decode(output.value, effort)
-    (shown,) = masked(secrets, (value, True if output.sensitive else {}))
-    return shown is not value
+def cause_of(shown: Any, *, marked: bool) -> Cause | None:
+    """Return why the first hidden part of a value is not shown.
 
-
-def _scalars(value: Any) -> Iterator[Any]:
-    """Yield the texts, numbers and booleans of a value, but no empty text."""
-    waiting = [value]
+    ``marked`` counts the parts that are marked themselves too.
+    """
+    waiting = [shown]
     while waiting:
         part = waiting.pop()
-        if isinstance(part, dict):
-            waiting += part.values()
+        if isinstance(part, Hidden):
+            if part.cause or marked:
+                cause: Cause = part.cause or MARKED
+                return cause
+        elif isinstance(part, dict):
+            waiting += reversed(part.values())
         elif isinstance(part, list):
-            waiting += part
-        elif part is not None and part != "":
-            yield part
+            waiting += reversed(part)
+    return None
 
 
 def _collect_texts(value: Any, texts: set[str], effort: Effort) -> None:
@@ -192,6 +215,4 @@ def _collect_texts(value: Any, texts: set[str], effort: Effort) -> None:
 
 
 def _as_text(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    return str(value).lower() if isinstance(value, bool) else number_text(value)
+    return value if isinstance(value, str) else number_text(value)

@@ -1,133 +1,201 @@
-"""The secrets of a state: which values are hidden wherever they stand.
+"""The values of a state that hide others, each with the marked place that it comes from.
 
-A secret is a marked text or number, each line of it, and what is in it if it is JSON.
+``secret_rule`` decides which of them hide others. Here they are collected: texts and numbers, the
+lines of a text, and the values in a text that is JSON.
 """
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
 from states.document import format4
 from states.document.finding import Finder
-from states.document.hidden import EMPTY_LIST, EMPTY_MAP, digest_of, with_item, with_member
+from states.document.hidden import digest_of
+from states.document.marked_places import Cause, Reason
 from states.document.numbers import number_text, text_as_number
+from states.document.public_words import has_public_form, is_public
+from states.document.secret_rule import (
+    LEAST_EQUAL,
+    MEASURED,
+    Evidence,
+    Reach,
+    evidence,
+    reach,
+)
+from states.document.sensitive_paths import is_dynamic
+from states.document.value_names import Name, name_of_member
 from states.errors import StateFormatUnsupported
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from states.document.effort import Effort
+    from states.document.marked_places import MarkedPlace
 
-_LEAST_EQUAL: Final = 4
 _JSON: Final = re.compile(r"\s*+[\[{]")
 _LINE: Final = re.compile(r"[^\r\n]{4,}")
 #: How numbers and JSON begin.
 _SPECIAL: Final = frozenset("+-.0123456789[{ \t\r\n")
 #: JSON within JSON within JSON is looked into, and no further.
 _NESTED: Final = 3
+#: The cost of the rule, in steps, and the characters of a member that cost another one.
+RULE_COST: Final = 10
+_CHARACTERS_A_STEP: Final = 5
+
+
+class Scalar(NamedTuple):
+    """A text, number, boolean or null in a marked value."""
+
+    value: Any
+    name: Name
+    is_member: bool
+
+    @property
+    def evidence(self) -> Evidence:
+        return evidence(self.name, is_member=self.is_member)
+
+
+def scalars(whole: Scalar, effort: Effort) -> Iterator[Scalar]:
+    """Yield the scalars of a marked value, which may be a container."""
+    waiting = [whole]
+    while waiting:
+        part = waiting.pop()
+        effort.spend(1)
+        value = part.value
+        if is_dynamic(value):
+            waiting.append(part._replace(value=value["value"]))
+        elif isinstance(value, dict):
+            waiting += (
+                Scalar(member, name_of_member(key, part.name), is_member=True)
+                for key, member in value.items()
+            )
+        elif isinstance(value, list):
+            waiting += (Scalar(item, part.name, is_member=True) for item in value)
+        else:
+            yield part
 
 
 class Secrets:
-    """The values that are hidden wherever they stand."""
+    """The values that hide others, wherever those stand."""
 
     def __init__(self, effort: Effort) -> None:
         self.effort = effort
-        self._texts: set[int] = set()
-        self._numbers: set[str] = set()
-        self._containers: set[int] = set()
+        self._seen: set[int] = set()
+        self._texts: dict[int, Cause] = {}
+        self._searched: set[int] = set()
+        self._numbers: dict[str, Cause] = {}
+        self._containers: dict[int, Cause] = {}
         self._finder = Finder(effort)
 
-    def add(self, value: Any) -> int:
-        """Hide this value, and what it consists of; return its digest."""
-        self.effort.spend(1)
-        if isinstance(value, dict):
-            digest = EMPTY_MAP
-            for key, inner in value.items():
-                digest = with_member(digest, key, self.add(inner))
-        elif isinstance(value, list):
-            digest = EMPTY_LIST
-            for inner in value:
-                digest = with_item(digest, self.add(inner))
-        else:
-            self._add_scalar(value)
-            return digest_of(value)
-        if value:
-            self.effort.spend(1)
-            self._containers.add(digest)
-        return digest
+    def add(self, value: Any, place: MarkedPlace) -> None:
+        """Collect what the value at a marked place hides elsewhere."""
+        cause = Cause(Reason.CONTAINS_SENSITIVE_VALUE, place)
+        is_notable = False
+        for scalar in scalars(Scalar(value, place.name, is_member=False), self.effort):
+            for text in _texts_of(scalar.value):
+                self._add_text(text, scalar, cause)
+                is_notable = is_notable or _is_notable(text)
+        whole = value["value"] if is_dynamic(value) else value
+        if is_notable and isinstance(whole, dict | list):
+            self._containers.setdefault(digest_of(whole), cause)
 
-    def _add_scalar(self, value: Any) -> None:
-        if isinstance(value, str):
-            self._add_text(value)
-        elif value is not None and not isinstance(value, bool):
-            for text in {number_text(value), str(value)}:
-                self._add_text(text)
-
-    def _add_text(self, text: str, depth: int = 0) -> None:
-        if len(text) < _LEAST_EQUAL or hash(text) in self._texts:
+    def _add_text(self, text: str, scalar: Scalar, cause: Cause, depth: int = 0) -> None:
+        if not self._is_new(text, scalar):
             return
-        self._texts.add(hash(text))
-        self._finder.add(text)
-        number = text_as_number(text)
-        if number is not None and len(number) >= _LEAST_EQUAL:
-            self._numbers.add(number)
+        parts = self._within(text, depth)
+        # JSON in a list or map that is marked is as public as the values in it.
+        if not parts or scalar.evidence is not Evidence.MEMBER:
+            self._hide(text, reach(text, scalar.name, is_member=scalar.is_member), cause)
         if "\n" in text or "\r" in text:
             for line in _LINE.finditer(text):
                 self.effort.spend(1)
-                self._add_text(line[0].strip(), depth)
-        for part in self._within(text, depth):
-            if isinstance(part, str):
-                self._add_text(part, depth + 1)
-            elif not isinstance(part, dict | list):
-                self._add_scalar(part)
+                self._add_line(line[0].strip(), scalar, cause)
+        for part in parts:
+            for inner in scalars(Scalar(part, scalar.name, is_member=True), self.effort):
+                for inner_text in _texts_of(inner.value):
+                    self._add_text(inner_text, inner, cause, depth + 1)
 
-    def _within(self, text: str, depth: int) -> Iterator[Any]:
-        """Yield what is in a text that is a JSON object or array; nothing of another text."""
+    def _add_line(self, line: str, scalar: Scalar, cause: Cause) -> None:
+        if self._is_new(line, scalar):
+            self._hide(line, reach(line, scalar.name, is_member=True, is_line=True), cause)
+
+    def _is_new(self, text: str, scalar: Scalar) -> bool:
+        key = hash((text, scalar.name, scalar.is_member))
+        if len(text) < LEAST_EQUAL or key in self._seen:
+            return False
+        self._seen.add(key)
+        self.effort.spend(RULE_COST)
+        if scalar.evidence is Evidence.MEMBER and len(text) <= MEASURED:
+            self.effort.spend(len(text) // _CHARACTERS_A_STEP)
+        return True
+
+    def _hide(self, text: str, reached: Reach, cause: Cause) -> None:
+        if reached is Reach.NOTHING:
+            return
+        key = hash(text)
+        self._texts.setdefault(key, cause)
+        if reached is Reach.CONTAINING and key not in self._searched:
+            self._searched.add(key)
+            self._finder.add(text, cause)
+        number = text_as_number(text)
+        if number is not None and len(number) >= LEAST_EQUAL:
+            self._numbers.setdefault(number, cause)
+
+    def _within(self, text: str, depth: int) -> list[Any]:
+        """Return the value in a text that is a JSON object or array; nothing of another text."""
         if depth == _NESTED or _JSON.match(text) is None:
-            return
+            return []
         try:
-            waiting = [format4.decode(msgspec.Raw(text.encode()), self.effort)]
+            return [format4.decode(msgspec.Raw(text.encode()), self.effort)]
         except StateFormatUnsupported:
-            return
-        while waiting:
-            part = waiting.pop()
-            self.effort.spend(1)
-            yield part
-            if isinstance(part, dict):
-                waiting += part.values()
-            elif isinstance(part, list):
-                waiting += part
+            return []
 
-    def is_number(self, text: str | None) -> bool:
-        """Whether the number equals one; ``text`` is how ``number_text`` writes it."""
-        return text in self._numbers
+    def hides_number(self, text: str | None) -> Cause | None:
+        """Return why a number is hidden; ``text`` is how ``number_text`` writes it."""
+        return None if text is None else self._numbers.get(text)
 
-    def is_container(self, digest: int) -> bool:
-        """Whether the container with this digest equals one."""
-        return digest in self._containers
+    def hides_container(self, digest: int) -> Cause | None:
+        """Return why the container with this digest is hidden."""
+        return self._containers.get(digest)
 
-    def telling(self, texts: list[str], depth: int = 0) -> set[str]:
-        """Return those of the texts that equal a secret, or tell one."""
-        found = {texts[position] for position in self._finder.telling(texts)}
+    def hides(self, texts: list[str], depth: int = 0) -> dict[str, Cause]:
+        """Return the texts that equal a secret or contain it, each with the cause."""
+        found = {texts[i]: cause for i, cause in self._finder.containing(texts).items()}
         self.effort.spend(len(texts) // 2)
         for text in texts:
-            if hash(text) in self._texts or (
-                text[:1] in _SPECIAL
-                and (self.is_number(text_as_number(text)) or self._tells_within(text, depth))
-            ):
-                found.add(text)
+            cause = self._texts.get(hash(text))
+            if cause is None and text[:1] in _SPECIAL:
+                number = self.hides_number(text_as_number(text))
+                cause = number or self._hides_within(text, depth)
+            if cause is not None:
+                found[text] = cause
         return found
 
-    def _tells_within(self, text: str, depth: int) -> bool:
-        """Whether a text is JSON in which a value is hidden that is too short to be found in it."""
-        if _JSON.match(text) is None:
-            return False
-        parts = list(self._within(text, depth))
-        texts = [part for part in parts if isinstance(part, str)]
-        numbers = (part for part in parts if not isinstance(part, str | dict | list | bool | None))
-        return bool(texts and self.telling(texts, depth + 1)) or any(
-            self.is_number(number_text(number)) for number in numbers
-        )
+    def _hides_within(self, text: str, depth: int) -> Cause | None:
+        """Return why JSON is hidden with a value that is too short to be found in it."""
+        texts: list[str] = []
+        for part in self._within(text, depth):
+            whole = Scalar(part, Name.NEUTRAL, is_member=True)
+            for inner, _name, _is_member in scalars(whole, self.effort):
+                if isinstance(inner, str):
+                    texts.append(inner)
+                elif not isinstance(inner, bool | None):
+                    number = self.hides_number(number_text(inner))
+                    if number is not None:
+                        return number
+        return next(iter(self.hides(texts, depth + 1).values()), None) if texts else None
+
+
+def _texts_of(value: Any) -> set[str]:
+    """Return a scalar as it may be written."""
+    if isinstance(value, str):
+        return {value}
+    return set() if isinstance(value, bool | None) else {number_text(value), str(value)}
+
+
+def _is_notable(text: str) -> bool:
+    """Whether a container with this text is not made of public vocabulary alone."""
+    return text != "" and not is_public(text) and not has_public_form(text)

@@ -137,10 +137,14 @@ def below(marks: Marks, key: str | int) -> Marks:
     return found
 
 
-def marked_values(value: Any, marks: Marks) -> Iterator[Any]:
-    """Yield the marked values, whole."""
+def marked_values(
+    value: Any, marks: Marks, path: tuple[Step, ...] = ()
+) -> Iterator[tuple[tuple[Step, ...], Any]]:
+    """Yield the marked values, whole, each with its path."""
     if marks is True:
-        yield value
+        yield path, value
         return
     for key, inner in marks.items():
-        yield from marked_values(value[key], inner)
+        # A path does not name the wrapper of a dynamic value.
+        is_wrapper = key == "value" and is_dynamic(value)
+        yield from marked_values(value[key], inner, path if is_wrapper else (*path, key))

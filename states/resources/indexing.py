@@ -44,7 +44,7 @@ log = structlog.get_logger("states.resources")
 
 #: Grows with each change of what is indexed of a document. States that another number has indexed
 #: are read again.
-RULES: Final = 5
+RULES: Final = 6
 _STATES: Final = 1_000
 #: What is said of a document beside the reasons of errors: a name in it is longer than an index
 #: holds; our own code fails on it.

@@ -151,6 +151,53 @@ def test_outputs_without_the_state(terraform: MakeTerraform, live: LiveServer, t
 
 
 @pytest.mark.terraform
+def test_a_consumer_beside_a_sensitive_object(
+    terraform: MakeTerraform, live: LiveServer, token: str
+) -> None:
+    """The region and the port in the object close no output of the producer."""
+    named = Named(live, token)
+    producer = """
+        output "vpc_arn" { value = "arn:aws:ec2:eu-west-1:111122223333:vpc/vpc-0shop" }
+        output "db_port" { value = 5432 }
+        output "url" { value = nonsensitive("postgres://app:${local.password}@db.shop.example") }
+        locals { password = sensitive("tr0ub4dor-and-three") }
+    """
+    terraform(producer, address=named.address).apply()
+    (outputs,) = live.tokens("state:outputs")
+
+    def reading(output: str) -> str:
+        return f"""
+        data "terraform_remote_state" "other" {{
+          backend = "http"
+          config  = {{ address = "{named.address}/outputs.tfstate", password = "{outputs}" }}
+        }}
+        output "copied" {{ value = data.terraform_remote_state.other.outputs.{output} }}
+        """
+
+    consumers = {name: terraform(reading(name), address=Named(live, token).address)
+                 for name in ("vpc_arn", "db_port", "url")}  # fmt: skip
+    for consumer in consumers.values():
+        consumer.apply()
+
+    terraform(
+        producer
+        + """
+        output "connection" {
+          value = { host = "db.shop.example", port = 5432, region = "eu-west-1", user = "app",
+                    password = local.password }
+          sensitive = true
+        }
+        """,
+        address=named.address,
+    ).apply()
+
+    for name in ("vpc_arn", "db_port"):
+        consumers[name].run("plan", "-detailed-exitcode", code=0)
+    refused = consumers["url"].apply(code=1)
+    assert 'does not have an attribute named "url"' in refused.out
+
+
+@pytest.mark.terraform
 def test_a_matrix_of_components_and_environments(
     terraform: MakeTerraform, live: LiveServer, token: str
 ) -> None:

@@ -170,6 +170,7 @@ def test_outputs_have_types_and_no_secrets(backend: Backend, viewer: Client) -> 
         "plain": {"value": "shown", "type": "string"},
         "several": {"value": ["a"], "type": ["list", "string"]},
         "secret": {"value": "swordfish", "type": "string", "sensitive": True},
+        "copy": {"value": "x swordfish", "type": "string"},
     }
     backend.push(state(outputs=outputs))
 
@@ -177,6 +178,7 @@ def test_outputs_have_types_and_no_secrets(backend: Backend, viewer: Client) -> 
     assert 'plain string "shown"' in text
     assert "several [ " in text
     assert "secret string (sensitive value)" in text
+    assert "Contains the value of the output secret" in text
     assert "swordfish" not in text
 
 

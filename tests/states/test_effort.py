@@ -14,7 +14,8 @@ from states.document import masking, sensitive_paths
 from states.document.effort import Effort
 from states.document.finding import Finder
 from states.document.format4 import Instance
-from states.document.secret_values import Secrets
+from states.document.marked_places import MARKED, MarkedPlace
+from states.document.secret_values import RULE_COST, Secrets
 from states.document.writings import unescaped
 from tests.states.samples import path
 
@@ -35,7 +36,7 @@ def added(*values: Any) -> Callable[[Effort], None]:
     def add(effort: Effort) -> None:
         secrets = Secrets(effort)
         for value in values:
-            secrets.add(value)
+            secrets.add(value, MarkedPlace())
 
     return add
 
@@ -62,8 +63,8 @@ def searched(*texts: str, secrets: Sequence[str] = ("secret-secret",)) -> Callab
     def search(effort: Effort) -> None:
         finder = Finder(effort)
         for secret in secrets:
-            finder.add(secret)
-        finder.telling(texts)
+            finder.add(secret, MARKED)
+        finder.containing(texts)
 
     return search
 
@@ -89,9 +90,16 @@ def steps(work: Callable[[Effort], None]) -> int:
     [
         pytest.param(lambda n: added(*[None] * n), 1, id="a secret"),
         pytest.param(lambda n: added(*[{}] * n), 1, id="an empty one"),
-        pytest.param(lambda n: added(*[[None]] * n), 3, id="a list with its item"),
+        pytest.param(lambda n: added(*[[None]] * n), 2, id="a list with its item"),
         pytest.param(
-            lambda n: added(*(f"secret-{i}" for i in range(n))), 1 + Finder.COST, id="a text"
+            lambda n: added(*(f"secret-{i}" for i in range(n))),
+            1 + RULE_COST + Finder.COST,
+            id="a text",
+        ),
+        pytest.param(
+            lambda n: added([f"{i:03}{'a' * 97}" for i in range(n)]),
+            1 + RULE_COST + 100 / 5,
+            id="a text of 100 characters in a list",
         ),
         pytest.param(lambda n: added("\n".join(["line"] * n)), 1, id="a line of a secret"),
         pytest.param(lambda n: added(json.dumps([{}] * n)), 1, id="a value in JSON in a secret"),

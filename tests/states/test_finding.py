@@ -10,17 +10,19 @@ from hypothesis import strategies as st
 
 from states.document.effort import Effort
 from states.document.finding import Finder
+from states.document.marked_places import ESCAPED, Cause, MarkedPlace, Reason
 
 #: Of so many bytes, texts are read in pieces.
 PIECE = 64 * 1024
 SECRET = "correct-horse"
+CAUSE = Cause(Reason.CONTAINS_SENSITIVE_VALUE, MarkedPlace("password"))
 
 
 def telling(secrets: Sequence[str], texts: Sequence[str]) -> set[int]:
     finder = Finder(Effort(2**30))
     for secret in secrets:
-        finder.add(secret)
-    return finder.telling(texts)
+        finder.add(secret, CAUSE)
+    return set(finder.containing(texts))
 
 
 # Two letters, so that secrets have parts in common with each other and with all that is read.
@@ -68,3 +70,16 @@ def test_only_the_text_that_is_escaped_without_end_is_not_understood() -> None:
 
     assert telling([SECRET], ["%" + "25" * 6 + "41", "%" + "25" * 7 + "41"]) == {1}
     assert telling([SECRET], ["50% off", endless, f"{SECRET}%", "\\n"]) == {1, 2}
+
+
+def test_each_text_has_its_cause() -> None:
+    finder = Finder(Effort(0))
+    other = Cause(Reason.CONTAINS_SENSITIVE_VALUE, MarkedPlace("token"))
+    finder.add(SECRET, CAUSE)
+    finder.add("another-secret", other)
+
+    found = finder.containing(
+        [f"x {SECRET}", "another-secret y", "nothing", "%" + "25" * 50 + "41"]
+    )
+
+    assert found == {0: CAUSE, 1: other, 3: ESCAPED}

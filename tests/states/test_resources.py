@@ -43,6 +43,7 @@ def test_a_resource_without_its_secrets(backend: Backend) -> None:
                 "dependencies": ["thing.y"],
                 "sensitive_attributes": ["password"],
                 "attributes": {"id": "1", "password": "(sensitive value)"},
+                "hidden": None,
             }
         ],
         "version_number": 1,

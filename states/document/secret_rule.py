@@ -1,0 +1,165 @@
+"""The rule that decides which other values a marked value hides.
+
+Terraform marks places. A marked place is always hidden. A value that stands there also hides the
+same value at other places, because Terraform does not mark every copy: a connection string, or
+``terraform_data.x.output``. Not every marked value may do so. An output ``{host, port, region,
+user, password}`` is marked as a whole because of its password; the region in it would hide every
+ARN. The evidence decides:
+
+- *Public vocabulary* (``public_words``) hides nothing, whatever marks it. A guess would find it.
+- *A name that says it*: the value stands under ``password``, ``api_token`` or the like, alone or
+  as a member. It hides equal texts from 4 characters on. It hides texts that contain it from 8
+  characters on, or from 6 when it mixes letters with digits or symbols.
+- *A mark of its own*: the value alone is marked, under a name that says nothing. It hides equal
+  texts from 4 characters on, and texts that contain it from 8. Digits alone hide equal ones, from
+  6 on.
+- *A member* of a list, a map, an object, JSON or a text of several lines that is marked as a whole,
+  and any value under a public name such as ``host`` or ``vpc_id``. It hides other texts only when
+  it looks like a secret: at least 8 characters in which the kinds of characters change as only a
+  generated value has them, a phrase of at least 20, more than 4096 characters, or a connection
+  string with a password in it.
+
+A text that contains a value must have 16 bits of entropy to lose, so ``aaaaaaaa`` hides nothing.
+Entropy is Shannon's, times the length.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+import re
+from collections import Counter
+from typing import Final
+
+from states.document.public_words import has_public_form, is_public
+from states.document.value_names import Name
+
+
+class Reach(enum.IntEnum):
+    """Which other texts a value hides."""
+
+    NOTHING = 0
+    EQUAL = 1
+    CONTAINING = 2
+
+
+class Evidence(enum.IntEnum):
+    """Reason to take a value for a secret, the weakest first."""
+
+    MEMBER = 0
+    MARKED = 1
+    NAMED = 2
+
+
+LEAST_EQUAL: Final = 4
+_LEAST_MIXED: Final = 6
+_LEAST: Final = 8
+_LEAST_UNIFORM: Final = 12
+_LEAST_LONG: Final = 16
+_LEAST_PHRASE: Final = 20
+_LEAST_BITS: Final = 16
+_PHRASE_BITS: Final = 45
+_BITS_A_CHARACTER: Final = 3.0
+#: Characters in a row for each change of their kind, at most, in a generated text.
+_CHARACTERS_A_CHANGE: Final = 5
+_LEAST_CHANGES: Final = 3
+#: Characters of which the entropy is counted. No public value is longer.
+MEASURED: Final = 4096
+
+
+def evidence(name: Name, *, is_member: bool) -> Evidence:
+    """Return the reason to take a value for a secret."""
+    if name in {Name.SECRET, Name.SECRETS}:
+        return Evidence.NAMED
+    if is_member or name in {Name.PUBLIC, Name.IDENTIFIER}:
+        return Evidence.MEMBER
+    return Evidence.MARKED
+
+
+def reach(text: str, name: Name, *, is_member: bool, is_line: bool = False) -> Reach:
+    """Return which other texts a marked text hides."""
+    if len(text) < LEAST_EQUAL or is_public(text):
+        return Reach.NOTHING
+    reason = evidence(name, is_member=is_member)
+    if reason is Evidence.MEMBER and len(text) <= MEASURED and not _has_credentials(text):
+        looks = _looks_generated(text, name) or (
+            name is Name.NEUTRAL and not is_line and _looks_like_phrase(text)
+        )
+        return Reach.CONTAINING if looks else Reach.NOTHING
+    is_named = reason is Evidence.NAMED
+    if text.isdigit() and not is_named:
+        return Reach.EQUAL if len(text) >= _LEAST_MIXED else Reach.NOTHING
+    least = _LEAST_MIXED if is_named and _is_mixed(text) else _LEAST
+    is_long = len(text) >= least and _bits(text) >= _LEAST_BITS
+    return Reach.CONTAINING if is_long else Reach.EQUAL
+
+
+_UUID: Final = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
+_TOKEN: Final = re.compile(r"\S{8,}")
+_ODD: Final = re.compile(r"[^\sA-Za-z0-9\-_./:,=\x80-\U0010ffff]")
+_RUN: Final = re.compile(r"[A-Za-z0-9]+")
+#: A word, a word with a number, a number, a number with a unit, words written together.
+_WORD: Final = re.compile(
+    r"[A-Z]?[a-z]*[0-9]{0,3}|[A-Z]+[0-9]{0,3}|[0-9]+|[0-9]{1,2}[a-z]+|v[0-9](?:alpha|beta)[0-9]"
+    r"|[A-Z]*[a-z]*(?:[A-Z][a-z]{2,})*"
+)
+_CHANGE: Final = re.compile(r"(?<=[a-z])(?=[A-Z0-9])|(?<=[A-Z])(?=[0-9])|(?<=[0-9])(?=[A-Za-z])")
+_CREDENTIALS: Final = re.compile(
+    r"://[^\s/:@]*:[^\s/@]+@|(?i:password|passwd|pwd|secret|token|accountkey|sharedaccesskey)\s*=\s*\S"
+)
+_EMAIL: Final = re.compile(r"[\w.+-]{1,64}@(?:[a-z0-9-]{1,63}\.){1,8}[a-z]{2,24}", re.ASCII)
+
+
+def _has_credentials(text: str) -> bool:
+    """Whether a text names a secret itself, as a connection string does."""
+    return _CREDENTIALS.search(text) is not None
+
+
+def _looks_generated(text: str, name: Name) -> bool:
+    if _UUID.fullmatch(text):
+        return name is not Name.IDENTIFIER
+    if has_public_form(text) or _EMAIL.fullmatch(text):
+        return False
+    return any(_is_generated(token[0]) for token in _TOKEN.finditer(text))
+
+
+def _is_generated(token: str) -> bool:
+    """Whether the kinds of characters change as often as in a generated token."""
+    odd = len(_ODD.findall(token))
+    if odd == 0 and _CHANGE.search(token) is None:
+        return False
+    runs = _RUN.findall(token)
+    changes = odd + sum(len(_CHANGE.findall(run)) for run in runs if not _WORD.fullmatch(run))
+    size = odd + sum(map(len, runs))
+    if size < _LEAST:
+        return False
+    is_varied = changes >= _LEAST_CHANGES and changes * _CHARACTERS_A_CHANGE >= size
+    if not is_varied:
+        least = 1 if size >= _LEAST_LONG else 2
+        longest = max(map(len, runs), default=0)
+        is_long = changes >= least and longest >= _LEAST_UNIFORM
+        if not is_long or _bits(token) < _BITS_A_CHARACTER * min(len(token), MEASURED):
+            return False
+    return not (is_public(token) or has_public_form(token))
+
+
+def _looks_like_phrase(text: str) -> bool:
+    is_one = len(text) >= _LEAST_PHRASE and "/" not in text and _EMAIL.fullmatch(text) is None
+    return (
+        is_one
+        and not has_public_form(text)
+        and not text.strip().isdigit()
+        and _bits(text) >= _PHRASE_BITS
+    )
+
+
+def _is_mixed(text: str) -> bool:
+    has_letter = any(character.isalpha() for character in text[:MEASURED])
+    return has_letter and not text.isalpha()
+
+
+def _bits(text: str) -> float:
+    """Return the entropy of a text in bits."""
+    measured = text[:MEASURED]
+    size = len(measured)
+    return sum(n * math.log2(size / n) for n in Counter(measured).values())

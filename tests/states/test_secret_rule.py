@@ -1,0 +1,172 @@
+"""Which marked values hide others: the rule by itself."""
+
+from __future__ import annotations
+
+import base64
+import string
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from states.document.public_words import is_public
+from states.document.secret_rule import Reach, reach
+from states.document.value_names import Name, name_of_member, read_name
+from tests.states.generated import generated
+
+NOTHING, EQUAL, CONTAINING = Reach.NOTHING, Reach.EQUAL, Reach.CONTAINING
+
+PUBLIC = [
+    "eu-west-1", "eu-west-1a", "us-gov-west-1", "ap-southeast-2", "europe-west1", "europe-west1-b",
+    "us-central1-f", "westeurope", "West Europe", "East US 2", "eu-frankfurt-1", "use1-az4",
+    "cn-hangzhou", "5432", "3306", "8080", "443", "27017", "6379", "admin", "postgres",
+    "administrator", "root", "Production", "true", "false", "default", "10.0.0.0/16", "127.0.0.1",
+    "arn:aws:ec2:eu-west-1:111122223333:vpc/vpc-0shop", "arn:aws-cn:s3:::shop",
+    "-----BEGIN RSA PRIVATE KEY-----", "-----END PRIVATE KEY-----", "localhost", "verify-full",
+]  # fmt: skip
+#: Values of a composite that say nothing, though they are no vocabulary.
+ORDINARY = [
+    "db.shop.example", "https://db.shop.example:5432/", "*.shop.example", "ann@shop.example",
+    "vpc-0shop", "vpc-0a1b2c3d4e5f67890", "subnet-0123abcd", "111122223333", "payments", "shop-db",
+    "https://sqs.eu-west-1.amazonaws.com/111122223333/jobs", "db.r6g.2xlarge", "n2-standard-4",
+    "Standard_D4s_v3", "1.11.4", "v1beta1", "2024-01-01T00:00:00Z", "2001:db8::1", "ip-10-0-1-15",
+    "projects/shop/locations/europe-west1/keyRings/main", "db-r6g-2xlarge-az1", "hunter2", "fsn1",
+    "https://0123456789ABCDEF0123456789ABCDEF.gr7.eu-west-1.eks.amazonaws.com", "", "abc",
+]  # fmt: skip
+SECRETS = [
+    "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "kP#9x!Zq@7Lm", "9f86d081884c7d659a2feaa0c55ad015",
+    "f81d4fae-7dec-11d0-a765-00a0c91e6bf6", "postgres://app:pw@db.shop.example/shop",
+    "Server=db;User Id=app;Password=hunter2;", "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP",
+    "https://hooks.example/services/T01ABCDEF/B01GHIJKL/aBcD3fGh1jKlMn0pQrStUvWx",
+    "correct-horse-battery", "correct horse battery staple", "qzxkvwjhbnmrtplkcvdfgs",
+    "Bearer eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.dBjftJeZ4CVPmB92K27uhbUJU1p1r",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", PUBLIC)
+def test_public_vocabulary_hides_nothing(text: str) -> None:
+    for name in Name:
+        for is_member in (False, True):
+            assert reach(text, name, is_member=is_member) is NOTHING
+
+
+@pytest.mark.parametrize("text", ORDINARY)
+@pytest.mark.parametrize("name", [Name.NEUTRAL, Name.PUBLIC, Name.IDENTIFIER])
+def test_an_ordinary_member_hides_nothing(text: str, name: Name) -> None:
+    assert reach(text, name, is_member=True) is NOTHING
+
+
+@pytest.mark.parametrize("text", SECRETS)
+def test_a_member_that_looks_like_a_secret(text: str) -> None:
+    assert reach(text, Name.NEUTRAL, is_member=True) is CONTAINING
+
+
+@given(generated())
+def test_a_generated_member_of_twenty_characters(secret: str) -> None:
+    for name in (Name.NEUTRAL, Name.SECRET):
+        assert reach(secret, name, is_member=True) is CONTAINING
+
+
+@given(generated(string.ascii_letters + string.digits, least=32))
+def test_a_generated_member_under_a_public_name(secret: str) -> None:
+    assert reach(secret, Name.PUBLIC, is_member=True) is CONTAINING
+
+
+@pytest.mark.parametrize(
+    ("text", "named", "marked"),
+    [
+        ("abc", NOTHING, NOTHING),
+        ("abcd", EQUAL, EQUAL),
+        ("hunter2", CONTAINING, EQUAL),
+        ("hunter", EQUAL, EQUAL),
+        ("hunter22", CONTAINING, CONTAINING),
+        ("correct.horse", CONTAINING, CONTAINING),
+        ("aaaaaaaaaaaa", EQUAL, EQUAL),
+        ("1234", EQUAL, NOTHING),
+        ("654321", EQUAL, EQUAL),
+        ("83920174", CONTAINING, EQUAL),
+        ("111122223333", CONTAINING, EQUAL),
+        ("db.shop.example", CONTAINING, CONTAINING),
+    ],
+)
+def test_a_value_that_a_name_or_its_own_mark_speaks_for(
+    text: str, named: Reach, marked: Reach
+) -> None:
+    assert reach(text, Name.SECRET, is_member=True) is named
+    assert reach(text, Name.SECRETS, is_member=False) is named
+    assert reach(text, Name.NEUTRAL, is_member=False) is marked
+
+
+def test_the_mark_of_a_value_with_a_public_name() -> None:
+    """An output ``region`` or ``vpc_id`` that is sensitive hides itself."""
+    for text in ("mars-north-1", "payments", "15432", "db.shop.example"):
+        assert reach(text, Name.PUBLIC, is_member=False) is NOTHING
+    assert reach("kP#9x!Zq@7Lm", Name.PUBLIC, is_member=False) is CONTAINING
+
+
+def test_a_uuid_identifies_where_its_name_says_so() -> None:
+    text = "f81d4fae-7dec-11d0-a765-00a0c91e6bf6"
+
+    assert reach(text, Name.IDENTIFIER, is_member=True) is NOTHING
+    assert reach(text, Name.PUBLIC, is_member=True) is CONTAINING
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("password", Name.SECRET), ("db_password", Name.SECRET), ("masterPassword", Name.SECRET),
+        ("POSTGRES_PASSWORD", Name.SECRET), ("password1", Name.SECRET), ("passwords", Name.SECRET),
+        ("api_key", Name.SECRET), ("apiKey", Name.SECRET), ("secret_access_key", Name.SECRET),
+        ("primary_connection_string", Name.SECRET), ("tls.key", Name.SECRET),
+        ("private_key_pem", Name.SECRET), ("token", Name.SECRET), ("kube_config_raw", Name.SECRET),
+        ("secret", Name.SECRETS), ("client_secret", Name.SECRETS), ("db_credentials", Name.SECRETS),
+        ("host", Name.PUBLIC), ("db_port", Name.PUBLIC), ("region", Name.PUBLIC),
+        ("password_length", Name.PUBLIC), ("token_url", Name.PUBLIC), ("key_name", Name.PUBLIC),
+        ("secret_name", Name.PUBLIC), ("user name", Name.PUBLIC), ("vpc_ids", Name.IDENTIFIER),
+        ("client_id", Name.IDENTIFIER), ("accessKeyId", Name.IDENTIFIER),
+        ("secret_id", Name.PUBLIC),
+        ("connection", Name.NEUTRAL), ("primary", Name.NEUTRAL), ("key", Name.NEUTRAL),
+        ("", Name.NEUTRAL), ("密码", Name.NEUTRAL), ("bypass", Name.NEUTRAL),
+    ],
+)  # fmt: skip
+def test_names(name: str, said: Name) -> None:
+    assert read_name(name) is said
+
+
+def test_the_name_around_a_member() -> None:
+    assert name_of_member("primary", Name.SECRET) is Name.SECRET
+    assert name_of_member("port", Name.SECRET) is Name.PUBLIC
+    # ``credentials`` is a usual name of an object that has a host, too.
+    assert name_of_member("primary", Name.SECRETS) is Name.NEUTRAL
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a" * 2**20, "aB" * 2**19, "a1" * 2**19, "aaa." * 2**18, ":" * 2**20, "://a:" * 2**18,
+     "token " * 2**17, "-" * 2**20, "a@" * 2**19, "a" * 250 + "!", "A" * 299, "a-" * 140,
+     "1." * 149],
+    ids=range(13),
+)  # fmt: skip
+def test_no_text_takes_long(text: str) -> None:
+    started = time.process_time()
+    for name in (Name.NEUTRAL, Name.PUBLIC, Name.SECRET):
+        reach(text, name, is_member=True)
+
+    assert time.process_time() - started < 3
+
+
+@given(st.text(max_size=400))
+def test_any_text_has_an_answer(text: str) -> None:
+    assert is_public(text) in {True, False}
+    for name in Name:
+        assert reach(text, name, is_member=True) in Reach
+    assert read_name(text) in Name
+
+
+def test_lines_of_a_marked_key() -> None:
+    line = base64.b64encode(bytes(range(48))).decode()
+
+    assert reach(line, Name.NEUTRAL, is_member=True, is_line=True) is CONTAINING
+    for line in ("apt-get install -y nginx curl", "set -euo pipefail", "  region: eu-west-1"):
+        assert reach(line, Name.NEUTRAL, is_member=True, is_line=True) is NOTHING
