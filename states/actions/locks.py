@@ -136,24 +136,28 @@ def force_unlock(
     lock_id: uuid.UUID | None = None,
     look: Asked[State] | None = None,
 ) -> None:
-    """Break whatever lock holds the state; the trail keeps whose it was, and the reason.
+    """Release the lock that holds the state now, and record its holder and the reason.
 
-    ``lock_id`` is the lock that is meant, for one who has looked at it and does not want another.
+    A lock that was acquired after this began is left alone: when the lock that was found is
+    released by its holder meanwhile, there is nothing more to do. With ``lock_id``, only that lock
+    is released.
 
     Raises:
-        LockNotHeld: another lock than the one that is meant holds the state.
-        WriteConflict: the lock changed hands.
+        LockNotHeld: another lock than ``lock_id`` holds the state.
+        WriteConflict: lost the race too often.
     """
+    found = lock_id
     for _ in range(ATTEMPTS):
         state = find(component_id, environment_id, look)
         if state is None or state.lock_info is None:
             return
-        if lock_id not in (None, state.lock_id):
+        if found not in (None, state.lock_id):
+            if lock_id is None:
+                return
             raise LockNotHeld
+        found = state.lock_id
         held = LockInfo(**state.lock_info)
         if _release(state, held, actor, "state.force_unlock", reason=reason):
             return
-        if (again := actor.look_again(look)) == actor:
-            break  # it changed hands this moment: breaking the new lock was not asked
-        lock_id, actor = state.lock_id, again
+        actor = actor.look_again(look)
     raise WriteConflict

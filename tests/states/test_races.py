@@ -96,8 +96,13 @@ def test_a_lock_that_is_taken_meanwhile(
     assert backend.record.serial == 1
 
 
+@pytest.mark.parametrize("is_named", [False, True])
 def test_a_lock_that_changes_hands_is_not_broken(
-    backend: Backend, admin: Backend, lock_id: uuid.UUID, after_the_first_look: Interrupt
+    backend: Backend,
+    admin: Backend,
+    lock_id: uuid.UUID,
+    after_the_first_look: Interrupt,
+    is_named: bool,
 ) -> None:
     other = uuid.uuid4()
     backend.lock(lock_id)
@@ -108,11 +113,26 @@ def test_a_lock_that_changes_hands_is_not_broken(
 
     after_the_first_look(change_hands)
 
-    response = admin.unlock(None)
-
-    assert (response.status_code, error_reason(response)) == (503, "WRITE_CONFLICT")
-    assert response["Retry-After"] == "1"
+    if is_named:
+        body = {"reason": "the laptop is lost", "lock_id": str(lock_id)}
+        response = admin.call(":force-unlock", body)
+        assert (response.status_code, error_reason(response)) == (409, "LOCK_NOT_HELD")
+    else:
+        # The lock that held the state when the request came is gone.
+        assert admin.unlock(None).status_code == 200
     assert backend.record.lock_id == other
+    assert not AuditEvent.objects.filter(action="state.force_unlock").exists()
+
+
+def test_a_forced_unlock_under_contention(
+    backend: Backend, admin: Backend, lock_id: uuid.UUID, after_the_first_look: Interrupt
+) -> None:
+    """The holder releases its lock first, as at the end of each of many short runs."""
+    backend.lock(lock_id)
+    after_the_first_look(lambda: backend.unlock(lock_id))
+
+    assert admin.unlock(None).status_code == 200
+    assert backend.record.lock_id is None
 
 
 def test_an_unlock_twice_at_once(
