@@ -6,6 +6,7 @@ import datetime as dt
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import structlog
 from django.conf import settings
 from django.contrib.sessions.models import Session
 from django.utils import timezone
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 #: As ``sweep_documents`` has it.
 _ORPHANS_AFTER: Final = dt.timedelta(hours=24)
 _SESSIONS: Final = 500
+
+log = structlog.get_logger("infra_service.housekeeping")
 
 
 def _actor() -> Actor:
@@ -50,10 +53,12 @@ def _tokens() -> Iterator[int]:
 
     And where tokens were found that do not work any more, and requests with an Idempotency-Key.
     """
-    yield from remove_ended_tokens(actor=_actor())
-    yield from remove_expired_assertions()
-    yield from forget_ended()
-    yield from IdempotentRequest.objects.remove_old()
+    yield from _all_of(
+        remove_ended_tokens(actor=_actor()),
+        remove_expired_assertions(),
+        forget_ended(),
+        IdempotentRequest.objects.remove_old(),
+    )
 
 
 def _events() -> Iterator[int]:
@@ -77,8 +82,20 @@ def _history() -> Iterator[int]:
 
     And images of clusters that a release without images has deleted.
     """
-    yield from remove_old_history(timezone.now())
-    yield from image_rows.remove_left_behind()
+    yield from _all_of(remove_old_history(timezone.now()), image_rows.remove_left_behind())
+
+
+def _all_of(*works: Iterator[int]) -> Iterator[int]:
+    """Do each work to its end or to its failure, and raise the first failure at the end."""
+    failures: list[Exception] = []
+    for work in works:
+        try:
+            yield from work
+        except Exception as error:
+            log.exception("housekeeping failed")
+            failures.append(error)
+    if failures:
+        raise failures[0]
 
 
 PARTS: Final[Mapping[str, Callable[[], Iterator[int]]]] = {

@@ -18,6 +18,7 @@ from django.utils import timezone
 
 from apikeys import audit
 from states.keeping import storage
+from states.keeping.attempts import Attempts
 from states.keeping.batches import in_batches
 from states.models import ResourceEntry, State, StateVersion
 
@@ -55,31 +56,48 @@ def prune(*, actor: Actor, dry_run: bool = False) -> Iterator[Pruned]:
     For a state with nothing to remove it yields zeros, so that the caller may stop there.
 
     It can be stopped at any moment and run again.
+
+    Raises:
+        IncompleteError: some states failed; all others are done.
     """
-    now = timezone.now()
-    yield from _prune_versions(now, actor, dry_run=dry_run)
-    yield from _prune_deleted(now, actor, dry_run=dry_run)
+    now, attempts = timezone.now(), Attempts()
+    # A state has at most as many versions as numbers, and fewer when the numbers have gaps.
+    numerous = State.objects.filter(version_number__gt=_kept())
+    for state in in_batches(numerous.exclude(pk__in=_forgotten(now))):
+        pruned = _prune_versions(state, now, actor, dry_run=dry_run)
+        yield from attempts.each(pruned, state_id=str(state.pk))
+    for state in in_batches(_forgotten(now)):
+        pruned = _prune_deleted(state, actor, dry_run=dry_run)
+        yield from attempts.each(pruned, state_id=str(state.pk))
+    attempts.finish()
 
 
-def _prune_versions(now: dt.datetime, actor: Actor, *, dry_run: bool) -> Iterator[Pruned]:
-    kept = max(settings.STATE_VERSIONS_KEPT, 1)  # the current one is the newest
+def _kept() -> int:
+    kept: int = settings.STATE_VERSIONS_KEPT
+    return max(kept, 1)  # the current one is the newest
+
+
+def _prune_versions(
+    state: State, now: dt.datetime, actor: Actor, *, dry_run: bool
+) -> Iterator[Pruned]:
+    versions = StateVersion.objects.filter(state=state)
+    newest = versions.order_by("-number").values_list("number", flat=True)
+    oldest_kept = newest[_kept() - 1 : _kept()].first()
+    if oldest_kept is None:
+        return
     born_before = now - dt.timedelta(days=settings.STATE_VERSIONS_DAYS)
-    for state in in_batches(
-        State.objects.filter(version_number__gt=kept).exclude(pk__in=_forgotten(now))
-    ):
-        last = state.version_number - kept
-        old = StateVersion.objects.filter(state=state, number__lte=last, created_at__lt=born_before)
-        if dry_run:
-            yield _counted(old)
-            continue
-        while batch := list(old.order_by("number")[:_BATCH]):
-            with transaction.atomic():
-                _remove(batch)
-                audit.record(
-                    actor, "state.prune", state.pk, versions=[version.number for version in batch]
-                )
-            yield _discard_objects(batch)
-        yield Pruned(0, 0, 0)
+    old = versions.filter(number__lt=oldest_kept, created_at__lt=born_before)
+    if dry_run:
+        yield _counted(old)
+        return
+    while batch := list(old.order_by("number")[:_BATCH]):
+        with transaction.atomic():
+            _remove(batch)
+            audit.record(
+                actor, "state.prune", state.pk, versions=[version.number for version in batch]
+            )
+        yield _discard_objects(batch)
+    yield Pruned(0, 0, 0)
 
 
 def _forgotten(now: dt.datetime) -> QuerySet[State]:
@@ -88,21 +106,20 @@ def _forgotten(now: dt.datetime) -> QuerySet[State]:
     return State.objects.filter(deleted_at__lt=deleted_before, lock_id=None)
 
 
-def _prune_deleted(now: dt.datetime, actor: Actor, *, dry_run: bool) -> Iterator[Pruned]:
-    for state in in_batches(_forgotten(now)):
-        history = StateVersion.objects.filter(state=state)
-        if dry_run:
-            yield _counted(history, states=1)
-            continue
-        former = history.filter(number__lt=state.version_number).order_by("number")
-        while batch := list(former[:_BATCH]):
-            with transaction.atomic():
-                if not _change_if_unchanged(state):
-                    break
-                _remove(batch)
-            yield _discard_objects(batch)
-        else:
-            yield from _forget(state, actor)
+def _prune_deleted(state: State, actor: Actor, *, dry_run: bool) -> Iterator[Pruned]:
+    history = StateVersion.objects.filter(state=state)
+    if dry_run:
+        yield _counted(history, states=1)
+        return
+    former = history.filter(number__lt=state.version_number).order_by("number")
+    while batch := list(former[:_BATCH]):
+        with transaction.atomic():
+            if not _change_if_unchanged(state):
+                break
+            _remove(batch)
+        yield _discard_objects(batch)
+    else:
+        yield from _forget(state, actor)
 
 
 def _change_if_unchanged(state: State, **values: Any) -> bool:

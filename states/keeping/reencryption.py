@@ -6,11 +6,12 @@ meanwhile. So a run can be stopped at any moment, and continued: what is done is
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
 from states.document import sealing
-from states.errors import DocumentUnreadable
 from states.keeping import reading, storage
+from states.keeping.attempts import Attempts
 from states.keeping.batches import in_batches
 from states.models import StateVersion
 
@@ -40,39 +41,45 @@ def elsewhere(*, than_store: bool) -> QuerySet[StateVersion]:
     return StateVersion.objects.exclude(object_name="")
 
 
-def rotate_keys(*, everything: bool = False) -> Iterator[StateVersion]:
-    """Re-encrypt the documents with the first key, and yield the version of each.
+def rotate_keys(*, everything: bool = False) -> Iterator[tuple[StateVersion, str]]:
+    """Re-encrypt the documents with the first key, and yield each version with its problem.
 
-    ``everything`` is also what that key encrypts already: documents of before are then bound to
-    their numbers.
+    The problem is empty where the document was re-encrypted. ``everything`` includes documents
+    that the first key encrypts already: it binds documents of early releases to their numbers.
 
     Raises:
-        DocumentUnreadable: a document cannot be had; those before it are done.
-        StorageUnavailable: the object store does not answer; those before it are done.
+        StorageUnavailable: the object store does not answer; the documents before are done.
     """
+    attempts = Attempts()
     for version in in_batches(due(everything=everything)):
-        if _rewrite(version.pk):
-            yield version
+        done, problem = attempts.run(partial(_rewrite, version.pk), **_named(version))
+        if done or problem:
+            yield version, problem
 
 
-def move(*, to_store: bool) -> Iterator[tuple[StateVersion, bool]]:
-    """Move the documents, and yield the version of each, and whether it is where it should be.
+def move(*, to_store: bool) -> Iterator[tuple[StateVersion, str]]:
+    """Move the documents, and yield each version with its problem, empty where it was moved.
 
-    A document that is damaged stays where it is. One that somebody changed in between is looked at
-    again, but not for ever: another process may be moving them the other way.
+    A document with a problem stays where it is. One that changed meanwhile is tried again, in a
+    bounded number of passes: another process may be moving them the other way.
 
     Raises:
-        StorageUnavailable: the object store does not answer; those before it are done.
+        StorageUnavailable: the object store does not answer; the documents before are done.
     """
-    damaged: set[uuid.UUID] = set()
+    attempts = Attempts()
+    failed: set[uuid.UUID] = set()
     for _ in range(_PASSES):
-        for version in in_batches(elsewhere(than_store=to_store).exclude(pk__in=damaged)):
-            try:
-                if _rewrite(version.pk, in_store=to_store):
-                    yield version, True
-            except DocumentUnreadable:
-                damaged.add(version.pk)
-                yield version, False
+        for version in in_batches(elsewhere(than_store=to_store).exclude(pk__in=failed)):
+            work = partial(_rewrite, version.pk, in_store=to_store)
+            done, problem = attempts.run(work, **_named(version))
+            if problem:
+                failed.add(version.pk)
+            if done or problem:
+                yield version, problem
+
+
+def _named(version: StateVersion) -> dict[str, Any]:
+    return {"state_id": str(version.state_id), "version": version.number}
 
 
 def _rewrite(version_id: uuid.UUID, *, in_store: bool | None = None) -> bool:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from django.utils import timezone
 
 from infra_service.api.identifiers import parse_uuid
 from states.keeping import storage
+from states.keeping.attempts import Attempts
 from states.models import StateVersion
 
 if TYPE_CHECKING:
@@ -38,18 +40,36 @@ def sweep(*, older_than: dt.timedelta, dry_run: bool) -> Iterator[str | None]:
 
     Raises:
         StorageUnavailable: the object store does not answer.
+        IncompleteError: some objects could not be swept; all others were.
     """
+    attempts = Attempts()
     for directory, state_id in directories().items():
-        with storage.answering("list", directory):
-            files = storage.store().listdir(directory)[1]
-        versions = StateVersion.objects.filter(state_id=state_id)
-        known = set(versions.values_list("object_name", flat=True))
-        for name in sorted({f"{directory}/{file}" for file in files} - known):
-            if _is_older(name, older_than):
-                if not dry_run:
-                    storage.discard(name)
+        unknown, _ = attempts.run(partial(_unknown, directory, state_id), directory=directory)
+        for name in unknown or ():
+            is_swept, _ = attempts.run(
+                partial(_sweep, name, older_than, dry_run=dry_run), object=name
+            )
+            if is_swept:
                 yield name
         yield None
+    attempts.finish()
+
+
+def _unknown(directory: str, state_id: uuid.UUID) -> list[str]:
+    """Return the objects of a state that no row points at."""
+    with storage.answering("list", directory):
+        files = storage.store().listdir(directory)[1]
+    versions = StateVersion.objects.filter(state_id=state_id)
+    known = set(versions.values_list("object_name", flat=True))
+    return sorted({f"{directory}/{file}" for file in files} - known)
+
+
+def _sweep(name: str, older_than: dt.timedelta, *, dry_run: bool) -> bool:
+    """Delete an object if it is old enough; return whether it is."""
+    is_older = _is_older(name, older_than)
+    if is_older and not dry_run:
+        storage.discard(name)
+    return is_older
 
 
 def _is_older(name: str, age: dt.timedelta) -> bool:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from states.document import sealing
-from states.errors import DocumentUnreadable
 from states.keeping import reading
+from states.keeping.attempts import Attempts
 from states.keeping.batches import in_batches
 from states.models import State, StateVersion
 
@@ -40,13 +41,26 @@ def verify(versions: QuerySet[StateVersion] | None = None) -> Iterator[Checked]:
         StorageUnavailable: the object store does not answer, so nothing can be said of it.
     """
     chosen = StateVersion.objects.all() if versions is None else versions
+    attempts = Attempts()
     for version in in_batches(chosen.select_related("state")):
-        try:
-            stored, gzipped = reading.load(version.pk)
-            if stored is not None:  # not pruned meanwhile
-                yield Checked(version, _problem(version, gzipped), sealing.number_of(gzipped) != 0)
-        except DocumentUnreadable as error:
-            yield Checked(version, str(error.detail))
+        checked, problem = attempts.run(partial(_checked, version), version=str(version.pk))
+        if problem:
+            yield Checked(version, problem)
+        elif checked is not None:
+            yield checked
+
+
+def _checked(version: StateVersion) -> Checked | None:
+    """Check a document; return None if it was pruned meanwhile.
+
+    Raises:
+        DocumentUnreadable: the document is missing or damaged.
+        StorageUnavailable: the object store does not answer.
+    """
+    stored, gzipped = reading.load(version.pk)
+    if stored is None:
+        return None
+    return Checked(version, _problem(version, gzipped), sealing.number_of(gzipped) != 0)
 
 
 def is_as_recorded(version: StateVersion, document: bytes) -> bool:

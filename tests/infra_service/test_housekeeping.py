@@ -22,7 +22,7 @@ from django.db import connection
 from django.utils import timezone
 
 from apikeys.actions import ended
-from apikeys.models import AccessToken, ApiKey, AuditEvent, User
+from apikeys.models import AccessToken, ApiKey, AuditEvent, UsedAssertion, User
 from infra_service.housekeeping import PARTS, metrics, parts, running
 from infra_service.housekeeping.running import Status, run_part
 from infra_service.models import LEASE, HousekeepingPart
@@ -177,6 +177,25 @@ def test_a_failure_stops_no_other_part(rows: None, replace: Any) -> None:
     assert after["sessions"].succeeded_at > before["sessions"]
     # What it removed before counts, and nobody holds it.
     assert (after["objects"].removed, after["objects"].holder) == (2, None)
+
+
+def test_a_failure_stops_no_other_work_of_its_part(
+    operator: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(**_options: Any) -> Iterator[int]:
+        yield 1
+        raise RuntimeError("unforeseen")
+
+    monkeypatch.setattr(parts, "remove_ended_tokens", broken)
+    used = {"digest": b"d" * 32, "expires_at": timezone.now() - DAY}
+    UsedAssertion.objects.create(**used)
+
+    outcomes, error = failing("--only", "tokens")
+
+    assert (outcomes["tokens"]["status"], outcomes["tokens"]["removed"]) == ("failed", 2)
+    assert outcomes["tokens"]["error"] == "RuntimeError: unforeseen"
+    assert error == "failed: tokens"
+    assert not UsedAssertion.objects.exists()
 
 
 def test_one_process_at_a_time(db: None) -> None:

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from apikeys.models import AuditEvent
@@ -203,6 +203,36 @@ def test_one_that_is_revived_meanwhile(
 
     assert six.get().content == document(9)
     assert numbers() == ([4, 5, 6, 7] if moment == "between batches" else [6, 7])
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_one_state_that_fails_does_not_stop_the_others(
+    six: Backend, monkeypatch: pytest.MonkeyPatch, dry_run: bool
+) -> None:
+    other = Backend(six.client)
+    for serial in (1, 2, 3):
+        other.push(document(serial))
+    deleted = Backend(six.client)
+    deleted.push(document(1))
+    delete(deleted, 91)
+    age(31)
+    states = [six.record.pk, other.record.pk]
+    real = pruning._prune_versions
+
+    def prune_others(state: State, *args: Any, **options: Any) -> Any:
+        if state.pk == min(states):
+            raise RuntimeError("unforeseen")
+        yield from real(state, *args, **options)
+
+    monkeypatch.setattr(pruning, "_prune_versions", prune_others)
+    out = io.StringIO()
+
+    with pytest.raises(CommandError, match="1 failed, and the others are done"):
+        call_command("prune_states", stdout=out, json=True, dry_run=dry_run)
+
+    done = json.loads(out.getvalue())
+    expected = 1 if min(states) == six.record.pk else 4
+    assert (done["versions"], done["states"]) == (expected + 1, 1)
 
 
 def test_progress(six: Backend, monkeypatch: pytest.MonkeyPatch, each_count_is_drawn: None) -> None:

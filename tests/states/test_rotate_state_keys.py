@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
+from states.document import sealing
 from states.keeping import reencryption
 from states.models import StateVersion
 from tests.states.conftest import Backend, document
@@ -36,7 +37,7 @@ def test_every_document_gets_the_first_key(backend: Backend, settings: Any) -> N
 def test_again_there_is_nothing_to_do(backend: Backend) -> None:
     backend.push(document())
 
-    assert json.loads(_rotate(json=True)) == {"reencrypted": 0}
+    assert json.loads(_rotate(json=True)) == {"reencrypted": 0, "failed": 0}
 
 
 def test_a_run_that_was_stopped_is_continued(backend: Backend, settings: Any) -> None:
@@ -47,7 +48,7 @@ def test_a_run_that_was_stopped_is_continued(backend: Backend, settings: Any) ->
     assert reencryption.outdated().count() == 2
     assert backend.get().content == document(3)
 
-    assert json.loads(_rotate(json=True)) == {"reencrypted": 2}
+    assert json.loads(_rotate(json=True)) == {"reencrypted": 2, "failed": 0}
 
 
 def test_a_version_that_is_gone_meanwhile(backend: Backend, settings: Any) -> None:
@@ -64,12 +65,57 @@ def test_a_version_that_is_gone_meanwhile(backend: Backend, settings: Any) -> No
     assert list(run) == []
 
 
-def test_a_missing_key_stops_it(backend: Backend, settings: Any) -> None:
+def test_a_missing_key(backend: Backend, settings: Any) -> None:
     backend.push(document())
     settings.STATE_ENCRYPTION_KEYS = [new_key()]
 
-    with pytest.raises(CommandError, match="stopped after 0 documents"):
+    with pytest.raises(CommandError, match="1 documents are not re-encrypted"):
         _rotate()
+
+
+def test_a_damaged_document_is_named_and_does_not_stop_the_others(
+    backend: Backend, settings: Any
+) -> None:
+    """So that a key that leaked can be retired."""
+    for serial in (1, 2, 3):
+        backend.push(document(serial))
+    StateVersion.objects.filter(number=1).update(document=b"\0" * 40)
+    new = new_key()
+    settings.STATE_ENCRYPTION_KEYS = [new, *settings.STATE_ENCRYPTION_KEYS]
+    out, err = io.StringIO(), io.StringIO()
+
+    with pytest.raises(CommandError, match="1 documents are not re-encrypted"):
+        call_command("rotate_state_keys", stdout=out, stderr=err)
+
+    assert out.getvalue() == "2 documents re-encrypted\n"
+    assert err.getvalue() == (
+        f"failed: state {backend.record.pk} version 1: The stored document is damaged or its "
+        "encryption key is not configured.\n"
+    )
+    assert list(reencryption.outdated().values_list("number", flat=True)) == [1]
+    settings.STATE_ENCRYPTION_KEYS = [new]
+    assert backend.get().content == document(3)
+
+
+def test_any_error_of_one_document_does_not_stop_the_others(
+    backend: Backend, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for serial in (1, 2, 3):
+        backend.push(document(serial))
+    settings.STATE_ENCRYPTION_KEYS = [new_key(), *settings.STATE_ENCRYPTION_KEYS]
+    real = sealing.seal
+
+    def seal(gzipped: bytes, place: sealing.Place) -> sealing.Sealed:
+        if place.number == 2:
+            raise ValueError("unforeseen")
+        return real(gzipped, place)
+
+    monkeypatch.setattr(sealing, "seal", seal)
+
+    with pytest.raises(CommandError, match="1 documents are not re-encrypted"):
+        _rotate()
+
+    assert list(reencryption.outdated().values_list("number", flat=True)) == [2]
 
 
 def test_progress(backend: Backend, settings: Any, each_count_is_drawn: None) -> None:

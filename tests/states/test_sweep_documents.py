@@ -92,6 +92,28 @@ def test_one_that_somebody_else_sweeps(
     assert sweep()["swept"] == 0
 
 
+def test_one_object_that_fails_does_not_stop_the_others(
+    store: UnsteadyStorage, orphan: str, hours_later: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hours_later(25)
+    refused = store.save(f"{orphan.partition('/')[0]}/{uuid.UUID(int=0)}.0", ContentFile(b"x"))
+    real = store.get_modified_time
+
+    def denied(name: str) -> dt.datetime:
+        if name == refused:
+            raise PermissionError("denied")
+        return real(name)
+
+    monkeypatch.setattr(store, "get_modified_time", denied)
+    out, err = io.StringIO(), io.StringIO()
+
+    with pytest.raises(CommandError, match="1 failed, and the others are done"):
+        call_command("sweep_documents", stdout=out, stderr=err, json=True)
+
+    assert (json.loads(out.getvalue())["swept"], err.getvalue()) == (1, f"{orphan}\n")
+    assert refused in store.names
+
+
 @pytest.mark.parametrize("hours", [0.5, -1, float("nan")])
 def test_ages_that_are_not_safe(store: UnsteadyStorage, hours: float) -> None:
     with pytest.raises(CommandError, match="at least 1"):

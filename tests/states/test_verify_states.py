@@ -67,12 +67,35 @@ def test_damage(both: Backend, change: Any) -> None:
     assert [p["version"] for p in verify()["problems"]] == [2]
 
 
-def test_the_store_is_away(both: Backend, store: UnsteadyStorage) -> None:
-    """Nothing can be said of a document that nobody can ask for."""
+def test_the_store_is_away(both: Backend, store: UnsteadyStorage, settings: Any) -> None:
+    """Three documents in a row without an answer stop the check."""
+    settings.STATE_STORAGE_WRITES = True
+    for serial in (3, 4, 5):
+        both.push(document(serial))
     store.failing = True
 
-    with pytest.raises(CommandError, match="stopped after 0 documents"):
+    with pytest.raises(CommandError, match="stopped after"):
         call_command("verify_states")
+
+
+def test_the_store_gives_no_answer_for_one_document(
+    both: Backend, store: UnsteadyStorage, monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    settings.STATE_STORAGE_WRITES = True
+    both.push(document(3))
+    refused = StateVersion.objects.get(number=1).object_name
+    real = UnsteadyStorage.open
+
+    def open_others(self: UnsteadyStorage, name: str, mode: str = "rb") -> Any:
+        if name == refused:
+            raise PermissionError("denied")
+        return real(self, name, mode)
+
+    monkeypatch.setattr(UnsteadyStorage, "open", open_others)
+
+    found = verify()
+
+    assert (found["checked"], [problem["version"] for problem in found["problems"]]) == (3, [1])
 
 
 def test_a_version_that_is_pruned_meanwhile(both: Backend, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,9 +44,9 @@ class Command(ServiceCommand):
             with self.progress(
                 "documents", reencryption.elsewhere(than_store=to_store).count
             ) as bar:
-                for version, is_moved in reencryption.move(to_store=to_store):
-                    counts["moved" if is_moved else "damaged"] += 1
-                    if not is_moved:
+                for version, problem in reencryption.move(to_store=to_store):
+                    counts["damaged" if problem else "moved"] += 1
+                    if problem:
                         self.problem(f"damaged: state {version.state_id} version {version.number}")
                     bar.advance()
         except StorageUnavailable as error:

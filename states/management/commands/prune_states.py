@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from django.core.management.base import CommandError
+
 from apikeys.actors import Actor
 from infra_service.commandline.base import ServiceCommand
 from states.keeping import pruning
+from states.keeping.attempts import IncompleteError
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -26,6 +29,11 @@ class Command(ServiceCommand):
         parser.add_argument("--dry-run", action="store_true", help="only say what would go")
 
     def handle(self, *_args: Any, **options: Any) -> None:
+        """Prune.
+
+        Raises:
+            CommandError: some states failed.
+        """
         total = {"versions": 0, "states": 0, "size_bytes": 0}
         actor, dry_run = Actor.of_command("prune_states"), options["dry_run"]
 
@@ -33,14 +41,20 @@ class Command(ServiceCommand):
             found = pruning.prune(actor=actor, dry_run=True)
             return None if dry_run else sum(batch.versions for batch in found)
 
-        with self.progress("versions", removable) as bar:
-            for batch in pruning.prune(actor=actor, dry_run=dry_run):
-                total["versions"] += batch.versions
-                total["states"] += batch.states
-                total["size_bytes"] += batch.size_bytes
-                bar.advance(batch.versions)
+        incomplete = None
+        try:
+            with self.progress("versions", removable) as bar:
+                for batch in pruning.prune(actor=actor, dry_run=dry_run):
+                    total["versions"] += batch.versions
+                    total["states"] += batch.states
+                    total["size_bytes"] += batch.size_bytes
+                    bar.advance(batch.versions)
+        except IncompleteError as error:
+            incomplete = error
         self.report(
             {**total, "dry_run": dry_run},
             f"{'would go' if dry_run else 'removed'}: {total['versions']} versions and "
             f"{total['states']} deleted states, {total['size_bytes']} bytes of documents",
         )
+        if incomplete is not None:
+            raise CommandError(str(incomplete)) from incomplete

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from django.core.management.base import CommandError
 
 from infra_service.commandline.base import ServiceCommand
-from states.errors import DocumentUnreadable, StorageUnavailable
+from states.errors import StorageUnavailable
 from states.keeping import reencryption
 
 if TYPE_CHECKING:
@@ -32,20 +32,31 @@ class Command(ServiceCommand):
         )
 
     def handle(self, *_args: Any, **options: Any) -> None:
-        """Re-encrypt.
+        """Re-encrypt, with a line for each document that fails.
 
         Raises:
-            CommandError: a document does not decrypt, so its old key must stay configured; or the
-                object store does not answer.
+            CommandError: a document was not re-encrypted, for example because it is damaged; or
+                the object store does not answer.
         """
-        done = 0
+        counts = {"reencrypted": 0, "failed": 0}
         try:
             with self.progress(
                 "documents", reencryption.due(everything=options["all"]).count
             ) as bar:
-                for _version in reencryption.rotate_keys(everything=options["all"]):
-                    done += 1
+                for version, problem in reencryption.rotate_keys(everything=options["all"]):
+                    counts["failed" if problem else "reencrypted"] += 1
+                    if problem:
+                        self.problem(
+                            f"failed: state {version.state_id} version {version.number}: {problem}"
+                        )
                     bar.advance()
-        except (DocumentUnreadable, StorageUnavailable) as error:
-            raise CommandError(f"stopped after {done} documents: {error.detail}") from error
-        self.report({"reencrypted": done}, f"{done} documents re-encrypted")
+        except StorageUnavailable as error:
+            raise CommandError(
+                f"stopped after {counts['reencrypted']} documents: {error.detail}"
+            ) from error
+        self.report(counts, f"{counts['reencrypted']} documents re-encrypted")
+        if counts["failed"]:
+            raise CommandError(
+                f"{counts['failed']} documents are not re-encrypted: their old key stays needed "
+                "unless they are lost anyway"
+            )

@@ -10,6 +10,7 @@ from django.core.management.base import CommandError
 from infra_service.commandline.base import ServiceCommand
 from states.errors import StorageUnavailable
 from states.keeping import storage, sweeping
+from states.keeping.attempts import IncompleteError
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -40,14 +41,15 @@ class Command(ServiceCommand):
         """Sweep, with a line for each object.
 
         Raises:
-            CommandError: no object store is set, it does not answer, or the age is not safe.
+            CommandError: no object store is set, it does not answer, or the age is not safe; or
+                some objects failed.
         """
         hours = options["older_than_hours"]
         if not storage.is_configured():
             raise CommandError("STATE_STORAGE_URL is not set")
         if not hours >= _SAFE_HOURS:
             raise CommandError(f"--older-than-hours is at least {_SAFE_HOURS}")
-        swept = 0
+        swept, incomplete = 0, None
         try:
             with self.progress("states", lambda: len(sweeping.directories())) as bar:
                 for name in sweeping.sweep(
@@ -60,7 +62,11 @@ class Command(ServiceCommand):
                         self.note(name)
         except StorageUnavailable as error:
             raise CommandError(f"stopped after {swept} objects: {error.detail}") from error
+        except IncompleteError as error:
+            incomplete = error
         self.report(
             {"swept": swept, "dry_run": options["dry_run"]},
             f"{swept} objects {'would go' if options['dry_run'] else 'swept'}",
         )
+        if incomplete is not None:
+            raise CommandError(str(incomplete)) from incomplete

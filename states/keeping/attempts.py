@@ -1,0 +1,86 @@
+"""Runs over many states or documents, in which the failure of one does not stop the others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import structlog
+from django.db import Error as DatabaseFailure
+
+from states.errors import DocumentUnreadable, StorageUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+T = TypeVar("T")
+
+#: Items in a row for which the object store or the database failed, after which a run stops: each
+#: of them may take as long as the client waits.
+OUTAGE: Final = 3
+UNEXPECTED: Final = "An unexpected error; the log has its traceback."
+
+log = structlog.get_logger("states.keeping")
+
+
+class IncompleteError(Exception):
+    """Some items of a run failed, and all others are done."""
+
+    def __init__(self, failed: int) -> None:
+        super().__init__(f"{failed} failed, and the others are done; the log names them")
+
+
+class Attempts:
+    """Count the items that fail in a run; a database or a store that is away stops it."""
+
+    def __init__(self) -> None:
+        self._unanswered = self._failed = 0
+
+    def run(self, work: Callable[[], T], **item: Any) -> tuple[T | None, str]:
+        """Return the result of the work on an item, and the problem if it failed.
+
+        The log names the item with its problem, and has the traceback of an unexpected one.
+
+        Raises:
+            StorageUnavailable, django.db.Error: the object store or the database failed for
+                several items in a row.
+        """
+        try:
+            result = work()
+        except (StorageUnavailable, DatabaseFailure) as error:
+            self._unanswered += 1
+            if self._unanswered == OUTAGE:
+                raise
+            problem = str(error)
+        except DocumentUnreadable as error:
+            self._unanswered, problem = 0, str(error.detail)
+        except Exception:
+            self._unanswered, problem = 0, UNEXPECTED
+            log.exception("item_failed", **item)
+        else:
+            self._unanswered = 0
+            return result, ""
+        self._failed += 1
+        if problem != UNEXPECTED:
+            log.warning("item_failed", problem=problem, **item)
+        return None, problem
+
+    def each(self, results: Iterator[T], **item: Any) -> Iterator[T]:
+        """Yield the results of the work on an item, up to the end or to its failure.
+
+        Raises:
+            StorageUnavailable, django.db.Error: see ``run``.
+        """
+        while True:
+            result, _problem = self.run(lambda: next(results, None), **item)
+            if result is None:
+                return
+            yield result
+
+    def finish(self) -> None:
+        """End the run.
+
+        Raises:
+            IncompleteError: an item failed.
+        """
+        if self._failed:
+            raise IncompleteError(self._failed)
