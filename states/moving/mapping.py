@@ -17,7 +17,13 @@ if TYPE_CHECKING:
 _TOKEN: Final = re.compile(r"\{(\w+)\}|\*\*|\*")
 _PLACE: Final = re.compile(r"\{(\w*)\}")
 _FIELDS: Final = Names._fields
-#: What is tried without a map, in this order.
+_PART: Final = "[^/]+"
+#: A part that is not one of Terraform's own names: a folder that it makes, or the file of the
+#: default workspace or of a state that it could not write to its backend.
+_USUAL_PART: Final = (
+    r"(?!(?:terraform\.tfstate\.d|env:|\.terraform)/|(?:terraform|default|errored)\.tfstate$)[^/]+"
+)
+#: The patterns without a map, in the order in which they are tried.
 USUAL: Final = (
     # Workspaces of the s3 backend, and of the local one.
     "env:/{environment}/{component}/terraform.tfstate",
@@ -26,8 +32,18 @@ USUAL: Final = (
     "{environment}/{component}/terraform.tfstate",
     "{environment}/{component}.tfstate",
 )
-#: And of names that are no paths, what stands before and behind the last dash.
+#: Names that are no paths, such as workspaces of HCP Terraform, divide at the last dash.
 _WORKSPACE: Final = re.compile(r"(?P<component>[^/.]+)-(?P<environment>[^/.-]+)")
+#: The workspaces of one configuration: of the local, the s3 and the pg backend.
+_WORKSPACES: Final = (
+    re.compile(r"(?:terraform\.tfstate\.d|env:)/(?P<environment>[^/]+)/terraform\.tfstate"),
+    re.compile(r"(?P<environment>[^/.]+)"),
+)
+_DEFAULT_FILE: Final = "terraform.tfstate"
+_OF_A_WORKSPACE: Final = re.compile(
+    r"(?:.*/)?(?:(?:terraform\.tfstate\.d|env:)/.*|(?:terraform|default)\.tfstate)", re.DOTALL
+)
+_ERRORED: Final = re.compile(r"(?:.*/)?errored\.tfstate", re.DOTALL)
 
 
 class MapError(Exception):
@@ -70,9 +86,21 @@ class Map:
 
     @classmethod
     def usual(cls) -> Map:
-        texts = {field: f"{{{field}}}" for field in _WORKSPACE.groupindex}
-        rules = [_rule({"pattern": pattern}) for pattern in USUAL]
-        return cls([*rules, Rule(_WORKSPACE, texts)], [])
+        rules = [_rule({"pattern": pattern}, part=_USUAL_PART) for pattern in USUAL]
+        return cls([*rules, Rule(_WORKSPACE, _texts(_WORKSPACE))], [])
+
+    @classmethod
+    def of_workspaces(cls, component: str) -> Map:
+        """Return the map of the workspaces of one configuration, whose component has this slug.
+
+        Raises:
+            MapError: the component is no slug.
+        """
+        if not slugs.is_slug(component, "component"):
+            raise MapError(f"A component has {slugs.DESCRIPTION}.")
+        given = {"component": component}
+        default = Rule(re.compile(re.escape(_DEFAULT_FILE)), {**given, "environment": "default"})
+        return cls([default, *(Rule(p, {**given, **_texts(p)}) for p in _WORKSPACES)], [])
 
     @classmethod
     def read(cls, path: Path) -> Map:
@@ -103,13 +131,33 @@ class Map:
         return cls([_rule(rule) for rule in rules], [_compiled(text) for text in ignored])
 
 
-def _rule(given: dict[str, Any]) -> Rule:
+def unmatched(key: str) -> str:
+    """Return why a key that no pattern matches is refused, and what to do about it."""
+    if _ERRORED.fullmatch(key):
+        return (
+            "No pattern matches: Terraform could not write this state to its backend. Push it "
+            "there (terraform state push errored.tfstate), and import from there."
+        )
+    if _OF_A_WORKSPACE.fullmatch(key):
+        return (
+            "No pattern matches: it is a workspace of a configuration. Import the folder of the "
+            "configuration with --component NAME, or write a map."
+        )
+    return "No pattern matches."
+
+
+def _texts(pattern: re.Pattern[str]) -> dict[str, str]:
+    """Return the texts by which each place of a pattern is the field of its name."""
+    return {field: f"{{{field}}}" for field in pattern.groupindex}
+
+
+def _rule(given: dict[str, Any], part: str = _PART) -> Rule:
     _check_names(given, ("pattern", *_FIELDS))
     if not all(isinstance(text, str) for text in given.values()):
         raise MapError("What a rule says is text.")
     if "pattern" not in given:
         raise MapError("A rule has a pattern.")
-    pattern = _compiled(given["pattern"])
+    pattern = _compiled(given["pattern"], part)
     texts = {
         field: given.get(field, f"{{{field}}}")
         for field in _FIELDS
@@ -127,8 +175,8 @@ def _rule(given: dict[str, Any]) -> Rule:
     return Rule(pattern, texts)
 
 
-def _compiled(text: str) -> re.Pattern[str]:
-    """Return a pattern; ``{name}`` and ``*`` match within a part of a path, ``**`` anything."""
+def _compiled(text: str, part: str = _PART) -> re.Pattern[str]:
+    """Return a pattern; ``{name}`` matches a part of a path, ``*`` within one, ``**`` anything."""
     made, end = "", 0
     names: set[str] = set()
     for token in _TOKEN.finditer(text):
@@ -143,7 +191,7 @@ def _compiled(text: str) -> re.Pattern[str]:
             raise MapError(f"{{{name}}} is no name.")
         else:
             names.add(name)
-            made += f"(?P<{name}>[^/]+)"
+            made += f"(?P<{name}>{part})"
     return re.compile(made + re.escape(text[end:]))
 
 

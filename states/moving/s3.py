@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 #: Terraform locks a state by an object of this name, with LockInfo in it (``use_lockfile``).
 _LOCK: Final = ".tflock"
 _NO_STATES: Final = ("/", ".backup")
+#: The folder in which Terraform stores the address of a backend, in a file named as states are.
+_OWN_FOLDER: Final = re.compile(r"(?:^|/)\.terraform/")
 #: LockInfo is some hundred bytes.
 _LOCK_BYTES: Final = 64 * 1024
 #: What S3 calls a version that was written without versioning, whatever it holds. We add what the
@@ -206,7 +209,7 @@ def _with_locks(objects: Iterable[_Object]) -> Iterator[tuple[str, list[SourceVe
             locked.discard(state)
         if key.endswith(_LOCK):
             locked |= {key.removesuffix(_LOCK)} & waiting.keys()
-        elif not key.endswith(_NO_STATES):
+        elif not key.endswith(_NO_STATES) and not _OWN_FOLDER.search(key):
             waiting[key] = versions
     yield from ((state, versions, state in locked) for state, versions in waiting.items())
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from states.addresses import Names
-from states.moving.mapping import Map, MapError
+from states.moving.mapping import Map, MapError, unmatched
 
 
 @pytest.mark.parametrize(
@@ -25,9 +25,54 @@ def test_the_usual_patterns(key: str, names: tuple[str, str]) -> None:
     assert Map.usual().names(key) == Names(component=component, environment=environment)
 
 
-@pytest.mark.parametrize("key", ["network", "a/b/c/d.tfstate", "prod/network.json"])
-def test_what_no_pattern_matches(key: str) -> None:
+@pytest.mark.parametrize(
+    ("key", "hint"),
+    [
+        ("network", ""),
+        ("a/b/c/d.tfstate", ""),
+        ("prod/network.json", ""),
+        ("network/.terraform/terraform.tfstate", "--component"),
+        ("terraform.tfstate", "--component"),
+        ("network/terraform.tfstate", "--component"),
+        ("network/default.tfstate", "--component"),
+        ("terraform.tfstate.d/dev/terraform.tfstate", "--component"),
+        ("live/network/terraform.tfstate.d/dev/terraform.tfstate", "--component"),
+        ("terraform.tfstate.d/dev.tfstate", "--component"),
+        ("env:/dev/terraform.tfstate", "--component"),
+        ("env:/dev.tfstate", "--component"),
+        ("env:/dev/a/b/terraform.tfstate", "--component"),
+        ("errored.tfstate", "state push"),
+        ("network/errored.tfstate", "state push"),
+        ("prod/network/errored.tfstate", "state push"),
+        ("terraform.tfstate.d/dev/errored.tfstate", "state push"),
+    ],
+)
+def test_what_no_pattern_matches(key: str, hint: str) -> None:
+    """Terraform's own names of folders and files are neither components nor environments."""
     assert Map.usual().names(key) is None
+    assert unmatched(key).startswith("No pattern matches")
+    assert hint in unmatched(key)
+
+
+@pytest.mark.parametrize(
+    ("key", "environment"),
+    [
+        ("terraform.tfstate", "default"),
+        ("terraform.tfstate.d/dev/terraform.tfstate", "dev"),
+        ("terraform.tfstate.d/Prod_EU/terraform.tfstate", "prod-eu"),
+        ("env:/dev/terraform.tfstate", "dev"),
+        ("dev", "dev"),
+        ("prod/network/terraform.tfstate", None),
+        ("network/terraform.tfstate.d/dev/terraform.tfstate", None),
+        ("terraform.tfstate.d/dev/errored.tfstate", None),
+        ("terraform.tfstate.d/terraform.tfstate", None),
+        ("terraformXtfstate", "terraformxtfstate"),
+    ],
+)
+def test_the_workspaces_of_a_configuration(key: str, environment: str | None) -> None:
+    names = Map.of_workspaces("network").names(key)
+
+    assert names == (None if environment is None else Names("network", environment))
 
 
 def test_a_map(tmp_path: Path) -> None:

@@ -130,6 +130,8 @@ def test_name_is_the_same_however_it_is_written() -> None:
 def test_versions_are_those_of_the_very_key_and_the_oldest_comes_first(store: Store) -> None:
     store.put("a.tfstate", "1", "2", "3")
     store.put("a.tfstate.backup", "0")
+    store.put(".terraform/terraform.tfstate", "0")
+    store.put("b/.terraform/terraform.tfstate", "0")
     store.put("a.tfstate2", "other")
     source = store.source()
 
