@@ -11,18 +11,19 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from django.db.models import Q
 from django.utils import timezone
 
 from infra_service.database.retries import retrying
 from states.actions import locks, rules
-from states.actions.push import ATTEMPTS, append_version
+from states.actions.push import ATTEMPTS, append_version, next_serial
 from states.actions.registration import find_or_register
-from states.actions.replacement import check_replacement
+from states.actions.replacement import check_replacement, not_a_state
 from states.errors import StateNotFound, WriteConflict
 from states.lockinfo import LockInfo
-from states.models import ImportedVersion
+from states.models import ImportedVersion, State
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from apikeys.actors import Actor
     from states.actions.destinations import Destination
     from states.document.uploads import Upload
-    from states.models import State
 
 #: Of the IDs of locks, which follow from the source's name and the state's key.
 _NAMESPACE: Final = uuid.UUID("6c6a8a7e-5f0b-4f5e-9a39-1d6f0f8f1c53")
@@ -47,11 +47,17 @@ class OccupiedError(ImportRefusedError):
 
 @dataclass(frozen=True, slots=True)
 class Origin:
+    """The place of a state in another system.
+
+    ``former`` are digests of its versions that earlier releases recorded under another origin.
+    """
+
     source: str
     key: str
+    former: frozenset[str] = frozenset()
 
     def digest(self, version: str) -> str:
-        """Return what a version is known by."""
+        """Return the digest by which a version is recognized."""
         return ImportedVersion.digest_of(self.source, self.key, version)
 
     @property
@@ -66,10 +72,17 @@ class Origin:
         )
 
 
+class Offered(NamedTuple):
+    """A version that a source offers: its ID there, and its number if the source has numbers."""
+
+    id: str
+    number: int | None
+
+
 def outstanding(
-    *, destination: Destination, origin: Origin, versions: Sequence[str]
-) -> Sequence[str]:
-    """Return which of these versions, the oldest first, are to be imported.
+    *, destination: Destination, origin: Origin, versions: Sequence[Offered]
+) -> Sequence[Offered]:
+    """Return the versions to import, of these that the source offers, the oldest first.
 
     They are the versions after the newest one that is stored here. Older ones are never imported
     later, because history has one order.
@@ -78,38 +91,41 @@ def outstanding(
         OccupiedError: the state here is another one.
         ImportRefusedError: it came from there, and must not be written over now.
     """
-    # The versions first: what is here of them belongs to a state that is found then.
+    # The versions first: the state of those that are stored here is found afterwards.
     here, states = _found(origin, versions)
     state = destination.find()
     if states - {state and state.pk}:
         raise ImportRefusedError(_ELSEWHERE)
-    rest = list(takewhile(lambda version: version not in here, reversed(versions)))[::-1]
+    rest = list(takewhile(lambda version: version.id not in here, reversed(versions)))[::-1]
     if rest:
-        _check(state, origin)
+        _check(state, origin, rest[0])
     elif (
-        state is not None and _is_from(state, origin) and here[versions[-1]] < state.version_number
+        state is not None
+        and _is_from(state, origin)
+        and here[versions[-1].id] < state.version_number
     ):
         raise ImportRefusedError(
-            f"The source has again what is version {here[versions[-1]]} here, and has had another "
-            "since: restore that version."
+            f"The source has again what is version {here[versions[-1].id]} here, and has had "
+            "another since: restore that version."
         )
     return rest
 
 
-def _found(origin: Origin, versions: Sequence[str]) -> tuple[dict[str, int], set[uuid.UUID | None]]:
-    """Return the numbers of the versions that are here already, and of which states they are."""
-    of_digest = {origin.digest(version): version for version in versions}
-    rows = ImportedVersion.objects.filter(digest__in=of_digest)
-    found = list(rows.values_list("digest", "version__state_id", "version__number"))
-    numbers = {of_digest[digest]: number for digest, _, number in found}
-    return numbers, {state_id for _, state_id, _ in found}
+def _found(
+    origin: Origin, versions: Sequence[Offered]
+) -> tuple[dict[str, int], set[uuid.UUID | None]]:
+    """Return the numbers of the versions that are stored here, by their IDs, and their states."""
+    digests = {origin.digest(version.id) for version in versions} | origin.former
+    rows = ImportedVersion.objects.filter(digest__in=digests)
+    found = list(rows.values_list("source_version", "version__state_id", "version__number"))
+    return {id_: number for id_, _, number in found}, {state_id for _, state_id, _ in found}
 
 
-def _check(state: State | None, origin: Origin) -> None:
-    """Refuse to write over what is not what was imported from there last.
+def _check(state: State | None, origin: Origin, version: Offered) -> None:
+    """Refuse to import a version on top of what was not imported from there, or is not before it.
 
     Raises:
-        StateLocked: somebody works with it.
+        StateLocked: another lock holds the state.
         OccupiedError, ImportRefusedError: see ``outstanding``.
     """
     if state is None:
@@ -121,6 +137,8 @@ def _check(state: State | None, origin: Origin) -> None:
     if state.deleted_at is not None:
         raise ImportRefusedError("It was deleted here: bring it back, or remove it for good.")
     if _is_from(state, origin):
+        if version.number is not None and version.number <= state.version_number:
+            _check_diverged(origin, version)
         return
     history = ImportedVersion.objects.filter(version__state=state)
     if history.filter(source=origin.source, key=origin.key).exists():
@@ -131,10 +149,23 @@ def _check(state: State | None, origin: Origin) -> None:
     raise OccupiedError("There is a state here that was not imported from there.")
 
 
+def _check_diverged(origin: Origin, version: Offered) -> None:
+    """Refuse a version whose number is taken, unless another run has just imported it.
+
+    Raises:
+        ImportRefusedError: the number is that of another version.
+    """
+    if not ImportedVersion.objects.filter(digest=origin.digest(version.id)).exists():
+        raise ImportRefusedError(
+            f"The source has another version {version.number} than the one that was imported: it "
+            "is a copy of the installation, or was restored from a backup. Compare the two."
+        )
+
+
 def _is_from(state: State, origin: Origin) -> bool:
     """Whether the current version was imported from there."""
-    current = ImportedVersion.objects.filter(pk=state.current_version_id)
-    return current.filter(source=origin.source, key=origin.key).exists()
+    is_from = Q(source=origin.source, key=origin.key) | Q(digest__in=origin.former)
+    return ImportedVersion.objects.filter(is_from, pk=state.current_version_id).exists()
 
 
 @retrying
@@ -174,7 +205,7 @@ def import_version(
             if found != state.pk:
                 raise ImportRefusedError(_ELSEWHERE)
             return False
-        _check(state, origin)
+        _check(state, origin, Offered(imported.source_version, number))
         check_replacement(state, upload)
         if state.lock_id is None and not is_last:
             locks.lock(**at, info=lock, look=destination.look())
@@ -193,6 +224,30 @@ def import_version(
         if version is not None:
             return True
     raise WriteConflict
+
+
+class Rehearsal:
+    """The checks of ``import_version`` on documents one after another; nothing is written."""
+
+    def __init__(self, state: State | None) -> None:
+        """Begin with the state as it is, if it is here."""
+        self._state = state or State()
+        self._previous: Upload | None = None
+
+    def add(self, upload: Upload) -> None:
+        """Check the next document.
+
+        Raises:
+            InvalidDocument: see ``states.actions.replacement``.
+            SerialConflict: the document has no serial, and the state has the greatest there is.
+            StorageUnavailable: the object store does not answer.
+        """
+        if self._previous is None:
+            check_replacement(self._state, upload)
+        elif self._previous.head.is_state and not upload.head.is_state:
+            raise not_a_state(upload)
+        self._state.serial = next_serial(self._state, upload.head.serial)
+        self._previous = upload
 
 
 def end_import(*, destination: Destination, origin: Origin, actor: Actor) -> State:

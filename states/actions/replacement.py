@@ -34,11 +34,15 @@ def check_replacement(state: State, upload: Upload) -> None:
     current = state.current_version_id
     if upload.head.is_state or current is None or state.deleted_at is not None:
         return
-    if not _is_state(current):
-        return
+    if _is_state(current):
+        raise not_a_state(upload)
+
+
+def not_a_state(upload: Upload) -> InvalidDocument:
+    """Return the error of a document that does not replace a state."""
     with contents.written(upload.gzipped) as (document, _effort):
         kind = foreign.describe(document)
-    raise InvalidDocument(
+    return InvalidDocument(
         f"The document looks like {kind}: it has neither a `version` that is a number nor "
         "`encrypted_data`, so it does not replace a state. To replace the state all the same, push "
         "the document with ?force=true, which needs the scope state:admin."

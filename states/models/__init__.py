@@ -3,6 +3,7 @@
 from states.models.catalogue import Application, Component, Environment, FormerSlug
 from states.models.dependencies import StateDependency
 from states.models.imported_versions import ImportedVersion
+from states.models.installations import Installation
 from states.models.leaked_tokens import LeakedToken
 from states.models.resource_counts import CountTotal, StateCount
 from states.models.resources import ResourceDigest, ResourceEntry
@@ -19,6 +20,7 @@ __all__ = [
     "Environment",
     "FormerSlug",
     "ImportedVersion",
+    "Installation",
     "LeakedToken",
     "ResourceDigest",
     "ResourceEntry",

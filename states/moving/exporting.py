@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
@@ -10,11 +11,12 @@ from django.utils import timezone
 
 from apikeys import audit
 from states.document import sealing
-from states.errors import DocumentDamaged, DocumentUnreadable
+from states.errors import DocumentDamaged
 from states.keeping import reading
+from states.keeping.attempts import Attempts
 from states.keeping.batches import in_batches
 from states.keeping.verification import is_as_recorded
-from states.models import State
+from states.models import Installation, State
 from states.models.imported_versions import with_imported
 from states.moving.manifest import (
     FORMAT,
@@ -82,10 +84,11 @@ def export(target: Target, *, history: bool, actor: Actor) -> Iterator[Exported]
         SourceError: a file cannot be written.
         StorageUnavailable: the object store does not answer.
     """
-    target.tell(msgspec.json.encode(Header(FORMAT, timezone.now())))
+    target.tell(msgspec.json.encode(Header(FORMAT, timezone.now(), Installation.here())))
+    attempts = Attempts()
     for state in in_batches(exportable().select_related("component__application", "environment")):
         problems: list[str] = []
-        versions = list(_written(target, state, problems, history=history))
+        versions = list(_written(target, state, attempts, problems, history=history))
         if versions:
             target.tell(msgspec.json.encode(ExportedState.of(state, versions)))
             numbers = [version.number for version in versions]
@@ -95,7 +98,7 @@ def export(target: Target, *, history: bool, actor: Actor) -> Iterator[Exported]
 
 
 def _written(
-    target: Target, state: State, problems: list[str], *, history: bool
+    target: Target, state: State, attempts: Attempts, problems: list[str], *, history: bool
 ) -> Iterator[ExportedVersion]:
     """Write the documents, and yield their versions, the oldest first."""
     versions = with_imported(state.versions.order_by("number"))
@@ -103,13 +106,11 @@ def _written(
     last = state.version_number
     wanted = versions.filter(number__lte=last) if history else versions.filter(number=last)
     for version in wanted:
-        try:
-            document = _document(version)
-        except DocumentUnreadable as error:
-            problems.append(f"version {version.number}: {error.detail}")
-            continue
+        document, problem = attempts.run(partial(_document, version), version=str(version.pk))
+        if problem:
+            problems.append(f"version {version.number}: {problem}")
         if document is None:
-            continue  # pruned meanwhile
+            continue  # unreadable, or pruned meanwhile
         path = path_of(state) if version.number == last else path_of_version(state, version.number)
         target.write(path, document)
         yield ExportedVersion.of(version, path)

@@ -1,4 +1,4 @@
-"""Importing the states of a source: what would happen, doing it, and reading back what was done."""
+"""Import the states of a source: plan, rehearse or carry out the plan, and read back."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from states.actions.destinations import Destination, name_as_before
 from states.actions.importing import (
     ImportRefusedError,
     OccupiedError,
+    Offered,
     Origin,
+    Rehearsal,
     end_import,
     import_version,
     outstanding,
@@ -21,11 +23,12 @@ from states.actions.importing import (
 from states.document.uploads import Upload, demanding_utf8
 from states.keeping import verification
 from states.models import ImportedVersion, StateVersion
+from states.moving.mapping import unmatched
 from states.moving.plan import EMPTY, FAILED, IMPORT, IMPORTED, REFUSED, UNCHANGED, Plan, Row
 from states.moving.sources import SourceError, TooLargeError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from apikeys.actors import Actor
     from states.moving.mapping import Map
@@ -60,7 +63,7 @@ class Import:
     def _planned(self, state: SourceState, plan: Plan) -> Row:
         destination = self._destination(state)
         if destination is None:
-            return Row(state.key, result=REFUSED, reason="No pattern matches.")
+            return Row(state.key, result=REFUSED, reason=unmatched(state.key))
         row = Row(state.key, str(destination), destination.path)
         if (other := plan.at(row.address)) is not None:
             # Which of the two is meant, only people know.
@@ -97,31 +100,55 @@ class Import:
                 )
         return row
 
-    def carry_out(self, plan: Plan) -> Iterator[Row]:
-        """Import what the plan says, and yield each state's row with what came of it.
+    def rehearse(self, plan: Plan) -> Iterator[Row]:
+        """Read and check every document that is to be imported, and yield each state's row.
 
         Raises:
             SourceError: nothing more can be had of the source.
         """
+        return self._each(plan, (IMPORT,), self._rehearse)
+
+    def carry_out(self, plan: Plan) -> Iterator[Row]:
+        """Import the states of the plan, and yield each state's row with its result.
+
+        Raises:
+            SourceError: nothing more can be had of the source.
+        """
+        return self._each(plan, (IMPORT, UNCHANGED), self._import)
+
+    def _each(
+        self, plan: Plan, results: tuple[str, ...], step: Callable[[Row, SourceState], Row]
+    ) -> Iterator[Row]:
         for state in self.source.states():
             row = plan.find(state.key)
-            if row is None or row.result not in (IMPORT, UNCHANGED):
+            if row is None or row.result not in results:
                 continue
             try:
-                row = self._import(row, state)
+                row = step(row, state)
             except (SourceError, ImportRefusedError, APIException) as error:
                 row = replace(row, result=FAILED, reason=_sentence(error))
             plan.change(row)
             yield row
 
-    def _import(self, row: Row, state: SourceState) -> Row:
-        destination, origin = self._destination(state), self._origin(state)
-        versions = self.source.versions(state, self.most)
+    def _rehearse(self, row: Row, state: SourceState) -> Row:
+        destination, rest = self._rest(row, state)
+        rehearsal = Rehearsal(destination.find())
+        for version in rest:
+            rehearsal.add(self._upload(state, version))
+        return row
+
+    def _rest(self, row: Row, state: SourceState) -> tuple[Destination, list[SourceVersion]]:
+        """Return where the state goes, and the versions to import, the oldest first."""
+        destination, versions = self._destination(state), self.source.versions(state, self.most)
         if destination is None or str(destination) != row.address or not versions:
             raise SourceError("It has changed since it was looked at: run the command again.")
         rest = self._outstanding(state, destination, versions)
         if rest and state.locked_by is not None:
             raise SourceError(_locked(state))
+        return destination, rest
+
+    def _import(self, row: Row, state: SourceState) -> Row:
+        destination, rest = self._rest(row, state)
         done = 0
         try:
             for version in rest:
@@ -134,19 +161,13 @@ class Import:
                 f"{_sentence(error)} {done} versions are here, and it stays locked until a run "
                 "has brought the others."
             ) from error
-        found = end_import(destination=destination, origin=origin, actor=self.actor)
+        found = end_import(destination=destination, origin=self._origin(state), actor=self.actor)
         name_as_before(destination=destination, state_id=found.pk, actor=self.actor)
         result = IMPORTED if rest else UNCHANGED
         return replace(row, result=result, outstanding=0, imported=done, state_id=str(found.pk))
 
-    def _import_version(
-        self,
-        state: SourceState,
-        version: SourceVersion,
-        destination: Destination,
-        *,
-        is_last: bool,
-    ) -> bool:
+    def _upload(self, state: SourceState, version: SourceVersion) -> Upload:
+        """Return a document of the source, checked as a push is."""
         document = self.source.read(state, version, settings.STATE_MAX_BYTES)
         if len(document) > settings.STATE_MAX_BYTES:
             raise TooLargeError(len(document), settings.STATE_MAX_BYTES)
@@ -156,6 +177,16 @@ class Import:
         told = (version.md5 or upload.md5, version.size_bytes or upload.size_bytes)
         if (upload.md5, upload.size_bytes) != told:
             raise SourceError("What was read is not what the source says that it has.")
+        return upload
+
+    def _import_version(
+        self,
+        state: SourceState,
+        version: SourceVersion,
+        destination: Destination,
+        *,
+        is_last: bool,
+    ) -> bool:
         origin = self._origin(state)
         imported = ImportedVersion(
             source=origin.source,
@@ -168,7 +199,7 @@ class Import:
         return import_version(
             destination=destination,
             origin=origin,
-            upload=upload,
+            upload=self._upload(state, version),
             imported=imported,
             number=version.number,
             is_last=is_last,
@@ -181,12 +212,12 @@ class Import:
         rest = outstanding(
             destination=destination,
             origin=self._origin(state),
-            versions=[version.id for version in versions],
+            versions=[Offered(version.id, version.number) for version in versions],
         )
         return versions[len(versions) - len(rest) :]
 
     def _origin(self, state: SourceState) -> Origin:
-        return Origin(self.source.name, state.key)
+        return state.origin or Origin(self.source.name, state.key)
 
     def _destination(self, state: SourceState) -> Destination | None:
         if state.home is not None:

@@ -25,7 +25,9 @@ T = TypeVar("T")
 MANIFEST: Final = "manifest.jsonl"
 #: How it is called before it is whole.
 UNFINISHED: Final = f"{MANIFEST}.partial"
-FORMAT: Final = 1
+FORMAT: Final = 2
+#: The format of releases before installations had an identity.
+_WITHOUT_INSTALLATION: Final = 1
 
 
 class UnfinishedError(SourceError):
@@ -47,6 +49,7 @@ class Header(msgspec.Struct, frozen=True):
 
     infra_service_export: int
     exported_at: dt.datetime
+    installation: uuid.UUID | None = None
 
 
 class ExportedVersion(msgspec.Struct, frozen=True):
@@ -145,15 +148,19 @@ def path_of_version(state: State, number: int) -> str:
     return f"{path_of(state).removesuffix('.tfstate')}.history/{number}.tfstate"
 
 
-def check_header(lines: Iterable[bytes]) -> None:
+def header_of(lines: Iterable[bytes]) -> Header:
     """Read the first line.
 
     Raises:
         SourceError: it is of another format.
     """
     header = _decoded(next(iter(lines), b""), Header)
-    if header.infra_service_export != FORMAT:
-        raise SourceError(f"{MANIFEST} is of format {header.infra_service_export}, not {FORMAT}.")
+    format_ = header.infra_service_export
+    if format_ not in (_WITHOUT_INSTALLATION, FORMAT):
+        raise SourceError(f"{MANIFEST} is of format {format_}, not {FORMAT}.")
+    if format_ == FORMAT and header.installation is None:
+        raise SourceError(f"{MANIFEST} is damaged: its first line names no installation.")
+    return header
 
 
 def state_of(line: bytes) -> ExportedState:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from states.actions.destinations import Destination
+from states.actions.importing import Origin
 from states.moving import manifest
 from states.moving.sources import SourceState, SourceVersion
 
@@ -13,7 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from contextlib import AbstractContextManager
 
-    from states.moving.manifest import ExportedVersion
+    from states.moving.manifest import ExportedState, ExportedVersion
+
+_NAME: Final = "export"
 
 
 class Files(Protocol):
@@ -44,8 +47,8 @@ class _Exported(SourceState):
 class OwnExport:
     """States with their numbers, times and authors; ids are kept where they are free."""
 
-    #: The ids of versions are unique everywhere, so it is the same wherever the files are.
-    name = "export"
+    #: The same wherever the files are; the origin of each state names its installation.
+    name = _NAME
 
     def __init__(self, files: Files) -> None:
         self._files = files
@@ -53,14 +56,16 @@ class OwnExport:
     def states(self) -> Iterator[SourceState]:
         with self._files.manifest() as told:
             lines = iter(told)
-            manifest.check_header(lines)
+            installation = manifest.header_of(lines).installation
+            source = _NAME if installation is None else f"{_NAME}:{installation}"
             for line in lines:
                 state = manifest.state_of(line)
                 home = Destination.as_before(
                     state.component_id, state.environment_id, state.names, state.titles
                 )
                 files = {str(version.id): version for version in state.versions}
-                yield _Exported(state.path, home=home, files=files)
+                origin = Origin(source, str(state.id), _former(state))
+                yield _Exported(state.path, home=home, origin=origin, files=files)
 
     def versions(self, state: SourceState, most: int | None) -> list[SourceVersion]:
         files = cast("_Exported", state).files
@@ -79,3 +84,15 @@ class OwnExport:
 
     def read(self, state: SourceState, version: SourceVersion, limit: int) -> bytes:
         return self._files.read_file(cast("_Exported", state).files[version.id].path, limit)
+
+
+def _former(state: ExportedState) -> frozenset[str]:
+    """Return the digests that releases recorded before an origin named the installation.
+
+    The IDs of versions are unique everywhere, so that no other state has one of these digests.
+    """
+    return frozenset(
+        Origin(_NAME, key).digest(str(version.id))
+        for version in state.versions
+        for key in (str(state.id), state.path)
+    )

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from states.actions.destinations import Destination
+    from states.actions.importing import Origin
 
 
 class SourceError(Exception):
@@ -46,6 +47,7 @@ class SourceState:
     key: str  # a path, an object's key, the name of a workspace: what map.toml matches
     locked_by: str | None = None  # who holds the source's lock; None when it is free or unknown
     home: Destination | None = None  # only of our own export, which needs no map
+    origin: Origin | None = None  # only of our own export; else the source and the key
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,12 +18,13 @@ from states.models import (
     Environment,
     FormerSlug,
     ImportedVersion,
+    Installation,
     State,
     StateVersion,
 )
 from states.models.imported_versions import with_imported
 from tests.conftest import ApiClient
-from tests.states.conftest import document
+from tests.states.conftest import UnsteadyStorage, document
 from tests.states.test_import_states import Run, lineage, run
 
 pytestmark = pytest.mark.django_db
@@ -104,7 +105,7 @@ def test_the_manifest(client: ApiClient, tmp_path: Path) -> None:
     export(tmp_path / "out")
 
     header, *lines = map(json.loads, (tmp_path / "out/manifest.jsonl").read_text().splitlines())
-    assert header["infra_service_export"] == 1
+    assert (header["infra_service_export"], header["installation"]) == (2, str(Installation.here()))
     by_path = {line["path"]: line for line in lines}
     line = by_path["shop/cart/prod.tfstate"]
     state = State.objects.get(component__slug="cart")
@@ -276,6 +277,29 @@ def test_a_damaged_document_is_named_and_the_others_are_there(
     assert len(lines) == 3
 
 
+def test_the_store_gives_no_answer_for_one_document(
+    client: ApiClient, store: UnsteadyStorage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call_command("move_documents", to="storage")
+    state = State.objects.get(component__slug="network")
+    refused = StateVersion.objects.get(pk=state.current_version_id).object_name
+    real = UnsteadyStorage.open
+
+    def open_others(self: UnsteadyStorage, name: str, mode: str = "rb") -> Any:
+        if name == refused:
+            raise PermissionError("denied")
+        return real(self, name, mode)
+
+    monkeypatch.setattr(UnsteadyStorage, "open", open_others)
+
+    with pytest.raises(CommandError, match="1 documents are damaged, and left out"):
+        export(tmp_path / "out")
+    assert len((tmp_path / "out/manifest.jsonl").read_text().splitlines()) == 3
+    store.failing = True
+    with pytest.raises(CommandError, match="stopped: "):
+        export(tmp_path / "again")
+
+
 def test_the_trail_tells_who_took_what(client: ApiClient, tmp_path: Path) -> None:
     export(tmp_path / "out", "--history")
 
@@ -306,7 +330,8 @@ def test_an_export_that_was_stopped(client: ApiClient, tmp_path: Path) -> None:
     ("line", "said"),
     [
         (b"", "manifest.jsonl is damaged"),
-        (b'{"infra_service_export": 2, "exported_at": "2026-01-01T00:00:00Z"}', "is of format 2"),
+        (b'{"infra_service_export": 3, "exported_at": "2026-01-01T00:00:00Z"}', "is of format 3"),
+        (b'{"infra_service_export": 2, "exported_at": "2026-01-01T00:00:00Z"}', "no installation"),
     ],
 )
 def test_another_manifest(tmp_path: Path, line: bytes, said: str) -> None:

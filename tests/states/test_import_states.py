@@ -16,7 +16,7 @@ from django.db import IntegrityError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from apikeys.models import AuditEvent
-from states.models import ImportedVersion, State, StateVersion
+from states.models import MAX_SERIAL, ImportedVersion, State, StateVersion
 from tests.states.conftest import UnsteadyStorage, document, seen
 
 pytestmark = pytest.mark.django_db
@@ -333,6 +333,80 @@ def test_what_opentofu_has_encrypted_is_taken_as_it_is(tree: Path) -> None:
     state = stored("sealed/prod")
     assert (state.serial, state.lineage) == (4, lineage(4))
     assert state.md5 == hashlib.md5(sealed).hexdigest()
+
+
+def test_a_dry_run_makes_the_checks_of_the_import(tree: Path) -> None:
+    write(tree / "prod/array/terraform.tfstate", b"[]\n")
+    write(tree / "prod/serial/terraform.tfstate", b'{"version": 4, "serial": "1"}')
+    write(tree / "prod/latin/terraform.tfstate", b'{"version": 4, "x": "\xe4"}')
+
+    rehearsed = run(tree, "--dry-run")
+    shown = Run("--from", tree, "--dry-run")
+    done = run(tree)
+
+    assert rehearsed.error == "would not be imported: 3 of 6 states"
+    assert rehearsed.reasons == done.reasons
+    assert [rehearsed.json[name] for name in ("import", "failed")] == [3, 3]
+    assert "  failed: The document is not valid UTF-8.\n" in shown.out
+    assert (done.json["imported"], done.json["failed"]) == (3, 3)
+
+
+def test_what_is_no_state_does_not_replace_a_state(tree: Path) -> None:
+    run(tree)
+    write(tree / "prod/shop/terraform.tfstate", b'{"message": "bad gateway"}')
+
+    rehearsed, done = run(tree, "--dry-run"), run(tree)
+
+    assert rehearsed.reasons == done.reasons
+    assert "does not replace a state" in done.reasons["prod/shop/terraform.tfstate"]
+    assert (rehearsed.error, stored("shop/prod").serial) == (
+        "would not be imported: 1 of 3 states",
+        2,
+    )
+
+
+def test_a_dry_run_finds_the_serial_that_cannot_follow(tree: Path) -> None:
+    write(tree / "prod/shop/terraform.tfstate", document(MAX_SERIAL, lineage(1)))
+    run(tree)
+    write(tree / "prod/shop/terraform.tfstate", document(None, lineage(1)))
+
+    rehearsed = run(tree, "--dry-run")
+
+    assert rehearsed.reasons == run(tree).reasons
+    assert rehearsed.results["prod/shop/terraform.tfstate"] == "failed"
+
+
+def test_workspaces_of_the_local_backend(tmp_path: Path) -> None:
+    write(tmp_path / "terraform.tfstate", document(1, lineage(1)))
+    write(tmp_path / "terraform.tfstate.backup", document(1, lineage(1)))
+    write(tmp_path / "errored.tfstate", document(2, lineage(1)))
+    for number, name in enumerate(("dev", "qa"), 2):
+        folder = tmp_path / "terraform.tfstate.d" / name
+        write(folder / "terraform.tfstate", document(1, lineage(number)))
+        write(folder / "terraform.tfstate.backup", document(1, lineage(number)))
+
+    without = run(tmp_path)
+    done = run(tmp_path, "--component", "network")
+
+    assert set(without.results.values()) == {"refused"}
+    hint = without.reasons["terraform.tfstate.d/dev/terraform.tfstate"]
+    assert hint == without.reasons["terraform.tfstate"]
+    assert "--component NAME" in hint
+    assert set(done.reasons) == {"errored.tfstate"}
+    assert "state push" in done.reasons["errored.tfstate"]
+    found = State.objects.values_list("component__slug", "environment__slug")
+    assert set(found) == {("network", "default"), ("network", "dev"), ("network", "qa")}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--component", "Net work"), "A component has 1 to 63"),
+        (("--component", "net", "--map", "map.toml"), "not allowed with argument"),
+    ],
+)
+def test_no_component(tree: Path, arguments: tuple[str, ...], said: str) -> None:
+    assert said in run(tree, *arguments).error
 
 
 def test_a_deleted_state_stays_deleted(tree: Path, client_with: Any) -> None:

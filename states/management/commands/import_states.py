@@ -36,6 +36,7 @@ class Command(ServiceCommand):
     examples = (
         "import_states --from terraform-states --dry-run",
         "import_states --from terraform-states --map map.toml",
+        "import_states --from network --component network",
         "import_states --from s3://terraform-states/live --history all",
     )
 
@@ -48,8 +49,15 @@ class Command(ServiceCommand):
             help="a directory, s3://bucket/prefix, pg://user@host/database, gitlab:group/project "
             "or tfe:organization",
         )
-        parser.add_argument(
+        mapping = parser.add_mutually_exclusive_group()
+        mapping.add_argument(
             "--map", type=Path, metavar="FILE", help="a TOML file: which key is which state"
+        )
+        mapping.add_argument(
+            "--component",
+            metavar="NAME",
+            help="the component of a configuration with workspaces: each workspace is imported as "
+            "the environment of its name",
         )
         parser.add_argument(
             "--history",
@@ -57,7 +65,11 @@ class Command(ServiceCommand):
             metavar="N|all",
             help="how many versions of each state, the newest or all",
         )
-        parser.add_argument("--dry-run", action="store_true", help="only show the table")
+        parser.add_argument(
+            "--dry-run",
+            action="store_true",
+            help="check every document, show the table, and write nothing",
+        )
         parser.add_argument(
             "--write-backends",
             type=Path,
@@ -79,11 +91,11 @@ class Command(ServiceCommand):
             raise CommandError("--write-backends needs --url, such as https://infra.example")
         try:
             source = open_source(options["source"])
-            chosen = Map.usual() if options["map"] is None else Map.read(options["map"])
+            chosen = _map(options)
             actor = Actor.of_command("import_states")
             with Plan() as plan:
                 work = Import(source, chosen, most, actor)
-                self._look(work, plan)
+                self._look(work, plan, dry_run=options["dry_run"])
                 if not options["dry_run"]:
                     self._import(work, plan)
                     for row in plan.rows(IMPORTED, UNCHANGED) if blocks else ():
@@ -94,11 +106,15 @@ class Command(ServiceCommand):
         except StorageUnavailable as error:
             raise CommandError(f"stopped: {error.detail}") from error
 
-    def _look(self, work: Import, plan: Plan) -> None:
-        """Fill the plan and show it."""
+    def _look(self, work: Import, plan: Plan, *, dry_run: bool) -> None:
+        """Fill the plan and show it; a dry run also checks each document."""
         with self.progress("states found") as bar:
             for _ in work.look(plan):
                 bar.advance()
+        if dry_run:
+            with self.progress("states checked", lambda: plan.count(IMPORT)) as bar:
+                for _ in work.rehearse(plan):
+                    bar.advance()
         if not self._as_json:
             self._show_table(plan)
 
@@ -151,6 +167,12 @@ class Command(ServiceCommand):
         for number, row in enumerate(plan.rows()):
             self.stdout.write(f"{', ' if number else ''}{json.dumps(asdict(row))}", ending="")
         self.stdout.write("]}")
+
+
+def _map(options: dict[str, Any]) -> Map:
+    if options["component"] is not None:
+        return Map.of_workspaces(options["component"])
+    return Map.usual() if options["map"] is None else Map.read(options["map"])
 
 
 def _most(text: str) -> int | None:
