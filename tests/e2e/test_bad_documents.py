@@ -122,7 +122,7 @@ def test_outermost_serials_are_good(backend: Backend, serial: int) -> None:
 
 def test_no_serial_after_the_highest(backend: Backend) -> None:
     assert backend.push(document(2**63 - 1)).status == 200
-    answer = backend.push(b'{"lineage": "lineage"}')
+    answer = backend.push(b'{"version": 4, "lineage": "lineage"}')
     assert (answer.status, answer.reason) == (409, "SERIAL_CONFLICT")
 
 

@@ -81,7 +81,6 @@ ROOMS: Final[dict[str, tuple[str, ...]]] = {
     "states/document/finding.py": (*_PULLED, "tests/states/test_finding.py"),
     "states/document/writings.py": (*_PULLED, "tests/states/test_finding.py"),
     "states/document/hidden.py": (*_PULLED, "tests/states/test_complete_differences.py"),
-    "states/document/check_results.py": ("tests/states/test_complete_differences.py",),
     "states/document/address_text.py": ("tests/states/test_reading_as_terraform.py",),
     "states/models/of_state.py": (
         "tests/states/test_counts.py",

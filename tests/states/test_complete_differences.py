@@ -228,6 +228,18 @@ def test_the_results_of_checks(backend: Backend) -> None:
     assert "checks only" in text_of(client.get(f"{root}/change/"))
 
 
+def test_a_block_that_contradicts_its_object_is_a_change() -> None:
+    def checks(status: str) -> list[Any]:
+        objects = [{"object_addr": "check.a", "status": "pass"}]
+        block = {"object_kind": "check", "config_addr": "check.a", "status": status}
+        return [{**block, "objects": objects}]
+
+    page = difference(state(check_results=checks("pass")), state(check_results=checks("error")))
+
+    (found,) = msgspec.json.decode(page.check_results)
+    assert (found["object"], found["before"], found["after"]) == ("check.a", "pass", "pass")
+
+
 def test_a_secret_in_a_message_is_hidden() -> None:
     secret = "correct-horse-battery"
     thing = resource("x", instance({"p": secret}, path("p")))

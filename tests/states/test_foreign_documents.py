@@ -11,6 +11,9 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from states.actions.replacement import check_replacement
+from states.document.uploads import Upload
+from states.errors import InvalidDocument
 from states.models import StateVersion
 from tests.conftest import error_reason
 from tests.people import person, text_of
@@ -121,6 +124,17 @@ def test_a_current_document_that_cannot_be_read_is_a_state(live: Backend) -> Non
 
     assert error_reason(live.push(b"{}")) == "INVALID_DOCUMENT"
     assert live.push(document(2, None)).status_code == 200
+
+
+def test_a_version_that_another_push_has_replaced_is_not_judged(live: Backend) -> None:
+    """The conditional write fails then, and the push is judged by the version that is current."""
+    state = live.record
+    state.current_version_id = uuid.uuid4()
+
+    check_replacement(state, Upload.of(b"{}"))
+
+    with pytest.raises(InvalidDocument):
+        check_replacement(live.record, Upload.of(b"{}"))
 
 
 def test_an_ordinary_push_reads_no_document(live: Backend) -> None:

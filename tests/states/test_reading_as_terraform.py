@@ -162,7 +162,7 @@ def test_what_is_shown_of_null_members(backend: Backend) -> None:
         "mode": "managed", "type": "terraform_data", "name": "of_index_key", "index_key": None,
         "provider": TERRAFORM, "status": None, "schema_version": 0,
         "create_before_destroy": False, "dependencies": [], "sensitive_attributes": [],
-        "attributes": None,
+        "attributes": None, "hidden": None,
     }  # fmt: skip
     # The empty path marks all of the attributes, as an empty list of steps does.
     marked = instance(attributes={"a": "b"})
@@ -177,7 +177,7 @@ def test_an_output_of_nulls(backend: Backend) -> None:
     backend.push(state(outputs={"a": output}))
 
     assert backend.look("/outputs").json()["outputs"] == [
-        {"name": "a", "value": None, "type": None, "sensitive": False}
+        {"name": "a", "value": None, "type": None, "sensitive": False, "hidden": None}
     ]
 
 
