@@ -13,7 +13,7 @@ from infra_service.api.identifiers import parse_uuid
 from infra_service.api.parameters import InvalidParameter
 from infra_service.database.compiled import CompiledQuery, Parameter
 from states import slugs
-from states.models import Application, Component, Environment, FormerSlug, State
+from states.models import Application, Component, Environment, SlugClaim, State
 from states.models.catalogue import KINDS
 from states.models.catalogue_entry import NO_PARENT
 
@@ -107,7 +107,7 @@ def states_at(names: Names) -> StateQuerySet:
 
 def _id_at(model: type[CatalogueEntry], slug: Any, parent_id: Any = NO_PARENT) -> Any:
     """Return the expression for the id of what has the slug now, or else of what had it last."""
-    former = FormerSlug.objects.filter(kind=model._meta.model_name, parent_id=parent_id, slug=slug)
+    former = SlugClaim.objects.filter(kind=model._meta.model_name, parent_id=parent_id, slug=slug)
     return Coalesce(
         Subquery(model.of_slug(slug, parent_id).values("pk")),
         Subquery(former.values("entry_id")),
@@ -200,7 +200,7 @@ def _ids_at(
     """Return by parent and slug the ids of what has the slug now, or else of what had it last."""
     if not with_slugs:
         return {}
-    formers = FormerSlug.objects.filter(
+    formers = SlugClaim.objects.filter(
         kind=model._meta.model_name, parent_id__in=[NO_PARENT, *parent_ids], slug__in=with_slugs
     )
     ids = {(former.parent_id, former.slug): former.entry_id for former in formers}

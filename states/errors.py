@@ -42,12 +42,26 @@ class EnvironmentNotFound(NotFound):
     advice = "GET /api/v1/environments lists those that your token reaches, with their ids."
 
 
-class SlugTaken(APIException):
-    meaning = "Slugs are unique: of a component in its application, of all else on the whole."
+class EntryExists(APIException):
+    meaning = "Another entry of the same parent has this name, or has or had the slug made from it."
     status_code = 409
     rpc_status = "ALREADY_EXISTS"
+    default_code = "ALREADY_EXISTS"
+    default_detail = "Another entry has this name, or the slug made from it."
+    advice = "Send a slug, or slug_suffix: true for a free one."
+
+    def __init__(self, kind: str = "", metadata: Mapping[str, str] | None = None) -> None:
+        """Name the other entry; without ``metadata``, the caller must not learn which it is."""
+        self.metadata = metadata or {}
+        name = self.metadata.get("name") or self.metadata.get("id")
+        super().__init__(f'{self.default_detail} It is the {kind} "{name}".' if name else None)
+
+
+class SlugTaken(EntryExists):
+    meaning = "Another entry of the same parent has this slug, or had it."
     default_code = "SLUG_TAKEN"
-    default_detail = "Another one has this slug."
+    default_detail = "Another entry has this slug, or had it."
+    advice = "Send another slug."
 
 
 class InvalidDocument(APIException):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from django.db import IntegrityError, transaction
 from django.utils import timezone
@@ -11,9 +11,9 @@ from django.utils import timezone
 from apikeys import audit
 from infra_service.database.constraints import breaks
 from infra_service.database.retries import retrying
-from states import addresses, slugs
+from states.actions import claims
 from states.errors import SlugTaken
-from states.models import Application, Component, Environment, FormerSlug, State
+from states.models import Application, Component, Environment, State
 from states.models.catalogue_entry import NO_PARENT, CatalogueEntry
 
 if TYPE_CHECKING:
@@ -35,10 +35,10 @@ _UNIQUE: Final = (
 
 @contextmanager
 def _unique_slug() -> Iterator[None]:
-    """Tell that another entry has the slug; what else breaks a rule is a fault of ours.
+    """Refuse a slug that an entry without a claim has: a release before 1.1 wrote it.
 
     Raises:
-        SlugTaken: another entry of the same parent has it.
+        SlugTaken: another entry of the same parent has the slug.
     """
     try:
         yield
@@ -49,42 +49,33 @@ def _unique_slug() -> Iterator[None]:
 
 
 @transaction.atomic
-def create(*, model: type[E], fields: Mapping[str, Any], actor: Actor) -> E:
+def create(
+    *, model: type[E], fields: Mapping[str, Any], actor: Actor, slug_suffix: bool = False
+) -> E:
     """Create an entry; ``fields`` are ``name``, ``slug`` and those of its kind.
 
-    Without a slug it gets one of its name, which no other entry has or had.
+    Without a slug it gets the one made from its name; with ``slug_suffix``, a free one.
 
     Raises:
-        SlugTaken: another entry of the same parent has the slug.
+        EntryExists: another entry of the same parent has the name, or owns the slug made from it.
+        SlugTaken: the slug belongs to another entry of the same parent.
     """
     entry = model(**fields)
-    if entry.slug is None:
-        _insert_with_free_slug(entry)
+    if entry.slug is not None:
+        claims.claim(entry, actor, takes_over=True)
     else:
-        with _unique_slug():
-            entry.save(force_insert=True)
+        if not slug_suffix:
+            claims.refuse_same_name(entry, actor)
+        claims.claim_by_name(entry, actor, suffix=slug_suffix)
+    _insert(entry)
     said = _values({**fields, "slug": entry.slug})
     audit.record(actor, f"{model._meta.model_name}.create", entry.pk, **said)
     return entry
 
 
-def _insert_with_free_slug(entry: CatalogueEntry) -> None:
-    """Insert the entry with the first slug that is free, also when others insert the same."""
-    rows = type(entry)._default_manager
-    for slug in _free_slugs(entry):
-        entry.slug = slug
-        rows.bulk_create([entry], ignore_conflicts=True)
-        if rows.filter(pk=entry.pk).exists():
-            return
-    raise SlugTaken
-
-
-def _free_slugs(entry: CatalogueEntry) -> Iterator[str]:
-    """Yield the slugs that no entry has or had, by the name of this one."""
-    kind = str(entry._meta.model_name)
-    for slug in slugs.choices(entry.name, kind, entry.pk):
-        if addresses.find_id(type(entry), slug, entry.parent_id) is None:
-            yield slug
+def _insert(entry: CatalogueEntry) -> None:
+    with _unique_slug():
+        entry.save(force_insert=True)
 
 
 def register(
@@ -108,12 +99,11 @@ def register(
 
 
 def _registered(entry: CatalogueEntry) -> uuid.UUID:
-    model, slug = type(entry), cast("str", entry.slug)
-    found = addresses.find_id(model, slug, entry.parent_id)
-    if found is None:
-        model._default_manager.bulk_create([entry], ignore_conflicts=True)
-        found = addresses.find_id(model, slug, entry.parent_id)
-    return cast("uuid.UUID", found)
+    owner_id = claims.claim_if_free(entry)
+    if owner_id is not None:
+        return owner_id
+    _insert(entry)
+    return entry.pk
 
 
 @retrying
@@ -125,57 +115,47 @@ def change(
 
     The row is locked first: ``actions.find_or_register`` locks it too, so that a state that is
     registered meanwhile is either moved here or registered where the component has gone. An entry
-    without a slug gets one with its name; one that changes it is still found by the former one.
+    without a slug gets a free one with its name. Its former slugs still lead to the entry. Only
+    ``changes`` with a slug take over the former slug of another entry.
 
     Raises:
-        SlugTaken: another entry of the same parent has the slug.
+        SlugTaken: the slug belongs to another entry of the same parent.
     """
-    # 1. Nobody registers a state or changes the entry until this is done.
+    # 1. No state is registered, and the entry not changed, until the transaction ends.
     entry = model._default_manager.select_for_update().get(pk=entry_id)
-    former = (entry.parent_id, entry.slug)
     changed = _changed(entry, changes)
-    before = {name: getattr(entry, name) for name in changed}
     if not changed:
         return
-    # 2. The entry, and what is copied from it.
-    entries = model._default_manager.filter(pk=entry_id)
+    before = {name: getattr(entry, name) for name in changed}
+    parent_id, slug = entry.parent_id, entry.slug
+    # 2. The slug, in the parent that the entry gets.
+    for name, value in changed.items():
+        setattr(entry, name, value)
+    if entry.slug is None and "name" in changed:
+        claims.claim_by_name(entry, actor, suffix=True)
+        changed["slug"], before["slug"] = entry.slug, None
+    elif entry.slug is not None and (entry.parent_id, entry.slug) != (parent_id, slug):
+        claims.claim(entry, actor, takes_over=changes.get("slug") is not None)
+    # 3. The entry, and the columns copied from it.
     with _unique_slug():
-        entries.update(**changed, updated_at=timezone.now())
-    if not changed.keys().isdisjoint({"slug", "application_id"}):
-        _remember(entry, *former)
+        model._default_manager.filter(pk=entry_id).update(**changed, updated_at=timezone.now())
+    if slug is not None and (entry.parent_id, entry.slug) != (parent_id, slug):
+        claims.keep(entry, parent_id, slug)
     if model is Component and "application_id" in changed:
         State.objects.filter(component_id=entry_id).update(application_id=changed["application_id"])
-    # 3. The trail.
+    # 4. The audit log.
     was, now = _values({name: before[name] for name in changed}), _values(changed)
     details = {name: {"from": was[name], "to": now[name]} for name in changed}
     audit.record(actor, f"{model._meta.model_name}.update", entry_id, **details)
 
 
 def _changed(entry: CatalogueEntry, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what differs; a slug is never taken away, and one of the name added where is none."""
-    changed = {
+    """Return the fields that differ; an entry keeps its slug when the new one is null."""
+    return {
         name: value
         for name, value in changes.items()
         if value != getattr(entry, name) and (name != "slug" or value is not None)
     }
-    if entry.slug is None and "slug" not in changed and "name" in changed:
-        changed["slug"] = next(_free_slugs(type(entry)(id=entry.pk, **changed)))
-    return changed
-
-
-def _remember(entry: CatalogueEntry, parent_id: uuid.UUID, slug: str | None) -> None:
-    """Let addresses with the slug go on, until another entry has it."""
-    if slug is None:
-        return
-    former = FormerSlug(
-        kind=str(entry._meta.model_name), parent_id=parent_id, slug=slug, entry_id=entry.pk
-    )
-    FormerSlug.objects.bulk_create(
-        [former],
-        update_conflicts=True,
-        unique_fields=["kind", "parent_id", "slug"],
-        update_fields=["entry_id"],
-    )
 
 
 def _values(fields: Mapping[str, Any]) -> dict[str, str | bool | None]:

@@ -65,8 +65,11 @@ class CatalogueViewSet(ResourceViewSet[Any]):
         if not self.model.is_created_by(caller_of(request).binding):
             raise BindingInsufficient
         fields = self.read_new()
+        slug_suffix = fields.pop("slug_suffix")
         self._demand_inside({"application_id": None, **fields})
-        entry = catalogue.create(model=self.model, fields=fields, actor=Actor.of(request))
+        entry = catalogue.create(
+            model=self.model, fields=fields, actor=Actor.of(request), slug_suffix=slug_suffix
+        )
         return self.answer(entry, status=201)
 
     def partial_update(self, request: Request, **_path: str) -> Response:
@@ -75,6 +78,7 @@ class CatalogueViewSet(ResourceViewSet[Any]):
         if not self.model.is_changed_by(caller_of(request).binding):
             raise BindingInsufficient
         changes = self.read_changes()
+        changes.pop("slug_suffix", None)  # an entry that is there already needs none
         self._demand_inside(changes)
         catalogue.change(
             model=self.model, entry_id=entry.pk, changes=changes, actor=Actor.of(request)

@@ -8,10 +8,10 @@ from apikeys.errors import BindingInsufficient
 from infra_service.api.openapi_words import resource_schema
 from states.api import samples
 from states.api.serializers import ApplicationSerializer, ComponentSerializer, EnvironmentSerializer
-from states.errors import SlugTaken
+from states.errors import EntryExists, SlugTaken
 
 _CHANGED: Final = (BindingInsufficient, SlugTaken)
-_REACH: Final = {"create": _CHANGED, "change": _CHANGED}
+_REACH: Final = {"create": (*_CHANGED, EntryExists), "change": _CHANGED}
 
 applications_schema = resource_schema(
     "application",

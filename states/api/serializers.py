@@ -81,11 +81,25 @@ class SlugField(TextField):
         return text
 
 
+class SlugSuffixField(FlagField):
+    """Whether a new entry may get another slug than the one made from its name."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(
+            write_only=True,
+            default=False,
+            help_text="Of a POST without a slug: whether to create the entry with a suffix at its "
+            "slug where the name exists already, instead of answering with ALREADY_EXISTS.",
+            **kwargs,
+        )
+
+
 @described("A group of components.")
 class ApplicationSerializer(StrictSerializer):
     id = serializers.UUIDField(read_only=True)
     name = TextField(max_length=200)
     slug = SlugField(kind="application")
+    slug_suffix = SlugSuffixField()
     created_at = TimestampField(read_only=True)
     updated_at = TimestampField(read_only=True)
 
@@ -103,6 +117,7 @@ class ComponentSerializer(StrictSerializer):
     id = serializers.UUIDField(read_only=True)
     name = TextField(max_length=200)
     slug = SlugField(kind="component")
+    slug_suffix = SlugSuffixField()
     application_id = IdField(
         required=False,
         allow_null=True,

@@ -1,6 +1,6 @@
 """The tables of states: the catalogue, states and their versions, and the index of resources."""
 
-from states.models.catalogue import Application, Component, Environment, FormerSlug
+from states.models.catalogue import Application, Component, Environment, SlugClaim
 from states.models.dependencies import StateDependency
 from states.models.imported_versions import ImportedVersion
 from states.models.installations import Installation
@@ -18,12 +18,12 @@ __all__ = [
     "Component",
     "CountTotal",
     "Environment",
-    "FormerSlug",
     "ImportedVersion",
     "Installation",
     "LeakedToken",
     "ResourceDigest",
     "ResourceEntry",
+    "SlugClaim",
     "State",
     "StateCount",
     "StateDependency",

@@ -108,9 +108,9 @@ class Component(CatalogueEntry):
         )
 
     @classmethod
-    def of_slug(cls, slug: Any, parent_id: Any) -> models.QuerySet[Any]:
+    def of_parent(cls, parent_id: Any) -> models.QuerySet[Any]:
         parent: Any = None if parent_id is NO_PARENT else parent_id
-        return cls._default_manager.filter(slug=slug, application_id=parent)
+        return cls._default_manager.filter(application_id=parent)
 
     @classmethod
     def in_parents(cls, parent_ids: Collection[uuid.UUID]) -> models.QuerySet[Any]:
@@ -157,8 +157,11 @@ KINDS: Final[dict[str, type[CatalogueEntry]]] = {
 }
 
 
-class FormerSlug(models.Model):
-    """A slug that an entry had before: an address with it goes on, until another entry has it."""
+class SlugClaim(models.Model):
+    """A slug that an entry has, or had before: it belongs to one entry of its parent.
+
+    A former slug still leads to its entry until another entry takes it over.
+    """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     kind = models.CharField(max_length=20)
@@ -167,6 +170,8 @@ class FormerSlug(models.Model):
     entry_id = models.UUIDField()
 
     class Meta:
+        # The release before kept only former slugs in it.
+        db_table = "states_formerslug"
         constraints = [
             models.UniqueConstraint(name="formerslug", fields=["kind", "parent_id", "slug"]),
         ]

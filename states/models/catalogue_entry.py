@@ -80,10 +80,15 @@ class CatalogueEntry(models.Model):
         return NO_PARENT
 
     @classmethod
+    def of_parent(cls, parent_id: Any) -> models.QuerySet[Any]:
+        """Return the entries of this parent, which may be a parameter."""
+        del parent_id  # only components have parents
+        return cls._default_manager.all()
+
+    @classmethod
     def of_slug(cls, slug: Any, parent_id: Any) -> models.QuerySet[Any]:
         """Return the entry of this slug, as a queryset; each may be a parameter."""
-        del parent_id  # only components have parents
-        return cls._default_manager.filter(slug=slug)
+        return cls.of_parent(parent_id).filter(slug=slug)
 
     @classmethod
     def in_parents(cls, parent_ids: Collection[uuid.UUID]) -> models.QuerySet[Any]:

@@ -9,7 +9,7 @@ import pytest
 
 from apikeys.bindings import Binding
 from apikeys.models import MAX_BOUND_IDS, ApiKey
-from states.models import Application, Component, Environment, FormerSlug, State
+from states.models import Application, Component, Environment, SlugClaim, State
 from tests.apikeys.conftest import KeyClient, KeyOwner, KeyWith
 from tests.conftest import error_reason
 
@@ -77,7 +77,7 @@ def test_names_become_ids(world: World, key_with: KeyWith, path: str) -> None:
 
 
 def test_a_former_name_leads_to_what_had_it(world: World, key_with: KeyWith) -> None:
-    FormerSlug.objects.create(
+    SlugClaim.objects.create(
         kind="component", parent_id=world.shop.pk, slug="net", entry_id=world.network.pk
     )
     binding = made(create(key_with(*SCOPES), components=["shop/net"]))

@@ -16,9 +16,9 @@ from states.models import (
     Application,
     Component,
     Environment,
-    FormerSlug,
     ImportedVersion,
     Installation,
+    SlugClaim,
     State,
     StateVersion,
 )
@@ -65,7 +65,7 @@ def wipe() -> None:
     State.objects.update(
         version_number=0, current_version=None, serial=None, lineage=None, md5=None, size_bytes=None
     )
-    for model in (StateVersion, State, FormerSlug, Component, Environment, Application):
+    for model in (StateVersion, State, SlugClaim, Component, Environment, Application):
         model.objects.all().delete()
     assert not ImportedVersion.objects.exists()
 

@@ -14,7 +14,8 @@ from apikeys.actors import Actor
 from states import addresses, slugs
 from states.actions import catalogue
 from states.actions.registration import find_or_register
-from states.models import Application, Component, Environment, State, of_state
+from states.errors import SlugTaken
+from states.models import Application, Component, Environment, SlugClaim, State, of_state
 from tests.conftest import ApiClient, ClientWith, error_reason
 
 KINDS = {"application": Application, "component": Component, "environment": Environment}
@@ -101,12 +102,12 @@ def test_choices_are_slugs_and_no_two_are_the_same() -> None:
         assert all(slugs.is_slug(text, "environment") for text in found)
 
 
-def test_the_same_name_again_gets_a_suffix(admin: ApiClient, kind: str) -> None:
-    found = [made(admin, kind, name="network")["slug"] for _ in range(11)]
+def test_the_same_name_again_gets_a_suffix_on_request(admin: ApiClient, kind: str) -> None:
+    found = [made(admin, kind, name="network", slug_suffix=True)["slug"] for _ in range(11)]
 
     assert found[:9] == ["network", *(f"network-{number}" for number in range(2, 10))]
     assert len(set(found)) == 11
-    assert made(admin, kind, name="network", slug=None)["slug"] not in found
+    assert made(admin, kind, name="network", slug=None, slug_suffix=True)["slug"] not in found
 
 
 @pytest.mark.both
@@ -160,8 +161,8 @@ def test_a_former_slug_is_found_until_another_entry_has_it(admin: ApiClient, kin
 
     for slug in ("old", "new"):
         assert str(addresses.find_id(model, slug)) == first
-    # Nobody takes it who has not asked for it.
-    assert made(admin, kind, name="old")["slug"] == "old-2"
+    # A name does not take it over.
+    assert made(admin, kind, name="old", slug_suffix=True)["slug"] == "old-2"
     second = made(admin, kind, name="x", slug="old")["id"]
     assert str(addresses.find_id(model, "old")) == second
     # Nor does the first get it back when the second goes.
@@ -310,21 +311,30 @@ def test_rows_of_before_are_filled_in_batches_and_told(
     ]  # fmt: skip
 
 
-def test_two_entries_of_one_name_at_the_same_moment(
-    db: None, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("claimed", [True, False])
+def test_another_entry_gets_the_slug_at_the_same_moment(
+    db: None, monkeypatch: pytest.MonkeyPatch, claimed: bool
 ) -> None:
-    """The other one is inserted between the look and the insert."""
+    """A release before 1.1 inserts the entry without a claim."""
     find = addresses.find_id
 
-    def looked(model: Any, slug: str, parent_id: uuid.UUID = addresses.NO_PARENT) -> Any:
+    def found_before(model: Any, slug: str, parent_id: uuid.UUID = addresses.NO_PARENT) -> Any:
         found = find(model, slug, parent_id)
         if not Environment.objects.exists():
-            Environment.objects.create(name="prod", slug="prod")
+            other = Environment.objects.create(name="prod", slug="prod")
+            if claimed:
+                SlugClaim.objects.create(
+                    kind="environment", parent_id=parent_id, slug="prod", entry_id=other.pk
+                )
         return found
 
-    monkeypatch.setattr(addresses, "find_id", looked)
-    entry = catalogue.create(model=Environment, fields={"name": "prod"}, actor=ACTOR)
-    assert (entry.slug, Environment.objects.count()) == ("prod-2", 2)
+    monkeypatch.setattr(addresses, "find_id", found_before)
+    new: dict[str, Any] = {"model": Environment, "fields": {"name": "prod"}, "actor": ACTOR}
+    if claimed:
+        assert catalogue.create(**new, slug_suffix=True).slug == "prod-2"
+    else:
+        with pytest.raises(SlugTaken, match="Another entry has this slug, or had it"):
+            catalogue.create(**new, slug_suffix=True)
 
 
 def test_a_state_is_shown_with_its_path(db: None) -> None:
