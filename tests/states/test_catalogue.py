@@ -123,7 +123,7 @@ def test_rename(admin: ApiClient, kind: str) -> None:
 def test_nothing_to_change(admin: ApiClient, kind: str) -> None:
     entry = KINDS[kind]._default_manager.create(name="a")
 
-    for body in ({}, {kind: {"name": "a"}}, {kind: {"id": str(uuid.uuid4())}}):
+    for body in ({}, {kind: {"name": "a"}}, {kind: {"id": str(uuid.uuid4()), "name": "a"}}):
         answer = admin.send("PATCH", path(kind, entry), body)
         assert (answer.status_code, answer.json()) == (200, {kind: shown(entry)})
     assert not AuditEvent.objects.filter(resource_id=str(entry.pk)).exists()
