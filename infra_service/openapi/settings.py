@@ -73,6 +73,7 @@ SPECTACULAR_SETTINGS = {
         "TransitionType": "workloads.api.history_serializers.TRANSITION_TYPES",
         "ClusterHealthStatus": "workloads.cluster_health.HEALTH_STATUSES",
         "ChangeAction": ["ADDED", "CHANGED", "REMOVED"],
+        "HiddenReason": ["MARKED_SENSITIVE", "CONTAINS_SENSITIVE_VALUE", "TOO_MANY_ESCAPES"],
         "CollectionStatus": "workloads.collection.COLLECTION_STATUSES",
         "CollectionFailureReason": "workloads.collection.FAILURE_REASONS",
         "ContainerState": ["running", "terminated", "waiting"],

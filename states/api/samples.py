@@ -2,6 +2,8 @@
 
 from typing import Any, Final
 
+from states.document.marked_places import MARKED
+
 LOCK_INFO: Final = {
     "ID": "a2bc019d-5f56-4551-8ca0-ee62e8da16b0",
     "Operation": "OperationTypeApply",
@@ -96,7 +98,7 @@ OUTPUTS: Final = {
             "value": "(sensitive value)",
             "type": "(sensitive value)",
             "sensitive": True,
-            "hidden": {"reason": "MARKED_SENSITIVE", "output": None, "attribute": None},
+            "hidden": MARKED.describe(),
         },
         {"name": "size", "value": 2, "type": "number", "sensitive": False, "hidden": None},
     ],

@@ -66,7 +66,7 @@ class Cause(NamedTuple):
         """Return the cause as an answer has it."""
         place = self.place or MarkedPlace()
         return {
-            "reason": self.reason,
+            "reason": self.reason.value,
             "output": place.output[:_MOST] or None,
             "attribute": place.attribute[:_MOST] or None,
         }
