@@ -29,18 +29,20 @@ _AT_ONCE: Final = 500
 _MOST_PAGES: Final = 40
 #: A moment of a page, of which a file tells the exact one.
 _MOMENT: Final = re.compile('<time datetime="([^"]*)"[^>]*>[^<]*</time>')
-#: What a spreadsheet would take for a formula.
-_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
+#: Where a spreadsheet may read a formula: at the start of a field, and behind a character at which
+#: a spreadsheet with other settings begins a cell or a row, with any white space before the sign.
+#: Full-width signs count as well.
+_FORMULA: Final = re.compile(r"(^|[;\t\r\n])(?=\s*[=+\-@\uff1d\uff0b\uff0d\uff20])|^(?=[\t\r\n])")
 
 
 def csv_of(request: HttpRequest, cl: KeysetChangeList) -> HttpResponse:
     """Return the first rows of the list, from its beginning."""
     file = io.StringIO()
-    writer = csv.writer(file)
+    writer = csv.writer(file, quoting=csv.QUOTE_ALL)
     admin = cl.model_admin
     listed = [name for name in cl.list_display if name != "action_checkbox"]
     columns = [*listed, *admin.csv_columns]
-    writer.writerow([label_for_field(name, cl.model, admin) for name in columns])
+    writer.writerow([_inert(label_for_field(name, cl.model, admin)) for name in columns])
     left = MOST_ROWS
     position: Sequence[int | str] | None = None
     for _ in range(_MOST_PAGES):
@@ -67,4 +69,9 @@ def _text(name: Any, row: Any, admin: Any) -> str:
     if hasattr(value, "__html__"):
         text = _MOMENT.sub(r"\1", text)
         text = html.unescape(strip_tags(text.replace("><", "> <"))).strip()
-    return f"'{text}" if text.startswith(_FORMULA) else text
+    return _inert(text)
+
+
+def _inert(text: str) -> str:
+    """Return the text with an apostrophe at each place where a formula could begin."""
+    return _FORMULA.sub(r"\1'", text)

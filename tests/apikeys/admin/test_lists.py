@@ -4,6 +4,7 @@ import csv
 import datetime as dt
 import io
 import json
+import re
 from typing import Any
 
 import pytest
@@ -316,6 +317,35 @@ def test_a_list_as_csv(operator: User, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(csv_export, "MOST_ROWS", 3)
     answer = client.get(KEYS, {"csv": "1"})
     assert len(list(csv.reader(io.StringIO(answer.content.decode())))) == 4
+
+
+FORMULAS = {
+    "=1+1": "'=1+1", "+1": "'+1", "-1": "'-1", "@SUM(A1)": "'@SUM(A1)",
+    "\uff1d1+1": "'\uff1d1+1", "\uff0b1": "'\uff0b1", "\uff0d1": "'\uff0d1", "\uff20x": "'\uff20x",
+    " =1": "' =1", "\u00a0=1": "'\u00a0=1", "\u3000\uff1d1": "'\u3000\uff1d1", "\t=1": "'\t'=1",
+    "\r=1": "'\r'=1", "\n=1": "'\n'=1", "\tx": "'\tx", "\rx": "'\rx",
+    "a;=1": "a;'=1", "a; =1": "a;' =1", "a\t+1": "a\t'+1", "a\r\n-1": "a\r'\n'-1",
+    "a;\uff20x": "a;'\uff20x",
+    "a=1": "a=1", "a, -b": "a, -b", "a;b": "a;b", "": "", "2026-08-01": "2026-08-01",
+    'say "=1"': 'say "=1"', "'=1": "'=1",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", FORMULAS)
+def test_a_file_has_no_formula(text: str) -> None:
+    assert csv_export._inert(text) == FORMULAS[text]
+
+
+def test_each_field_of_a_file_is_quoted(operator: User) -> None:
+    make_key(operator, "x;=HYPERLINK(1)")
+
+    lines = person("viewer").get(KEYS, {"csv": "1"}).content.decode().splitlines()
+
+    assert all(line.startswith('"') and line.endswith('"') for line in lines)
+    assert lines[1].startswith('"x;\'=HYPERLINK(1)",')
+    for line in lines:
+        # Read with the separator of another country's spreadsheet, no cell begins with a sign.
+        assert not any(re.match(r"\s*[=+\-@]", cell) for cell in line.split(";"))
 
 
 def test_several_are_revoked_at_once(operator: User) -> None:
