@@ -17,6 +17,8 @@ BODY_TIMEOUT: Final = float(os.environ.get("BODY_TIMEOUT", "30"))
 LEAST_RATE: Final = 64 * 1024
 #: Bytes of an answer that no thread waits for: more than of any answer that needs no token.
 LARGEST_REST: Final = 2 * 1024 * 1024
+#: The word that a client with ``Expect: 100-continue`` waits for before it sends its body.
+CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 # Bytes that are waited for at one time.
 _BLOCK: Final = 1024 * 1024
 
@@ -46,10 +48,13 @@ class PacedSocket(socket.socket):
     sending: Pace
     #: What the peer has not taken yet, for the worker's loop to send.
     unsent: bytearray
+    #: Whether the peer waits for ``CONTINUE`` before it sends the rest of its request.
+    is_expecting: bool
 
     def begin_request(self) -> None:
         """Give the peer its time for one request and its answer."""
         self.receiving, self.sending, self.unsent = Pace(), Pace(), bytearray()
+        self.is_expecting = False
 
     def recv(self, size: int, flags: int = 0) -> bytes:
         """Receive what is there, or wait for it.
@@ -59,6 +64,9 @@ class PacedSocket(socket.socket):
         """
         if self.receiving.left <= 0:
             raise TimeoutError
+        if self.is_expecting:
+            self.is_expecting = False
+            self.sendall(CONTINUE)
         self.settimeout(self.receiving.left)
         started = time.monotonic()
         received = super().recv(size, flags)

@@ -25,11 +25,12 @@ from http import HTTPStatus
 from typing import Any, Final
 
 import structlog
+from gunicorn.http.errors import InvalidHeader
 from gunicorn.workers.gthread import TConn, ThreadWorker
 from uuid_utils.compat import uuid7
 
 from infra_service.server.arrivals import LINGER, Arrival, Departure
-from infra_service.server.pace import HEADER_TIMEOUT, PacedSocket
+from infra_service.server.pace import CONTINUE, HEADER_TIMEOUT, PacedSocket
 from infra_service.server.server_errors import Overheard, refusal
 
 # Bytes of unfinished requests and answers that a worker keeps.
@@ -40,7 +41,6 @@ _RECEIVED_AT_ONCE: Final = 64 * 1024
 _PROBES: Final = (b"healthz", b"readyz")
 _PROBE: Final = re.compile(rb"(?:GET|HEAD) /(%s)[/ ?]" % b"|".join(_PROBES))
 _AT_ONCE: Final = struct.pack("ii", 1, 0)
-_CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
 class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
@@ -130,7 +130,7 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
         if arrival.is_expecting:
             arrival.is_expecting = False
             with contextlib.suppress(OSError):
-                conn.sock.send(_CONTINUE)
+                conn.sock.send(CONTINUE)
         self._keep_within_budget()
 
     def _begin(self, conn: Any, received: bytes) -> None:
@@ -143,6 +143,22 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
         threads.submit(self.handle, conn).add_done_callback(
             lambda done: self.method_queue.defer(self.finish_request, conn, done)
         )
+
+    def handle_request(self, req: Any, conn: Any) -> Any:
+        """Handle a request whose headers have been read; this runs in a thread.
+
+        The client of a large body is asked for it when the application begins to read it, and not
+        before: the application may refuse the request by its headers.
+
+        Raises:
+            InvalidHeader: there is no ``Host`` in HTTP/1.1, or more than one (RFC 9112 §3.2).
+        """
+        hosts = sum(name == "HOST" for name, _ in req.headers)
+        if hosts > 1 or (hosts == 0 and req.version >= (1, 1)):
+            raise InvalidHeader("Host")
+        conn.sock.is_expecting = req._expected_100_continue
+        req._expected_100_continue = False  # gunicorn would answer it at once
+        return super().handle_request(req, conn)
 
     def _keepalive_after(self, conn: Any, keepalive: bool) -> bool:  # noqa: FBT001 - gunicorn's signature
         """Whether the connection can have another request: not if that is behind an unread body."""

@@ -236,10 +236,19 @@ BY_THE_SERVER = {
     "version": (b"GET / HTTP/7.1\r\nHost: localhost\r\n\r\n", 400, "BAD_REQUEST"),
     "header without a colon": (HEAD + b"Authorization Bearer <token>\r\n\r\n", 400, "BAD_REQUEST"),
     "unknown expectation": (HEAD + b"Expect: <token>\r\n\r\n", 417, "EXPECTATION_UNSUPPORTED"),
+    "no Host": (b"GET / HTTP/1.1\r\n\r\n", 400, "BAD_REQUEST"),
+    "no Host for a probe": (b"GET /healthz HTTP/1.1\r\nX: <token>\r\n\r\n", 400, "BAD_REQUEST"),
+    "two of them": (HEAD + b"Host: localhost\r\n\r\n", 400, "BAD_REQUEST"),
     "unknown coding": (
         HEAD + b"Transfer-Encoding: <token>\r\n\r\n", 501, "TRANSFER_CODING_UNSUPPORTED"
     ),
 }  # fmt: skip
+
+
+def test_http_1_0_needs_no_host(backend: Backend) -> None:
+    with Wire(backend) as wire:
+        wire.send(b"GET /healthz HTTP/1.0\r\n\r\n")
+        assert wire.answer().status == 200
 
 
 @pytest.mark.parametrize(
