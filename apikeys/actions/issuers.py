@@ -23,7 +23,7 @@ from apikeys.federation.errors import (
     IssuerNotFound,
     IssuerShared,
 )
-from apikeys.federation.keys import KeySetError, usable_keys
+from apikeys.federation.keys import KeySetError, undecodable, usable_keys
 from apikeys.federation.kinds import address_faults, is_known_platform, issuer_faults
 from apikeys.federation.platforms import PLATFORMS
 from apikeys.models import Issuer
@@ -183,10 +183,13 @@ def _faults(issuer: Issuer) -> Iterator[tuple[str, str]]:
 
 def _key_faults(found: Any) -> Iterator[str]:
     try:
-        usable_keys(found)
+        key_set = usable_keys(found)
     except KeySetError as error:
         yield f"Not a JWK Set of public keys: {error}."
         return
+    kid = undecodable(key_set)
+    if kid is not None:
+        yield f"No algorithm of this service can verify a signature with the key {kid[:100]!r}."
     if any(isinstance(key, dict) and not _PRIVATE.isdisjoint(key) for key in found["keys"]):
         yield "A key with its private half, which only the issuer may know: make another there."
 

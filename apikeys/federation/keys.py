@@ -62,6 +62,24 @@ def verifies(key: Mapping[str, Any], algorithm: str) -> bool:
     return wanted == (key.get("kty"), key.get("crv")) and key.get("alg", algorithm) == algorithm
 
 
+def undecodable(key_set: KeySet) -> str | None:
+    """Return the name of the first key that no signature can be verified with, if there is one.
+
+    Keys of types and curves that no algorithm here has are passed over; one key must have one.
+    """
+    is_verifying = False
+    for key in key_set["keys"]:
+        algorithm = next((name for name in ALGORITHMS if verifies(key, name)), None)
+        if algorithm is None:
+            continue
+        is_verifying = True
+        try:
+            jwt.PyJWK(key, algorithm)
+        except Exception:  # noqa: BLE001 - of PyJWT, of cryptography, or of numbers out of range
+            return key["kid"]
+    return None if is_verifying else key_set["keys"][0]["kid"]
+
+
 def has_key(key_set: KeySet, kid: str) -> bool:
     """Whether there is a key of this name."""
     return any(key["kid"] == kid for key in key_set["keys"])

@@ -186,6 +186,14 @@ def test_an_issuer_is_added_and_disabled(administrator: Client, operator: User) 
         ({"kind": "CUSTOM", "url": "http://a.example"}, "Not an address with https"),
         ({"audience": ""}, "This field is required."),
         ({"url": "https://a.example", "inline_keys": "[7]"}, "Not a JSON object."),
+        (
+            {
+                "kind": "CUSTOM",
+                "url": "https://a.example",
+                "inline_keys": '{"keys": [{"kty": "RSA", "kid": "one", "n": "AQ", "e": "AQAB"}]}',
+            },
+            "No algorithm of this service can verify a signature with the key",
+        ),
     ],
 )
 def test_what_is_no_issuer(administrator: Client, fields: Any, told: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
 import pytest
@@ -12,9 +13,10 @@ from apikeys.models import AuditEvent, Issuer, TrustPolicy, User
 from tests.apikeys.conftest import KeyOwner, KeyWith, violations, wire
 from tests.apikeys.federation.conftest import WRITER, PolicyOf
 from tests.conftest import error_reason
+from tests.issuer import Key
 
 NEW = {"kind": "GITLAB", "name": "our GitLab", "audience": "https://infra.example.com"}
-KEYS = {"keys": [{"kty": "RSA", "kid": "a", "n": "AQ", "e": "AQAB"}]}
+KEYS = {"keys": [Key("a").public]}
 
 
 def create(client: KeyOwner, **fields: Any) -> Any:
@@ -98,6 +100,37 @@ def test_what_is_no_issuer_is_refused(writer: KeyOwner, fields: dict[str, Any], 
     assert (response.status_code, error_reason(response)) == (400, "INVALID_FIELDS")
     assert [name for name, _reason in violations(response)] == [field]
     assert not Issuer.objects.exists()
+
+
+_KEY = KEYS["keys"][0]
+_MODULUS = base64.urlsafe_b64encode(b"\xff" * 256).decode().rstrip("=")
+_RSA = {"kty": "RSA", "kid": "one", "n": _MODULUS, "e": "AQAB"}
+UNDECODABLE = {
+    "not base64": {**_RSA, "n": "§"},
+    "no modulus": {"kty": "RSA", "kid": "one", "e": "AQAB"},
+    "an empty modulus": {**_RSA, "n": ""},
+    "a small modulus": {**_RSA, "n": "AQAB"},
+    "an even exponent": {**_RSA, "e": "AA"},
+    "a point beside the curve": {"kty": "EC", "kid": "one", "crv": "P-256", "x": "eA", "y": "eA"},
+    "a short key": {"kty": "OKP", "kid": "one", "crv": "Ed25519", "x": "eA"},
+    "no algorithm of ours": {"kty": "EC", "kid": "one", "crv": "secp256k1", "x": "eA", "y": "eA"},
+    "no curve": {"kty": "EC", "kid": "one", "x": "eA", "y": "eA"},
+}
+
+
+@pytest.mark.parametrize("key", UNDECODABLE.values(), ids=UNDECODABLE.keys())
+def test_keys_that_cannot_be_decoded_are_refused(writer: KeyOwner, key: dict[str, str]) -> None:
+    url = "https://git.example.com"
+    for keys in ([key], [_KEY, {**key, "kid": "two"}]):
+        passed_over = len(keys) > 1 and key.get("kty") == "EC" and key.get("crv") != "P-256"
+        response = create(writer, kind="CUSTOM", url=url, inline_keys={"keys": keys})
+        if passed_over:
+            assert response.status_code == 201
+            continue
+        assert (response.status_code, error_reason(response)) == (400, "INVALID_FIELDS")
+        assert [name for name, _reason in violations(response)] == ["inline_keys"]
+        assert keys[-1]["kid"] in response.content.decode()
+        assert not Issuer.objects.exists()
 
 
 def test_a_cluster_that_cannot_be_reached_has_its_keys_inline(writer: KeyOwner) -> None:

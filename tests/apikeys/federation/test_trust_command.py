@@ -13,6 +13,7 @@ from apikeys.bindings import Binding
 from apikeys.models import AuditEvent, Issuer, TrustPolicy, User
 from states.models import Environment
 from tests.apikeys.test_commands import run
+from tests.issuer import Key
 
 ISSUER = """
 [[issuers]]
@@ -125,7 +126,7 @@ def test_owners_are_made_where_that_is_wanted(trust: Any) -> None:
 
 
 def test_an_issuer_of_a_cluster_with_its_files(trust: Any, tmp_path: Path) -> None:
-    keys = {"keys": [{"kty": "RSA", "kid": "a", "n": "AQ", "e": "AQAB"}]}
+    keys = {"keys": [Key("a").public]}
     (tmp_path / "keys.json").write_text(json.dumps(keys))
     trust(
         '[[issuers]]\nname = "cluster"\nkind = "KUBERNETES"\naudience = "a"\n'
