@@ -249,6 +249,20 @@ def test_compose_gives_it_no_more_than_it_needs(name: str) -> None:
     assert "volumes" not in service
 
 
+@pytest.mark.parametrize("name", COMPOSE["services"])
+def test_compose_bounds_memory_and_processes(name: str) -> None:
+    service = COMPOSE["services"][name]
+
+    assert 128 <= service["pids_limit"] <= 1024
+    assert service["mem_limit"] in {"512m", "1g", "2g"}
+
+
+def test_compose_says_why_it_names_no_digest() -> None:
+    text = (ROOT / "compose.yaml").read_text()
+
+    assert "@sha256:" in text or "Images have tags and no digests: " in text
+
+
 @pytest.mark.parametrize("name", OURS)
 def test_what_is_mapped_shares_no_file_system_with_anything_else(name: str) -> None:
     service = COMPOSE["services"][name]
