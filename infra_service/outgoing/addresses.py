@@ -1,10 +1,13 @@
-"""Which addresses a secret may be sent to, and which are public or inside of a network."""
+"""Addresses that a secret may be sent to, and addresses that are public or inside of a network."""
 
 from __future__ import annotations
 
 import ipaddress
+import socket
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
+
+from infra_service.outgoing.special_purpose import is_globally_reachable
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -14,6 +17,8 @@ if TYPE_CHECKING:
 
 #: IPv4 addresses within IPv6, for networks that have no other (RFC 6052).
 _NAT64: Final = ipaddress.ip_network("64:ff9b::/96")
+#: The address of ``localhost``.
+LOOPBACK: Final = ipaddress.IPv4Address("127.0.0.1")
 
 
 def is_protected(url: str) -> bool:
@@ -36,6 +41,11 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
+def is_localhost(host: str) -> bool:
+    """Whether a name is this machine wherever it is resolved (RFC 6761)."""
+    return host == "localhost" or host.endswith(".localhost")
+
+
 def is_inside(address: Address, networks: Collection[Network]) -> bool:
     """Whether the address, or the IPv4 address that it stands for, is in one of the networks."""
     inner = _inner(address)
@@ -43,15 +53,32 @@ def is_inside(address: Address, networks: Collection[Network]) -> bool:
 
 
 def is_public(address: Address) -> bool:
-    """Whether the address can be reached from everywhere, so that asking it opens nothing."""
-    inner = _inner(address)
-    return inner.is_global and not inner.is_multicast
+    """Whether a connection to the address reaches the same peer from everywhere.
+
+    6to4 and Teredo are not: a relay that the network chooses unpacks an IPv4 address from them.
+    """
+    return is_globally_reachable(_inner(address))
+
+
+def parse_literal(host: str) -> Address | None:
+    """Return the address that the host of a URL is, in any form that a resolver reads; or None.
+
+    ``127.1``, ``0x7f.1`` and ``2130706433`` are 127.0.0.1.
+    """
+    try:
+        return ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        pass
+    try:
+        return ipaddress.IPv4Address(socket.inet_aton(host))
+    except (OSError, UnicodeError):
+        return None
 
 
 def _inner(address: Address) -> Address:
-    """Return the IPv4 address that an IPv6 address stands for, or else the address itself."""
+    """Return the IPv4 address that a connection to an IPv6 address reaches, or the address."""
     if isinstance(address, ipaddress.IPv4Address):
         return address
     if address in _NAT64:
         return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
-    return address.ipv4_mapped or address.sixtofour or address
+    return address.ipv4_mapped or address

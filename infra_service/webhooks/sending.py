@@ -15,14 +15,20 @@ from django.utils import timezone
 from django.utils.http import parse_http_date_safe
 
 from infra_service import __version__
-from infra_service.outgoing.addresses import is_inside, is_public
+from infra_service.outgoing.addresses import (
+    LOOPBACK,
+    is_inside,
+    is_localhost,
+    is_public,
+    parse_literal,
+)
 from infra_service.outgoing.connecting import Deadline, FetchError, parse_url, request
 from infra_service.webhooks.event_types import TEST
 from infra_service.webhooks.messages import message
 from infra_service.webhooks.secrets import SecretUnreadableError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from infra_service.outgoing.addresses import Address
     from infra_service.webhooks.models import Delivery
@@ -35,6 +41,7 @@ SECONDS: Final = 15.0
 SCHEMES: Final = ("https", "http")
 #: Digits of the largest ``Retry-After`` that is read: claiming.py shortens everything above a day.
 _MOST_DIGITS: Final = 6
+_PLAIN: Final = "plain http is only for addresses of WEBHOOK_NETWORKS"
 
 
 class Answer(NamedTuple):
@@ -100,7 +107,7 @@ def _post(url: str, headers: Mapping[str, str], body: bytes, deadline: Deadline)
         lines,
         body,
         deadline=deadline,
-        check=_refuse_private if is_secure else _refuse_public,
+        check=_check_for(is_secure=is_secure),
         context=_context() if is_secure else None,
         most=0,
     ) as response:
@@ -122,6 +129,29 @@ def _moment(retry_after: str | None) -> dt.datetime | None:
     return dt.datetime.fromtimestamp(seconds_since_1970, dt.UTC)
 
 
+def refuse_undeliverable(url: str) -> None:
+    """Refuse a URL to which nothing can be sent under the present settings.
+
+    An address that the URL itself names is compared with the settings. A name is not resolved
+    here: each connection resolves it and compares what it leads to.
+
+    Raises:
+        FetchError: the URL is malformed, or no connection to it would be allowed.
+    """
+    parts = parse_url(url, SCHEMES)
+    is_secure = parts.scheme == "https"
+    host = (parts.hostname or "").rstrip(".")
+    address = LOOPBACK if is_localhost(host) else parse_literal(host)
+    if address is not None:
+        _check_for(is_secure=is_secure)(address)
+    elif not is_secure and not settings.WEBHOOK_NETWORKS:
+        raise FetchError(_PLAIN)
+
+
+def _check_for(*, is_secure: bool) -> Callable[[Address], None]:
+    return _refuse_private if is_secure else _refuse_public
+
+
 def _refuse_private(address: Address) -> None:
     if not (is_inside(address, settings.WEBHOOK_NETWORKS) or is_public(address)):
         raise FetchError("the name leads to a private address, and WEBHOOK_NETWORKS has it not")
@@ -130,7 +160,7 @@ def _refuse_private(address: Address) -> None:
 def _refuse_public(address: Address) -> None:
     """Allow plain HTTP where an operator has said that it stays inside."""
     if not is_inside(address, settings.WEBHOOK_NETWORKS):
-        raise FetchError("plain http is only for addresses of WEBHOOK_NETWORKS")
+        raise FetchError(_PLAIN)
 
 
 @functools.cache

@@ -426,6 +426,8 @@ ADDRESSES = {
     "64:ff9b::7f00:1": False,
     "64:ff9b::a9fe:a9fe": False,
     "2002:7f00:1::1": False,
+    "2002:808:808::1": False,
+    "64:ff9b:1::808:808": False,
 }
 
 

@@ -15,7 +15,7 @@ from apikeys.grants import Grant
 from infra_service.api.parameters import InvalidParameter
 from infra_service.commandline.isolation import isolated
 from infra_service.database.retries import retrying
-from infra_service.outgoing.connecting import FetchError, parse_url
+from infra_service.outgoing.connecting import FetchError
 from infra_service.webhooks import health_changes, secrets, trail
 from infra_service.webhooks.errors import (
     TooManyWebhooks,
@@ -32,7 +32,7 @@ from infra_service.webhooks.models import (
     WebhookEndpoint,
     origin_of,
 )
-from infra_service.webhooks.sending import SCHEMES
+from infra_service.webhooks.sending import refuse_undeliverable
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -54,7 +54,7 @@ def create_endpoint(
 
     Raises:
         GrantExceeded: its events need a scope that the actor has not, or it ends after the actor.
-        InvalidParameter: the URL cannot be one.
+        InvalidParameter: the URL is malformed, or no connection to it would be allowed.
         TooManyWebhooks: the owner has enough.
         SecretRetired: the actor's secret was replaced.
         ExpiryPast: it would have ended already.
@@ -123,7 +123,8 @@ def _change(endpoint: WebhookEndpoint, changes: Mapping[str, Any], actor: Actor)
         endpoint.record_disabled_period(ended_at=timezone.now())
     for column, value in _columns(changes).items():
         setattr(endpoint, column, value)
-    _check_url(endpoint.url)
+    if endpoint.url != before["url"]:  # the settings may have changed since it was accepted
+        _check_url(endpoint.url)
     endpoint.scopes = sorted(scopes_of(endpoint.event_types))
     endpoint.expires_at = changes.get("expires_at", endpoint.expires_at)
     changed = differences(before, _described(endpoint))
@@ -275,8 +276,7 @@ def _for_the_trail(details: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check_url(url: str) -> None:
-    """Refuse what is no address. Where it leads to is looked at with each connection."""
     try:
-        parse_url(url, SCHEMES)
+        refuse_undeliverable(url)
     except FetchError as error:
-        raise InvalidParameter("url", f"Not a URL: {error}.") from error
+        raise InvalidParameter("url", f"Nothing can be sent to this URL: {error}.") from error

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+import ipaddress
 import re
+import socket
 import uuid
 from pathlib import Path
 from typing import Any
@@ -286,13 +288,62 @@ def test_redeliver(client: ApiClient, receiver: Receiver) -> None:
     assert listed.json() == {"deliveries": [], "next_page_token": ""}
 
 
-PRIVATE = ("127.0.0.1", "10.0.0.1", "169.254.169.254", "[::1]", "[fd00::1]", "0.0.0.0")
+UNDELIVERABLE = (
+    *(f"{scheme}://{host}/x" for scheme in ("https", "http") for host in (
+        "127.0.0.1", "10.0.0.1", "169.254.169.254", "[::1]", "[fd00::1]", "0.0.0.0", "127.1",
+        "2130706433", "0x7f000001", "0177.0.0.1", "127.0.0.1.", "localhost", "LOCALHOST.",
+        "a.localhost", "localhost:8443", "[::ffff:10.0.0.1]", "[64:ff9b::a00:1]", "[fec0::1]",
+        "[64:ff9b:1::1]", "[5f00::1]", "[::8.8.8.8]", "192.0.0.8", "192.88.99.1", "224.0.0.1",
+    )),
+    "http://8.8.8.8/x", "http://hooks.example/x", "http://[2606:4700::1111]/x",
+)  # fmt: skip
 
 
-@pytest.mark.parametrize("host", PRIVATE)
-def test_private_addresses(host: str, client: ApiClient, receiver: Receiver, settings: Any) -> None:
+@pytest.mark.parametrize("url", UNDELIVERABLE)
+def test_a_url_to_which_nothing_can_be_sent(
+    url: str, client: ApiClient, receiver: Receiver, settings: Any
+) -> None:
+    hook = hook_of(client, receiver, "cluster.create")
     settings.WEBHOOK_NETWORKS = []
-    hook = hook_of(client, receiver, "cluster.create", url=f"https://{host}/x")
+    wanted = {"name": "n", "url": url, "event_types": ["cluster.create"]}
+
+    created = client.send("POST", PATH, {"webhook": wanted})
+    changed = client.send("PATCH", hook.path, {"webhook": {"url": url}})
+
+    for answer in (created, changed):
+        assert (answer.status_code, error_reason(answer)) == (400, "INVALID_FIELDS")
+        assert "Nothing can be sent to this URL" in answer.content.decode()
+    # The URL that it has is not compared again: an owner can rename and disable it.
+    changed = client.send("PATCH", hook.path, {"webhook": {"name": "m", "enabled": False}})
+    assert changed.json()["webhook"]["name"] == "m"
+
+
+@pytest.mark.parametrize(
+    ("url", "network"),
+    [
+        ("https://10.1.2.3/x", "10.0.0.0/8"), ("http://10.1.2.3/x", "10.0.0.0/8"),
+        ("http://localhost:8080/x", "127.0.0.0/8"), ("http://hooks.example/x", "10.0.0.0/8"),
+        ("https://8.8.8.8/x", None), ("https://hooks.example/x", None),
+        ("https://[2606:4700::1111]/x", None),
+    ],
+)  # fmt: skip
+def test_a_url_that_may_be_delivered_is_accepted(
+    url: str, network: str | None, client: ApiClient, settings: Any
+) -> None:
+    settings.WEBHOOK_NETWORKS = [ipaddress.ip_network(network)] if network else []
+    wanted = {"name": "n", "url": url, "event_types": ["cluster.create"]}
+
+    assert client.send("POST", PATH, {"webhook": wanted}).status_code == 201
+
+
+def test_private_addresses_of_a_name(
+    client: ApiClient, receiver: Receiver, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A name is resolved when something is sent, and each time again."""
+    settings.WEBHOOK_NETWORKS = []
+    hook = hook_of(client, receiver, "cluster.create", url="https://hooks.example/x")
+    found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("10.0.0.1", 443))]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
     event("a").save()
 
     deliver()
@@ -303,8 +354,8 @@ def test_private_addresses(host: str, client: ApiClient, receiver: Receiver, set
 def test_plain_http_only_where_it_is_allowed(
     client: ApiClient, receiver: Receiver, settings: Any
 ) -> None:
-    settings.WEBHOOK_NETWORKS = []
     hook = hook_of(client, receiver, "cluster.create")
+    settings.WEBHOOK_NETWORKS = []
     event("a").save()
 
     deliver()
