@@ -42,7 +42,7 @@ def csv_of(request: HttpRequest, cl: KeysetChangeList) -> HttpResponse:
     admin = cl.model_admin
     listed = [name for name in cl.list_display if name != "action_checkbox"]
     columns = [*listed, *admin.csv_columns]
-    writer.writerow([_inert(label_for_field(name, cl.model, admin)) for name in columns])
+    writer.writerow([_inert(str(label_for_field(name, cl.model, admin))) for name in columns])
     left = MOST_ROWS
     position: Sequence[int | str] | None = None
     for _ in range(_MOST_PAGES):
