@@ -40,6 +40,7 @@ class TokenAuthentication(BaseAuthentication):
             CredentialsMalformed: another scheme, or no token where one belongs.
             CredentialsInvalid: a token that is not valid.
             TokenExpired: the token was right until it expired.
+            AddressNotAllowed: the token may not be used from the client's address.
         """
         if not request.META.get("HTTP_AUTHORIZATION"):
             return None
@@ -47,7 +48,7 @@ class TokenAuthentication(BaseAuthentication):
         if not token:
             metrics.count(Authentication.MALFORMED)
             raise CredentialsMalformed
-        caller = find_caller(token, _asked_along(request))
+        caller = find_caller(token, _asked_along(request), request.META.get("REMOTE_ADDR", ""))
         return caller, caller
 
     def authenticate_header(self, request: Request) -> str:

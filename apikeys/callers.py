@@ -10,11 +10,12 @@ from django.utils import timezone
 
 from apikeys import metrics, tokens
 from apikeys.bindings import Binding
-from apikeys.errors import CredentialsInvalid, TokenExpired
+from apikeys.errors import AddressNotAllowed, CredentialsInvalid, TokenExpired
 from apikeys.grants import Caller, Grant
 from apikeys.idle_owners import idle_before
 from apikeys.metrics import Authentication
 from apikeys.models.credentials import AccessToken, ApiKey
+from apikeys.networks import Networks
 from apikeys.querysets import LAST_USED_RESOLUTION
 from apikeys.scopes import with_included
 from apikeys.tokens import TokenKind
@@ -40,19 +41,19 @@ if TYPE_CHECKING:
 _COMMON = (
     "id", "scopes", "expires_at", "last_used_at", "revision", "unusable_reason",
     "bound_cluster_id", "bound_component_ids", "bound_environment_ids", "bound_application_ids",
-    "created_by_id", "created_by__username",
+    "allowed_networks", "created_by_id", "created_by__username",
 )  # fmt: skip
 _OF_KEY = (*_COMMON, "digest", "previous_digest_expires_at")
 _OF_TOKEN = (
     *_COMMON,
     "created_at", "api_key_id", "api_key__scopes", "api_key__expires_at",
     "api_key__bound_cluster_id", "api_key__bound_component_ids", "api_key__bound_environment_ids",
-    "api_key__bound_application_ids",
+    "api_key__bound_application_ids", "api_key__allowed_networks",
     "api_key__revision", "api_key__rotated_at",
     "trust_policy_id", "trust_policy__scopes", "trust_policy__expires_at",
     "trust_policy__bound_cluster_id", "trust_policy__bound_component_ids",
     "trust_policy__bound_environment_ids", "trust_policy__bound_application_ids",
-    "trust_policy__revision",
+    "trust_policy__allowed_networks", "trust_policy__revision",
 )  # fmt: skip
 
 #: The outcome that is counted for a reason; an expired token has an error of its own.
@@ -69,23 +70,27 @@ _OUTCOMES: Final = {
 }
 
 
-def find_caller(token: str, along: Asked[Any] | None = None) -> Caller:
-    """Return the caller that this token stands for, and note its use.
+def find_caller(token: str, along: Asked[Any] | None = None, address: str = "") -> Caller:
+    """Return the caller that this token stands for, and record its use from the client's address.
 
     What is asked ``along`` comes in the same round trip, if there is such a token.
 
     Raises:
         CredentialsInvalid: the form, the digest or the status is wrong; the answer is the same.
         TokenExpired: the token was right until it expired.
+        AddressNotAllowed: the token is limited to networks, and the address is in none of them.
     """
     kind = tokens.kind_of(token)
     if kind is None:
         raise refused(Authentication.MALFORMED)
     now = timezone.now()
     caller, last_used_at = _identify(kind, tokens.digest(token), now, along)
+    if not caller.networks.allows(address):
+        metrics.count(Authentication.ADDRESS)
+        raise AddressNotAllowed(caller.token_id)
     if last_used_at is None or last_used_at <= now - LAST_USED_RESOLUTION:
         model = ApiKey if kind is TokenKind.API_KEY else AccessToken
-        model.objects.touch(caller.token_id, now)
+        model.objects.touch(caller.token_id, now, address)
     metrics.count(Authentication.OK)
     return caller
 
@@ -142,6 +147,7 @@ def _identify(
         api_key_revision=row.get("api_key__revision"),
         trust_policy_id=row.get("trust_policy_id"),
         trust_policy_revision=row.get("trust_policy__revision"),
+        networks=grant.networks,
     )
     return caller, row["last_used_at"]
 
@@ -163,7 +169,8 @@ def _grant(row: dict[str, Any], prefix: str) -> Grant:
         row[f"{prefix}bound_environment_ids"],
         row[f"{prefix}bound_application_ids"],
     )
-    return Grant(frozenset(row[f"{prefix}scopes"]), binding, row[f"{prefix}expires_at"])
+    networks = Networks.of_column(row[f"{prefix}allowed_networks"])
+    return Grant(frozenset(row[f"{prefix}scopes"]), binding, row[f"{prefix}expires_at"], networks)
 
 
 _DIGEST: Final = Parameter("digest", BinaryField())

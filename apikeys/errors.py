@@ -65,6 +65,18 @@ class TokenExpired(_TokenRefused):
     default_detail = "The token has expired. Mint another from an API key, or ask an operator."
 
 
+class AddressNotAllowed(PermissionDenied):
+    """The credential is limited to networks; it counts as a failed authentication."""
+
+    meaning = "The token is right, but may not be used from the client's address."
+    default_code = "ADDRESS_NOT_ALLOWED"
+    default_detail = "The token may not be used from this address."
+
+    def __init__(self, token_id: str) -> None:
+        super().__init__()
+        self.token_id = token_id
+
+
 class ScopeInsufficient(PermissionDenied):
     meaning = "The token is right, but may not do this."
     default_code = "SCOPE_INSUFFICIENT"
@@ -103,12 +115,18 @@ class GrantExceeded(PermissionDenied):
     """``latest`` is the end of what is held, where something was to end later."""
 
     meaning = (
-        "Nobody hands on more than they hold: ``scopes`` are what is missing, or the binding is."
+        "Nobody hands on more than they hold: ``scopes`` are what is missing, or the binding or "
+        "the networks are too wide."
     )
     default_code = "GRANT_EXCEEDED"
 
     def __init__(
-        self, holder: str, *, scopes: Collection[str] = (), latest: dt.datetime | None = None
+        self,
+        holder: str,
+        *,
+        scopes: Collection[str] = (),
+        latest: dt.datetime | None = None,
+        networks: Collection[str] = (),
     ) -> None:
         if scopes:
             names = " ".join(scopes)
@@ -119,6 +137,10 @@ class GrantExceeded(PermissionDenied):
             end = latest.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
             super().__init__(f"{holder} ends at {end}, and what it hands on must end by then.")
             self.metadata = {"expires_at": end}
+        elif networks:
+            names = ", ".join(networks)
+            super().__init__(f"{holder} is limited to the networks {names}; stay within them.")
+            self.metadata = {"allowed_networks": ",".join(networks)}
         else:
             super().__init__(f"{holder} is bound, and what it hands on must be within that.")
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from apikeys.bindings import EVERYWHERE, Binding
 from apikeys.errors import GrantExceeded
+from apikeys.networks import ANYWHERE, Networks
 from apikeys.scopes import Scope, with_included
 
 if TYPE_CHECKING:
@@ -27,12 +28,14 @@ class Grant:
     scopes: frozenset[str]
     binding: Binding = EVERYWHERE
     expires_at: dt.datetime | None = None
+    networks: Networks = ANYWHERE
 
     def columns(self) -> dict[str, Any]:
         """Return what the columns of a row hold."""
         return {
             "scopes": sorted(self.scopes),
             "expires_at": self.expires_at,
+            "allowed_networks": self.networks.column(),
             **self.binding.columns(),
         }
 
@@ -42,7 +45,13 @@ class Grant:
             self.scopes <= with_included(other.scopes)
             and self.binding.is_within(other.binding)
             and _ends_by(self.expires_at, other.expires_at)
+            and self.networks.is_within(other.networks)
         )
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it allows nothing: no row holds such a grant."""
+        return not self.scopes or self.binding.is_empty or self.networks.ranges == frozenset()
 
     def intersection(self, other: Grant) -> Grant:
         """Return what both may do, for as long as both may."""
@@ -51,18 +60,28 @@ class Grant:
             with_included(self.scopes) & with_included(other.scopes),
             self.binding.intersection(other.binding),
             min(ends, default=None),
+            self.networks.intersection(other.networks),
         )
 
     def handed_on(
-        self, scopes: Iterable[str], binding: Binding | None, expires_at: dt.datetime | None
+        self,
+        scopes: Iterable[str],
+        binding: Binding | None,
+        expires_at: dt.datetime | None,
+        networks: Networks | None = None,
     ) -> Grant:
-        """Return what its holder gives away; unless said, it is bound as the holder.
+        """Return what its holder gives away; binding and networks are the holder's unless given.
 
         Raises:
             GrantExceeded: it would be more than what is held.
         """
         where = self.binding if binding is None else binding
-        wanted = Grant(frozenset(scopes), where.within_applications_of(self.binding), expires_at)
+        wanted = Grant(
+            frozenset(scopes),
+            where.within_applications_of(self.binding),
+            expires_at,
+            self.networks if networks is None else networks,
+        )
         self.check(wanted)
         return wanted
 
@@ -70,7 +89,8 @@ class Grant:
         """Refuse to hand on what is not held.
 
         Raises:
-            GrantExceeded: names the scopes, or the end, or says that the binding is too wide.
+            GrantExceeded: names the scopes, the end or the networks, or says that the binding is
+                too wide.
         """
         if missing := wanted.scopes - with_included(self.scopes):
             raise GrantExceeded(holder, scopes=sorted(missing))
@@ -78,6 +98,8 @@ class Grant:
             raise GrantExceeded(holder)
         if not _ends_by(wanted.expires_at, self.expires_at):
             raise GrantExceeded(holder, latest=self.expires_at)
+        if not wanted.networks.is_within(self.networks):
+            raise GrantExceeded(holder, networks=self.networks.column() or ())
 
 
 #: What an operator holds, at the command line and in the admin.
@@ -111,10 +133,11 @@ class Caller:
     revision: int
     api_key_revision: int | None
     trust_policy_revision: int | None
+    networks: Networks = ANYWHERE
     is_authenticated: bool = True
 
     @property
     def grant(self) -> Grant:
         """What the caller may hand on, at most until its end; a retired secret not apikey:write."""
         lost = {Scope.APIKEY_WRITE.value} if self.is_retired else set()
-        return Grant(self.scopes - lost, self.binding, self.expires_at)
+        return Grant(self.scopes - lost, self.binding, self.expires_at, self.networks)

@@ -25,6 +25,8 @@ class Authentication(StrEnum):
     # Its owner has not signed on for OWNER_IDLE_DAYS.
     IDLE = "idle"
     EXPIRED = "expired"
+    # The client's address is not in the networks of the token, or of its key.
+    ADDRESS = "address"
 
 
 AUTHENTICATIONS: Final = Counter(

@@ -18,10 +18,11 @@ from django.db.models import (
     Q,
     QuerySet,
     TextChoices,
+    TextField,
     Value,
     When,
 )
-from django.db.models.functions import Now
+from django.db.models.functions import Cast, Now, Replace
 from django.utils import timezone
 
 from apikeys.idle_owners import idle_before, signed_on_last
@@ -141,6 +142,13 @@ class CredentialQuerySet(GrantHolderQuerySet[C]):
         )
         return self.annotate(status=status, unusable_reason=reason)
 
+    def with_searched(self) -> Self:
+        """Annotate ``scopes_text``: the scopes in their order, with a space between them."""
+        text: Any = Cast("scopes", TextField())
+        for part, plain in (('["', ""), ('"]', ""), ('", "', " ")):
+            text = Replace(text, Value(part), Value(plain), output_field=TextField())
+        return self.annotate(scopes_text=text)
+
     def active(self) -> Self:
         """Return those that have not ended, also of owners whose credentials are refused."""
         now, active = timezone.now(), self
@@ -194,8 +202,8 @@ class CredentialQuerySet(GrantHolderQuerySet[C]):
         """Revoke those that are not; return how many were changed. Final, and idempotent."""
         return self.filter(pk__in=credential_ids, revoked_at=None).change(revoked_at=Now())
 
-    def touch(self, credential_id: str, now: dt.datetime) -> bool:
-        """Note the credential's use, if nobody did within the last minute; never wait for it.
+    def touch(self, credential_id: str, now: dt.datetime, address: str) -> bool:
+        """Record the credential's use and the client's address, at most once a minute.
 
         Where another transaction holds the row, or with SQLite the database, the note is left to
         a later request.
@@ -203,10 +211,11 @@ class CredentialQuerySet(GrantHolderQuerySet[C]):
         due = Q(last_used_at=None) | Q(last_used_at__lte=now - LAST_USED_RESOLUTION)
         free = self.filter(due, pk=credential_id).select_for_update(skip_locked=True, no_key=True)
         used = self.filter(pk__in=free.values("pk"))
+        use = {"last_used_at": now, "last_used_address": address or None}
         if connection.vendor != "sqlite":
             with transaction.atomic():
-                return bool(used.update(last_used_at=now))
-        return without_waiting(lambda: used.update(last_used_at=now))
+                return bool(used.update(**use))
+        return without_waiting(lambda: used.update(**use))
 
 
 class ApiKeyQuerySet(CredentialQuerySet[Any]):
@@ -222,6 +231,12 @@ class ApiKeyQuerySet(CredentialQuerySet[Any]):
             .with_status()
             .annotate(old_secret_expires_at=Case(works, output_field=DateTimeField(null=True)))
         )
+
+    def with_searched(self) -> Self:
+        """Annotate also ``made_by_id``, the key or token that made a key."""
+        by_token = When(~Q(maker_token_id=""), then=F("maker_token_id"))
+        made_by = Case(by_token, default=F("maker_id"), output_field=CharField(null=True))
+        return super().with_searched().annotate(made_by_id=made_by)
 
     def made_by_keys(self, key_ids: Collection[str]) -> Self:
         """Return those that these keys have made, also by tokens."""

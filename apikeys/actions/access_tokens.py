@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from apikeys.bindings import Binding
     from apikeys.grants import Caller
     from apikeys.models import User
+    from apikeys.networks import Networks
 
 MINTED_LIFETIME: Final = dt.timedelta(hours=1)
 MAX_MINTED_LIFETIME: Final = dt.timedelta(hours=12)
@@ -40,6 +41,7 @@ def issue_access_token(
     expires_at: dt.datetime | None,
     actor: Actor,
     binding: Binding | None = None,
+    allowed_networks: Networks | None = None,
 ) -> tuple[AccessToken, str]:
     """Issue a token by an operator's word; return it with its secret, kept nowhere.
 
@@ -54,7 +56,7 @@ def issue_access_token(
         name=name,
         expires_at=expires_at,
     )
-    secret = _hand_out(token, scopes, binding, actor)
+    secret = _hand_out(token, actor, scopes, binding, allowed_networks)
     owner = user.get_username()
     audit.record_new(actor, "access_token.issue", token, owner=owner, **described(token))
     return token, secret
@@ -70,6 +72,7 @@ def mint_access_token(
     expires_at: dt.datetime | None,
     actor: Actor,
     binding: Binding | None = None,
+    allowed_networks: Networks | None = None,
 ) -> tuple[AccessToken, str]:
     """Mint a token from the key that calls; return it with its secret, kept nowhere.
 
@@ -98,17 +101,21 @@ def mint_access_token(
         created_at=now,
         expires_at=expires_at,
     )
-    secret = _hand_out(token, scopes, binding, actor)
+    secret = _hand_out(token, actor, scopes, binding, allowed_networks)
     audit.record_new(actor, "access_token.mint", token, **described(token))
     return token, secret
 
 
 def _hand_out(
-    token: AccessToken, scopes: Iterable[str], binding: Binding | None, actor: Actor
+    token: AccessToken,
+    actor: Actor,
+    scopes: Iterable[str],
+    binding: Binding | None,
+    networks: Networks | None,
 ) -> str:
     """Give the token a secret and what it may do, and return the secret."""
     refuse_ended(token)
-    grant = actor.grant.handed_on(scopes, binding, token.expires_at)
+    grant = actor.grant.handed_on(scopes, binding, token.expires_at, networks)
     secret = tokens.generate(TokenKind[token.kind])
     token.digest = tokens.digest(secret)
     for column, value in grant.columns().items():

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from apikeys.actors import Actor
     from apikeys.bindings import Binding
+    from apikeys.networks import Networks
     from apikeys.querysets import ApiKeyQuerySet
 
 #: How long a secret works after the rotation that has replaced it.
@@ -55,8 +56,11 @@ def create_api_key(
     expires_at: dt.datetime | None,
     actor: Actor,
     binding: Binding | None = None,
+    allowed_networks: Networks | None = None,
 ) -> tuple[ApiKey, str]:
-    """Create a key; return it with its secret, kept nowhere. Unless said, it is bound as the actor.
+    """Create a key; return it with its secret, kept nowhere.
+
+    Binding and networks are the actor's unless given.
 
     Raises:
         GrantExceeded: it would hold more than the actor, or for longer.
@@ -64,7 +68,7 @@ def create_api_key(
         ExpiryPast: it would have ended already.
     """
     refuse_retired(actor)
-    grant = actor.grant.handed_on(scopes, binding, expires_at)
+    grant = actor.grant.handed_on(scopes, binding, expires_at, allowed_networks)
     secret = tokens.generate(TokenKind.API_KEY)
     key = ApiKey(
         **actor.dated("created_at", api_key_id),
@@ -84,7 +88,7 @@ def create_api_key(
 def change_api_key(
     *, keys: ApiKeyQuerySet, key_id: str, changes: Mapping[str, Any], actor: Actor
 ) -> None:
-    """Change ``name``, ``scopes``, ``expires_at`` or ``binding`` of one of these keys.
+    """Change fields of one of these keys: its name, or what it may do.
 
     What it loses, the keys that it has made lose too.
 
@@ -145,6 +149,7 @@ def _wanted(key: ApiKey, changes: Mapping[str, Any], actor: Actor) -> Grant:
         binding,
         # More time is more power: a key that is nearly over would else be kept alive by any other.
         changes.get("expires_at", key.expires_at),
+        changes.get("allowed_networks", key.grant.networks),
     )
 
 

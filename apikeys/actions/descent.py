@@ -76,7 +76,7 @@ def narrow(ancestor_id: str, grant: Grant, actor: Actor) -> None:
             if key.grant.is_within(maker):
                 continue
             left = key.grant.intersection(maker)
-            if not left.scopes or left.binding.is_empty:
+            if left.is_empty:
                 revoke(ApiKey.objects.filter(pk=key.pk), ancestor_id, actor)
                 continue
             changes[key.pk] = _narrow(key, left) | {"ancestor": ancestor_id}
@@ -120,7 +120,7 @@ def _narrow_policies(makers: Mapping[str, Grant], ancestor_id: str, actor: Actor
         if policy.grant.is_within(maker):
             continue
         left = policy.grant.intersection(maker)
-        if not left.scopes or left.binding.is_empty:
+        if left.is_empty:
             only = TrustPolicy.objects.filter(pk=policy.pk)
             disable_policies(only, ancestor_id, actor)
             continue

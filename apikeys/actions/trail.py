@@ -43,6 +43,8 @@ def described(credential: ApiKey | AccessToken | TrustPolicy) -> dict[str, Any]:
         "expires_at": None if expires_at is None else expires_at.isoformat(),
         "binding": credential.binding.described(),
     }
+    if credential.allowed_networks is not None:
+        described["allowed_networks"] = credential.allowed_networks
     if isinstance(credential, AccessToken):
         described |= {"kind": credential.kind, "api_key_id": credential.api_key_id}
     if isinstance(credential, TrustPolicy):
@@ -55,7 +57,7 @@ def described(credential: ApiKey | AccessToken | TrustPolicy) -> dict[str, Any]:
 def differences(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
     """Return the old and the new value of each field that has changed."""
     return {
-        name: {"from": before[name], "to": after[name]}
-        for name in after
-        if before[name] != after[name]
+        name: {"from": before.get(name), "to": after.get(name)}
+        for name in {**before, **after}
+        if before.get(name) != after.get(name)
     }

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from apikeys.actors import Actor
     from apikeys.bindings import Binding
     from apikeys.federation.conditions import Condition, Verdict
+    from apikeys.networks import Networks
     from apikeys.querysets import TrustPolicyQuerySet
 
 
@@ -55,6 +56,7 @@ def create_trust_policy(
     expires_at: dt.datetime | None,
     actor: Actor,
     binding: Binding | None = None,
+    allowed_networks: Networks | None = None,
     max_token_seconds: int | None = None,
 ) -> TrustPolicy:
     """Create a policy, whose tokens are its owner's. Unless said, it is bound as the actor.
@@ -67,7 +69,7 @@ def create_trust_policy(
         ExpiryPast: it would have ended already.
     """
     refuse_retired(actor)
-    grant = actor.grant.handed_on(scopes, binding, expires_at)
+    grant = actor.grant.handed_on(scopes, binding, expires_at, allowed_networks)
     descent.lock_caller(actor)
     issuer = _lock_issuer(issuer_id)
     lifetime = {} if max_token_seconds is None else {"max_token_seconds": max_token_seconds}
@@ -167,6 +169,7 @@ def _wanted(policy: TrustPolicy, changes: Mapping[str, Any], actor: Actor) -> Gr
         frozenset(changes.get("scopes", policy.scopes)),
         binding,
         changes.get("expires_at", policy.expires_at),
+        changes.get("allowed_networks", policy.grant.networks),
     )
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from django import forms
 from django.contrib import admin
 from django.db.models import Q
 from django.utils import timezone
@@ -17,6 +19,7 @@ from apikeys.admin.issuing import AccessTokenForm
 from apikeys.admin.revoking import RevokeSelected
 from apikeys.models import AccessToken, ApiKey, User
 from apikeys.names import credential_link, credential_names, user_link
+from apikeys.querysets import ApiKeyStatus
 from apikeys.tokens import TokenKind
 from apikeys.usability import UnusableReason, status_word
 from infra_service.admin import object_tool
@@ -75,7 +78,7 @@ class CredentialAdmin(GrantColumns, RevokeSelected, IssuePages):
     list_select_related = ("created_by",)
     search_fields = ("id",)
     search_help_text = "An id, a name, or the user name of the owner. Never paste a secret here."
-    tools = ("revoke",)
+    tools: ClassVar[tuple[str, ...]] = ("revoke",)
     revoked = moment_of("revoked_at", "revoked")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
@@ -140,6 +143,10 @@ class CredentialAdmin(GrantColumns, RevokeSelected, IssuePages):
     def owner_link(self, credential: Any) -> str:
         return user_link(credential.created_by_id, self.owner(credential))
 
+    @admin.display(description="allowed networks")
+    def shown_networks(self, credential: Any) -> str:
+        return ", ".join(credential.allowed_networks or ["any address"])
+
     @admin.display(description="id")
     def shown_id(self, credential: Any) -> str:
         return format_html('<span class="identifier">{}</span>', credential.pk)
@@ -149,14 +156,28 @@ def _works(credential: Any) -> bool:
     return credential.revoked_at is None
 
 
+def _is_active(key: Any) -> bool:
+    return bool(key.status == ApiKeyStatus.ACTIVE)
+
+
+class RotationForm(forms.Form):
+    grace_period = forms.IntegerField(
+        label="Grace period in seconds",
+        min_value=0,
+        max_value=int(actions.MAX_GRACE_PERIOD.total_seconds()),
+        initial=0,
+        help_text="How long the old secret works. After a leak, revoke the key instead.",
+    )
+
+
 def _also(revoked: int) -> str:
     keys = "1 key" if revoked == 2 else f"{revoked - 1} keys"  # noqa: PLR2004 - itself and another
     return f", and {keys} that descended from it" if revoked > 1 else ""
 
 
 _COMMON = (
-    "shown_status", "owner_link", "shown_scopes", "shown_binding", "expires", "last_used",
-    "created", "revoked",
+    "shown_status", "owner_link", "shown_scopes", "shown_binding", "shown_networks", "expires",
+    "last_used", "last_used_address", "created", "revoked",
 )  # fmt: skip
 
 
@@ -166,7 +187,8 @@ class ApiKeyAdmin(CredentialAdmin):
     secret_columns = ("digest", "previous_digest")
     origin_columns = ("maker_id", "maker_token_id")
     fields = (*_COMMON, "previous_secret_ends", "shown_maker", "shown_id")
-    previous_secret_ends = moment_of("previous_digest_expires_at", "old secret works until")
+    tools = ("rotate", "revoke")
+    previous_secret_ends = moment_of("old_secret_expires_at", "old secret works until")
 
     @admin.display(description="made by")
     def shown_maker(self, key: Any) -> str:
@@ -180,6 +202,24 @@ class ApiKeyAdmin(CredentialAdmin):
 
     def issue(self, actor: Actor, **fields: Any) -> tuple[ApiKey, str]:
         return actions.create_api_key(user_id=fields.pop("user").pk, actor=actor, **fields)
+
+    @object_tool(
+        label="Rotate",
+        permission="apikeys.add_apikey",
+        question="The key gets a new secret, which is shown once. The old one stops working when "
+        "its grace period is over.",
+        form=RotationForm,
+        defaults=lambda _key: {"grace_period": 0},
+        offered=_is_active,
+    )
+    def rotate(self, obj: ApiKey, actor: Actor, grace_period: int) -> str:
+        obj.new_secret = actions.rotate_api_key(  # type: ignore[attr-defined]  # for after_tool
+            keys=ApiKey.objects.all(),
+            key_id=obj.pk,
+            grace_period=dt.timedelta(seconds=grace_period),
+            actor=actor,
+        )
+        return f"The API key {obj.name} has a new secret."
 
     @object_tool(
         label="Revoke",

@@ -47,13 +47,7 @@ class IssuePages(FormPage):
         given = request.POST if request.method == "POST" else None
         form = self.form_class(given, initial=initial, site=self.admin_site)
         if form.is_valid() and (issued := self._issued(request, form)):
-            credential, secret = issued
-            address = self._issued_address(credential.pk)
-            response = HttpResponseRedirect(address)
-            handover.give(
-                request, response, credential_id=credential.pk, secret=secret, path=address
-            )
-            return response
+            return self._hand_over(request, *issued)
         title = f"Issue an {self.opts.verbose_name}"
         return self.form_page(request, form, title=title, button="Issue")
 
@@ -78,6 +72,19 @@ class IssuePages(FormPage):
         response = TemplateResponse(request, "admin/apikeys/secret.html", context)
         response["Cache-Control"] = "no-store"
         handover.forget(response, self._issued_address(credential.pk))
+        return response
+
+    def after_tool(self, request: HttpRequest, obj: Any) -> HttpResponse:
+        """Lead on to the page with the new secret, where the tool has given the object one."""
+        secret: str | None = getattr(obj, "new_secret", None)
+        if secret is None:
+            return super().after_tool(request, obj)
+        return self._hand_over(request, obj, secret)
+
+    def _hand_over(self, request: HttpRequest, credential: Any, secret: str) -> HttpResponse:
+        address = self._issued_address(credential.pk)
+        response = HttpResponseRedirect(address)
+        handover.give(request, response, credential_id=credential.pk, secret=secret, path=address)
         return response
 
     def _issued_address(self, credential_id: str) -> str:

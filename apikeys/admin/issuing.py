@@ -12,6 +12,7 @@ from django.utils import timezone
 from apikeys.api.serializers import CredentialSerializer
 from apikeys.bindings import EVERYWHERE, LISTS
 from apikeys.models import AccessToken, User
+from apikeys.networks import ANYWHERE
 from apikeys.scopes import Scope
 from infra_service.admin.names import names_of
 from infra_service.api.identifiers import parse_uuid
@@ -71,6 +72,13 @@ class CredentialForm(forms.Form):
         help_text="Names or ids, one on a line. All when left empty.",
     )
 
+    allowed_networks = forms.CharField(
+        label="Only from the networks",
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 2}),
+        help_text="CIDR, such as 10.0.0.0/8, one on a line. Any address when left empty.",
+    )
+
     def __init__(self, *args: Any, site: TrailedSite, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.site = site
@@ -121,6 +129,7 @@ class CredentialForm(forms.Form):
                 "scopes": given.get("scopes"),
                 "expires_at": None if moment is None else moment.isoformat(),
                 "binding": binding if any(binding.values()) else None,
+                "allowed_networks": _words(given.get("allowed_networks")) or None,
             }
         )
         if not serializer.is_valid():
@@ -128,7 +137,7 @@ class CredentialForm(forms.Form):
         if self.errors:
             return given
         kind = {"kind": given["kind"]} if "kind" in given else {}
-        defaults = {"expires_at": None, "binding": EVERYWHERE}
+        defaults = {"expires_at": None, "binding": EVERYWHERE, "allowed_networks": ANYWHERE}
         return {"user": given["owner"], **kind, **defaults, **serializer.validated_data}
 
     def _tell(self, errors: Any, field: str | None = None) -> None:
@@ -150,6 +159,10 @@ class AccessTokenForm(CredentialForm):
         help_text="Whom it stands for: a person, or a service.",
     )
     field_order = ("owner", "kind")
+
+
+def _words(text: str | None) -> list[str]:
+    return re.split(r"[\s,]+", text.strip()) if text and text.strip() else []
 
 
 def _entries(text: str) -> list[str]:

@@ -12,6 +12,7 @@ from rest_framework.exceptions import ErrorDetail, ValidationError
 from apikeys.authentication import caller_of
 from apikeys.bindings import EVERYWHERE, LISTS, Binding
 from apikeys.models import MAX_BOUND_IDS
+from apikeys.networks import ANYWHERE, MAX_NETWORKS, Network, Networks, parse_network
 from infra_service.api.fields import IdField, StrictSerializer, TextField, described
 
 if TYPE_CHECKING:
@@ -106,12 +107,56 @@ class BindingSerializer(StrictSerializer):
         return EVERYWHERE if request is None else caller_of(request).binding
 
 
+class NetworkField(serializers.CharField):
+    """A network in CIDR notation."""
+
+    default_error_messages = {
+        "invalid_network": (
+            "Not a network such as '10.0.0.0/8' or '2001:db8::/32', whose bits after the prefix "
+            "are 0."
+        ),
+    }
+
+    def to_internal_value(self, data: Any) -> Network:  # type: ignore[override]
+        try:
+            return parse_network(data) if isinstance(data, str) else self.fail("invalid_network")
+        except ValueError:
+            self.fail("invalid_network")
+
+    def to_representation(self, value: Any) -> str:
+        return str(value)
+
+
+class NetworksField(serializers.ListField):
+    """Networks, which are stored merged and in order."""
+
+    child = NetworkField(trim_whitespace=False)
+    most = MAX_NETWORKS
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(allow_empty=False, **kwargs)
+
+    def to_internal_value(self, data: Any) -> Networks:  # type: ignore[override]
+        if isinstance(data, list) and len(data) > self.most:
+            raise ValidationError(f"More than {self.most} items.", code="max_length")
+        return Networks.of(super().to_internal_value(data))
+
+
 class BoundSerializer(StrictSerializer):
-    """What has a field ``binding``."""
+    """What has a field ``binding``, and ``allowed_networks``."""
+
+    allowed_networks = NetworksField(
+        required=False,
+        allow_null=True,
+        help_text="Networks (CIDR) from which it may be used; null is everywhere. Unless said, "
+        "those of the creator. Adjacent and overlapping ones are merged.",
+    )
 
     def to_internal_value(self, data: Any) -> Any:
-        """Return the validated fields; a binding that is null works everywhere."""
+        """Return the validated fields; what is null works everywhere."""
         validated = super().to_internal_value(data)
+        if "allowed_networks" in validated and validated["allowed_networks"] is None:
+            validated["allowed_networks"] = ANYWHERE
         if "binding" in validated and validated["binding"] is None:
             validated["binding"] = EVERYWHERE
         return validated

@@ -4,16 +4,23 @@ from django_filters import CharFilter, FilterSet, IsoDateTimeFilter, UUIDFilter
 
 from apikeys.models import AccessToken, ApiKey, AuditEvent, Issuer, TrustPolicy
 from apikeys.querysets import AccessTokenStatus, ApiKeyStatus
-from filterlang.filters import EnumFilter
+from apikeys.usability import UnusableReason
+from filterlang.filters import EnumFilter, IdentifierFilter
 
 
 class ApiKeyFilters(FilterSet):  # type: ignore[misc]  # django-filter has no types
     """The filterable fields of API keys; expired and revoked ones stay in the list."""
 
+    id = IdentifierFilter()
     status = EnumFilter(choices=ApiKeyStatus.choices, prefix="API_KEY_STATUS_")
+    unusable_reason = EnumFilter(choices=UnusableReason.choices)
     name = CharFilter()
+    scopes = CharFilter(field_name="scopes_text")
+    made_by = IdentifierFilter(field_name="made_by_id")
     created_at = IsoDateTimeFilter()
     expires_at = IsoDateTimeFilter()
+    last_used_at = IsoDateTimeFilter()
+    revoked_at = IsoDateTimeFilter()
 
     class Meta:
         model = ApiKey
@@ -21,14 +28,19 @@ class ApiKeyFilters(FilterSet):  # type: ignore[misc]  # django-filter has no ty
 
 
 class AccessTokenFilters(FilterSet):  # type: ignore[misc]  # django-filter has no types
+    id = IdentifierFilter()
     status = EnumFilter(choices=AccessTokenStatus.choices, prefix="ACCESS_TOKEN_STATUS_")
+    unusable_reason = EnumFilter(choices=UnusableReason.choices)
     name = CharFilter()
+    scopes = CharFilter(field_name="scopes_text")
     kind = EnumFilter(choices=AccessToken.Kind.choices)
     # By the key's own column: a foreign key knows no text lookups.
     api_key_id = CharFilter(field_name="api_key__id")
     trust_policy_id = CharFilter(field_name="trust_policy__id")
     created_at = IsoDateTimeFilter()
     expires_at = IsoDateTimeFilter()
+    last_used_at = IsoDateTimeFilter()
+    revoked_at = IsoDateTimeFilter()
 
     class Meta:
         model = AccessToken

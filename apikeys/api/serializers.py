@@ -54,6 +54,9 @@ class CredentialSerializer(BoundSerializer):
         help_text="The reason for which it is refused; null while it works.",
     )
     last_used_at = TimestampField(read_only=True, allow_null=True)
+    last_used_address = serializers.CharField(
+        read_only=True, allow_null=True, help_text="The client's address at `last_used_at`."
+    )
     revoked_at = TimestampField(read_only=True, allow_null=True)
     created_by = OwnerSerializer(read_only=True)
     created_at = TimestampField(read_only=True)

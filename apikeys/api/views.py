@@ -59,7 +59,10 @@ class ApiKeyViewSet(ResourceViewSet[ApiKey]):
     filterset_class = ApiKeyFilters
     resource, resource_plural = "api_key", "api_keys"
     scoped_by = ("created_by_id",)
-    searched_fields = ("status", "name", "created_at", "expires_at")
+    other_keys = (("last_used_at", "id"),)
+    searched_fields = (
+        "status", "unusable_reason", "name", "scopes", "made_by", "created_at", "expires_at",
+    )  # fmt: skip
     not_found = ApiKeyNotFound
     token_kinds = ANY_TOKEN
     minted_only = True
@@ -74,7 +77,7 @@ class ApiKeyViewSet(ResourceViewSet[ApiKey]):
 
     def get_queryset(self) -> QuerySet[ApiKey]:
         """Return the caller's keys, with their status and their creator."""
-        return self.own().with_status().select_related("created_by")
+        return self.own().with_status().with_searched().select_related("created_by")
 
     def handle_exception(self, exc: Exception) -> Response:
         """Answer an error, or a repeated rotation, whose secret the first one has replaced."""
@@ -146,7 +149,10 @@ class AccessTokenViewSet(ResourceViewSet[AccessToken]):
     filterset_class = AccessTokenFilters
     resource, resource_plural = "access_token", "access_tokens"
     scoped_by = ("created_by_id",)
-    searched_fields = ("status", "name", "kind", "created_at", "expires_at")
+    other_keys = (("last_used_at", "id"),)
+    searched_fields = (
+        "status", "unusable_reason", "name", "scopes", "kind", "created_at", "expires_at",
+    )  # fmt: skip
     not_found = AccessTokenNotFound
     token_kinds = ANY_TOKEN
     minted_only = True
@@ -160,7 +166,7 @@ class AccessTokenViewSet(ResourceViewSet[AccessToken]):
     def get_queryset(self) -> QuerySet[AccessToken]:
         """Return the caller's tokens, with their status and their creator."""
         tokens: AccessTokenQuerySet = AccessToken.objects.visible_to(caller_of(self.request))
-        return tokens.with_status().select_related("created_by")
+        return tokens.with_status().with_searched().select_related("created_by")
 
     @idempotent
     def create(self, request: Request) -> Response:

@@ -12,6 +12,7 @@ from rest_framework.exceptions import APIException
 from apikeys.api.serializers import CredentialSerializer
 from apikeys.bindings import EVERYWHERE
 from apikeys.models import User
+from apikeys.networks import ANYWHERE
 from apikeys.scopes import Scope
 from infra_service.api.fields import TimestampField
 from infra_service.api.identifiers import parse_uuid
@@ -35,6 +36,12 @@ def add_credential_options(parser: ArgumentParser, *, required: bool) -> None:
     parser.add_argument("--name", required=required, help="what it is for")
     parser.add_argument("--scopes", required=required, help="comma-separated, of those above")
     parser.add_argument("--expires-at", help="RFC 3339, with an offset; never when left out")
+    parser.add_argument(
+        "--network",
+        action="append",
+        metavar="CIDR",
+        help="the only network from which it may be used; may be repeated",
+    )
     parser.add_argument("--cluster", help="the id of the only cluster where it works")
     for kind, more in _BOUND.items():
         parser.add_argument(
@@ -68,6 +75,7 @@ def read_credential_options(
         "scopes": [name for name in names if name],
         "expires_at": options["expires_at"],
         "binding": binding if any(binding.values()) else None,
+        "allowed_networks": options["network"],
     }
     return check_credential(given, may_be_past=may_be_past)
 
@@ -79,7 +87,8 @@ def check_credential(given: dict[str, Any], *, may_be_past: bool = False) -> dic
         CommandError: says what is wrong with which field.
     """
     serializer = _PastCredentialSerializer if may_be_past else CredentialSerializer
-    return {"expires_at": None, "binding": EVERYWHERE, **checked(serializer, given)}
+    defaults = {"expires_at": None, "binding": EVERYWHERE, "allowed_networks": ANYWHERE}
+    return defaults | checked(serializer, given)
 
 
 def checked(serializer_class: type[Serializer[Any]], given: dict[str, Any]) -> dict[str, Any]:

@@ -20,6 +20,8 @@ class Credential(GrantHolder):
 
     digest = models.BinaryField(max_length=32, unique=True)
     revoked_at = models.DateTimeField(null=True, blank=True, editable=False)
+    # The client's address at ``last_used_at``.
+    last_used_address = models.GenericIPAddressField(null=True, blank=True, editable=False)
 
     class Meta(GrantHolder.Meta):
         abstract = True
@@ -32,6 +34,7 @@ class Credential(GrantHolder):
         ]
         indexes = [
             models.Index(fields=["created_by", "id"], name="%(class)s_of_owner"),
+            models.Index(fields=["created_by", "last_used_at", "id"], name="%(class)s_by_use"),
             # For the admin: who ends soon, and who has ended before the time.
             models.Index(
                 fields=["expires_at", "id"],

@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from apikeys.bindings import Binding
 from apikeys.grants import Grant
+from apikeys.networks import MAX_NETWORKS, Networks
 
 #: How many components, environments and applications a key or token can be bound to.
 MAX_BOUND_IDS: Final = 1000
@@ -27,10 +28,10 @@ class JsonArrayLength(Func):
         return self.as_sql(compiler, connection, function="JSON_ARRAY_LENGTH", **extra)
 
 
-def _so_many(column: str) -> Q:
+def _so_many(column: str, most: int = MAX_BOUND_IDS) -> Q:
     length = JsonArrayLength(column)
     return Q((f"{column}__isnull", True)) | (
-        Q(GreaterThanOrEqual(length, 1)) & Q(LessThanOrEqual(length, MAX_BOUND_IDS))
+        Q(GreaterThanOrEqual(length, 1)) & Q(LessThanOrEqual(length, most))
     )
 
 
@@ -49,6 +50,8 @@ class GrantHolder(models.Model):
     bound_component_ids = models.JSONField(null=True, blank=True)
     bound_environment_ids = models.JSONField(null=True, blank=True)
     bound_application_ids = models.JSONField(null=True, blank=True)
+    # Networks (CIDR) from which it may be used; null is every address.
+    allowed_networks = models.JSONField(null=True, blank=True)
 
     class Meta:
         abstract = True
@@ -75,6 +78,10 @@ class GrantHolder(models.Model):
                 condition=_so_many("bound_application_ids")
                 & (Q(bound_application_ids__isnull=True) | Q(bound_component_ids__isnull=False)),
             ),
+            models.CheckConstraint(
+                name="%(class)s_networks_so_many",
+                condition=_so_many("allowed_networks", MAX_NETWORKS),
+            ),
         ]
 
     def __str__(self) -> str:
@@ -93,4 +100,5 @@ class GrantHolder(models.Model):
     @property
     def grant(self) -> Grant:
         """What it holds itself; a minted token has no more of it than what it was minted from."""
-        return Grant(frozenset(self.scopes), self.binding, self.expires_at)
+        networks = Networks.of_column(self.allowed_networks)
+        return Grant(frozenset(self.scopes), self.binding, self.expires_at, networks)

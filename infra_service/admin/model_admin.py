@@ -172,7 +172,7 @@ class ReadOnlyAdmin(KeysetAdmin):
                 form.add_error(None, str(error.detail))
             else:
                 messages.success(request, done)
-                return HttpResponseRedirect(self._address(obj, "change"))
+                return self.after_tool(request, obj)
         context = {
             **self.admin_site.each_context(request),
             "title": tool.label,
@@ -185,6 +185,11 @@ class ReadOnlyAdmin(KeysetAdmin):
             **self.tool_preview(request, obj, name, form),
         }
         return TemplateResponse(request, "admin_base/tool.html", context)
+
+    def after_tool(self, request: HttpRequest, obj: Any) -> HttpResponse:
+        """Lead on from a tool that has succeeded: to the page of its object."""
+        del request
+        return HttpResponseRedirect(self._address(obj, "change"))
 
     def tool_preview(self, request: HttpRequest, obj: Any, name: str, form: Any) -> dict[str, Any]:
         """Return the context of ``preview``, a template that shows what the tool would do."""

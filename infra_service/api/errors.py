@@ -107,9 +107,10 @@ def exception_handler(exc: Exception, context: dict[str, Any]) -> Response | Non
     if error is None:
         return None
     request = context["request"]._request
-    if isinstance(error, exceptions.AuthenticationFailed) and (
-        exceeded := count_failure(request, getattr(error, "token_id", None))
-    ):
+    # An error with a token's id refuses its authentication, too.
+    token_id = getattr(error, "token_id", None)
+    is_failure = isinstance(error, exceptions.AuthenticationFailed) or token_id is not None
+    if is_failure and (exceeded := count_failure(request, token_id)):
         error = RateLimited(exceeded)
     violations = list(getattr(error, "field_violations", []))
     if isinstance(error, exceptions.ValidationError):

@@ -26,12 +26,16 @@ from infra_service.api.rendering import ListReader
 from infra_service.database import replica
 from infra_service.database.keyset import columns_of
 from infra_service.database.pages import read_page
-from infra_service.database.pages.segments import ranked_by, read_segments
+from infra_service.database.pages.segments import ranked_by, read_segments, with_nulls_last
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
     from django.db.models import QuerySet
     from django.http import QueryDict
     from rest_framework.request import Request
+
+    from infra_service.database.pages.segments import Segment
 
 R = TypeVar("R")
 
@@ -64,8 +68,10 @@ class PageAsked:
     scope: str
 
     @classmethod
-    def read(cls, request: Request, view: Any, length: int, *others: str) -> PageAsked:
-        """Read the query parameters, beside which there are others; a position has some values.
+    def read(cls, request: Request, view: Any, lengths: Collection[int], *others: str) -> PageAsked:
+        """Read the query parameters, beside which there are others.
+
+        A position has one of these numbers of values.
 
         Raises:
             InvalidParameter, InvalidPageToken: see there.
@@ -75,7 +81,7 @@ class PageAsked:
         size = _page_size(parameters)
         scope = _scope(request.path, parameters, getattr(view, "page_scope", ""))
         token = parameters.get(_TOKEN)
-        return cls(size, _position(token, scope, length) if token else None, scope)
+        return cls(size, _position(token, scope, lengths) if token else None, scope)
 
     def token(self, *position: int | str) -> str:
         """Return the token of the page that begins after this position."""
@@ -109,8 +115,11 @@ class KeysetPagination(BasePagination):
             InvalidParameter, InvalidPageToken: see there.
         """
         key = orders.key_asked(request.query_params, view)
+        segments = with_nulls_last(queryset.model, key)
+        if len(segments) > 1:
+            return _answer_in_segments(queryset, request, view, segments)
         columns, _descending = columns_of(key)
-        asked = PageAsked.read(request, view, len(columns), orders.PARAMETER)
+        asked = PageAsked.read(request, view, {len(columns)}, orders.PARAMETER)
         reader = ListReader(view, columns)
         page = replica.read(
             lambda alias: read_page(
@@ -162,21 +171,28 @@ class SegmentPagination(KeysetPagination):
         Raises:
             InvalidParameter, InvalidPageToken: see there.
         """
-        columns, _descending = columns_of(view.page_key)
-        asked = PageAsked.read(request, view, 1 + len(columns))
-        column = ranked_by(view.segments)
-        reader = ListReader(view, [*columns, column] if column else columns)
-        found = replica.read(
-            lambda alias: read_segments(
-                queryset.using(alias),
-                segments=view.segments,
-                position=asked.position,
-                size=asked.size,
-                read=reader.read,
-            )
+        return _answer_in_segments(queryset, request, view, view.segments)
+
+
+def _answer_in_segments(
+    queryset: QuerySet[Any, Any], request: Request, view: Any, segments: Sequence[Segment]
+) -> Response:
+    others = (orders.PARAMETER,) if view.paginator.takes_order else ()
+    asked = PageAsked.read(request, view, {1 + len(each.key) for each in segments}, *others)
+    columns, _descending = columns_of(segments[0].key)
+    column = ranked_by(segments)
+    reader = ListReader(view, [*columns, column] if column else columns)
+    found = replica.read(
+        lambda alias: read_segments(
+            queryset.using(alias),
+            segments=segments,
+            position=asked.position,
+            size=asked.size,
+            read=reader.read,
         )
-        token = "" if found.end is None else asked.token(*found.end)
-        return Response({view.resource_plural: reader.items(found.rows), "next_page_token": token})
+    )
+    token = "" if found.end is None else asked.token(*found.end)
+    return Response({view.resource_plural: reader.items(found.rows), "next_page_token": token})
 
 
 def _known(view: Any) -> set[str]:
@@ -205,13 +221,13 @@ def _scope(path: str, parameters: QueryDict, more: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def _position(token: str, scope: str, length: int) -> list[Any]:
+def _position(token: str, scope: str, lengths: Collection[int]) -> list[Any]:
     """Return where the page before ended."""
     try:
         found, *rest = signing.loads(token, salt=_SALT, max_age=TOKEN_AGE)
     except (signing.BadSignature, ValueError, TypeError) as error:
         raise InvalidPageToken from error
-    if found != scope or len(rest) != length:
+    if found != scope or len(rest) not in lengths:
         raise InvalidPageToken
     position: list[Any] = rest
     return position

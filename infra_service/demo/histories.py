@@ -75,7 +75,7 @@ def load_histories(
             used.update({t: max(at, used.get(t, at)) for t, at in one.used.items()})
         progress(number + 1)
     for token_id, moment in used.items():
-        AccessToken.objects.touch(token_id, moment)
+        AccessToken.objects.touch(token_id, moment, "192.0.2.17")
     return created
 
 

@@ -103,7 +103,7 @@ def _load_keys(users: Mapping[str, User], now: dt.datetime, created: Counter[str
         )
         created["api_keys"] += 1
         if days is not None:
-            ApiKey.objects.touch(key.pk, now - days * dt.timedelta(hours=1))
+            ApiKey.objects.touch(key.pk, now - days * dt.timedelta(hours=1), "192.0.2.17")
 
 
 def _command(moment: dt.datetime) -> Actor:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from rest_framework import exceptions
 
 from apikeys.errors import (
+    AddressNotAllowed,
     CallerChanged,
     CredentialsInvalid,
     CredentialsMissing,
@@ -52,7 +53,7 @@ _MEANINGS: Final = {
 # The server itself refuses it: a filter of 1024 characters is longer when it is percent-encoded.
 _TOO_LONG: Final = ErrorDoc(414, "URI_TOO_LONG", "The request line is over 8190 bytes.")
 _AUTHENTICATED: Final = (
-    CredentialsMissing, CredentialsInvalid, TokenExpired,
+    CredentialsMissing, CredentialsInvalid, TokenExpired, AddressNotAllowed,
     ScopeInsufficient, TokenKindUnsupported, CallerChanged,
     exceptions.Throttled, *FAILURES,
 )  # fmt: skip

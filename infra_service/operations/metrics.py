@@ -24,6 +24,7 @@ from rest_framework.views import APIView
 from infra_service.api.addresses import parse_address
 from infra_service.housekeeping.metrics import HousekeepingCollector
 from infra_service.operations import metric_files
+from infra_service.operations.credentials import CredentialCollector
 from infra_service.webhooks.metrics import DeliveryCollector
 from states.metrics import IndexCollector, LockCollector
 from workloads.metrics import ClusterCollector
@@ -89,6 +90,7 @@ def observe(view: str, method: str, status: int, seconds: float, reason: str | N
 
 _COLLECTORS: Final[tuple[type[Collector], ...]] = (
     LockCollector, IndexCollector, ClusterCollector, HousekeepingCollector, DeliveryCollector,
+    CredentialCollector,
 )  # fmt: skip
 
 

@@ -37,7 +37,7 @@ class CountsViewSet(ResourceViewSet[StateCount]):
     @action(detail=False)
     def count(self, request: Request, **_path: str) -> Response:
         """Answer with a page of the numbers."""
-        asked = PageAsked.read(request, self, 1)
+        asked = PageAsked.read(request, self, {1})
         counts = counts_of(self.kind, caller_of(request).binding)
         page, token = asked.page_by("value", counts)
         items = [

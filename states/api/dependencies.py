@@ -29,7 +29,7 @@ class DependenciesViewSet(OfStateViewSet):
     @action(detail=True)
     def dependencies(self, request: Request, **_path: str) -> Response:
         """List what the state reads, and then who reads it."""
-        asked = PageAsked.read(request, self, 2)
+        asked = PageAsked.read(request, self, {2})
         found = dependencies_of(
             self.state(), caller_of(request).binding, size=asked.size, position=asked.position
         )

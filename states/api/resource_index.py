@@ -34,7 +34,7 @@ class ResourceIndexViewSet(ResourceViewSet[State]):
     @action(detail=False)
     def show(self, request: Request, **_path: str) -> Response:
         """Tell how many states wait, for how long, and a page of those that cannot be read."""
-        asked = PageAsked.read(request, self, 1)
+        asked = PageAsked.read(request, self, {1})
         states = State.objects.inside(caller_of(request).binding)
         page, token = asked.page_by("pk", states.unreadable().with_names())
         behind = index_lag.lag_of(states)

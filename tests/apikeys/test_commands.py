@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from apikeys import tokens
+from apikeys import actions, tokens
+from apikeys.actors import Actor
 from apikeys.bindings import Binding
 from apikeys.models import AccessToken, ApiKey, AuditEvent, User
 from states.models import Application, Component, Environment
-from tests.apikeys.conftest import KeyClient, KeyOwner
+from tests.apikeys.conftest import KeyClient, KeyOwner, KeyWith
 from tests.conftest import ClientWith
 
 
@@ -367,16 +368,17 @@ def test_list(operator: User) -> None:
 
     assert key == {
         "id": ApiKey.objects.get().pk, "owner": "operator", "kind": "API_KEY", "name": "ci",
-        "scopes": ["apikey:write", "state:read"], "binding": None,
+        "scopes": ["apikey:write", "state:read"], "binding": None, "allowed_networks": None,
         "status": "API_KEY_STATUS_ACTIVE", "unusable_reason": None,
-        "last_used_at": None, "expires_at": "2999-01-01T00:00:00.000000Z",
+        "last_used_at": None, "last_used_address": None,
+        "expires_at": "2999-01-01T00:00:00.000000Z",
     }  # fmt: skip
     assert token == {
         "id": AccessToken.objects.get().pk, "owner": "operator", "kind": "SERVICE", "name": "x",
         "scopes": ["state:read", "state:write"],
-        "binding": described(component),
+        "binding": described(component), "allowed_networks": None,
         "status": "ACCESS_TOKEN_STATUS_ACTIVE", "unusable_reason": None,
-        "last_used_at": None, "expires_at": None,
+        "last_used_at": None, "last_used_address": None, "expires_at": None,
     }  # fmt: skip
 
 
@@ -506,3 +508,55 @@ def test_an_entry_whose_key_was_extended_works(operator: User) -> None:
 
     assert (outcome["created"], outcome["unusable_reason"]) == (False, None)
     assert outcome["differs"]["expires_at"]["is"] is None
+
+
+def test_rotate(owner: KeyOwner, capsys: pytest.CaptureFixture[str]) -> None:
+    outcome = json.loads(run("rotate_apikey", owner.key_id, "--grace-period", "60", "--json"))
+
+    assert outcome["id"] == owner.key_id
+    for secret in (outcome["secret"], owner.secret):
+        assert KeyClient(secret).get("/v1/whoami").status_code == 200
+    (event,) = AuditEvent.objects.filter(action="api_key.rotate")
+    assert (event.actor_name, event.details["grace_period_seconds"]) == (
+        "command rotate_apikey",
+        60,
+    )
+
+    key_id, secret = run("rotate_apikey", owner.key_id).split()
+    assert (key_id, KeyClient(secret).get("/v1/whoami").status_code) == (owner.key_id, 200)
+    assert KeyClient(outcome["secret"]).get("/v1/whoami").status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("key-1",), "no such API key"),
+        (("{id}", "--grace-period", "-1"), "Not between 0 and 604800 seconds"),
+        (("{id}", "--grace-period", "604801"), "Not between 0 and 604800 seconds"),
+    ],
+)
+def test_what_cannot_be_rotated(owner: KeyOwner, arguments: Any, message: str) -> None:
+    with pytest.raises(CommandError, match=message):
+        run("rotate_apikey", *(argument.format(id=owner.key_id) for argument in arguments))
+    actions.revoke_api_key(key=owner.key, actor=Actor(name="test"))
+    with pytest.raises(CommandError, match="revoked, which is final"):
+        run("rotate_apikey", owner.key_id)
+
+
+def test_list_what_expires_soon(operator: User, key_with: KeyWith, client_with: ClientWith) -> None:
+    days = {name: dt.timedelta(days=int(name)) for name in ("10", "29", "31")}
+    for name, lifetime in days.items():
+        key_with("state:read", name=name, lifetime=lifetime)
+    key_with("state:read", name="for ever")
+
+    def soon(within: str) -> list[str]:
+        return [each["name"] for each in listed("--expiring", within)]
+
+    assert soon("30d") == ["10", "29"]
+    assert soon("9") == []
+    assert soon("366d") == ["10", "29", "31"]
+    User.objects.update(is_active=False)
+    assert soon("30d") == []
+    for wrong in ("0d", "1h", "", "d", "99999999999d", "٣d"):
+        with pytest.raises(CommandError, match="no number of days"):
+            run("list_credentials", "--expiring", wrong)

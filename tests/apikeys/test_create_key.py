@@ -42,6 +42,8 @@ def test_a_key_is_created_for_the_caller(owner: KeyOwner, operator: User, path: 
             "created_at": wire(key.created_at),
             "made_by": owner.key_id,
             "unusable_reason": None,
+"allowed_networks": None,
+"last_used_address": None,
             "old_secret_expires_at": None,
         },
         "secret": secret,

@@ -64,6 +64,7 @@ POLICIES: dict[str, dict[str, Any]] = {
     "trustpolicy_conditions_present": {"conditions": []},
     "trustpolicy_expires_after_creation": EARLY,
     "trustpolicy_bound_one_way": {"bound_cluster_id": ID, "bound_component_ids": [ID]},
+    "trustpolicy_networks_so_many": {"allowed_networks": []},
     "trustpolicy_bound_to_so_many": {"bound_component_ids": []},
     "trustpolicy_bound_to_applications": {"bound_application_ids": [ID]},
     "trustpolicy_tokens_end": {"max_token_seconds": 12 * 60 * 60 + 1},

@@ -27,6 +27,8 @@ def test_a_key(owner: KeyOwner) -> None:
         "created_at": wire(key.created_at),
         "made_by": None,
         "unusable_reason": None,
+"allowed_networks": None,
+"last_used_address": "127.0.0.1",
         "old_secret_expires_at": None,
     }  # fmt: skip
     assert key.last_used_at is not None

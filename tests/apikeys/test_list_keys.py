@@ -9,6 +9,7 @@ from django.test.utils import CaptureQueriesContext
 
 from apikeys import actions
 from apikeys.actors import Actor
+from apikeys.models import ApiKey
 from tests.apikeys.conftest import KeyOwner, KeyWith, expire
 from tests.conftest import error_reason
 
@@ -64,7 +65,7 @@ def test_filters(owner: KeyOwner, three: None, expression: str, found: list[str]
 
 
 def test_a_refused_filter(owner: KeyOwner) -> None:
-    response = owner.get(PATH, {"filter": "field['state'] = 'ACTIVE'"})
+    response = owner.get(PATH, {"filter": "field['statuss'] = 'ACTIVE'"})
 
     assert (response.status_code, error_reason(response)) == (400, "INVALID_FILTER")
     assert response.json()["error"]["details"][0]["metadata"] == {
@@ -101,3 +102,56 @@ def test_it_needs_its_scope(key_with: KeyWith) -> None:
     response = key_with("apikey:write").get(PATH)
 
     assert (response.status_code, error_reason(response)) == (403, "SCOPE_INSUFFICIENT")
+
+
+@pytest.mark.both
+@pytest.mark.parametrize(
+    ("expression", "found"),
+    [
+        ("field['scopes'] CONTAINS 'apikey:write'", ["test", "broad"]),
+        ("field['scopes'] = 'state:read'", ["narrow"]),
+        ("NOT field['scopes'] CONTAINS 'apikey:write'", ["narrow"]),
+        ("field['last_used_at'] IS NULL", ["broad"]),
+        ("field['last_used_at'] < '2021-01-01T00:00:00Z'", ["narrow"]),
+        ("field['revoked_at'] IS NOT NULL", ["broad"]),
+        ("field['unusable_reason'] = 'REVOKED'", ["broad"]),
+        ("field['made_by'] = '{owner}'", ["broad"]),
+        ("field['id'] = '{owner}'", ["test"]),
+    ],
+)
+def test_stale_and_broad_keys_are_found(
+    owner: KeyOwner, key_with: KeyWith, expression: str, found: list[str]
+) -> None:
+    key_with("state:read", name="narrow")
+    used = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
+    ApiKey.objects.filter(name="narrow").update(last_used_at=used)
+    wish = {"name": "broad", "scopes": ["apikey:write", "state:read"]}
+    made = owner.send("POST", PATH, wish).json()["api_key"]["id"]
+    owner.send("POST", f"{PATH}/{made}:revoke")
+
+    assert names(owner, filter=expression.format(owner=owner.key_id)) == found
+
+
+@pytest.mark.both
+def test_keys_in_the_order_of_their_last_use(owner: KeyOwner, key_with: KeyWith) -> None:
+    for number in (3, 1, 2, 1):
+        key = key_with("state:read", name=f"used {number}").key
+        used = dt.datetime(2020, 1, number, tzinfo=dt.UTC)
+        ApiKey.objects.filter(pk=key.pk).update(last_used_at=used)
+    for _ in range(2):
+        key_with("state:read", name="never")
+    owner.get("/v1/whoami")
+
+    def walk(order: str) -> list[str]:
+        found, token = [], ""
+        while True:
+            asked = {"order_by": order, "page_size": 2, "page_token": token}
+            page = owner.get(PATH, asked).json()
+            found += [key["name"] for key in page["api_keys"]]
+            token = page["next_page_token"]
+            if not token:
+                return found
+
+    used = ["used 1", "used 1", "used 2", "used 3", "test"]
+    assert walk("last_used_at") == [*used, "never", "never"]
+    assert walk("last_used_at desc") == [*reversed(used), "never", "never"]

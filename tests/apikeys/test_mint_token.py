@@ -29,6 +29,8 @@ def test_a_token_is_minted(owner: KeyOwner) -> None:
             "scopes": ["state:read"],
             "status": "ACCESS_TOKEN_STATUS_ACTIVE",
             "unusable_reason": None,
+"allowed_networks": None,
+"last_used_address": None,
             "binding": None,
             "api_key_id": owner.key_id,
             "trust_policy_id": None,

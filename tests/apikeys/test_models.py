@@ -37,6 +37,8 @@ BROKEN: dict[str, tuple[Any, dict[str, Any]]] = {
     "accesstoken_bound_to_applications": (
         AccessToken, {"bound_application_ids": [], "bound_component_ids": [str(CLUSTER)]},
     ),
+    "apikey_networks_so_many": (ApiKey, {"allowed_networks": []}),
+    "accesstoken_networks_so_many": (AccessToken, {"allowed_networks": ["10.0.0.0/8"] * 51}),
     "apikey_maker_token_has_its_key": (ApiKey, {"maker_token_id": "tok-1"}),
     "apikey_previous_digest_has_an_end": (ApiKey, {"previous_digest": b"1" * 32}),
     "accesstoken_name_present": (AccessToken, {"name": ""}),

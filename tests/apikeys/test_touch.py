@@ -37,8 +37,8 @@ def test_one_write_a_minute(owner: KeyOwner) -> None:
 def test_only_one_of_many_gets_to_write(owner: KeyOwner) -> None:
     now = NOW()
 
-    assert ApiKey.objects.touch(owner.key_id, now) is True
-    assert ApiKey.objects.touch(owner.key_id, now) is False
+    assert ApiKey.objects.touch(owner.key_id, now, "192.0.2.1") is True
+    assert ApiKey.objects.touch(owner.key_id, now, "192.0.2.1") is False
 
 
 @pytest.fixture
@@ -68,11 +68,11 @@ def test_a_row_that_another_holds_is_not_waited_for(other_connection: Any) -> No
 
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL lock_timeout = '5s'")  # whoever waits fails
-    assert ApiKey.objects.touch(key.pk, NOW()) is False
+    assert ApiKey.objects.touch(key.pk, NOW(), "192.0.2.1") is False
 
     other_connection.rollback()
     with contextlib.suppress(RuntimeError), transaction.atomic():
-        assert ApiKey.objects.touch(key.pk, NOW()) is True
+        assert ApiKey.objects.touch(key.pk, NOW(), "192.0.2.1") is True
         raise RuntimeError  # gives the row back, for the other to delete
 
 
@@ -121,4 +121,4 @@ def test_sqlites_writer_is_not_waited_for(
 
 def test_a_use_is_noted_inside_a_transaction_too(owner: KeyOwner) -> None:
     with transaction.atomic():
-        assert ApiKey.objects.touch(owner.key_id, NOW()) is True
+        assert ApiKey.objects.touch(owner.key_id, NOW(), "192.0.2.1") is True

@@ -299,7 +299,8 @@ def test_filters_list_their_fields() -> None:
 
     assert len(filters) == 18
     assert list(filters["list_api_keys"]["x-filter-fields"]) == [
-        "status", "name", "created_at", "expires_at"
+        "id", "status", "unusable_reason", "name", "scopes", "made_by", "created_at",
+        "expires_at", "last_used_at", "revoked_at",
     ]  # fmt: skip
     for parameter in filters.values():
         for field in parameter["x-filter-fields"]:

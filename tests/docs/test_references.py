@@ -155,9 +155,8 @@ LISTS = {
     ],
     "resources of all states": ["list_resources", "find_resources"],
     "workloads of a cluster": ["list_workloads"],
-    "API keys, access tokens, issuers, trust policies": [
-        "list_api_keys", "list_access_tokens", "list_issuers", "list_trust_policies",
-    ],
+    "API keys, access tokens": ["list_api_keys", "list_access_tokens"],
+    "issuers, trust policies": ["list_issuers", "list_trust_policies"],
     "audit events": ["list_audit_events"],
     "webhooks, deliveries of a webhook": ["list_webhooks", "list_deliveries"],
 }  # fmt: skip

@@ -95,7 +95,7 @@ def test_without_the_database_the_rest_is_told(client: Client, db: None) -> None
 
 def test_queries_of_a_scrape(client: Client, db: None, django_assert_num_queries: Any) -> None:
     """Locks, clusters, housekeeping, webhooks; of the index, what waits and what is unreadable."""
-    with django_assert_num_queries(7):
+    with django_assert_num_queries(9):
         client.get("/metrics")
 
 

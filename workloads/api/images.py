@@ -81,7 +81,7 @@ class ImagePagination(KeysetPagination):
         Raises:
             InvalidParameter, InvalidPageToken: see there.
         """
-        asked = PageAsked.read(request, view, len(IMAGE))
+        asked = PageAsked.read(request, view, {len(IMAGE)})
         found, end = replica.read(
             lambda alias: read_images(queryset.using(alias), asked.position, asked.size)
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from argparse import ArgumentTypeError
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from apikeys.bindings import Binding
 
 _API_KEY: Final = "API_KEY"
+_MOST_DAYS: Final = 36_500
 _HEADINGS: Final = ("ID", "OWNER", "KIND", "NAME", "STATUS", "LAST USED", "ENDS", "WHERE", "SCOPES")
 
 
@@ -35,9 +37,11 @@ class _Listed(serializers.Serializer[Any]):
     name = serializers.CharField()
     scopes = serializers.JSONField()
     binding = BindingSerializer()
+    allowed_networks = serializers.JSONField()
     status = serializers.CharField()
     unusable_reason = serializers.CharField()
     last_used_at = TimestampField()
+    last_used_address = serializers.CharField()
     expires_at = TimestampField(source="ends_at")
 
 
@@ -52,12 +56,19 @@ class Command(ServiceCommand):
     examples = (
         "list_credentials",
         "list_credentials --user operator --all --json",
+        "list_credentials --expiring 30d",
         "list_credentials --owners-idle-for 90",
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--user", help="the user name of an owner; everybody's when left out")
         parser.add_argument("--all", action="store_true", help="also expired and revoked ones")
+        parser.add_argument(
+            "--expiring",
+            type=_days,
+            metavar="DAYS",
+            help="only those that work now and expire within so many days, such as 30d",
+        )
         parser.add_argument(
             "--owners-idle-for",
             type=int,
@@ -80,7 +91,7 @@ class Command(ServiceCommand):
             owned["created_by__username"] = user
         if days is not None:
             owned["created_by__in"] = User.objects.idle(days, timezone.now())
-        found = list(chain.from_iterable(_found(owned, all_=options["all"])))
+        found = list(chain.from_iterable(_found(owned, options["expiring"], all_=options["all"])))
         rows = [_HEADINGS, *map(_row, found)]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         self.report(
@@ -89,12 +100,27 @@ class Command(ServiceCommand):
         )
 
 
-def _found(owned: dict[str, Any], *, all_: bool) -> Iterator[Any]:
+def _days(text: str) -> dt.timedelta:
+    """Return the duration of '30d' or '30'.
+
+    Raises:
+        ArgumentTypeError: it is no number of days from 1 to 36500.
+    """
+    digits = text.removesuffix("d")
+    if not (digits.isascii() and digits.isdigit()) or not 1 <= int(digits[:6]) <= _MOST_DAYS:
+        raise ArgumentTypeError(f"{text!r} is no number of days, such as 30d")
+    return dt.timedelta(days=int(digits[:6]))
+
+
+def _found(owned: dict[str, Any], expiring: dt.timedelta | None, *, all_: bool) -> Iterator[Any]:
     for credentials, related, secrets in (
         (ApiKey.objects.all(), "created_by", ("digest", "previous_digest")),
         (AccessToken.objects.select_related("api_key", "trust_policy"), "created_by", ("digest",)),
     ):
-        shown = credentials if all_ else credentials.active()
+        if expiring is not None:
+            shown = credentials.issued().expiring(expiring)
+        else:
+            shown = credentials if all_ else credentials.active()
         yield (
             shown.filter(**owned)
             .with_status()

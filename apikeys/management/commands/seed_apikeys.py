@@ -155,6 +155,7 @@ def _seed(*, user: str, fields: dict[str, Any], create_user: bool) -> dict[str, 
 def _differences(key: ApiKey, **asked: Any) -> dict[str, Any]:
     """Return in what the key is not as it was asked: what it is, and what was asked."""
     name, scopes = asked.pop("name"), frozenset(asked.pop("scopes"))
-    wanted = ApiKey(name=name, **Grant(scopes, **asked).columns())
+    grant = Grant(scopes, networks=asked.pop("allowed_networks"), **asked)
+    wanted = ApiKey(name=name, **grant.columns())
     found = differences(described(key), described(wanted))
     return {thing: {"is": each["from"], "asked": each["to"]} for thing, each in found.items()}

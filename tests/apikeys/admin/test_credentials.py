@@ -421,3 +421,39 @@ def test_a_forged_post_is_refused(key: ApiKey) -> None:
     assert answer.status_code == 403
     key.refresh_from_db()
     assert key.revoked_at is None
+
+
+def test_an_operator_rotates_a_key(operator: User) -> None:
+    key, old = actions.create_api_key(
+        user_id=operator.pk, name="k", scopes=[Scope.STATE_READ], expires_at=None, actor=ACTOR
+    )
+    client = person("administrator")
+    address = f"{KEYS}{key.pk}/"
+    assert "Rotate" in text_of(client.get(f"{address}change/"))
+    assert "Rotate" not in text_of(person("operator").get(f"{address}change/"))
+    assert "shown once" in text_of(client.get(f"{address}rotate/"))
+
+    answer = client.post(f"{address}rotate/", {"grace_period": "3600"}, follow=True)
+
+    secret = re.search(r"isk_\w+", answer.content.decode())
+    assert secret is not None
+    assert find_caller(secret[0]).token_id == find_caller(old).token_id == key.pk
+    assert "no-store" in answer["Cache-Control"]
+    again = client.get(f"{address}issued/", follow=True)
+    assert secret[0] not in again.content.decode()
+    assert "old secret works until" in text_of(again).lower()
+    (event,) = AuditEvent.objects.filter(action="api_key.rotate")
+    assert event.actor_name == "administrator-person"
+    refused = client.post(f"{address}rotate/", {"grace_period": "604801"})
+    assert "less than or equal to 604800" in refused.content.decode()
+    assert person("operator").post(f"{address}rotate/", {"grace_period": "0"}).status_code == 403
+
+
+def test_a_key_that_has_ended_is_not_rotated(operator: User) -> None:
+    key = make_key(operator, "k")
+    actions.revoke_api_key(key=key, actor=ACTOR)
+    client = person("administrator")
+
+    assert "Rotate" not in text_of(client.get(f"{KEYS}{key.pk}/change/"))
+    answer = client.post(f"{KEYS}{key.pk}/rotate/", {"grace_period": "0"}, follow=True)
+    assert "not possible any more" in answer.content.decode()

@@ -44,6 +44,7 @@ def test_a_policy(writer: KeyOwner, issuer: Issuer) -> None:
         "conditions": GITHUB,
         "scopes": ["state:write"],
         "binding": None,
+        "allowed_networks": None,
         "max_token_seconds": 3600,
         "expires_at": None,
         "owner": {"id": str(policy.owner_id), "display_name": "The operator", "email": ""},

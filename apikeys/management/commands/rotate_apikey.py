@@ -1,0 +1,55 @@
+"""Give an API key a new secret."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING, Any
+
+from apikeys import actions
+from apikeys.actors import Actor
+from apikeys.management.options import errors_for_people
+from apikeys.models import ApiKey
+from infra_service.commandline.base import ServiceCommand
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+
+
+class Command(ServiceCommand):
+    """Rotate a key and print its new secret, once."""
+
+    help = (
+        "Give an API key a new secret and print it, which is shown only now. The old secret stops "
+        "working, or works for the grace period. After a leak, revoke the key instead."
+    )
+    examples = (
+        "rotate_apikey key-0123456789abcdefghijklmno",
+        "rotate_apikey key-0123456789abcdefghijklmno --grace-period 3600 --json",
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("id", help="the key's id (key-…)")
+        parser.add_argument(
+            "--grace-period",
+            type=int,
+            default=0,
+            metavar="SECONDS",
+            help="how long the old secret works, at most seven days",
+        )
+
+    def handle(self, *_args: Any, **options: Any) -> None:
+        """Rotate the key.
+
+        Raises:
+            CommandError: there is no such key, it has ended, or the grace period is out of range.
+        """
+        with errors_for_people():
+            secret = actions.rotate_api_key(
+                keys=ApiKey.objects.all(),
+                key_id=options["id"],
+                grace_period=dt.timedelta(seconds=options["grace_period"]),
+                actor=Actor.of_command("rotate_apikey"),
+            )
+        self.report({"id": options["id"], "secret": secret}, options["id"], secret)
+        if not options["json"]:
+            self.note("The secret is shown only now.")

@@ -1,0 +1,99 @@
+"""Networks from which a key or token may be used (CIDR, RFC 4632 and RFC 4291)."""
+
+from __future__ import annotations
+
+import functools
+import ipaddress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from infra_service.api.addresses import parse_address
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+#: Networks of one key: each request compares with all of them.
+MAX_NETWORKS: Final = 50
+_MAPPED: Final = ipaddress.IPv6Network("::ffff:0:0/96")
+
+
+def parse_network(text: str) -> Network:
+    """Return the network, an IPv4-mapped one as IPv4, as client addresses are.
+
+    Raises:
+        ValueError: the text is no network, or has bits to the right of its prefix.
+    """
+    if "%" in text:
+        raise ValueError(f"{text!r} has a zone")
+    network = ipaddress.ip_network(text)
+    if isinstance(network, ipaddress.IPv6Network) and network.subnet_of(_MAPPED):
+        address = network.network_address.ipv4_mapped
+        return ipaddress.IPv4Network((address, network.prefixlen - _MAPPED.prefixlen))
+    return network
+
+
+@dataclass(frozen=True, slots=True)
+class Networks:
+    """Networks without overlaps; None is every address, also an unknown one."""
+
+    ranges: frozenset[Network] | None = None
+
+    @classmethod
+    def of(cls, networks: Iterable[Network]) -> Networks:
+        """Return the networks, adjacent and overlapping ones merged."""
+        by_version: dict[int, list[Any]] = {4: [], 6: []}
+        for network in networks:
+            by_version[network.version].append(network)
+        merged = (ipaddress.collapse_addresses(each) for each in by_version.values())
+        return cls(frozenset(network for each in merged for network in each))
+
+    @classmethod
+    def of_column(cls, texts: Iterable[str] | None) -> Networks:
+        """Return the networks that a row has."""
+        return ANYWHERE if texts is None else _of_texts(tuple(texts))
+
+    def column(self) -> list[str] | None:
+        """Return what a row has."""
+        if self.ranges is None:
+            return None
+        return [str(n) for n in sorted(self.ranges, key=lambda n: (n.version, n))]
+
+    def allows(self, address: str) -> bool:
+        """Whether a client of this address may use the key or token."""
+        if self.ranges is None:
+            return True
+        parsed = parse_address(address)
+        return parsed is not None and any(parsed in network for network in self.ranges)
+
+    def is_within(self, other: Networks) -> bool:
+        """Whether the other allows every address that is allowed here."""
+        if other.ranges is None or self.ranges is None:
+            return other.ranges is None
+        return all(any(_is_within(n, each) for each in other.ranges) for n in self.ranges)
+
+    def intersection(self, other: Networks) -> Networks:
+        """Return the addresses that both allow. Of two networks, one contains the other or none."""
+        if self.ranges is None or other.ranges is None:
+            return self if other.ranges is None else other
+        return Networks(
+            frozenset(
+                inner
+                for own, others in ((self.ranges, other.ranges), (other.ranges, self.ranges))
+                for inner in own
+                if any(_is_within(inner, outer) for outer in others)
+            )
+        )
+
+
+ANYWHERE: Final = Networks()
+
+
+@functools.lru_cache(maxsize=1024)
+def _of_texts(texts: tuple[str, ...]) -> Networks:
+    return Networks.of(map(parse_network, texts))
+
+
+def _is_within(network: Any, other: Any) -> bool:
+    return network.version == other.version and bool(network.subnet_of(other))
