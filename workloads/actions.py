@@ -12,9 +12,9 @@ from django.utils import timezone
 
 from apikeys import audit
 from infra_service.database.constraints import breaks
-from workloads.collection import MAX_MESSAGE, MAX_RESOURCE, safe_text
+from workloads.collection import MAX_COLLECTOR_VERSION, MAX_MESSAGE, MAX_RESOURCE, safe_text
 from workloads.errors import ClusterExists, ClusterNotFound
-from workloads.models import MAX_COLLECTOR_VERSION, Cluster, Workload
+from workloads.models import Cluster, Workload
 from workloads.reporting import image_rows
 from workloads.reporting.errors import ClusterBusy
 from workloads.reporting.short_transactions import WaitsShortly, short_wait

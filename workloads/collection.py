@@ -14,6 +14,7 @@ MAX_REPORT_INTERVAL: Final = 24 * 60 * 60
 MISSED_REPORTS: Final = 3
 MAX_MESSAGE: Final = 500
 MAX_RESOURCE: Final = 100
+MAX_COLLECTOR_VERSION: Final = 64
 
 # A message may quote what was sent: a token of ours, a JSON web token, credentials in an address.
 _SECRET: Final = re.compile(

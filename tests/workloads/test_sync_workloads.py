@@ -15,7 +15,7 @@ from django.core.management import CommandError, call_command
 from tests.apiserver import DEPLOYMENTS, FORBIDDEN, PODS, ReplayServer
 from tests.terminal import Terminal
 from tests.workloads.records import apply, record, report, stored
-from workloads.collector import connect
+from workloads.collector import connect, sync
 from workloads.models import Cluster
 
 
@@ -98,6 +98,30 @@ def test_one_failure_does_not_keep_the_others(api: ReplayServer, tmp_path: Path,
     api.faults[PODS].append(FORBIDDEN)
 
     with pytest.raises(CommandError, match=r"^one: 403: "):
+        run("--all", "--kubeconfig", kubeconfig)
+
+    assert (len(stored(one)), len(stored(two))) == (0, 54)
+
+
+@pytest.mark.parametrize("failing", ["sync.read_cluster", "from_kubeconfig"])
+def test_any_exception_of_a_cluster_does_not_keep_the_others(
+    api: ReplayServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str, db: None
+) -> None:
+    kubeconfig = str(api.kubeconfig(tmp_path, "one", "two"))
+    one, two = (Cluster.objects.create(name=name) for name in ("one", "two"))
+    owner: Any = sync if "." in failing else connect
+    name = failing.rpartition(".")[2]
+    real, calls = getattr(owner, name), []
+
+    def fails_first(*arguments: Any) -> Any:
+        calls.append(arguments)
+        if len(calls) == 1:
+            raise ZeroDivisionError("a fault of ours")
+        return real(*arguments)
+
+    monkeypatch.setattr(owner, name, fails_first)
+
+    with pytest.raises(CommandError, match=r"^one: a fault of ours$"):
         run("--all", "--kubeconfig", kubeconfig)
 
     assert (len(stored(one)), len(stored(two))) == (0, 54)

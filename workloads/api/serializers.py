@@ -20,13 +20,14 @@ from workloads.collection import (
     COLLECTION_STATUSES,
     DEFAULT_REPORT_INTERVAL,
     FAILURE_REASONS,
+    MAX_COLLECTOR_VERSION,
     MAX_MESSAGE,
     MAX_REPORT_INTERVAL,
     MAX_RESOURCE,
 )
 from workloads.kubernetes.figures import FIGURES, MEASURED
 from workloads.managed import MOST_MANAGING, Join
-from workloads.models import HEALTH_STATUSES, KINDS, MAX_COLLECTOR_VERSION
+from workloads.models import HEALTH_STATUSES, KINDS
 from workloads.reporting.errors import shown
 
 if TYPE_CHECKING:

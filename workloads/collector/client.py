@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 import msgspec
+import structlog
 
 from workloads.collector.connection import Connection, Request, refusal
 from workloads.collector.errors import EndedEarlyError, InvalidAnswerError
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from workloads.collector.account import AccountApi
     from workloads.kubernetes.raw import JsonObject
 
+log = structlog.get_logger("workloads.collector")
+
 # Of pods that is a megabyte, and as much again while a page is unpacked.
 PAGE_SIZE: Final = 100
 _READ_TIMEOUT: Final = 60.0
@@ -35,6 +38,10 @@ _READ_TIMEOUT: Final = 60.0
 _WATCH_SECONDS: Final = (45, 55)
 _WATCH_OVERTIME: Final = 10.0
 _BLOCK: Final = 64 * 1024
+# Bytes of a page or an object, and of an event. Kubernetes stores objects of up to 1.5 MiB in a
+# binary form, and a page has a hundred.
+_LARGEST: Final = 512 * 1024 * 1024
+_LONGEST_LINE: Final = 16 * 1024 * 1024
 _WHOLE: Final = "application/json"
 # Only the metadata. Servers answer 406 to the form of one object for a list; to the form of a
 # list for a watch they answer 200, and then hang up without a byte.
@@ -55,11 +62,17 @@ class Page(msgspec.Struct):
     items: list[msgspec.Raw] | None = None
 
     def objects(self) -> Iterator[JsonObject]:
-        """Decode the items, one after the other, and let go of each: no two pages are held."""
+        """Decode the items, one after the other, and let go of each: no two pages are held.
+
+        An item that is no JSON object, or has a number that none can hold, is left out and logged.
+        """
         items = self.items or []
         items.reverse()
         while items:
-            yield msgspec.json.decode(items.pop(), type=dict[str, Any])
+            try:
+                yield msgspec.json.decode(items.pop(), type=dict[str, Any])
+            except (ValueError, RecursionError) as error:
+                log.warning("item_unreadable", error=str(error))
 
 
 class _Event(msgspec.Struct):
@@ -111,7 +124,7 @@ class ClusterClient:
             RefusedError, UnreachableError: there was another answer, or none.
         """
         with self._connection.answer(Request(path, {}, _WHOLE, _READ_TIMEOUT)) as response:
-            return _decode(response.read(decode_content=True), dict[str, Any])
+            return _decode(_read(response), dict[str, Any])
 
     def pages(self, resource: Resource) -> Iterator[Page]:
         """Yield a list's pages, which are all of one resourceVersion.
@@ -126,6 +139,8 @@ class ClusterClient:
             yield page
             if not page.metadata.continue_:
                 return
+            if page.metadata.continue_ == parameters.get("continue"):
+                raise InvalidAnswerError(f"{resource.path}: a page continues with itself")
             parameters = {**parameters, "continue": page.metadata.continue_}
 
     def unpaged(self, resource: Resource, *, within: float) -> Iterator[JsonObject]:
@@ -179,7 +194,7 @@ class ClusterClient:
         accept = _LIST_METADATA if resource.metadata_only else _WHOLE
         request = Request(resource.path, parameters, accept, _READ_TIMEOUT)
         with self._connection.answer(request) as response:
-            page: Page = _decode(response.read(decode_content=True), Page)
+            page: Page = _decode(_read(response), Page)
             return page
 
     @staticmethod
@@ -190,6 +205,8 @@ class ClusterClient:
         anything, rest = False, b""
         for block in response.stream(_BLOCK, decode_content=True):
             *lines, rest = (rest + block).split(b"\n")
+            if len(rest) > _LONGEST_LINE:
+                raise InvalidAnswerError(f"{resource.path}: an event without an end")
             for line in filter(bytes.strip, lines):
                 event: _Event = _decode(line, _Event)
                 if event.type == "ERROR":
@@ -202,6 +219,13 @@ class ClusterClient:
                 f"{resource.path}: the watch ended after {lasted:.1f} of {seconds} s "
                 "without an event"
             )
+
+
+def _read(response: Any) -> bytes:
+    body: bytes = response.read(_LARGEST + 1, decode_content=True)
+    if len(body) > _LARGEST:
+        raise InvalidAnswerError(f"an answer of more than {_LARGEST} bytes")
+    return body
 
 
 def _decode(body: bytes, form: Any) -> Any:

@@ -76,7 +76,7 @@ def _readable(kubeconfig: str | None) -> Iterator[None]:
         yield
     except (config.ConfigException, OSError) as error:
         raise ConnectionSetupError(str(error)) from error
-    except (yaml.YAMLError, TypeError, AttributeError) as error:
+    except (yaml.YAMLError, TypeError, AttributeError, ValueError, LookupError) as error:
         raise ConnectionSetupError(f"{kubeconfig or 'the kubeconfig'} is none: {error}") from error
 
 

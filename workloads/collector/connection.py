@@ -219,7 +219,7 @@ class Connection:
         body = response.read(_ERROR_BYTES, decode_content=True)
         try:
             status = msgspec.json.decode(body, type=dict[str, Any])
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (ValueError, RecursionError):
             # A dead backend's answer is plain text.
             status = {"message": body.decode("utf-8", "replace").strip()}
         return refusal(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from workloads.collector.backoff import Backoff
-from workloads.collector.errors import ExpiredError, KubernetesError
+from workloads.collector.errors import ExpiredError, InvalidAnswerError, KubernetesError
 from workloads.collector.listing import PODS, REPLICASETS, WORKLOADS, server_version
 from workloads.collector.troubles import FailuresInARow
 from workloads.kubernetes.raw import child, text
@@ -85,6 +85,9 @@ class Reflector(threading.Thread):
                     self._backoff.reset()
                 self._expired = True
             except KubernetesError as error:
+                if isinstance(error, InvalidAnswerError):
+                    # The same event would come again; a list leaves out what it cannot read.
+                    self._version = ""
                 self._fail(error)
                 pause = error.retry_after
             except Exception as error:

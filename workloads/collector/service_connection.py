@@ -89,6 +89,10 @@ class ServiceConnection:
             # No text of an exchange: the error is of the connection.
             said = f"{type(error).__name__}: {error}"[:_MOST_TEXT]
             raise NotReportedError(f"the service does not answer ({said})") from error
+        except ValueError as error:  # its text may quote the token
+            raise NotReportedError(
+                f"the request cannot be sent, or its answer be read ({type(error).__name__})"
+            ) from None
         finally:
             timer.cancel()
             with self._lock:

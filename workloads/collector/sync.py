@@ -10,7 +10,7 @@ import structlog
 from django.utils import timezone
 
 from workloads.collector.backoff import LONGEST, Backoff
-from workloads.collector.destinations import NotReportedError
+from workloads.collector.destinations import NotReportedError, ReportingEndedError
 from workloads.collector.errors import ExpiredError, KubernetesError, RefusedError
 from workloads.collector.listing import cluster_uid, read_cluster
 from workloads.collector.mirror import Mirror
@@ -107,6 +107,9 @@ class Collector:
                 # Pages that took too long are read again at once, from the first.
                 if not isinstance(error, ExpiredError):
                     stop.wait(backoff.next_pause(error.retry_after))
+            except Exception as error:
+                tell_failure(self._destination, error)
+                raise
             else:
                 return self._apply(records, as_of, started)
 
@@ -166,10 +169,14 @@ class Collector:
                         reported(synced)
                         backoff.reset()
                         self._failures.clear()
-            except (NotReportedError, KubernetesError) as error:
+            except ReportingEndedError:
+                raise
+            except Exception as error:
                 # What the report held is no longer marked as changed: only a snapshot has it all.
                 next_snapshot = 0.0
-                pause = backoff.next_pause(error.retry_after)
+                pause = backoff.next_pause(getattr(error, "retry_after", 0.0))
+                if not isinstance(error, NotReportedError | KubernetesError):
+                    log.exception("report_failed_unexpectedly")
                 if not stop.is_set():
                     self._failures.add("report_failed", error)
             telling.tell(self.troubles)

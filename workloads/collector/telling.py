@@ -57,3 +57,6 @@ def record(destination: Destination, failure: CollectionFailure) -> None:
         destination.tell(failure)
     except (NotReportedError, ReportingEndedError) as error:
         log.warning("failure_not_recorded", error=str(error))
+    except Exception:
+        # To tell of one failure must not become another.
+        log.exception("failure_not_recorded")

@@ -19,6 +19,12 @@ TERMINATED: Final = "terminated"
 
 #: Of an image's name. Kubernetes has no limit for it, and a registry's are shorter.
 MAX_IMAGE: Final = 2048
+#: Kubernetes' own limits: a namespace is a DNS label, a name a DNS subdomain (RFC 1123).
+MAX_NAMESPACE: Final = 63
+MAX_NAME: Final = 253
+MAX_UID: Final = 64
+#: A code, and a detail after it.
+MAX_STATUS_REASON: Final = 1024
 
 UNSCHEDULABLE: Final = "Unschedulable"
 # Why a pod is not ready, or will not stay ready, although no container fails; Kubernetes' words.
@@ -135,7 +141,8 @@ class WorkloadFacts:
     `progress_deadline` is in seconds, None without a deadline. `surplus` counts the replicas of a
     Deployment that are not updated. `revision_pending` says whether a StatefulSet's current
     revision differs from its update revision, None if unknown. `replacements_wait` is true while
-    fewer pods exist than desired because others are still terminating.
+    fewer pods exist than desired because others are still terminating. `is_readable` is false if
+    the object could not be reduced: nothing but its identity is known then.
     """
 
     kind: WorkloadKind
@@ -150,6 +157,7 @@ class WorkloadFacts:
     deleting: bool = False
     generation: int = 0
     observed_generation: int | None = 0
+    is_readable: bool = True
     desired: int = 0
     ready: int = 0
     available: int = 0

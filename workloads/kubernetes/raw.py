@@ -38,7 +38,12 @@ def text(parent: JsonObject, key: str) -> str:
     replacement, one such pod would keep the whole cluster from being reported.
     """
     value = parent.get(key)
-    return value.replace("\0", "\ufffd") if isinstance(value, str) else ""
+    return without_nul(value) if isinstance(value, str) else ""
+
+
+def without_nul(value: str) -> str:
+    """Return a text that every database takes."""
+    return value.replace("\0", "\ufffd")
 
 
 def integer(parent: JsonObject, key: str) -> int | None:

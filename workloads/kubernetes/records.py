@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
+import structlog
 from msgspec import Struct
 
 from workloads.kubernetes.facts import TemplateContainer, WorkloadFacts, WorkloadKind
@@ -11,6 +12,10 @@ from workloads.kubernetes.figures import MEASURED, RESERVED
 from workloads.kubernetes.health import HealthStatus, derive_health
 from workloads.kubernetes.tally import ContainerTally, PodTally
 
+log = structlog.get_logger("workloads.kubernetes")
+
+#: The reason of a workload whose object, or pods, no rule could be applied to.
+UNREADABLE: Final = "Unreadable"
 #: Images that are told of one container; pods of a workload run one, or two in a rollout.
 MAX_RUNNING: Final = 20
 
@@ -74,6 +79,27 @@ class Judged(Sequence[WorkloadRecord]):
 def workload_record(
     workload: WorkloadFacts, pods: PodTally, *, as_of: datetime, usage_known: bool
 ) -> WorkloadRecord:
+    """Join a workload with its pods; one that fails is shown as unreadable, and no other fails.
+
+    The arguments are those of ``_joined``.
+    """
+    if not workload.is_readable:
+        return _unreadable(workload)
+    try:
+        return _joined(workload, pods, as_of=as_of, usage_known=usage_known)
+    except Exception:
+        log.exception(
+            "workload_unreadable",
+            kind=workload.kind.value,
+            namespace=workload.namespace,
+            name=workload.name,
+        )
+        return _unreadable(workload)
+
+
+def _joined(
+    workload: WorkloadFacts, pods: PodTally, *, as_of: datetime, usage_known: bool
+) -> WorkloadRecord:
     """Join a workload with its pods.
 
     `usage_known` says whether there were metrics at all. The usage is unknown, not zero, without
@@ -99,6 +125,25 @@ def workload_record(
         replicas_available=workload.available,
         figures={**reserved, **used},
         containers=tuple(_container(container, pods) for container in workload.containers),
+    )
+
+
+def _unreadable(workload: WorkloadFacts) -> WorkloadRecord:
+    """Return a record that keeps the place of a workload, of which no more is known."""
+    unknown: dict[str, int | None] = dict.fromkeys((f.name for f in RESERVED), 0)
+    return WorkloadRecord(
+        kind=workload.kind,
+        namespace=workload.namespace,
+        name=workload.name,
+        uid=workload.uid,
+        labels={},
+        health_status=HealthStatus.UNSPECIFIED,
+        status_reason=UNREADABLE,
+        replicas_desired=0,
+        replicas_ready=0,
+        replicas_available=0,
+        figures=unknown | dict.fromkeys(f.name for f in MEASURED),
+        containers=(),
     )
 
 

@@ -1,16 +1,22 @@
 """From raw Kubernetes objects, as lists and watches give them, to the facts that are kept.
 
-An object that cannot be placed (no uid, no name, no owner of ours) reduces to None.
+An object that cannot be placed (no uid, no name, no owner of ours) reduces to None. An object that
+raises any exception costs no more than itself: it is logged by its name, and others are reduced.
 """
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
-from functools import lru_cache
-from typing import Final
+from functools import lru_cache, wraps
+from typing import Concatenate, Final, ParamSpec, TypeVar
+
+import structlog
 
 from workloads.kubernetes.facts import (
     MAX_IMAGE,
+    MAX_NAME,
+    MAX_NAMESPACE,
+    MAX_UID,
     NODE_LOST,
     UNSCHEDULABLE,
     Condition,
@@ -43,6 +49,7 @@ from workloads.kubernetes.raw import (
     moment,
     reason,
     text,
+    without_nul,
 )
 from workloads.kubernetes.resources import (
     UNKNOWN_VERSION,
@@ -52,11 +59,38 @@ from workloads.kubernetes.resources import (
     resize_pending,
 )
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
+log = structlog.get_logger("workloads.kubernetes")
+
 # Pods of Jobs and the like are of no workload; leaving them out here keeps no tally of them.
 _POD_OWNERS: Final = ("ReplicaSet", WorkloadKind.STATEFUL_SET, WorkloadKind.DAEMON_SET)
 _REPLICASET_OWNERS: Final = (WorkloadKind.DEPLOYMENT,)
 
 
+def _logged(
+    reduce: Callable[Concatenate[JsonObject, P], T | None],
+) -> Callable[Concatenate[JsonObject, P], T | None]:
+    """Let an object that cannot be reduced be None, and log why."""
+
+    @wraps(reduce)
+    def reduced(raw: JsonObject, /, *args: P.args, **kwargs: P.kwargs) -> T | None:
+        try:
+            return reduce(raw, *args, **kwargs)
+        except Exception:
+            metadata = child(raw, "metadata")
+            log.exception(
+                "object_unreadable",
+                namespace=text(metadata, "namespace")[:MAX_NAMESPACE],
+                name=text(metadata, "name")[:MAX_NAME],
+            )
+            return None
+
+    return reduced
+
+
+@_logged
 def reduce_pod(raw: JsonObject, server: ServerVersion = UNKNOWN_VERSION) -> PodFacts | None:
     """Reduce a Pod; None when no ReplicaSet, StatefulSet or DaemonSet controls it."""
     metadata, spec, status = child(raw, "metadata"), child(raw, "spec"), child(raw, "status")
@@ -97,6 +131,7 @@ def reduce_pod(raw: JsonObject, server: ServerVersion = UNKNOWN_VERSION) -> PodF
     )
 
 
+@_logged
 def reduce_replicaset(raw: JsonObject) -> tuple[str, str] | None:
     """Reduce a ReplicaSet to its uid and that of its Deployment; None when it has none."""
     metadata = child(raw, "metadata")
@@ -104,6 +139,7 @@ def reduce_replicaset(raw: JsonObject) -> tuple[str, str] | None:
     return (sys.intern(uid), sys.intern(owner_uid)) if uid and owner_uid else None
 
 
+@_logged
 def reduce_pod_metrics(raw: JsonObject) -> tuple[PodKey, Usage] | None:
     """Reduce a PodMetrics to what its containers use together."""
     metadata = child(raw, "metadata")
@@ -117,11 +153,24 @@ def reduce_pod_metrics(raw: JsonObject) -> tuple[PodKey, Usage] | None:
 
 
 def reduce_workload(raw: JsonObject, kind: WorkloadKind) -> WorkloadFacts | None:
-    """Reduce a Deployment, StatefulSet or DaemonSet; a list's items do not say which they are."""
-    metadata, spec, status = child(raw, "metadata"), child(raw, "spec"), child(raw, "status")
+    """Reduce a Deployment, StatefulSet or DaemonSet; a list's items do not say which they are.
+
+    Of one that cannot be reduced its identity is kept, so that its row is not deleted.
+    """
+    metadata = child(raw, "metadata")
     uid, namespace, name = (text(metadata, key) for key in ("uid", "namespace", "name"))
-    if not (uid and namespace and name):
+    limits = (uid, MAX_UID), (namespace, MAX_NAMESPACE), (name, MAX_NAME)
+    if not all(0 < len(value) <= most for value, most in limits):
         return None
+    facts = _workload_facts(raw, kind, uid, namespace, name)
+    return facts or WorkloadFacts(kind, namespace, name, uid, is_readable=False)
+
+
+@_logged
+def _workload_facts(
+    raw: JsonObject, kind: WorkloadKind, uid: str, namespace: str, name: str
+) -> WorkloadFacts | None:
+    metadata, spec, status = child(raw, "metadata"), child(raw, "spec"), child(raw, "status")
     desired, ready, available, updated = _replicas(kind, spec, status)
     update, labels = child(spec, "updateStrategy"), child(metadata, "labels")
     conditions_of = conditions(status)
@@ -131,7 +180,7 @@ def reduce_workload(raw: JsonObject, kind: WorkloadKind) -> WorkloadFacts | None
         name=name,
         uid=sys.intern(uid),  # which its pods say, too
         labels={
-            sys.intern(key): sys.intern(text(labels, key))
+            sys.intern(without_nul(key)): sys.intern(text(labels, key))
             for key, value in labels.items()
             if isinstance(value, str)
         },

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import structlog
 from django.core.management.base import CommandError
 
 from apikeys.actors import Actor
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from workloads.collector.client import ClusterClient
+
+
+log = structlog.get_logger("workloads.collector")
 
 
 def registered_cluster(options: dict[str, Any]) -> Target:
@@ -51,6 +55,9 @@ def registered_clusters(
         try:
             client = connect.from_kubeconfig(kubeconfig, cluster.name)
         except ConnectionSetupError as error:
+            failed(cluster.name, error)
+        except Exception as error:
+            log.exception("kubeconfig_unreadable", cluster=cluster.name)
             failed(cluster.name, error)
         else:
             targets.append(_target(cluster, client))

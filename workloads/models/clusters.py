@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from django.db import models
 from django.db.models import F, Q
@@ -13,6 +13,7 @@ from uuid_utils.compat import uuid7
 from workloads.collection import (
     DEFAULT_REPORT_INTERVAL,
     FAILURE_REASONS,
+    MAX_COLLECTOR_VERSION,
     MAX_MESSAGE,
     MAX_REPORT_INTERVAL,
     MAX_RESOURCE,
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
     from apikeys.bindings import Binding
 
-MAX_COLLECTOR_VERSION: Final = 64
 # Also the database's default: processes of the version before register clusters during an upgrade.
 _EMPTY: Any = {"default": "", "db_default": ""}
 

@@ -12,8 +12,9 @@ from typing import Final
 from django.db import models
 from django.db.models import Case, CharField, F, Q, Value, When
 
+from workloads.kubernetes.facts import MAX_STATUS_REASON
 from workloads.kubernetes.health import HealthStatus
-from workloads.models.workloads import MAX_HEALTH_STATUS, MAX_STATUS_REASON
+from workloads.models.workloads import MAX_HEALTH_STATUS
 
 _STATUSES: Final = [status.value for status in HealthStatus]
 _UNWELL: Final = (HealthStatus.DEGRADED.value, HealthStatus.ERROR.value)

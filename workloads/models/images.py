@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 from django.db import models
 
+from workloads.kubernetes.facts import MAX_NAME, MAX_NAMESPACE
 from workloads.kubernetes.health import HealthStatus
 from workloads.kubernetes.images import MAX_DIGEST, MAX_REPOSITORY, MAX_TAG
 from workloads.models.of_cluster import inside_clusters
-from workloads.models.workloads import MAX_HEALTH_STATUS, MAX_KIND, MAX_NAME, MAX_NAMESPACE
+from workloads.models.workloads import MAX_HEALTH_STATUS, MAX_KIND
 
 if TYPE_CHECKING:
     from apikeys.bindings import Binding

@@ -11,7 +11,13 @@ from django.db.models.lookups import Exact
 from uuid_utils.compat import uuid7
 
 from workloads.fields import JsonType, VerbatimJSONField
-from workloads.kubernetes.facts import WorkloadKind
+from workloads.kubernetes.facts import (
+    MAX_NAME,
+    MAX_NAMESPACE,
+    MAX_STATUS_REASON,
+    MAX_UID,
+    WorkloadKind,
+)
 from workloads.kubernetes.figures import MEASURED, RESERVED
 from workloads.kubernetes.health import HealthStatus
 from workloads.models.clusters import Cluster
@@ -22,12 +28,8 @@ if TYPE_CHECKING:
 
     from apikeys.bindings import Binding
 
-#: Kubernetes' own limits: a namespace is a DNS label, a name a DNS subdomain (RFC 1123).
-MAX_NAMESPACE: Final = 63
-MAX_NAME: Final = 253
 MAX_KIND: Final = 11
 MAX_HEALTH_STATUS: Final = 34
-MAX_STATUS_REASON: Final = 1024
 # The names are the wire format.
 KINDS: Final = [(kind.value, kind.value) for kind in WorkloadKind]
 HEALTH_STATUSES: Final = [(status.value, status.value) for status in HealthStatus]
@@ -76,7 +78,7 @@ class Workload(models.Model):
     name = models.CharField(max_length=MAX_NAME)
     kind = models.CharField(max_length=MAX_KIND, choices=KINDS)
     # What Kubernetes calls it; another uid under the same name is another object.
-    uid = models.CharField(max_length=64, blank=True)
+    uid = models.CharField(max_length=MAX_UID, blank=True)
     labels = models.JSONField(default=dict)
     health_status = models.CharField(max_length=MAX_HEALTH_STATUS, choices=HEALTH_STATUSES)
     status_reason = models.CharField(max_length=MAX_STATUS_REASON, blank=True)

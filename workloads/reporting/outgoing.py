@@ -6,16 +6,22 @@ import zlib
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
+import structlog
 
+from workloads.kubernetes.facts import MAX_NAME, MAX_NAMESPACE
 from workloads.kubernetes.records import WorkloadRecord
+from workloads.reporting.wire import Item
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from workloads.reporting.reports import Report
 
+log = structlog.get_logger("workloads.collector")
+
 _GZIP: Final = 31  # zlib's window bits for "gzip, and nothing else"
 _LEVEL: Final = 1
+_ITEM: Final = msgspec.json.Decoder(Item)
 _ITEM_FIELDS: Final = tuple(n for n in WorkloadRecord.__struct_fields__ if n != "figures")
 
 
@@ -36,20 +42,60 @@ def _pieces(report: Report) -> Iterator[bytes]:
     }
     encode = msgspec.json.Encoder().encode
     yield encode(head)[:-1]
-    yield from _list("workloads" if report.complete else "upserts", map(_item, report.records))
+    yield from _list("workloads" if report.complete else "upserts", _items(report.records))
     if not report.complete:
-        yield from _list("deletes", (place._asdict() for place in report.deleted))
+        yield from _list("deletes", (encode(place._asdict()) for place in report.deleted))
     yield b"}"
 
 
-def _list(name: str, entries: Iterable[dict[str, Any]]) -> Iterator[bytes]:
-    encode = msgspec.json.Encoder().encode
+def _list(name: str, entries: Iterable[bytes]) -> Iterator[bytes]:
     yield f',"{name}":['.encode()
     comma = b""
     for entry in entries:
-        yield comma + encode(entry)
+        yield comma + entry
         comma = b","
     yield b"]"
+
+
+def _items(records: Iterable[WorkloadRecord]) -> Iterator[bytes]:
+    """Yield each item in a form that the service accepts: it refuses a report as a whole.
+
+    An API server that lets through what Kubernetes does not costs a workload its labels and its
+    containers, or its place in the report if that is odd, too, or taken by another workload.
+    """
+    encode = msgspec.json.Encoder().encode
+    places = set()
+    for record in records:
+        place = (record.kind, record.namespace, record.name)
+        item = _item(record)
+        encoded = encode(item)
+        fault = _fault(encoded)
+        if fault is not None:
+            log.warning("workload_reported_in_part", **_named(record), error=fault)
+            encoded = encode({**item, "uid": None, "labels": {}, "containers": ()})
+            fault = _fault(encoded)
+        if fault is not None or place in places:
+            log.warning("workload_not_reported", **_named(record))
+            continue
+        places.add(place)
+        yield encoded
+
+
+def _fault(item: bytes) -> str | None:
+    """Return why the service would refuse an item; None if it accepts it."""
+    try:
+        _ITEM.decode(item)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def _named(record: WorkloadRecord) -> dict[str, str]:
+    return {
+        "kind": record.kind.value,
+        "namespace": record.namespace[:MAX_NAMESPACE],
+        "name": record.name[:MAX_NAME],
+    }
 
 
 def _item(record: WorkloadRecord) -> dict[str, Any]:

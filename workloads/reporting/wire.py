@@ -9,16 +9,17 @@ from typing import Annotated, Final, Literal, TypeAlias
 
 from msgspec import Meta, Raw, Struct
 
-from workloads.collection import MAX_REPORT_INTERVAL
-from workloads.kubernetes.facts import MAX_IMAGE, WorkloadKind
-from workloads.kubernetes.health import HealthStatus
-from workloads.kubernetes.records import MAX_RUNNING
-from workloads.models import (
-    MAX_COLLECTOR_VERSION,
+from workloads.collection import MAX_COLLECTOR_VERSION, MAX_REPORT_INTERVAL
+from workloads.kubernetes.facts import (
+    MAX_IMAGE,
     MAX_NAME,
     MAX_NAMESPACE,
     MAX_STATUS_REASON,
+    MAX_UID,
+    WorkloadKind,
 )
+from workloads.kubernetes.health import HealthStatus
+from workloads.kubernetes.records import MAX_RUNNING
 
 # A cluster is tested to 150,000 pods, so to a tenth of that in workloads; this bounds memory.
 MAX_WORKLOADS: Final = 100_000
@@ -54,7 +55,7 @@ Image: TypeAlias = Annotated[str, Meta(max_length=MAX_IMAGE, pattern=_NO_NUL)]
 Reason: TypeAlias = Annotated[str, Meta(max_length=MAX_STATUS_REASON, pattern=_NO_NUL)]
 # What is handed on from Kubernetes.
 Code: TypeAlias = Annotated[str, Meta(max_length=128, pattern=_NO_NUL)]
-Uid: TypeAlias = Annotated[str, Meta(max_length=64, pattern=_UID)]
+Uid: TypeAlias = Annotated[str, Meta(max_length=MAX_UID, pattern=_UID)]
 Version: TypeAlias = Annotated[str, Meta(max_length=MAX_COLLECTOR_VERSION, pattern=_NO_NUL)]
 Namespace: TypeAlias = Annotated[str, Meta(max_length=MAX_NAMESPACE, pattern=_DNS_LABEL)]
 Name: TypeAlias = Annotated[str, Meta(max_length=MAX_NAME, pattern=_DNS_SUBDOMAIN)]
