@@ -21,6 +21,7 @@ from django.core.management import call_command, load_command_class
 
 from apikeys.models import TrustPolicy
 from infra_service import __version__
+from tests.apiserver import SERVER_VERSION
 from tests.apiserver.requests import answered
 from tests.deployment.test_container import arguments
 from tests.installation import ROOT
@@ -159,6 +160,8 @@ def test_it_may_do_what_it_asks_for_and_nothing_else() -> None:
     asked = set()
     for request in answered():
         path, _, query = request.partition("?")
+        if path == SERVER_VERSION:  # which Kubernetes lets every account read
+            continue
         place, watch = path.replace("/namespaces/{namespace}", ""), query.startswith("allowWatch")
         api, _, resource = place.rpartition("/")
         group = "" if api.startswith("/api/v1") else api.split("/")[2]

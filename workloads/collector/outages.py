@@ -33,8 +33,8 @@ class Outages:
         A Deployment keeps the moment itself, in its condition Available.
         """
         case = Case(workload, pods, as_of)
-        since = case.unavailable_since()
-        if not case.down() or since is None or workload.unavailable_since is not None:
+        since = case.unavailable_since() if case.down() else None
+        if since is None or workload.unavailable_since is not None:
             self._since.pop(workload.uid, None)
             return workload
         since = min(since, self._since.get(workload.uid, since))

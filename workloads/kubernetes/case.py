@@ -86,13 +86,17 @@ class Case:
         """Return since when the workload is unavailable, as exactly as the objects show it."""
         workload, pods = self.workload, self.pods
         return (
-            workload.unavailable_since
-            or pods.unready_since
-            or pods.terminating_since
-            or pods.failed_since
+            self._credible(workload.unavailable_since)
+            or self._credible(pods.unready_since)
+            or pods.terminating_since  # a deadline, which may be hours ahead
+            or self._credible(pods.failed_since)
             or (workload.changed_at if self.behind() else None)
             or workload.created_at
         )
+
+    def _credible(self, moment: datetime | None) -> datetime | None:
+        """Pass over a moment far after the report: a kubelet's clock may be ahead by a day."""
+        return moment if moment is not None and moment - self.as_of <= GRACE else None
 
     def past_grace(self, since: datetime | None) -> bool:
         created = self.workload.created_at
@@ -117,11 +121,10 @@ class Case:
 
         The end of a run after the report comes from a node with another clock, and is no evidence.
         """
-        window = timedelta(0), RESTART_WINDOW
         return [
             out_of_memory
             for ended, out_of_memory in self.pods.restarts
-            if window[0] <= self.as_of - ended <= window[1]
+            if timedelta(0) <= self.as_of - ended <= RESTART_WINDOW
         ]
 
     def update_pending(self) -> bool:

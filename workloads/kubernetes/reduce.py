@@ -107,8 +107,9 @@ def reduce_pod(raw: JsonObject, server: ServerVersion = UNKNOWN_VERSION) -> PodF
     if ready:
         since = None
     elif live or phase == "Failed":
-        created = moment(metadata, "creationTimestamp")
-        since = moment(readiness, "lastTransitionTime") or created
+        moments = moment(metadata, "creationTimestamp"), moment(readiness, "lastTransitionTime")
+        # A kubelet's clock may be behind: a pod has not been unready for longer than it exists.
+        since = max(filter(None, moments), default=None)
     else:
         since = moment(metadata, "deletionTimestamp")
     resize = resize_pending(status, conditions_of)

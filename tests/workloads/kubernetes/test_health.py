@@ -247,6 +247,31 @@ CASES: list[tuple[int, WorkloadFacts, PodTally, HealthStatus, str]] = [
         ),
         *(DEGRADED, "NoReadyReplicas"),
     ),
+    # A moment far after the report is of another clock; the next best counts.
+    (
+        *(9, down(created_at=ago(9999), unavailable_since=ago(-300)), PodTally()),
+        *(DEGRADED, "NoReadyReplicas"),
+    ),
+    (
+        *(9, down(created_at=ago(9999), unavailable_since=ago(-301)), PodTally()),
+        *(ERROR, "NoReadyReplicas"),
+    ),
+    (
+        *(9, down(STATEFUL_SET, created_at=ago(200)), PodTally(live=1, unready_since=ago(-86400))),
+        *(DEGRADED, "NoReadyReplicas"),
+    ),
+    (
+        *(9, down(STATEFUL_SET, created_at=ago(301)), PodTally(live=1, unready_since=ago(-86400))),
+        *(ERROR, "NoReadyReplicas"),
+    ),
+    (
+        *(
+            9,
+            down(STATEFUL_SET, created_at=ago(9999)),
+            PodTally(terminating=1, terminating_since=ago(-3600)),
+        ),
+        *(DEGRADED, "ReplicasTerminating"),
+    ),
     # A declared deadline extends it, as long as the controller makes progress.
     (
         *(

@@ -214,6 +214,13 @@ def ready(value: str, reason: str = "", **more: str) -> dict[str, str]:
         (None, {"conditions": [ready("True")]}, True, None),
         (None, {"conditions": [ready("False")]}, False, at(READY_SINCE)),
         (None, {"conditions": [ready("Unknown")]}, False, at(READY_SINCE)),
+        # By a clock that is behind.
+        (
+            None,
+            {"conditions": [ready("False", lastTransitionTime="2020-01-01T00:00:00Z")]},
+            False,
+            at(CREATED),
+        ),
         # Not tried by the scheduler yet, or by an old kubelet.
         (None, {}, False, at(CREATED)),
         (None, {"conditions": [ready("False", lastTransitionTime="soon")]}, False, at(CREATED)),
