@@ -100,17 +100,18 @@ def health_of(  # noqa: C901, PLR0911, PLR0912, PLR0915 - the table, line by lin
     update = spec.get("updateStrategy", {})
     partition = (update.get("rollingUpdate") or {}).get("partition", 0)
     incomplete = n["updated"] < n["desired"] - partition
+    by_hand = update.get("type") == "OnDelete" and n["updated"] < n["desired"]
     revisions = {status.get("currentRevision", ""), status.get("updateRevision", "")}
-    if kind == "StatefulSet" and "" not in revisions:
-        incomplete = incomplete and len(revisions) == 2
+    if "" not in revisions and len(revisions) == 1:
+        incomplete = by_hand = False
     if kind == "Deployment":
         incomplete = incomplete or status.get("replicas", 0) > n["updated"]
     updating = ""
     if spec.get("paused") and incomplete:
         updating = "DeploymentPaused"
     elif "" not in revisions and len(revisions) == 2:
-        on_delete = update.get("type") == "OnDelete"
-        updating = "OnDeleteUpdatePending" if on_delete else "RolloutInProgress"
+        rolling = "" if update.get("type") == "OnDelete" else "RolloutInProgress"
+        updating = "OnDeleteUpdatePending" if by_hand else rolling
 
     if metadata.get("deletionTimestamp"):
         return "DEGRADED", "Terminating"
@@ -147,7 +148,7 @@ def health_of(  # noqa: C901, PLR0911, PLR0912, PLR0915 - the table, line by lin
         return "DEGRADED", restart
     if spec.get("paused"):
         return "HEALTHY", "DeploymentPaused"
-    if update.get("type") == "OnDelete" and n["updated"] < n["desired"]:
+    if by_hand:
         return "HEALTHY", "OnDeleteUpdatePending"
     if incomplete:
         return "HEALTHY", "RolloutInProgress"

@@ -127,10 +127,13 @@ class Case:
             if timedelta(0) <= self.as_of - ended <= RESTART_WINDOW
         ]
 
-    def update_pending(self) -> bool:
-        return self.workload.updated < self.workload.desired - self.workload.partition
-
-    def updating(self) -> bool:
+    def update_pending(self, partition: int = 0) -> bool:
         if self.workload.revision_pending is False:  # a pod is replaced by its like
             return False
-        return self.update_pending() or self.workload.surplus > 0
+        return self.workload.updated < self.workload.desired - partition
+
+    def updating(self) -> bool:
+        return self.update_pending(self.workload.partition) or self.workload.surplus > 0
+
+    def waits_for_deletions(self) -> bool:
+        return self.workload.on_delete and self.update_pending()

@@ -115,10 +115,12 @@ def _update(case: Case) -> str:
     """Name the update that replaces pods on purpose, or has stopped half-way."""
     if case.workload.paused and case.updating():
         return Reason.DEPLOYMENT_PAUSED
-    if case.workload.revision_pending:
-        on_delete = case.workload.on_delete
-        return Reason.ON_DELETE_UPDATE_PENDING if on_delete else Reason.ROLLOUT_IN_PROGRESS
-    return ""
+    if not case.workload.revision_pending:
+        return ""
+    if case.waits_for_deletions():
+        return Reason.ON_DELETE_UPDATE_PENDING
+    # With OnDelete the current revision stays behind, also when all pods are updated.
+    return "" if case.workload.on_delete else Reason.ROLLOUT_IN_PROGRESS
 
 
 def _unavailable(case: Case) -> str:
@@ -181,8 +183,7 @@ _RULES: Final = (
     _Rule(14, lambda c: c.stuck() and bool(_stuck(c)), _BAD, _stuck),
     _Rule(15, lambda c: bool(c.recent_restarts()), _BAD, _restart),
     _Rule(16, lambda c: c.workload.paused, _OK, Reason.DEPLOYMENT_PAUSED),
-    _Rule(17, lambda c: c.workload.on_delete and c.workload.updated < c.workload.desired,
-          _OK, Reason.ON_DELETE_UPDATE_PENDING),
+    _Rule(17, Case.waits_for_deletions, _OK, Reason.ON_DELETE_UPDATE_PENDING),
     _Rule(18, Case.updating, _OK, Reason.ROLLOUT_IN_PROGRESS),
     _Rule(19, lambda c: bool(c.pods.resizing), _OK, lambda c: most_frequent(c.pods.resizing)),
     _Rule(20, Case.stuck_terminating, _OK, Reason.REPLICAS_TERMINATING),

@@ -313,10 +313,22 @@ CASES: list[tuple[int, WorkloadFacts, PodTally, HealthStatus, str]] = [
     (
         *(
             9,
-            down(STATEFUL_SET, revision_pending=True, on_delete=True),
+            down(STATEFUL_SET, revision_pending=True, on_delete=True, updated=1),
             PodTally(live=3, unready_since=ago(9)),
         ),
         *(DEGRADED, "OnDeleteUpdatePending"),
+    ),
+    (
+        *(
+            9,
+            down(STATEFUL_SET, revision_pending=True, on_delete=True),
+            PodTally(live=3, unready_since=ago(9)),
+        ),
+        *(DEGRADED, "NoReadyReplicas"),
+    ),
+    (
+        *(21, workload(STATEFUL_SET, revision_pending=False, on_delete=True, updated=2)),
+        *(PodTally(), HEALTHY, ""),
     ),
     (
         *(9, down(paused=True, updated=1, conditions=UNAVAILABLE), PodTally(live=3)),
