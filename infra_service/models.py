@@ -167,3 +167,20 @@ class IdempotentRequest(models.Model):
 def _keyring() -> dict[str, Any]:
     ring: dict[str, Any] = import_string(settings.KEYRING)()
     return ring
+
+
+class Timeline(models.Model):
+    """A timeline of PostgreSQL's log, marked by the first read that a replica could serve.
+
+    Standbys that are promoted separately begin timelines of the same number. The mark differs.
+    """
+
+    # As in the names of log files: eight hexadecimal digits.
+    number = models.CharField(max_length=8, primary_key=True)
+    mark = models.UUIDField()
+
+    class Meta:
+        default_permissions = ("view",)
+
+    def __str__(self) -> str:
+        return self.number

@@ -140,7 +140,10 @@ for _name, _database in DATABASES.items():
             },
             # Seconds; of requests, and not of commands (infra_service.wsgi). 0 is no limit.
             "request_timeouts": {
-                "statement_timeout": env.float("DATABASE_STATEMENT_TIMEOUT", default=30),
+                # The primary serves what the replica has not answered after a second.
+                "statement_timeout": 1.0
+                if _name == "replica"
+                else env.float("DATABASE_STATEMENT_TIMEOUT", default=30),
                 "lock_timeout": env.float("DATABASE_LOCK_TIMEOUT", default=10),
                 "idle_in_transaction_session_timeout": env.float(
                     "DATABASE_IDLE_TRANSACTION_TIMEOUT", default=60

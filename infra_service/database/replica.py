@@ -1,9 +1,10 @@
-"""Reads go to a replica that has all that the primary had at the request, or else to the primary.
+"""Reads from a replica that has everything the primary had at the request, or else the primary.
 
-The one place that decides. A position in the primary's log is taken; once the replica has replayed
-up to it, it has all that was acknowledged to anybody before, and so also what this client has just
-written. A replica that is not there in time, is away, fails, or follows another history (one of a
-former primary) is not read. The reasons: docs/adr/0027-replicas-that-have-caught-up.md.
+This is the one place that decides. It takes a position in the primary's log. Once the replica has
+replayed up to it, the replica has everything that was acknowledged before, and so what this client
+has just written. A replica is not read if it is late, away, or failing, or if it follows another
+history: that of a former primary or of another promotion. The reasons are in
+docs/adr/0027-replicas-that-have-caught-up.md.
 """
 
 from __future__ import annotations
@@ -11,12 +12,15 @@ from __future__ import annotations
 import contextvars
 import math
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 import structlog
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, Error, connection, connections
 from prometheus_client import Counter, Histogram
+
+from infra_service.database.deadline import within
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,6 +35,8 @@ ALIAS: Final = "replica"
 HEADER: Final = "X-Data-Age"
 #: Seconds for which a replica that was behind or away is left alone, in each worker process.
 PAUSE: Final = 1.0
+#: Seconds after which the primary serves a query that the replica has not answered.
+QUERY: Final = 1.0
 #: Seconds between two looks at a replica that is about to catch up.
 _STEP: Final = 0.005
 
@@ -57,10 +63,17 @@ def read(query: Callable[[str], T]) -> T:
         _BEHIND.inc()
         return query(DEFAULT_DB_ALIAS)
     position = _position()
+    if position.mark is None:
+        _mark(position.timeline)
+        _BEHIND.inc()
+        return query(DEFAULT_DB_ALIAS)
     asked = time.monotonic()
     try:
-        if _catches_up(position, asked + settings.DATABASE_REPLICA_MAX_LAG):
-            found = query(ALIAS)
+        with within(settings.DATABASE_REPLICA_MAX_LAG):
+            is_there = _catches_up(position, asked + settings.DATABASE_REPLICA_MAX_LAG)
+        if is_there:
+            with within(QUERY):
+                found = query(ALIAS)
             _served(time.monotonic() - asked)
             return found
         _leave_alone(_BEHIND, "it has not caught up")
@@ -82,33 +95,56 @@ def tell_age(response: HttpResponse) -> None:
 
 
 class _Position(NamedTuple):
-    """A place in a log. `timeline` is the history that a promotion begins, as 8 hex digits."""
+    """A place in the log of a server, and the history that leads to it."""
 
     lsn: str
+    #: Of the data directory, which standbys share with their primary.
+    system: str
+    #: The number that a promotion raises, as 8 hex digits.
     timeline: str
+    #: Of the timeline: the number may be that of another promotion, too. None before the first one.
+    mark: str | None
 
 
 def _position() -> _Position:
-    """Return the position behind all that was acknowledged; what is acknowledged is flushed."""
+    """Return the position behind everything acknowledged, which is flushed."""
     with connection.cursor() as cursor:
         # A file of the log is named after its timeline.
         cursor.execute(
-            "SELECT lsn::text, left(pg_walfile_name(lsn), 8) FROM pg_current_wal_flush_lsn() lsn"
+            "SELECT lsn::text, system_identifier::text, number, mark::text"
+            " FROM pg_current_wal_flush_lsn() lsn"
+            " CROSS JOIN LATERAL (SELECT left(pg_walfile_name(lsn), 8) AS number) of_lsn"
+            " CROSS JOIN pg_control_system()"
+            " LEFT JOIN infra_service_timeline USING (number)"
         )
         return _Position(*cursor.fetchone())
 
 
-def _catches_up(position: _Position, deadline: float) -> bool:
-    """Whether the replica has replayed up to the position before the deadline.
+def _mark(timeline: str) -> None:
+    """Mark a timeline of the primary that is new; a primary that takes no writes stays unmarked."""
+    with suppress(Error), connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO infra_service_timeline (number, mark)"
+            " VALUES (%s, gen_random_uuid()) ON CONFLICT DO NOTHING",
+            [timeline],
+        )
 
-    Its timeline is the one of its last checkpoint: it has to have had one since a promotion.
+
+def _catches_up(position: _Position, deadline: float) -> bool:
+    """Return whether the replica has replayed up to the position before the deadline.
+
+    Its timeline is that of its last checkpoint, so a replica needs one after a promotion.
     """
     while True:
         with connections[ALIAS].cursor() as cursor:
             cursor.execute(
                 "SELECT pg_is_in_recovery() AND pg_last_wal_replay_lsn() >= %s::text::pg_lsn"
-                " AND lpad(upper(to_hex(timeline_id)), 8, '0') = %s FROM pg_control_checkpoint()",
-                position,
+                " AND system_identifier::text = %s"
+                " AND lpad(upper(to_hex(timeline_id)), 8, '0') = %s"
+                " AND EXISTS (SELECT FROM infra_service_timeline"
+                " WHERE number = %s AND mark::text = %s)"
+                " FROM pg_control_checkpoint(), pg_control_system()",
+                [*position[:3], position.timeline, position.mark],
             )
             (is_there,) = cursor.fetchone()
         if is_there or time.monotonic() >= deadline:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +11,7 @@ import psycopg
 import pytest
 from django.db import connection
 
+from infra_service.database.deadline import within
 from infra_service.database.postgresql import silence
 from infra_service.database.postgresql.silence import Watch, WatchedConnection
 
@@ -100,6 +102,19 @@ def test_a_statement_without_an_answer(waiting: WatchedConnection, limit: Any) -
     with pytest.raises(psycopg.OperationalError, match="does not answer"):
         waiting.execute("SELECT pg_sleep(60)")
     assert waiting.closed
+
+
+@on_postgresql
+def test_a_deadline(waiting: WatchedConnection) -> None:
+    """The answer is given up, and its connection with it; a faster answer arrives."""
+    began = time.monotonic()
+    with within(20):
+        waiting.execute("SELECT pg_sleep(0.3)")
+    with pytest.raises(psycopg.OperationalError, match="does not answer"), within(0.3):
+        waiting.execute("SELECT pg_sleep(60)")
+
+    assert waiting.closed
+    assert 0.6 <= time.monotonic() - began < 20
 
 
 @on_postgresql

@@ -8,11 +8,14 @@ not, gives up; from then on nobody else waits, until the server answers again.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
+
+from infra_service.database import deadline
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
 PATIENCE: Final = 5.0
 #: Seconds in which a server that is there lets one connect, and answers.
 BOUND: Final = 2
+# Seconds between two looks at the clock while psycopg waits, unless a deadline comes before.
+_INTERVAL: Final = 0.1
 # Seconds for which the last look holds.
 _FRESH: Final = 1.0
 
@@ -84,8 +89,11 @@ class WatchedConnection(psycopg.Connection[Any]):
 
     def wait(self, gen: Generator[Any, Any, Any], *args: Any, **kwargs: Any) -> Any:
         """Wait for what a generator of psycopg's does; all waiting but for a connection is here."""
-        if self._longest is not None:
-            gen = self._impatient(gen, self._longest)
+        left = deadline.remaining()
+        if self._longest is not None or left < math.inf:
+            gen = self._impatient(gen, math.inf if self._longest is None else self._longest)
+        if left < _INTERVAL:
+            kwargs["interval"] = max(left, 0.0)
         return super().wait(gen, *args, **kwargs)
 
     def _impatient(self, gen: Generator[Any, Any, Any], longest: float) -> Generator[Any, Any, Any]:
@@ -97,7 +105,7 @@ class WatchedConnection(psycopg.Connection[Any]):
                 ready = yield state
                 if ready:
                     heard = asked = time.monotonic()
-                elif time.monotonic() - heard >= longest:
+                elif time.monotonic() - heard >= longest or deadline.remaining() <= 0:
                     self._give_up()
                 elif self._watch and time.monotonic() - asked >= PATIENCE:
                     if not self._watch.answers():

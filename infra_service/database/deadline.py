@@ -1,0 +1,29 @@
+"""Deadlines for database answers, for reads that another server can serve instead."""
+
+from __future__ import annotations
+
+import math
+import time
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_moment: Final[ContextVar[float]] = ContextVar("deadline", default=math.inf)
+
+
+@contextmanager
+def within(seconds: float) -> Iterator[None]:
+    """Give up PostgreSQL's answers in the block after a time, and close their connections."""
+    before = _moment.set(time.monotonic() + seconds)
+    try:
+        yield
+    finally:
+        _moment.reset(before)
+
+
+def remaining() -> float:
+    """Return the seconds until the deadline of the present block; infinite outside of one."""
+    return _moment.get() - time.monotonic()
