@@ -14,6 +14,8 @@ from infra_service import __version__
 from infra_service.api.openapi_words import Named, answer_example, error_docs, object_of
 from infra_service.database.failures import DatabaseUnavailable
 from infra_service.database.probing import connection_of_its_own
+from states.errors import StorageMisconfigured
+from states.keeping.readiness import is_store_refusing
 
 if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
@@ -54,23 +56,28 @@ class HealthView(APIView):
 
 
 class ReadyView(HealthView):
-    """Whether requests can be served: the database answers and is migrated."""
+    """Readiness: the database answers and is migrated, and the object store is configured."""
 
     @extend_schema(
         operation_id="check_readiness",
         responses={
             200: OpenApiResponse(_READINESS, "Ready."),
-            **error_docs(DatabaseUnavailable, MigrationsPending),
+            **error_docs(DatabaseUnavailable, MigrationsPending, StorageMisconfigured),
         },
         examples=[answer_example(_READY)],
     )
     def get(self, _request: Request) -> Response:
-        """Say whether this version can serve requests: the database answers and is migrated."""
+        """Say whether this version can serve requests.
+
+        The database answers and is migrated, and the object store accepts the configuration.
+        """
         with connection_of_its_own() as connection:
             with connection.cursor() as cursor:
                 cursor.execute("SELECT 1")
             if not _is_migrated(connection):
                 raise MigrationsPending
+        if is_store_refusing():
+            raise StorageMisconfigured
         return Response(_READY)
 
 

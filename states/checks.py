@@ -5,11 +5,13 @@ from __future__ import annotations
 import binascii
 from typing import Any
 
-from django.core.checks import CheckMessage, Error, register
+from django.core.checks import WARNING, CheckMessage, Error, register
 
 from infra_service.api import memory
 from states.actions import history
 from states.document import sealing
+from states.errors import StorageMisconfigured, StorageUnavailable
+from states.keeping import storage
 
 
 @register("settings")
@@ -34,3 +36,26 @@ def encryption_keys_are_usable(**_kwargs: Any) -> list[CheckMessage]:
 def the_largest_document_fits_in_memory(**_kwargs: Any) -> list[CheckMessage]:
     """Report a budget in which no large document could be restored, which takes the most."""
     return memory.shortfall("STATE_MAX_BYTES", history.RESTORE_FACTOR, check_id="states.E002")
+
+
+@register("storage", deploy=True)
+def the_bucket_is_there(**_kwargs: Any) -> list[CheckMessage]:
+    """Report an object store without the configured bucket, or one that does not answer."""
+    if not storage.is_configured():
+        return []
+    try:
+        storage.find_bucket()
+    except StorageMisconfigured:
+        return [
+            Error(
+                "STATE_STORAGE_URL: the store has no such bucket, or refuses the credentials.",
+                hint="The log has the reason, such as 404 or AccessDenied. The service creates no "
+                "bucket.",
+                id="states.E003",
+            )
+        ]
+    except StorageUnavailable:
+        return [
+            CheckMessage(WARNING, "STATE_STORAGE_URL: the store does not answer.", id="states.W001")
+        ]
+    return []

@@ -228,4 +228,16 @@ class StorageUnavailable(APIException):
     status_code = 503
     default_code = "STORAGE_UNAVAILABLE"
     default_detail = "The object store that holds the documents is not available now; try again."
-    wait = 2
+    wait: int | None = 2
+
+
+class StorageMisconfigured(StorageUnavailable):
+    meaning = (
+        "The object store has no bucket of the configured name, or does not accept the service's "
+        "credentials; an operator must change the configuration."
+    )
+    default_code = "STORAGE_MISCONFIGURED"
+    default_detail = (
+        "The object store refuses the service. Repeating does not help; tell an operator."
+    )
+    wait = None

@@ -38,12 +38,14 @@ from states.errors import (
     StateNotFound,
     StateTooComplex,
     StorageInconsistent,
+    StorageMisconfigured,
     StorageUnavailable,
     WriteConflict,
 )
 from states.models import MAX_SERIAL
 
 UNREADABLE: Final = (DocumentDamaged, DocumentMissing, StorageInconsistent)
+OF_STORE: Final = (StorageUnavailable, StorageMisconfigured)
 _TEXT: Final = {"type": "string"}
 _TIME: Final = {"type": "string", "format": "date-time"}
 _TIME_OR_NOTHING: Final = Named("LockTime", {"anyOf": [_TIME, {"type": "string", "maxLength": 0}]})
@@ -158,7 +160,7 @@ def state_schema(form: AddressForm) -> Any:
             parameters=[*form.parameters, NO_STORE],
             responses={
                 200: OpenApiResponse(DOCUMENT, "The document."),
-                **error_docs(*_OF_KEY, *UNREADABLE, StorageUnavailable, *OF_MEMORY),
+                **error_docs(*_OF_KEY, *UNREADABLE, *OF_STORE, *OF_MEMORY),
             },
             examples=[answer_example(samples.DOCUMENT)],
         ),
@@ -181,7 +183,7 @@ def state_schema(form: AddressForm) -> Any:
                 **error_docs(
                     *_OF_KEY, *_OF_BODY, *OF_MEMORY, InvalidDocument, ContentMd5Mismatch,
                     SerialConflict, LineageMismatch, LockNotHeld, LockRequired, WriteConflict,
-                    StorageUnavailable,
+                    *OF_STORE,
                 ),
                 **LOCKED,
             },
@@ -233,7 +235,7 @@ def outputs_document_schema(form: AddressForm) -> Any:
             responses={
                 200: OpenApiResponse(DOCUMENT, "A state of nothing but outputs."),
                 **error_docs(
-                    *_OF_KEY, *UNREADABLE, StorageUnavailable, *OF_MEMORY, StateEncrypted,
+                    *_OF_KEY, *UNREADABLE, *OF_STORE, *OF_MEMORY, StateEncrypted,
                     StateFormatUnsupported, StateTooComplex,
                 ),
             },

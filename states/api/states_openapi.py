@@ -23,7 +23,14 @@ from infra_service.api.openapi_words import (
 )
 from infra_service.api.parameters import InvalidParameter
 from states.api import samples
-from states.api.backend_openapi import DOCUMENT, LOCKED, OF_MEMORY, OUTPUTS, UNREADABLE
+from states.api.backend_openapi import (
+    DOCUMENT,
+    LOCKED,
+    OF_MEMORY,
+    OF_STORE,
+    OUTPUTS,
+    UNREADABLE,
+)
 from states.api.serializers import (
     ForceUnlockSerializer,
     RestoreSerializer,
@@ -39,7 +46,6 @@ from states.errors import (
     StateFormatUnsupported,
     StateNotFound,
     StateTooComplex,
-    StorageUnavailable,
     VersionNotFound,
     WriteConflict,
 )
@@ -57,7 +63,7 @@ _AGAINST: Final = OpenApiParameter(
     "against", _A_NUMBER, description="The version to compare with; unless said, the one before."
 )
 _OF_DOCUMENT: Final = (
-    StateNotFound, VersionNotFound, *UNREADABLE, StorageUnavailable, *OF_MEMORY,
+    StateNotFound, VersionNotFound, *UNREADABLE, *OF_STORE, *OF_MEMORY,
 )  # fmt: skip
 _OF_CONTENTS: Final = (*_OF_DOCUMENT, StateEncrypted, StateFormatUnsupported, StateTooComplex)
 

@@ -18,7 +18,7 @@ from django.conf import settings
 from django.core.files.base import ContentFile
 from django.core.files.storage import storages
 
-from states.errors import StorageUnavailable
+from states.errors import StorageMisconfigured, StorageUnavailable
 
 if TYPE_CHECKING:
     import uuid
@@ -33,6 +33,14 @@ log = structlog.get_logger("states.storage")
 
 _ALIAS: Final = "states"
 _MD5: Final = re.compile("[0-9a-f]{32}")
+#: S3's codes of a wrong configuration. A HEAD has the status instead: 404 is that of a bucket, for
+#: the client turns that of an object into FileNotFoundError.
+_REFUSALS: Final = frozenset({
+    "404", "403", "301", "NoSuchBucket", "InvalidBucketName", "AllAccessDisabled", "AccessDenied",
+    "InvalidAccessKeyId", "SignatureDoesNotMatch", "AuthorizationHeaderMalformed",
+    "PermanentRedirect",
+})  # fmt: skip
+_WITHOUT_CREDENTIALS: Final = frozenset({"NoCredentialsError", "PartialCredentialsError"})
 
 
 class ObjectMissingError(Exception):
@@ -98,9 +106,26 @@ def fetch(name: str) -> Fetched:
         ObjectMissingError: there is none of this name.
         StorageUnavailable: the store does not answer.
     """
-    with answering("get", name), store().open(name) as file:
-        content: bytes = file.read()
-        return Fetched(content, _is_as_told(file, content))
+    try:
+        with answering("get", name), store().open(name) as file:
+            content: bytes = file.read()
+            return Fetched(content, _is_as_told(file, content))
+    except ObjectMissingError:
+        find_bucket()  # without its bucket every object is missing
+        raise
+
+
+def find_bucket() -> None:
+    """Verify that the store has the bucket and accepts the credentials.
+
+    Raises:
+        StorageMisconfigured: it has not, or does not.
+        StorageUnavailable: the store does not answer.
+    """
+    bucket = getattr(store(), "bucket", None)
+    if bucket is not None:
+        with answering("find bucket", bucket.name):
+            bucket.meta.client.head_bucket(Bucket=bucket.name)
 
 
 def _is_as_told(file: File[bytes], content: bytes) -> bool:
@@ -138,13 +163,19 @@ def answering(operation: str, name: str) -> Iterator[None]:
     except StorageUnavailable:
         raise
     except Exception as error:  # each store's client has errors of its own
-        if _says_missing(error):
+        code = _code_of(error)
+        if code == "NoSuchKey":  # the object was there when it was opened
             raise ObjectMissingError(name) from error
+        if code in _REFUSALS or type(error).__name__ in _WITHOUT_CREDENTIALS:
+            reason = code or type(error).__name__
+            log.error("storage_misconfigured", operation=operation, object=name, reason=reason)  # noqa: TRY400 - no fault of the code
+            raise StorageMisconfigured from error
         log.warning("storage_unavailable", operation=operation, object=name, exc_info=error)
         raise StorageUnavailable from error
 
 
-def _says_missing(error: Exception) -> bool:
-    """Whether S3 says that an object is gone which was there when it was opened."""
+def _code_of(error: Exception) -> str:
+    """Return S3's code of an error, empty where it has none."""
     response = getattr(error, "response", None)
-    return isinstance(response, dict) and response.get("Error", {}).get("Code") == "NoSuchKey"
+    found = response.get("Error", {}) if isinstance(response, dict) else {}
+    return str(found.get("Code", ""))

@@ -70,7 +70,7 @@ class Line:
     - ``"during"``: after a part of the request was passed on;
     - ``"after"``: the whole request is passed on and answered, and the answer is lost;
     - ``"silence"``: nothing is passed on, and the connection stays open;
-    - ``"missing"``: whatever is asked for, the answer is 404;
+    - ``"missing"``: whatever object is asked for, the answer is 404;
     - ``"altered"``: the last byte of each part of an object that is sent is another one.
     """
 
@@ -103,10 +103,14 @@ class Line:
     def _carry(self, client: socket.socket) -> None:
         with client, socket.create_connection(("127.0.0.1", self.target)) as store:
             store.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            answers = threading.Thread(target=self._answer, args=(store, client), daemon=True)
+            paths: list[bytes] = []
+            carried = (store, client, paths)
+            answers = threading.Thread(target=self._answer, args=carried, daemon=True)
             answers.start()
             with contextlib.suppress(OSError):
                 while data := client.recv(16384):
+                    if data.startswith((b"GET /", b"HEAD /")):
+                        paths.append(data.split(b" ", 2)[1])
                     if self.fault == "before":
                         break
                     if self.fault == "silence":
@@ -122,7 +126,7 @@ class Line:
                 with contextlib.suppress(OSError):
                     end.shutdown(socket.SHUT_RDWR)
 
-    def _answer(self, store: socket.socket, client: socket.socket) -> None:
+    def _answer(self, store: socket.socket, client: socket.socket, paths: list[bytes]) -> None:
         with contextlib.suppress(OSError):
             while data := store.recv(16384):
                 if self.fault == "after":
@@ -131,7 +135,7 @@ class Line:
                     if answer:
                         self.cut += 1
                         break
-                elif self.fault == "missing":
+                elif self.fault == "missing" and paths and paths[-1].count(b"/") > 1:
                     client.sendall(_NOT_FOUND)
                     break
                 else:

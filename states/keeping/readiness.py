@@ -1,0 +1,45 @@
+"""The configuration of the object store, verified beside the requests that need no store."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Final
+
+from states.errors import StorageMisconfigured, StorageUnavailable
+from states.keeping import storage
+
+#: Seconds for which a verdict holds, and for which a request waits for one.
+_FRESH: Final = 30.0
+_WAIT: Final = 1.0
+
+_thread: Final = ThreadPoolExecutor(1, thread_name_prefix="bucket")
+_asked_at = 0.0
+_verdict: Future[bool] | None = None
+
+
+def is_store_refusing() -> bool:
+    """Return whether the store lacks the bucket or refuses the credentials, within a second.
+
+    It is False while the store does not answer: most requests need no store.
+    """
+    global _asked_at, _verdict
+    if not storage.is_configured():
+        return False
+    now, verdict = time.monotonic(), _verdict
+    if verdict is None or (verdict.done() and now - _asked_at > _FRESH):
+        _asked_at, _verdict = now, (verdict := _thread.submit(_refuses))
+    try:
+        return verdict.result(timeout=_WAIT)
+    except TimeoutError:
+        return False
+
+
+def _refuses() -> bool:
+    try:
+        storage.find_bucket()
+    except StorageMisconfigured:
+        return True
+    except StorageUnavailable:
+        return False
+    return False
