@@ -57,10 +57,17 @@ def key_asked(parameters: QueryDict, view: Any) -> Sequence[str]:
 def described(view: Any) -> dict[str, Any]:
     """Return the OpenAPI description of the parameter."""
     (own,) = (order for order, key in orders_of(view).items() if list(key) == list(view.page_key))
+    text = f"The order of the items; `{own}` unless it is given."
+    if moving := getattr(view, "moving_orders", ()):
+        orders = ", ".join(f"`{order}`" for order in moving)
+        text += (
+            f" In the order of {orders}, an item that changes its place while pages are read may "
+            "be repeated or left out; every other item is on one page."
+        )
     return {
         "name": PARAMETER,
         "in": "query",
         "required": False,
-        "description": f"The order of the items; `{own}` unless it is given.",
+        "description": text,
         "schema": {"type": "string", "enum": list(orders_of(view))},
     }

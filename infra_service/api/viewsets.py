@@ -77,6 +77,8 @@ class ResourceViewSet(ViewSetMixin, ListView[M]):
     page_key: ClassVar[tuple[str, ...]] = ("id",)
     #: In which other orders an index has the list, each unique like ``page_key``.
     other_keys: ClassVar[tuple[tuple[str, ...], ...]] = ()
+    #: The orders, each by its first column, in which an item may change its place.
+    moving_orders: ClassVar[tuple[str, ...]] = ()
     #: Columns that ``get_queryset`` fixes, with which indexes may begin.
     scoped_by: ClassVar[tuple[str, ...]] = ()
     #: Filterable fields without an index: looked for a piece of the list at a time.

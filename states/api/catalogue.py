@@ -48,6 +48,7 @@ class CatalogueViewSet(ResourceViewSet[Any]):
 
     model: ClassVar[type[CatalogueEntry]]
     other_keys = (("name", "id"),)
+    moving_orders = ("name",)
     token_kinds = ACCESS_TOKENS
     required_scopes = {
         "list": Scope.STATE_READ,

@@ -30,6 +30,7 @@ class OfAllStatesViewSet(ResourceViewSet[ResourceEntry]):
     queryset = ResourceEntry.objects.with_names()
     serializer_class = ResourceEntrySerializer
     resource, resource_plural = "resource", "resources"
+    moving_orders = ("id",)  # each indexed version has rows of its own
     token_kinds = ACCESS_TOKENS
 
     def get_queryset(self) -> ResourceEntryQuerySet:

@@ -39,6 +39,7 @@ class StateViewSet(ResourceViewSet[State]):
     filterset_class = StateFilters
     resource, resource_plural = "state", "states"
     other_keys = (("updated_at", "id"),)
+    moving_orders = ("updated_at",)
     scoped_by = ("deleted_at",)
     # Found by their rows where few match.
     searched_fields = ("provider", "module")

@@ -36,6 +36,7 @@ class ClusterViewSet(ResourceViewSet[Cluster]):
     filterset_class = ClusterFilters
     resource, resource_plural = "cluster", "clusters"
     other_keys = (("name",),)
+    moving_orders = ("name",)
     not_found = ClusterNotFound
     token_kinds = ACCESS_TOKENS
     required_scopes = {

@@ -65,6 +65,7 @@ class WorkloadViewSet(ResourceViewSet[Workload]):
         ("kind", "namespace", "name"),
         ("health_status", "namespace", "name", "kind"),
     )
+    moving_orders = ("health_status",)
     scoped_by = ("cluster_id",)
     # Looked for in the cluster: docs/adr/0009-workloads-are-searched-within-a-cluster.md.
     searched_fields = SEARCHED

@@ -167,7 +167,9 @@ fleet_schema = extend_schema_view(
     list=list_schema(
         "workload",
         "The workloads of all clusters that the token sees: those in ERROR first, then DEGRADED, "
-        "not told and HEALTHY; in each the order of cluster, namespace, name and kind.",
+        "not told and HEALTHY; in each the order of cluster, namespace, name and kind. A workload "
+        "whose health changes while pages are read may be repeated or left out; every other one is "
+        "on one page.",
         samples.WORKLOAD,
         operation_id="list_workloads_of_all_clusters",
     ),
