@@ -60,6 +60,7 @@ class ApiKeyViewSet(ResourceViewSet[ApiKey]):
     resource, resource_plural = "api_key", "api_keys"
     scoped_by = ("created_by_id",)
     other_keys = (("last_used_at", "id"),)
+    moving_orders = ("last_used_at",)
     searched_fields = (
         "status", "unusable_reason", "name", "scopes", "made_by", "created_at", "expires_at",
     )  # fmt: skip
@@ -150,6 +151,7 @@ class AccessTokenViewSet(ResourceViewSet[AccessToken]):
     resource, resource_plural = "access_token", "access_tokens"
     scoped_by = ("created_by_id",)
     other_keys = (("last_used_at", "id"),)
+    moving_orders = ("last_used_at",)
     searched_fields = (
         "status", "unusable_reason", "name", "scopes", "kind", "created_at", "expires_at",
     )  # fmt: skip

@@ -12,6 +12,9 @@ import pytest
 from django.urls import get_resolver
 from django.utils import timezone
 
+from apikeys.actions import create_api_key
+from apikeys.actors import Actor
+from apikeys.models import AccessToken, ApiKey, User
 from infra_service.api.orders import orders_of
 from infra_service.list_checks import lists
 from states.models import Component, Environment, State
@@ -31,10 +34,16 @@ class Walk(NamedTuple):
     plural: str
     rows: Any
     move: Callable[[Any, random.Random], dict[str, Any]]
+    #: Who reads it, where that is not the client of all other lists.
+    client: ApiClient | None = None
 
 
 def touch(_row: Any, _chance: random.Random) -> dict[str, Any]:
     return {"updated_at": timezone.now()}
+
+
+def use(_row: Any, _chance: random.Random) -> dict[str, Any]:
+    return {"last_used_at": timezone.now()}
 
 
 def rename(_row: Any, chance: random.Random) -> dict[str, Any]:
@@ -89,6 +98,20 @@ def fleet() -> Walk:
     return Walk("/api/v1/workloads", "workloads", Workload.objects, change_health)
 
 
+def api_keys() -> Walk:
+    """Return the list of keys; the one that reads it was used within the minute, and stays."""
+    user = User.objects.get(username="operator")
+    for number in range(ITEMS):
+        key, secret = create_api_key(
+            user_id=user.pk, name=f"k{number}", scopes=["apikey:read"], expires_at=None,
+            actor=Actor(name="test"),
+        )  # fmt: skip
+        if number % 2:
+            ApiKey.objects.filter(pk=key.pk).update(last_used_at=timezone.now())
+    client = ApiClient(secret, AccessToken())
+    return Walk("/v1/api-keys", "api_keys", ApiKey.objects, use, client)
+
+
 #: How often a page may have an item that moves: at least, and at most.
 AT_LEAST_ONCE, AT_MOST_ONCE, ANY = (1, None), (0, 1), (0, None)
 MOVING = {
@@ -100,12 +123,15 @@ MOVING = {
     "workloads by health": (workloads, "health_status", ANY),
     "workloads by health desc": (workloads, "health_status desc", ANY),
     "fleet": (fleet, "", ANY),
+    "keys by use": (api_keys, "last_used_at", ANY),
+    "keys by use desc": (api_keys, "last_used_at desc", ANY),
 }
 #: The same changes in orders where they move nothing.
 STABLE = {
     "states by id": (states, "id"),
     "components by id desc": (components, "id desc"),
     "clusters by id": (clusters, "id"),
+    "keys by id": (api_keys, "id"),
     "workloads by namespace": (workloads, "namespace"),
     "workloads by kind desc": (workloads, "kind desc"),
 }
@@ -121,7 +147,7 @@ def pages(client: ApiClient, walk: Walk, order: str) -> Iterator[list[str]]:
     query = {"page_size": 3, **({"order_by": order} if order else {})}
     token = ""
     while True:
-        answer = client.get(walk.path, {**query, "page_token": token}).json()
+        answer = (walk.client or client).get(walk.path, {**query, "page_token": token}).json()
         yield [item["id"] for item in answer[walk.plural]]
         token = answer["next_page_token"]
         if not token:
