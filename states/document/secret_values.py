@@ -26,7 +26,7 @@ from states.document.secret_rule import (
     reach,
 )
 from states.document.sensitive_paths import is_dynamic
-from states.document.value_names import Name, name_of_member
+from states.document.value_names import Name, name_of_member, read_name
 from states.errors import StateFormatUnsupported
 
 if TYPE_CHECKING:
@@ -37,6 +37,10 @@ if TYPE_CHECKING:
 
 _JSON: Final = re.compile(r"\s*+[\[{]")
 _LINE: Final = re.compile(r"[^\r\n]{4,}")
+#: A line of YAML, of properties or of a shell's variables: a name and its value.
+_ASSIGNMENT: Final = re.compile(
+    r"(?:- |export )?[\"']?([A-Za-z_][\w.-]{0,99})[\"']?(?:\s*=\s*|:\s+)(\S.*)", re.ASCII
+)
 #: How numbers and JSON begin.
 _SPECIAL: Final = frozenset("+-.0123456789[{ \t\r\n")
 #: JSON within JSON within JSON is looked into, and no further.
@@ -119,8 +123,13 @@ class Secrets:
                     self._add_text(inner_text, inner, cause, depth + 1)
 
     def _add_line(self, line: str, scalar: Scalar, cause: Cause) -> None:
-        if self._is_new(line, scalar):
-            self._hide(line, reach(line, scalar.name, is_member=True, is_line=True), cause)
+        """Collect a line of a text; in ``password: x`` the name counts for the value."""
+        parts = [(line, scalar.name)]
+        if found := _ASSIGNMENT.fullmatch(line):
+            parts = [(line, Name.NEUTRAL), (found[2].strip("\"',;"), read_name(found[1]))]
+        for text, name in parts:
+            if self._is_new(text, Scalar(text, name, is_member=True)):
+                self._hide(text, reach(text, name, is_member=True, is_line=True), cause)
 
     def _is_new(self, text: str, scalar: Scalar) -> bool:
         key = hash((text, scalar.name, scalar.is_member))

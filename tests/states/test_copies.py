@@ -209,6 +209,47 @@ def test_secrets_are_still_hidden(sensitive: dict[str, Any], copy: Any) -> None:
     assert hidden_names(sensitive=sensitive, plain={"copy": copy, "open": "x"}) == {"copy"}
 
 
+KUBECONFIG = """apiVersion: v1
+kind: Config
+clusters:
+- name: prod-eu
+  cluster:
+    server: https://0123456789ABCDEF0123456789ABCDEF.gr7.eu-west-1.eks.amazonaws.com
+    certificate-authority-data: LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk1JSUM2akNDQWRLZ0F3SUJBZ0lCQURB
+users:
+- name: admin
+  user:
+    token: hunter2
+"""
+
+
+@pytest.mark.parametrize("name", ["kubeconfig", "settings", "secret"])
+def test_a_file_hides_its_secrets_and_not_its_words(name: str) -> None:
+    plain = {
+        "manifest": "apiVersion: v1\nkind: Config\n",
+        "endpoint": "https://0123456789ABCDEF0123456789ABCDEF.gr7.eu-west-1.eks.amazonaws.com",
+        "name_": "prod-eu",
+        "header": "Bearer hunter2",
+        "ca": "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk1JSUM2akNDQWRLZ0F3SUJBZ0lCQURB",
+    }
+
+    assert hidden_names(sensitive={name: KUBECONFIG}, plain=plain) == {"header", "ca"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A=1\nexport DB_PASSWORD='hunter2'\n",
+        "user = app\ndb.password = hunter2",
+        "x:\n  pwd: hunter2,",
+    ],
+)
+def test_a_name_in_a_line_counts(text: str) -> None:
+    plain = {"url": "x://a:hunter2@h", "user": "app", "word": "export"}
+
+    assert hidden_names(sensitive={"file": {"content": text}}, plain=plain) == {"url"}
+
+
 VOCABULARY = st.sampled_from([
     "eu-west-1", "us-east-1a", "europe-west1-b", "westeurope", 5432, "5432", 443, 3306, "admin",
     "postgres", "db.shop.example", "10.0.0.0/16", True, False, None, "", 0, 1, "prod", "app",
