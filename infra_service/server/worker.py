@@ -35,6 +35,8 @@ from infra_service.server.server_errors import Overheard, refusal
 
 # Bytes of unfinished requests and answers that a worker keeps.
 _BUDGET: Final = 32 * 1024 * 1024
+#: Connections that have their last answer and are not closed by the client yet.
+_MOST_LINGERING: Final = 250
 _RECEIVED_AT_ONCE: Final = 64 * 1024
 # They are answered also when every thread is busy, or waits for the database, and the first also
 # when the second waits for it.
@@ -48,8 +50,10 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        # In the order in which they began to wait.
+        # In the order in which they began to wait. Connections that linger after their last answer
+        # are separate, because ending one of them makes no room for a new connection.
         self._waiting: dict[Any, Arrival | Departure] = {}
+        self._lingering: dict[Any, Arrival | Departure] = {}
         self._connections: set[Any] = set()
         self._buffered = 0
         self._next_sweep = 0.0
@@ -63,23 +67,28 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
         super().init_process()
 
     def accept(self, listener: Any) -> None:
-        """Take a new connection; where there are too many, the one that waits longest goes."""
+        """Accept a connection; `murder_pending` ends another one when there are too many."""
         try:
             accepted, address = listener.accept()
         except OSError as error:
             if error.errno in (errno.EMFILE, errno.ENFILE):
-                self._end_oldest()
+                self._free_descriptor()
             elif error.errno not in (errno.EAGAIN, errno.ECONNABORTED):
                 raise
             return
         client = PacedSocket(fileno=accepted.detach())
         conn = TConn(self.cfg, client, address, listener.getsockname())
         self._connections.add(conn)
-        self.nr_conns = len(self._connections)
-        if self.nr_conns >= self.worker_connections:
-            self._end_oldest()
+        self._count()
         self._wait_for(conn, self._arrival(HEADER_TIMEOUT))
         self._receive(conn, client)  # what is there already
+
+    def _count(self) -> None:
+        """Count connections for gunicorn, which accepts none at the limit and stops at zero.
+
+        Lingering connections count only while the worker stops, so that answers are not cut off.
+        """
+        self.nr_conns = len(self._connections) - (len(self._lingering) if self.alive else 0)
 
     def _arrival(self, seconds: float) -> Arrival:
         return Arrival(seconds, largest_head=self._largest_head)
@@ -92,18 +101,18 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
         else:
             event, react = selectors.EVENT_READ, self._receive
         self.poller.register(conn.sock, event, partial(react, conn))
-        self._waiting[conn] = what
+        (self._lingering if what.is_ending else self._waiting)[conn] = what
         self._buffered += what.size
 
     def _forget(self, conn: Any) -> None:
         """Wait no longer."""
-        if what := self._waiting.pop(conn, None):
+        if what := self._waiting.pop(conn, None) or self._lingering.pop(conn, None):
             self._buffered -= what.size
             self.poller.unregister(conn.sock)
 
     def _receive(self, conn: Any, client: PacedSocket) -> None:
         """Receive what has come, and give a thread to a request that is complete."""
-        arrival = self._waiting.get(conn)
+        arrival = self._waiting.get(conn) or self._lingering.get(conn)
         if not isinstance(arrival, Arrival):  # ended by what came before it in this turn
             return
         try:
@@ -208,19 +217,30 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
             self._add(conn, arrival, ahead)
 
     def murder_pending(self) -> None:
-        """End what is not complete in time; gunicorn calls this at each turn of its loop."""
+        """End the oldest connections above the limit, and requests that are not complete in time.
+
+        gunicorn calls this at each turn of its loop. At the limit it no longer calls `accept`.
+        """
+        while self._waiting and self._is_full():
+            self._end_oldest()
         now = time.monotonic()
         if now < self._next_sweep:
             return
         self._next_sweep = now + 0.25
-        for conn in [c for c, what in self._waiting.items() if what.deadline <= now]:
-            self._end_slow(conn)
+        for waiting in (self._waiting, self._lingering):
+            for conn in [c for c, what in waiting.items() if what.deadline <= now]:
+                self._end_slow(conn, waiting[conn])
+
+    def _is_full(self) -> bool:
+        limit: int = self.worker_connections
+        return len(self._connections) - len(self._lingering) >= limit
 
     def _cap_keepalive(self, deadline: float) -> None:
         """Let connections on which nothing has come end by then: the worker is stopping."""
-        for what in self._waiting.values():
+        for what in (*self._waiting.values(), *self._lingering.values()):
             if what.is_idle:
                 what.deadline = min(what.deadline, deadline)
+        self._count()
 
     def _keep_within_budget(self) -> None:
         if self._buffered > _BUDGET:
@@ -228,11 +248,18 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
 
     def _end_oldest(self) -> None:
         if self._waiting:
-            self._end_slow(next(iter(self._waiting)))
+            conn, what = next(iter(self._waiting.items()))
+            self._end_slow(conn, what)
 
-    def _end_slow(self, conn: Any) -> None:
+    def _free_descriptor(self) -> None:
+        """Close the connection that lingers longest; without one, end the oldest."""
+        if self._lingering:
+            self._drop(next(iter(self._lingering)))
+        else:
+            self._end_oldest()
+
+    def _end_slow(self, conn: Any, what: Arrival | Departure) -> None:
         """End a connection, and say so to a client that has sent something."""
-        what = self._waiting[conn]
         if isinstance(what, Departure):  # else the kernel would keep what nobody reads
             conn.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
         if what.is_idle or isinstance(what, Departure):
@@ -250,12 +277,15 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
             self._wait_for(conn, Arrival(LINGER, is_ending=True))
         except (OSError, ValueError):  # it is closed already
             self._drop(conn)
+        if len(self._lingering) > _MOST_LINGERING:
+            self._free_descriptor()
+        self._count()
 
     def _drop(self, conn: Any) -> None:
         with contextlib.suppress(OSError, KeyError, ValueError):
             self._forget(conn)
         self._connections.discard(conn)
-        self.nr_conns = len(self._connections)
+        self._count()
         conn.close()
 
     def handle_error(self, req: Any, client: Any, addr: Any, exc: Any) -> None:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import errno
+import os
+import resource
 import selectors
 import socket
+import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from gunicorn.config import Config
+from gunicorn.glogging import Logger
 
 from infra_service.server import arrivals, pace, worker
 from infra_service.server.arrivals import LARGEST_BODY, Arrival
@@ -198,6 +202,7 @@ class Loop:
 
     def turn(self) -> None:
         self.worker.wait_for_and_dispatch_events(0.05)
+        self.worker.murder_pending()
 
     def close(self) -> None:
         for conn in list(self.worker._connections):
@@ -229,16 +234,63 @@ def test_of_too_many_the_oldest_goes(loop: Loop) -> None:
     assert second.recv(100).startswith(b"HTTP/1.1 408 ")
 
 
+def test_connections_that_linger_make_room(loop: Loop) -> None:
+    ended = [loop.connect(b"GET") for _ in range(7)]
+
+    # The worker has answered four and waits for their clients to close.
+    assert (loop.worker.nr_conns, len(loop.worker._lingering)) == (3, 4)
+    assert [peer.recv(13) for peer in ended[:4]] == [b"HTTP/1.1 408 "] * 4
+    assert b"REQUEST_TIMEOUT" in ended[0].recv(1000)  # the whole answer, and then the end
+    assert ended[0].recv(1) == b""
+
+
+def test_connections_linger_up_to_a_number(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "_MOST_LINGERING", 2)
+    for _ in range(8):
+        loop.connect(b"GET")
+
+    assert (loop.worker.nr_conns, len(loop.worker._lingering)) == (3, 2)
+    assert len(loop.worker._connections) == 5
+
+
+def test_a_stopping_worker_waits_for_connections_that_linger(loop: Loop) -> None:
+    for _ in range(5):
+        loop.connect(b"GET")
+    assert loop.worker.nr_conns == 3
+
+    loop.worker.alive = False
+    loop.worker._cap_keepalive(time.monotonic() + 60)
+    assert loop.worker.nr_conns == 5
+    loop.worker.murder_pending()
+    assert len(loop.worker._waiting) == 3  # counting the others ends none of them
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE])
+def test_without_descriptors_a_lingering_connection_goes_first(loop: Loop, number: int) -> None:
+    for _ in range(4):
+        loop.connect(b"GET")
+    assert len(loop.worker._lingering) == 1
+
+    loop.worker.accept(Exhausted(number))
+    assert (loop.worker.nr_conns, len(loop.worker._lingering)) == (3, 0)
+
+
+class Exhausted:
+    """A listener of a process without free descriptors."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def accept(self) -> None:
+        raise OSError(self.number, "too many open files")
+
+
 @pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE])
 def test_without_descriptors_the_oldest_goes(loop: Loop, number: int) -> None:
-    class Exhausted:
-        def accept(self) -> None:
-            raise OSError(number, "too many open files")
-
     first = loop.connect()
-    loop.worker.accept(Exhausted())
+    loop.worker.accept(Exhausted(number))
     assert first.recv(1) == b""
-    loop.worker.accept(Exhausted())  # nothing is left to end
+    loop.worker.accept(Exhausted(number))  # nothing is left to end
 
 
 def test_unfinished_requests_have_a_budget(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -289,8 +341,78 @@ def test_a_thread_that_failed(loop: Loop) -> None:
 def test_a_stopping_worker_waits_for_what_has_begun(loop: Loop) -> None:
     silent, begun = loop.connect(), loop.connect(b"GET")
     loop.worker._cap_keepalive(time.monotonic())
+    loop.worker._next_sweep = 0
     loop.worker.murder_pending()
     assert silent.recv(1) == b""
     begun.sendall(b" / HTTP/1.1\r\n\r\n")
     loop.turn()
     assert loop.begun == [b"GET / HTTP/1.1\r\n\r\n"]
+
+
+def hello(_environ: Any, start_response: Any) -> list[bytes]:
+    """Answer as `/healthz` does."""
+    start_response("200 OK", [("Content-Length", "2")])
+    return [b"{}"]
+
+
+class Running:
+    """A worker whose own `run` serves a listener, in a thread."""
+
+    def __init__(self) -> None:
+        self.peers: list[socket.socket] = []
+        self.listener = socket.create_server(("127.0.0.1", 0), backlog=2048)
+        cfg = Config()
+        self.worker: Any = ServiceWorker(
+            0, os.getppid(), [self.listener], None, 30, cfg, Logger(cfg)
+        )
+        self.worker.wsgi = hello
+        self.worker._probes = {probe: ThreadPoolExecutor(1) for probe in worker._PROBES}
+        self.worker.tpool = self.worker.get_thread_pool()
+        self.worker.poller = selectors.DefaultSelector()
+        self.worker.method_queue.init()
+        self.thread = threading.Thread(target=self.worker.run)
+        self.thread.start()
+
+    def open(self, sent: bytes) -> None:
+        peer = socket.create_connection(self.listener.getsockname(), 10)
+        self.peers.append(peer)
+        peer.sendall(sent)
+
+    def probe(self) -> bytes:
+        with socket.create_connection(self.listener.getsockname(), 10) as client:
+            client.settimeout(10)
+            client.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+            return client.recv(15)
+
+    def close(self) -> None:
+        for peer in self.peers:
+            peer.close()
+        self.worker.alive = False
+        self.thread.join(30)
+        for pool in self.worker._probes.values():
+            pool.shutdown()
+        self.worker.tmp.close()
+
+
+@pytest.fixture
+def running() -> Iterator[Running]:
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(8192, limits[1]), limits[1]))
+    running = Running()
+    yield running
+    running.close()
+    resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+@pytest.mark.parametrize(
+    "sent", [b"", b"GET /healthz HTTP/1.1\r\nX-Half: "], ids=["nothing", "half"]
+)
+def test_thousands_of_idle_connections_do_not_silence_a_worker(
+    running: Running, sent: bytes
+) -> None:
+    for _ in range(2500):
+        running.open(sent)
+
+    assert [running.probe() for _ in range(20)] == [b"HTTP/1.1 200 OK"] * 20
+    assert running.worker.nr_conns <= 1000
+    assert len(running.worker._connections) <= 1000 + worker._MOST_LINGERING
