@@ -81,7 +81,7 @@ def child_exit(server: Any, worker: Any) -> None:
     try:
         metric_files.merge_exited_worker(worker.pid)
     except (OSError, RuntimeError):
-        server.log.exception("the counts of worker %s are lost", worker.pid)
+        server.log.exception("the counts of worker %s are not merged", worker.pid)
 
 
 def when_ready(server: Any) -> None:
@@ -103,7 +103,7 @@ def when_ready(server: Any) -> None:
 
 
 def post_fork(server: Any, worker: Any) -> None:  # noqa: ARG001 - gunicorn's signature
-    """Make the worker's files, without which it does not start, and keep its memory small."""
+    """Create the worker's files, if the disk has room for them, and keep its memory small."""
     metric_files.allocate()
     _return_memory()
 

@@ -1,37 +1,52 @@
-"""prometheus_client's mapped files, whose blocks are allocated before they are mapped.
+"""prometheus_client's mapped files, with blocks that are allocated before they are mapped.
 
-prometheus_client makes its files by ``truncate``, which takes no block of the disk. On a full disk,
-a write to such a page then raises no error, but ends the process by the signal SIGBUS.
+prometheus_client creates its files with ``truncate``, which allocates no block. On a full disk a
+write to such a page raises no error, but kills the process with SIGBUS.
 """
 
 from __future__ import annotations
 
+import contextlib
+import mmap
 import os
+import struct
+import time
 from typing import Final
 
 import prometheus_client.values
+import structlog
 from prometheus_client.mmap_dict import MmapedDict
+
+log = structlog.get_logger("infra_service.metrics")
 
 #: Bytes of a new file: about a thousand series.
 SIZE: Final = 256 * 1024
+#: Seconds between two attempts to allocate a file.
+_RETRY: Final = 10.0
+
+# The ids of processes without a file. The server's processes share this memory, because it is
+# created before they are forked.
+_PID: Final = struct.Struct("i")
+_SLOTS: Final = 1024
+_without_file: Final = mmap.mmap(-1, _SLOTS * _PID.size)
+# Files that this process could not allocate, and the process that has logged it.
+_missing: set[str] = set()
+_logged_by = 0
 
 
 class AllocatedDict(MmapedDict):
-    """A file of figures; while the disk has no room for it to grow, new ones are not counted."""
+    """A file of figures.
+
+    While the disk has no room for the file, or for a new figure in it, prometheus_client's own
+    values count in memory. Each is written as soon as there is room.
+    """
 
     def __init__(self, filename: str, read_mode: bool = False) -> None:  # noqa: FBT001, FBT002 - its signature
-        """Open the file.
-
-        Raises:
-            OSError: the disk is full.
-        """
-        if not read_mode:
-            descriptor = os.open(filename, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            try:
-                os.posix_fallocate(descriptor, 0, SIZE)
-            finally:
-                os.close(descriptor)
-        super().__init__(filename, read_mode)  # type: ignore[no-untyped-call]
+        self._fname = filename
+        self._retry_at = 0.0
+        self._is_open = read_mode or self._allocate()
+        if self._is_open:
+            super().__init__(filename, read_mode)  # type: ignore[no-untyped-call]
 
     def read_value(self, key: str) -> tuple[float, float]:
         if not self._has_room(key):
@@ -43,7 +58,38 @@ class AllocatedDict(MmapedDict):
         if self._has_room(key):
             super().write_value(key, value, timestamp)  # type: ignore[no-untyped-call]
 
+    def close(self) -> None:
+        if self._is_open:
+            super().close()  # type: ignore[no-untyped-call]
+        _found(self._fname)
+
+    def _allocate(self) -> bool:
+        """Create the file; return whether the disk has room for it."""
+        self._retry_at = time.monotonic() + _RETRY
+        try:
+            descriptor = os.open(self._fname, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            _miss(self._fname, error)
+            return False
+        try:
+            os.posix_fallocate(descriptor, 0, SIZE)
+        except OSError as error:
+            if os.fstat(descriptor).st_size == 0:  # readers expect a header
+                with contextlib.suppress(OSError):
+                    os.unlink(self._fname)  # noqa: PTH108 - beside os.open
+            _miss(self._fname, error)
+            return False
+        finally:
+            os.close(descriptor)
+        _found(self._fname)
+        return True
+
     def _has_room(self, key: str) -> bool:
+        if not self._is_open:
+            if time.monotonic() < self._retry_at or not self._allocate():
+                return False
+            super().__init__(self._fname)  # type: ignore[no-untyped-call]
+            self._is_open = True
         if key in self._positions:
             return True
         # The key's length, the key with its padding, the value and its time.
@@ -54,7 +100,7 @@ class AllocatedDict(MmapedDict):
         if capacity > self._capacity:
             try:
                 os.posix_fallocate(self._f.fileno(), 0, capacity)
-            except OSError:  # a request is not to fail because of its figure
+            except OSError:  # a request must not fail because of its figure
                 return False
         return True
 
@@ -62,3 +108,34 @@ class AllocatedDict(MmapedDict):
 def install() -> None:
     """Let every metric of this process be kept in such a file."""
     vars(prometheus_client.values)["MmapedDict"] = AllocatedDict
+
+
+def processes_without_file() -> int:
+    """Return how many processes of the server count in memory, so that no scrape includes them."""
+    return sum(pid != 0 for (pid,) in _PID.iter_unpack(_without_file[:]))
+
+
+def forget(pid: int) -> None:
+    """Remove an exited process from those without a file."""
+    if _PID.unpack_from(_without_file, _place(pid)) == (pid,):
+        _PID.pack_into(_without_file, _place(pid), 0)
+
+
+def _place(pid: int) -> int:
+    return pid % _SLOTS * _PID.size
+
+
+def _miss(filename: str, error: OSError) -> None:
+    global _logged_by  # noqa: PLW0603 - once for each process
+    pid = os.getpid()
+    _missing.add(filename)
+    _PID.pack_into(_without_file, _place(pid), pid)
+    if _logged_by != pid:
+        _logged_by = pid
+        log.error("metrics_in_memory", file=filename, error=str(error))
+
+
+def _found(filename: str) -> None:
+    _missing.discard(filename)
+    if not _missing:
+        forget(os.getpid())

@@ -45,12 +45,17 @@ def merge_exited_worker(pid: int) -> None:
     Lost counts would let sums fall; and with a file for each process that ever was, each reload
     would make scrapes slower.
     """
-    from infra_service.operations.allocated import AllocatedDict  # noqa: PLC0415 - see above
+    from infra_service.operations.allocated import AllocatedDict, forget  # noqa: PLC0415 - see above
 
+    forget(pid)
     directory = Path(os.environ[VARIABLE])
     with _locked(fcntl.LOCK_EX):
         for own in directory.glob(f"*_{pid}.db"):
-            total = AllocatedDict(str(own.with_name(own.name.replace(f"_{pid}.", f"_{_EXITED}."))))
+            path = own.with_name(own.name.replace(f"_{pid}.", f"_{_EXITED}."))
+            if not path.exists():  # on a full disk, too
+                own.rename(path)
+                continue
+            total = AllocatedDict(str(path))
             for key, value, _time, _place in AllocatedDict.read_all_values_from_file(str(own)):
                 total.write_value(key, total.read_value(key)[0] + value, 0.0)
             total.close()
@@ -58,11 +63,7 @@ def merge_exited_worker(pid: int) -> None:
 
 
 def allocate() -> None:
-    """Make the files of this worker's figures.
-
-    Raises:
-        OSError: the disk is full.
-    """
+    """Create the files of this worker's figures; on a full disk the worker counts in memory."""
     from infra_service.operations.allocated import AllocatedDict  # noqa: PLC0415 - see above
 
     for kind in _KINDS:

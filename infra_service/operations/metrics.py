@@ -24,6 +24,7 @@ from rest_framework.views import APIView
 from infra_service.api.addresses import parse_address
 from infra_service.housekeeping.metrics import HousekeepingCollector
 from infra_service.operations import metric_files
+from infra_service.operations.allocated import processes_without_file
 from infra_service.operations.credentials import CredentialCollector
 from infra_service.webhooks.metrics import DeliveryCollector
 from states.metrics import IndexCollector, LockCollector
@@ -111,6 +112,18 @@ class DatabaseCollector(Collector):
         return [up, *found]
 
 
+class FileCollector(Collector):
+    """Whether all processes of the server are in this scrape."""
+
+    def collect(self) -> Iterable[Metric]:
+        """Return how many processes count in memory."""
+        yield GaugeMetricFamily(
+            "infra_metrics_processes_without_file",
+            "Server processes that count in memory because VAR_DIR has no room for their files.",
+            processes_without_file(),
+        )
+
+
 class MetricsView(APIView):
     """``/metrics``, for the addresses of METRICS_NETWORKS, and never through a proxy."""
 
@@ -129,6 +142,7 @@ class MetricsView(APIView):
             raise PermissionDenied("Metrics are for METRICS_NETWORKS only, and not by a proxy.")
         registry = CollectorRegistry()
         registry.register(DatabaseCollector())
+        registry.register(FileCollector())
         asked = generate_latest(registry)  # before the files are locked: it may take a while
         with metric_files.reading():
             response: HttpResponse = ExportToDjangoView(request._request)

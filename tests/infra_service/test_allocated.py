@@ -1,19 +1,24 @@
-"""The files of the metrics on a disk that is full: an error at the start, and never SIGBUS."""
+"""The files of the metrics on a full disk: the server counts in memory, and never gets SIGBUS."""
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from infra_service.operations import allocated, metric_files
 from infra_service.operations.allocated import SIZE, AllocatedDict
 from tests.installation import ROOT
-from tests.server import live_server
+from tests.server import LiveServer, live_server
+from tests.waiting import wait_until
 
 # It runs in a file system of 600 KiB: room for the files of one worker, and for no growth.
 _ON_A_SMALL_DISK = """
@@ -39,11 +44,12 @@ for number in range(10_000):
     counter.labels(f"name {number}").inc()
 counter.labels("name 1").inc()
 print(counter.labels("name 1")._value.get())
-try:
-    metric_files.allocate.__globals__["os"].getpid = lambda: 1
-    metric_files.allocate()
-except OSError as error:
-    print(error.errno)
+"""
+# A Python whose files of figures are in a file system of their own: room for two workers.
+_PYTHON_WITH_LITTLE_ROOM = """#!/bin/sh
+mkdir -p "$VAR_DIR/metrics"
+mounted='mount -t tmpfs -o size=2200k none "$VAR_DIR/metrics"'
+exec unshare -m sh -c "$mounted"' && exec "$0" "$@"' "{0}" "$@"
 """
 
 
@@ -68,7 +74,90 @@ def test_a_full_disk(directory: Path) -> None:
         cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
 
-    assert done.stdout.split() == ["2.0", str(errno.ENOSPC)]
+    assert done.stdout.split() == ["2.0"]
+
+
+@pytest.mark.skipif(not can_mount(), reason="this user may not mount a file system")
+def test_a_worker_that_died_on_a_full_disk_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    python = tmp_path / "python"
+    python.write_text(_PYTHON_WITH_LITTLE_ROOM.format(sys.executable))
+    python.chmod(0o700)
+    with contextlib.closing(LiveServer(tmp_path)) as server:
+        server.prepare()
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "executable", str(python))
+            server.start()
+        # Only the server sees its mount.
+        metrics = Path(f"/proc/{server.pid}/root{tmp_path}/metrics")
+        filler = fill(metrics / "filler")
+        assert without_file(server) == 0
+
+        first, second = server.workers()
+        os.kill(first, signal.SIGKILL)
+        wait_until(lambda: len(set(server.workers()) - {first, second}) == 1)
+        (replacement,) = set(server.workers()) - {second}
+        # The kernel chooses the worker.
+        wait_until(lambda: without_file(server) == 1)
+        assert all(server.request("GET", "/healthz").status == 200 for _ in range(20))
+        assert server.log.read_text().count('"event":"metrics_in_memory"') == 1
+        # The counts of the worker that died are kept.
+        assert {path.name for path in metrics.glob("counter_*")} == {
+            "counter_0.db", f"counter_{second}.db", f"counter_{server.pid}.db",
+        }  # fmt: skip
+
+        filler.unlink()
+        wait_until(lambda: without_file(server) == 0, 60)
+        assert (metrics / f"counter_{replacement}.db").stat().st_size >= SIZE
+
+
+def fill(path: Path) -> Path:
+    """Write until the file system is full."""
+    with path.open("wb", 0) as file, contextlib.suppress(OSError):
+        while file.write(b"x" * 4096):
+            pass
+    return path
+
+
+def without_file(server: LiveServer) -> int:
+    (line,) = [
+        line
+        for line in server.request("GET", "/metrics").body.decode().splitlines()
+        if line.startswith("infra_metrics_processes_without_file ")
+    ]
+    return int(float(line.split()[1]))
+
+
+def test_a_file_is_created_as_soon_as_there_is_room(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "full")
+
+    path = directory / "counter_1.db"
+    with monkeypatch.context() as patch:
+        patch.setattr(allocated.os, "posix_fallocate", full)
+        figures = AllocatedDict(str(path))
+        figures.write_value("series", 1.0, 0.0)
+        assert (figures.read_value("series"), path.exists()) == ((0.0, 0.0), False)
+        assert allocated.processes_without_file() == 1
+
+    figures.write_value("series", 2.0, 0.0)
+    assert not path.exists()  # it is tried every ten seconds
+    monkeypatch.setattr(figures, "_retry_at", 0.0)
+    figures.write_value("series", 3.0, 0.0)
+    assert figures.read_value("series") == (3.0, 0.0)
+    assert allocated.processes_without_file() == 0
+    figures.close()
+
+
+def test_a_directory_that_is_gone(directory: Path) -> None:
+    figures = AllocatedDict(str(directory / "gone" / "counter_1.db"))
+    figures.write_value("series", 1.0, 0.0)
+    assert allocated.processes_without_file() == 1
+    figures.close()
+    assert allocated.processes_without_file() == 0
 
 
 def test_what_finds_no_room_is_not_counted_and_fails_nothing(
@@ -118,13 +207,25 @@ def test_the_servers_files_are_all_allocated() -> None:
     assert all(SIZE <= stat.st_size <= stat.st_blocks * 512 for stat in sizes)
 
 
-def test_a_worker_without_room_does_not_start(
+def test_a_worker_without_room_starts_and_logs_it_once(
     directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: Any) -> None:
         raise OSError(errno.ENOSPC, "full")
 
     monkeypatch.setattr(allocated.os, "posix_fallocate", full)
-
-    with pytest.raises(OSError, match="full"):
+    monkeypatch.setattr(allocated, "_logged_by", 0)
+    with capture_logs() as logged:
         metric_files.allocate()
+        metric_files.allocate()
+
+    assert list(directory.iterdir()) == []
+    assert [line["event"] for line in logged] == ["metrics_in_memory"]
+
+
+def test_an_exited_process_is_forgotten(directory: Path) -> None:
+    allocated._PID.pack_into(allocated._without_file, allocated._place(4321), 4321)
+    metric_files.merge_exited_worker(4321 + allocated._SLOTS)  # of the same place
+    assert allocated.processes_without_file() == 1
+    metric_files.merge_exited_worker(4321)
+    assert allocated.processes_without_file() == 0
