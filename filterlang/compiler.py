@@ -66,6 +66,8 @@ def _compile_term(term: Term, fields: FieldSet) -> Q:
         return Q((f"{field.path}__isnull", True))
     if key is None:
         condition = _column(field, positive, values)
+        if field.unguarded:
+            condition = Q((f"{field.path}__isnull", False)) & condition
     elif isinstance(field.type, VersionType):
         asked = VersionAsked(key, positive, *values)
         condition = Q((f"{field.path}__version", asked))

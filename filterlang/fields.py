@@ -22,7 +22,8 @@ class Field(NamedTuple):
 
     ``inverted`` is django-filter's ``exclude`` of a boolean, so that
     ``BooleanFilter(field_name="lock_id", lookup_expr="isnull", exclude=True)`` means "is locked".
-    ``nullable`` fields have no value in some rows.
+    ``nullable`` fields have no value in some rows. Of an expression that is ``unguarded``, Django
+    does not test for null in a negated condition.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Field(NamedTuple):
     equals: str
     inverted: bool
     nullable: bool
+    unguarded: bool = False
 
     @property
     def operators(self) -> tuple[str, ...]:
@@ -67,8 +69,10 @@ def _field(filterset: type[FilterSet], name: str, declared: Any) -> Field:
             "`lookup_expr` and `exclude` from a boolean only"
         )
     path = declared.field_name
-    nullable = plain and any(column.null for column in columns)
-    return Field(name, kind, path, f"{path}__{declared.lookup_expr}", declared.exclude, nullable)
+    unguarded = not columns and getattr(declared.field, "nullable", False)
+    nullable = plain and (unguarded or any(column.null for column in columns))
+    equals = f"{path}__{declared.lookup_expr}"
+    return Field(name, kind, path, equals, declared.exclude, nullable, unguarded)
 
 
 def _columns(model: Any, path: str) -> list[Any]:

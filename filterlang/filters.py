@@ -13,7 +13,15 @@ INT64_MIN: Final = -(2**63)
 INT64_MAX: Final = 2**63 - 1
 
 
-class EnumField(forms.ChoiceField):
+class NullableField(forms.Field):
+    """A field of an expression that may be null; of a column, the column decides."""
+
+    def __init__(self, *, nullable: bool = False, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.nullable = nullable
+
+
+class EnumField(NullableField, forms.ChoiceField):
     """A choice, which may also be written with or without the prefix of its type."""
 
     def __init__(self, *, prefix: str = "", **kwargs: Any) -> None:
@@ -42,7 +50,7 @@ class EnumFilter(Filter):  # type: ignore[misc]  # django-filter has no types
     field_class = EnumField
 
 
-class IdentifierField(forms.CharField):
+class IdentifierField(NullableField, forms.CharField):
     """Text that is only ever compared as a whole."""
 
 

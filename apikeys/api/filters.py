@@ -13,10 +13,10 @@ class ApiKeyFilters(FilterSet):  # type: ignore[misc]  # django-filter has no ty
 
     id = IdentifierFilter()
     status = EnumFilter(choices=ApiKeyStatus.choices, prefix="API_KEY_STATUS_")
-    unusable_reason = EnumFilter(choices=UnusableReason.choices)
+    unusable_reason = EnumFilter(choices=UnusableReason.choices, nullable=True)
     name = CharFilter()
     scopes = CharFilter(field_name="scopes_text")
-    made_by = IdentifierFilter(field_name="made_by_id")
+    made_by = IdentifierFilter(field_name="made_by_id", nullable=True)
     created_at = IsoDateTimeFilter()
     expires_at = IsoDateTimeFilter()
     last_used_at = IsoDateTimeFilter()
@@ -30,7 +30,7 @@ class ApiKeyFilters(FilterSet):  # type: ignore[misc]  # django-filter has no ty
 class AccessTokenFilters(FilterSet):  # type: ignore[misc]  # django-filter has no types
     id = IdentifierFilter()
     status = EnumFilter(choices=AccessTokenStatus.choices, prefix="ACCESS_TOKEN_STATUS_")
-    unusable_reason = EnumFilter(choices=UnusableReason.choices)
+    unusable_reason = EnumFilter(choices=UnusableReason.choices, nullable=True)
     name = CharFilter()
     scopes = CharFilter(field_name="scopes_text")
     kind = EnumFilter(choices=AccessToken.Kind.choices)

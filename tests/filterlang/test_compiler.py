@@ -3,10 +3,11 @@ from uuid import UUID
 
 import pytest
 from django.db import connection
-from django.db.models import Q
+from django.db.models import Case, Q, Value, When
 
 from filterlang.compiler import compile_filter
 from filterlang.errors import FilterError
+from filterlang.filters import EnumFilter
 from filterlang.lookups import Piece
 from tests.filterlang.rows import Row, RowFilters
 
@@ -217,3 +218,28 @@ def test_an_index_serves_labels(rows, condition):
     plan = rows.filter(compile_filter(RowFilters, f"labels['a'] {condition}")).explain()
     assert "Bitmap Index Scan on rows_labels" in plan
     assert "Seq Scan" not in plan
+
+
+class WithExpression(RowFilters):
+    size_word = EnumFilter(choices=[("small", "small"), ("large", "large")], nullable=True)
+
+
+@pytest.mark.both
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("= 'small'", {"x"}),
+        ("!= 'small'", {"null", "y"}),
+        ("NOT IN ('small')", {"null", "y"}),
+        ("IS NULL", {"null"}),
+        ("EXISTS", {"x", "y"}),
+    ],
+)
+def test_an_expression_that_is_null_is_unequal(rows, text, names):
+    for name, size in (("null", None), ("x", 1), ("y", 1000)):
+        rows.create(name=name, kind="Deployment", size=size)
+    words = Case(When(size__lt=10, then=Value("small")), When(size__gte=10, then=Value("large")))
+
+    condition = compile_filter(WithExpression, f"field['size_word'] {text}")
+    found = rows.annotate(size_word=words).filter(condition)
+    assert set(found.values_list("name", flat=True)) == names

@@ -161,6 +161,7 @@ READ: dict[str, Reader] = {
     "environment": slug("environment"),
     "application": lambda row: [application(row["component_id"])[1]],
     "application_id": lambda row: [application(row["component_id"])[0]],
+    "scopes": lambda row: [" ".join(row["scopes"])],
     "locked": lambda row: ["lock" in row],
     "managed": lambda row: [is_managed(row["id"])],
     "image.repository": lambda row: images(row["id"], "repository"),
@@ -174,7 +175,8 @@ def fields_of(name: str, row: Row) -> list[FilterField]:
     for written, about in LISTS[name][1]["filter"]["x-filter-fields"].items():
         kind = about["type"]
         assert written in {*row, *READ} or kind in {"label", *NOT_COMPARED}, written
-        read = READ[written] if written in READ and written not in row else plain(written)
+        is_own = written in row and not isinstance(row[written], list)
+        read = plain(written) if is_own else READ.get(written, plain(written))
         if kind not in NOT_COMPARED:
             fields.append(
                 FilterField(written, kind, about["operators"], about.get("values", ()), read)
