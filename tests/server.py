@@ -27,6 +27,9 @@ class LiveServer(Installation):
 
     #: What answers.
     wsgi = "infra_service.wsgi"
+    #: Where it listens, and the words that start a program there.
+    address = "127.0.0.1"
+    launcher: Sequence[str] = ()
 
     def __init__(self, directory: Path, **environment: str) -> None:
         self.port = free_port()
@@ -87,7 +90,7 @@ class LiveServer(Installation):
         arguments = ("-c", "python:infra_service.gunicorn", self.wsgi)
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "gunicorn", *arguments],
+                [*self.launcher, sys.executable, "-m", "gunicorn", *arguments],
                 cwd=self.root,
                 env=self.environment,
                 stdout=log,
@@ -160,7 +163,7 @@ class LiveServer(Installation):
         timeout: float = 60,
     ) -> Answer:
         """Send one request on a connection of its own."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        connection = http.client.HTTPConnection(self.address, self.port, timeout=timeout)
         with contextlib.closing(connection):
             given = {"Authorization": f"Bearer {token}"} if token else {}
             connection.request(method, path, body, {**given, **(headers or {})})

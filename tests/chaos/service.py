@@ -1,4 +1,4 @@
-"""Two instances of the service behind nginx, as the manual has it."""
+"""Two instances of the service behind nginx or haproxy, configured by the files in ``deploy/``."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import http.client
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from tests.chaos.network import ADDRESSES, inside
 from tests.chaos.programs import Program, wait_for_port
+from tests.deployment.proxies import haproxy_file, nginx_file
 from tests.postgres import free_port
 from tests.server import Answer, LiveServer
 
@@ -20,24 +22,7 @@ events {{ worker_connections 8192; }}
 http {{
     access_log off; client_body_temp_path {directory}/body; proxy_temp_path {directory}/proxy;
     fastcgi_temp_path {directory}/f; uwsgi_temp_path {directory}/u; scgi_temp_path {directory}/s;
-    upstream infra_service {{ {servers} keepalive 16; }}
-    server {{
-        listen 127.0.0.1:{port};
-        client_max_body_size 65m;
-        proxy_request_buffering on;
-        keepalive_timeout 75s;
-        proxy_http_version 1.1;
-        proxy_set_header Connection "";
-        proxy_set_header Host $host;
-        proxy_set_header X-Forwarded-Proto $scheme;
-        proxy_set_header X-Forwarded-For $remote_addr;
-        proxy_read_timeout 120s;
-        location / {{ proxy_pass http://infra_service; }}
-        location /api/v1/state/ {{
-            proxy_pass http://infra_service;
-            proxy_next_upstream error non_idempotent;
-        }}
-    }}
+    include {directory}/site.conf;
 }}
 """
 
@@ -45,17 +30,20 @@ http {{
 class Front(LiveServer):
     """What clients see: the proxy's port, and the environment that all instances share."""
 
-    def __init__(self, directory: Path, **environment: str) -> None:
+    def __init__(self, directory: Path, hosts: Sequence[str], **environment: str) -> None:
         super().__init__(directory, **environment)
         self.instances: list[LiveServer] = []
         self._read: dict[int, int] = {}
-        for number in (1, 2):
+        for number, host in enumerate(hosts, 1):
             home = directory / f"instance-{number}"
             home.mkdir()
             shared = {**self.environment, "VAR_DIR": str(home)}
             instance = LiveServer(home, **shared)
             instance.environment.pop("PGCONNECT_TIMEOUT", None)  # it has its own
-            instance.environment["BIND"] = f"127.0.0.1:{instance.port}"
+            if host != "lab":
+                instance.address, instance.launcher = ADDRESSES[host], inside(host)
+                instance.environment["ALLOWED_HOSTS"] = f"127.0.0.1,{instance.address}"
+            instance.environment["BIND"] = f"{instance.address}:{instance.port}"
             self.instances.append(instance)
 
     def exceptions_in_logs(self) -> list[str]:
@@ -100,23 +88,29 @@ class Front(LiveServer):
 
 
 @contextlib.contextmanager
-def serving(directory: Path, **environment: str) -> Iterator[Front]:
-    """Run two instances behind nginx for as long as the block."""
-    front = Front(directory, **environment)
+def serving(
+    directory: Path,
+    *,
+    proxy: str = "nginx",
+    hosts: Sequence[str] = ("lab", "lab"),
+    **environment: str,
+) -> Iterator[Front]:
+    """Run two instances on these hosts behind a proxy for as long as the block."""
+    front = Front(directory, hosts, **environment)
     with contextlib.ExitStack() as stack:
         front.migrate()
         for instance in front.instances:
             instance.environment["DJANGO_SUPERUSER_PASSWORD"] = "unused"
             stack.callback(instance.close)
             instance.start()
-        stack.enter_context(_nginx(front))
+        stack.enter_context(_behind(front, proxy))
         yield front
 
 
 @contextlib.contextmanager
 def serving_alone(directory: Path, var: Path, **environment: str) -> Iterator[Front]:
     """Run one instance with the embedded database in ``var`` for as long as the block."""
-    front = Front(directory, **environment, VAR_DIR=str(var))
+    front = Front(directory, ("lab", "lab"), **environment, VAR_DIR=str(var))
     instance = LiveServer(directory / "instance-1", **front.environment)
     instance.environment["BIND"] = f"127.0.0.1:{instance.port}"
     front.instances, front.port = [instance], instance.port
@@ -128,13 +122,19 @@ def serving_alone(directory: Path, var: Path, **environment: str) -> Iterator[Fr
 
 
 @contextlib.contextmanager
-def _nginx(front: Front) -> Iterator[None]:
+def _behind(front: Front, proxy: str) -> Iterator[None]:
     front.port = free_port()
-    servers = " ".join(f"server 127.0.0.1:{one.port};" for one in front.instances)
-    configuration = front.directory / "nginx.conf"
-    text = _NGINX.format(directory=front.directory, servers=servers, port=front.port)
-    configuration.write_text(text)
-    program = Program("nginx", "-c", configuration, log=front.directory / "nginx.out")
+    listen = f"127.0.0.1:{front.port}"
+    servers = [f"{one.address}:{one.port}" for one in front.instances]
+    configuration = front.directory / f"{proxy}.conf"
+    if proxy == "nginx":
+        (front.directory / "site.conf").write_text(nginx_file(listen, servers))
+        configuration.write_text(_NGINX.format(directory=front.directory))
+        words = ["nginx", "-c", str(configuration)]
+    else:
+        configuration.write_text(haproxy_file(listen, servers))
+        words = ["haproxy", "-f", str(configuration)]
+    program = Program(*words, log=front.directory / f"{proxy}.log")
     program.start()
     try:
         wait_for_port("127.0.0.1", front.port)

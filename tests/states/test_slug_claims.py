@@ -101,9 +101,10 @@ def test_a_binding_covers_the_entry_or_takes_nothing(
     fields = {"name": "Second", "slug": "old", "application_id": shop}
 
     # 1. One environment of a component is not all of it.
-    sent(admin, "PATCH", "component", first, application_id=bank)
-    assert sent(in_environment, "POST", "component", **fields).status_code == 400
+    renamed(admin, "component")
+    refused(sent(in_environment, "POST", "component", name="Third", slug="old"), "SLUG_TAKEN")
     # 2. The component has moved out of the application.
+    sent(admin, "PATCH", "component", first, application_id=bank)
     refused(sent(bound, "POST", "component", **fields), "SLUG_TAKEN")
     # 3. Both are inside.
     sent(admin, "PATCH", "component", first, application_id=shop)

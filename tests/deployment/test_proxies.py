@@ -1,0 +1,210 @@
+"""The proxy files in ``deploy/``: valid, shown in the how-tos, and safe to repeat requests."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import shutil
+import socket
+import socketserver
+import subprocess
+import threading
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.certificates import self_signed
+from tests.deployment.proxies import HAPROXY, NGINX, haproxy_file, nginx_file
+from tests.e2e.backend import Backend, document, lock_info
+from tests.installation import ROOT
+from tests.postgres import free_port
+from tests.server import LiveServer
+from tests.waiting import wait_until
+
+HOW_TO = ROOT / "docs" / "how-to"
+_MAIN = """
+daemon off; pid {home}/nginx.pid; error_log {home}/nginx.log; worker_processes 1;
+events {{ worker_connections 64; }}
+http {{
+    access_log off; client_body_temp_path {home}/b; proxy_temp_path {home}/p;
+    fastcgi_temp_path {home}/f; uwsgi_temp_path {home}/u; scgi_temp_path {home}/s;
+    include {home}/site.conf;
+}}
+"""
+
+
+def program(name: str) -> str:
+    found = shutil.which(name, path="/usr/sbin:/usr/bin:/usr/local/sbin:/usr/local/bin")
+    if found is None:
+        pytest.skip(f"{name} is not installed")
+    return found
+
+
+@pytest.mark.parametrize(
+    ("page", "file"), [("deploy.md", NGINX), ("high-availability.md", HAPROXY)]
+)
+def test_the_how_to_shows_the_file(page: str, file: Path) -> None:
+    assert f"\n{file.read_text()}```" in (HOW_TO / page).read_text()
+
+
+def test_nginx_accepts_the_file(tmp_path: Path) -> None:
+    text = NGINX.read_text()
+    for named, made in zip(
+        ("/etc/ssl/infra.example.pem", "/etc/ssl/private/infra.example.key"),
+        self_signed(tmp_path, "infra.example"),
+        strict=True,
+    ):
+        text = text.replace(named, str(made))
+    (tmp_path / "site.conf").write_text(text)
+    (tmp_path / "nginx.conf").write_text(_MAIN.format(home=tmp_path))
+    command = [program("nginx"), "-t", "-q", "-c", tmp_path / "nginx.conf"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_haproxy_accepts_the_file(tmp_path: Path) -> None:
+    both = tmp_path / "both.pem"
+    both.write_text("".join(path.read_text() for path in self_signed(tmp_path, "infra.example")))
+    file = tmp_path / "haproxy.cfg"
+    file.write_text(HAPROXY.read_text().replace("/etc/haproxy/infra.example.pem", str(both)))
+    done = subprocess.run(
+        [program("haproxy"), "-c", "-q", "-f", file], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+class Deaf(socketserver.ThreadingTCPServer):
+    """An instance that does what it is asked, and whose answers are lost, except to checks."""
+
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(self, server: LiveServer, *, hangs: bool) -> None:
+        super().__init__(("127.0.0.1", 0), Lost)
+        self.server, self.hangs, self.lost = server, hangs, 0
+        self.end = threading.Event()
+
+
+class Lost(socketserver.StreamRequestHandler):
+    server: Deaf
+
+    def handle(self) -> None:
+        method, path, _ = self.rfile.readline().decode().split()
+        headers = http.client.parse_headers(self.rfile)
+        body = self.rfile.read(int(headers.get("Content-Length", 0)))
+        port = self.server.server.port
+        with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port)) as connection:
+            connection.request(method, path, body, dict(headers))
+            answer = connection.getresponse()
+            content = answer.read()
+        if path == "/readyz":
+            head = f"HTTP/1.1 {answer.status} OK\r\nContent-Length: {len(content)}\r\n\r\n"
+            self.wfile.write(head.encode() + content)
+            return
+        self.server.lost += 1
+        if self.server.hangs:
+            self.server.end.wait(30)
+
+
+@pytest.fixture(params=["nginx", "haproxy"])
+def proxy(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(params=[True, False], ids=["hangs", "hangs up"])
+def deaf(request: pytest.FixtureRequest, live: LiveServer) -> Iterator[Deaf]:
+    with Deaf(live, hangs=request.param) as deaf:
+        threading.Thread(target=deaf.serve_forever).start()
+        yield deaf
+        deaf.end.set()
+        deaf.shutdown()
+
+
+@pytest.fixture
+def backend(live: LiveServer, proxy: str, deaf: Deaf, tmp_path: Path) -> Iterator[Backend]:
+    """A state behind the proxy, before an instance whose answers are lost and one that works."""
+    token = live.token("state:read", "state:write", "state:admin")
+    port = free_port()
+    servers = [f"127.0.0.1:{deaf.server_address[1]}", f"127.0.0.1:{live.port}"]
+    if proxy == "nginx":
+        text = nginx_file(f"127.0.0.1:{port}", servers)
+        assert "proxy_read_timeout 35s" in text
+        (tmp_path / "site.conf").write_text(text.replace("read_timeout 35s", "read_timeout 1s"))
+        (tmp_path / "nginx.conf").write_text(_MAIN.format(home=tmp_path))
+        command = [program("nginx"), "-c", str(tmp_path / "nginx.conf")]
+    else:
+        text = haproxy_file(f"127.0.0.1:{port}", servers)
+        assert "timeout server 35s" in text
+        (tmp_path / "haproxy.cfg").write_text(text.replace("server 35s", "server 1s"))
+        command = [program("haproxy"), "-f", str(tmp_path / "haproxy.cfg")]
+    running = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    class Behind(LiveServer):
+        def __init__(self) -> None:
+            self.port = port
+
+    def answers() -> bool:
+        with contextlib.suppress(OSError):
+            socket.create_connection(("127.0.0.1", port), 1).close()
+            return True
+        return False
+
+    try:
+        wait_until(answers)
+        yield Backend(Behind(), token)
+    finally:
+        running.terminate()
+        running.wait(20)
+
+
+def test_a_request_whose_answer_is_lost_is_repeated_and_counts_once(
+    live: LiveServer, deaf: Deaf, backend: Backend
+) -> None:
+    direct = Backend(live, backend.token)
+    direct.component_id, direct.environment_id = backend.component_id, backend.environment_id
+    for serial in range(1, 5):
+        assert backend.push(document(serial)).status == 200
+    lock_id = str(uuid.uuid4())
+    for serial in range(5, 7):
+        assert backend.lock(lock_id).status == 200
+        assert backend.push(document(serial), lock_id).status == 200
+        assert backend.unlock(lock_id).status == 200
+    for method in ("POST", "DELETE"):
+        body = json.dumps(lock_info(lock_id)).encode()
+        for _ in range(2):
+            assert backend.send(method, body, "/lock").status == 200
+
+    assert deaf.lost >= 4
+    assert backend.get().body == direct.get().body == document(6)
+    filter_ = f"filter=field%5B%27component_id%27%5D%20%3D%20%27{backend.component_id}%27"
+    (state,) = live.request("GET", f"/api/v1/states?{filter_}", token=backend.token).json()[
+        "states"
+    ]
+    assert "lock" not in state
+    path = f"/api/v1/states/{state['id']}/versions"
+    versions = live.request("GET", path, token=backend.token).json()["versions"]
+    assert sorted(version["serial"] for version in versions) == [1, 2, 3, 4, 5, 6]
+    # A repeated DELETE finds the state deleted.
+    assert backend.send("DELETE", b"").status in {200, 404}
+    assert direct.get().status == 404
+
+
+def test_no_other_post_is_repeated(live: LiveServer, deaf: Deaf, backend: Backend) -> None:
+    """It might create something twice."""
+    statuses = []
+    for _ in range(4):
+        body = json.dumps({"environment": {"name": uuid.uuid4().hex}}).encode()
+        headers = {"Content-Type": "application/json"}
+        path = "/api/v1/environments"
+        answer = backend.server.request("POST", path, body, token=backend.token, headers=headers)
+        statuses.append(answer.status)
+    assert deaf.lost == sum(status in (502, 504) for status in statuses) > 0
+    assert set(statuses) <= {201, 502, 504}
+
+
+def test_figures_do_not_pass_the_proxy(backend: Backend) -> None:
+    for path in ("/metrics", "/metrics/"):
+        assert backend.server.request("GET", path).status == 404
