@@ -133,8 +133,14 @@ class NetworksField(serializers.ListField):
     child = NetworkField(trim_whitespace=False)
     most = MAX_NETWORKS
 
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(allow_empty=False, **kwargs)
+    def __init__(self) -> None:
+        super().__init__(
+            allow_empty=False,
+            required=False,
+            allow_null=True,
+            help_text="Networks (CIDR) from which it may be used; null is everywhere. Unless said, "
+            "those of the creator. Adjacent and overlapping ones are merged.",
+        )
 
     def to_internal_value(self, data: Any) -> Networks:  # type: ignore[override]
         if isinstance(data, list) and len(data) > self.most:
@@ -143,14 +149,7 @@ class NetworksField(serializers.ListField):
 
 
 class BoundSerializer(StrictSerializer):
-    """What has a field ``binding``, and ``allowed_networks``."""
-
-    allowed_networks = NetworksField(
-        required=False,
-        allow_null=True,
-        help_text="Networks (CIDR) from which it may be used; null is everywhere. Unless said, "
-        "those of the creator. Adjacent and overlapping ones are merged.",
-    )
+    """A resource with the fields ``binding`` and ``allowed_networks``."""
 
     def to_internal_value(self, data: Any) -> Any:
         """Return the validated fields; what is null works everywhere."""

@@ -7,7 +7,7 @@ from typing import Any
 from rest_framework import serializers
 from rest_framework.exceptions import ErrorDetail, ValidationError
 
-from apikeys.api.binding_serializers import BindingSerializer, BoundSerializer
+from apikeys.api.binding_serializers import BindingSerializer, BoundSerializer, NetworksField
 from apikeys.api.exchange_parameters import MAX_BYTES
 from apikeys.api.serializers import OwnerSerializer, RunField
 from apikeys.federation import conditions, kinds
@@ -109,6 +109,7 @@ class TrustPolicySerializer(BoundSerializer):
         allow_null=True,
         help_text="Where its tokens work; null is everywhere. Unless said, where the creator does.",
     )
+    allowed_networks = NetworksField()
     max_token_seconds = WholeField(
         min_value=1,
         max_value=MAX_TOKEN_SECONDS,

@@ -7,7 +7,7 @@ from rest_framework import serializers
 from rest_framework.exceptions import ErrorDetail, ValidationError
 
 from apikeys import actions
-from apikeys.api.binding_serializers import BindingSerializer, BoundSerializer
+from apikeys.api.binding_serializers import BindingSerializer, BoundSerializer, NetworksField
 from apikeys.models import AccessToken, AuditEvent
 from apikeys.querysets import AccessTokenStatus, ApiKeyStatus
 from apikeys.scopes import Scope
@@ -41,17 +41,18 @@ class CredentialSerializer(BoundSerializer):
         allow_null=True,
         help_text="Where it works; null is everywhere. Unless said, where the creator works.",
     )
+    allowed_networks = NetworksField()
     expires_at = TimestampField(
         in_future=True,
         required=False,
         allow_null=True,
         help_text="Null is never; nothing ends later than what made it.",
     )
-    unusable_reason = serializers.ChoiceField(
-        UnusableReason.choices,
+    unusable_reason = serializers.CharField(
         read_only=True,
         allow_null=True,
-        help_text="The reason for which it is refused; null while it works.",
+        help_text=f"The reason for which it is refused, of {', '.join(UnusableReason)}; "
+        "null while it works.",
     )
     last_used_at = TimestampField(read_only=True, allow_null=True)
     last_used_address = serializers.CharField(
