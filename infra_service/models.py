@@ -85,6 +85,11 @@ class HousekeepingPart(models.Model):
 
 
 class IdempotentRequestQuerySet(models.QuerySet["IdempotentRequest"]):
+    def with_answers_of_other_keys(self) -> IdempotentRequestQuerySet:
+        """Return the requests whose answer another key than the first encrypts."""
+        kept = self.filter(answer__isnull=False, answer_until__gt=timezone.now())
+        return kept.exclude(encryption_key=next(iter(_keyring())))
+
     def remove_answers(self) -> int:
         """Remove a batch of answers whose time is over; another removal is never waited for."""
         over = self.filter(answer__isnull=False, answer_until__lte=timezone.now())
@@ -138,12 +143,21 @@ class IdempotentRequest(models.Model):
 
     def store(self, status: int, body: bytes, *, has_secret: bool) -> None:
         """Store the answer, encrypted."""
-        self.encryption_key, cipher = next(iter(_keyring().items()))
-        nonce = secrets.token_bytes(_NONCE_BYTES)
-        self.answer = nonce + cipher.encrypt(nonce, body, self._context)
+        self._encrypt(body)
         self.status = status
         self.answer_until = self.created_at + (SECRETS_KEPT if has_secret else ANSWERS_KEPT)
         self.save(force_update=True)
+
+    def reencrypt(self) -> bool:
+        """Encrypt the answer with the first key; return whether this call did it."""
+        body, used = self.answer_body(), self.encryption_key
+        if body is None:
+            return False
+        self._encrypt(body)
+        as_seen = IdempotentRequest.objects.filter(
+            pk=self.pk, encryption_key=used, answer__isnull=False
+        )
+        return bool(as_seen.update(answer=self.answer, encryption_key=self.encryption_key))
 
     def answer_body(self) -> bytes | None:
         """Return the answer, or None when its time is over or its key is missing."""
@@ -153,6 +167,11 @@ class IdempotentRequest(models.Model):
         sealed = bytes(self.answer)
         body: bytes = cipher.decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], self._context)
         return body
+
+    def _encrypt(self, body: bytes) -> None:
+        self.encryption_key, cipher = next(iter(_keyring().items()))
+        nonce = secrets.token_bytes(_NONCE_BYTES)
+        self.answer = nonce + cipher.encrypt(nonce, body, self._context)
 
     @property
     def _is_kept(self) -> bool:

@@ -151,10 +151,17 @@ class DocumentUnreadable(APIException):
 
 
 class DocumentDamaged(DocumentUnreadable):
-    meaning = "The stored bytes are not what was stored, or their key is missing."
+    meaning = "The stored bytes are not the bytes that were stored."
     status_code = 500
     default_code = "DOCUMENT_DAMAGED"
-    default_detail = "The stored document is damaged or its encryption key is not configured."
+    default_detail = "The stored document is damaged."
+
+
+class DocumentKeyMissing(DocumentUnreadable):
+    meaning = "The key that encrypts the document is not in STATE_ENCRYPTION_KEYS."
+    status_code = 500
+    default_code = "DOCUMENT_KEY_MISSING"
+    default_detail = "The encryption key of the stored document is not configured."
 
 
 class DocumentMissing(DocumentUnreadable):

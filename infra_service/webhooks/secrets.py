@@ -10,9 +10,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from cryptography.exceptions import InvalidTag
-from django.utils import timezone
 
-from states.document.sealing import keyring
+from states.document.sealing import current_key, keyring
 
 if TYPE_CHECKING:
     import uuid
@@ -58,11 +57,6 @@ def decrypt(encrypted: bytes | memoryview, key_name: str, endpoint_id: uuid.UUID
         raise SecretUnreadableError from error
 
 
-def current_key() -> str:
-    """Return the name of the key that encrypts."""
-    return next(iter(keyring()))
-
-
 def reencrypted(endpoint: WebhookEndpoint) -> dict[str, Any]:
     """Return the columns of the endpoint's secrets that another key encrypts, encrypted anew.
 
@@ -89,8 +83,7 @@ def signing_secrets(endpoint: WebhookEndpoint) -> list[bytes]:
         SecretUnreadableError: the current secret cannot be read.
     """
     signing = [decrypt(endpoint.secret, endpoint.encryption_key, endpoint.pk)]
-    until = endpoint.retired_secret_until
-    if endpoint.retired_secret is not None and until is not None and until > timezone.now():
+    if endpoint.retired_secret is not None and endpoint.retired_secret_signs:
         with suppress(SecretUnreadableError):
             signing.append(
                 decrypt(endpoint.retired_secret, endpoint.retired_encryption_key, endpoint.pk)

@@ -25,6 +25,7 @@ from states.api import samples
 from states.errors import (
     ContentMd5Mismatch,
     DocumentDamaged,
+    DocumentKeyMissing,
     DocumentMissing,
     InvalidDocument,
     InvalidLockInfo,
@@ -44,7 +45,9 @@ from states.errors import (
 )
 from states.models import MAX_SERIAL
 
-UNREADABLE: Final = (DocumentDamaged, DocumentMissing, StorageInconsistent)
+UNREADABLE: Final = (
+    DocumentDamaged, DocumentKeyMissing, DocumentMissing, StorageInconsistent,
+)  # fmt: skip
 OF_STORE: Final = (StorageUnavailable, StorageMisconfigured)
 _TEXT: Final = {"type": "string"}
 _TIME: Final = {"type": "string", "format": "date-time"}

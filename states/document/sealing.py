@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from django.conf import settings
 from isal import igzip, isal_zlib
 
-from states.errors import DocumentDamaged, InvalidDocument
+from states.errors import DocumentDamaged, DocumentKeyMissing, InvalidDocument
 from states.models import MAX_SERIAL
 
 if TYPE_CHECKING:
@@ -146,21 +146,27 @@ def seal(gzipped: bytes, place: Place) -> Sealed:
     return Sealed(payload=payload, key_name=name)
 
 
+def current_key() -> str:
+    """Return the name of the key that encrypts."""
+    return next(iter(keyring()))
+
+
 def check_key(name: str) -> None:
     """Raise unless the key of this name is configured.
 
     Raises:
-        DocumentDamaged: it is missing.
+        DocumentKeyMissing: the key is not configured.
     """
     if name not in keyring():
-        raise DocumentDamaged
+        raise DocumentKeyMissing
 
 
 def unseal(sealed: Sealed, place: Place) -> bytes:
     """Return the gzip'd document.
 
     Raises:
-        DocumentDamaged: a bit has changed, the document belongs elsewhere, or its key is missing.
+        DocumentDamaged: a bit has changed, or the document belongs elsewhere.
+        DocumentKeyMissing: its key is not configured.
     """
     check_key(sealed.key_name)
     cipher = keyring()[sealed.key_name]

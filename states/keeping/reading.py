@@ -214,6 +214,7 @@ def _unsealed(
 
     Raises:
         DocumentDamaged: it does not decrypt, and is what the store holds.
+        DocumentKeyMissing: its key is not configured.
         DocumentMissing, StorageInconsistent: the object store does so again and again.
         StorageUnavailable: the object store does not answer.
     """

@@ -26,7 +26,7 @@ _PASSES: Final = 3
 
 def outdated() -> QuerySet[StateVersion]:
     """Return the versions that another key than the first encrypts."""
-    return StateVersion.objects.exclude(encryption_key=next(iter(sealing.keyring())))
+    return StateVersion.objects.exclude(encryption_key=sealing.current_key())
 
 
 def due(*, everything: bool) -> QuerySet[StateVersion]:

@@ -27,6 +27,8 @@ _BEHIND: Final = Q(deleted_at=None, indexed_number__lt=F("version_number"))
 _INDEXED: Final = Q(deleted_at=None, indexed_number__gte=F("version_number"))
 #: ``State.index_key`` of those that are in the index, and are to be read again.
 OUTDATED: Final = "0"
+#: Characters of a key's name in ``State.index_key``, behind the number of the rules and a dot.
+KEY_NAME_LENGTH: Final = 12
 
 
 class StateKey(TypedDict):
@@ -65,6 +67,11 @@ class StateQuerySet(models.QuerySet["State"]):
     def due(self) -> StateQuerySet:
         """Those whose current version is to be indexed, for either reason."""
         return self.filter(_BEHIND | (_INDEXED & Q(index_key=OUTDATED)))
+
+    def with_digests_of_other_keys(self, key_name: str) -> StateQuerySet:
+        """Return the states whose digests in the index another key than this one made."""
+        indexed = self.visible().filter(indexed_number__gt=0)
+        return indexed.exclude(index_key__endswith=f".{key_name[:KEY_NAME_LENGTH]}")
 
     def unreadable(self) -> StateQuerySet:
         """Those of which no resource can be indexed."""

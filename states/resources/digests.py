@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from django.conf import settings
 
-from states.document import sealing
 from states.document.numbers import number_text
 
 if TYPE_CHECKING:
@@ -38,11 +37,6 @@ def _derived(configured: tuple[str, ...]) -> tuple[bytes, ...]:
 
 def _digest_keys() -> tuple[bytes, ...]:
     return _derived(tuple(settings.STATE_ENCRYPTION_KEYS))
-
-
-def key_name() -> str:
-    """Return the name of the key that new digests are made with."""
-    return next(iter(sealing.keyring()))
 
 
 def digest(value: Value) -> uuid.UUID:

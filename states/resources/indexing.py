@@ -8,6 +8,7 @@ several can work: what one is at, the others pass over, where the database has r
 from __future__ import annotations
 
 import contextlib
+import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import structlog
@@ -15,10 +16,12 @@ from django.db import connection, transaction
 from rest_framework.exceptions import APIException
 
 from infra_service.database.retries import retrying
+from states.document import sealing
 from states.errors import DocumentUnreadable
 from states.keeping import reading
 from states.keeping.batches import in_batches
 from states.models import (
+    KEY_NAME_LENGTH,
     OUTDATED,
     ResourceEntry,
     State,
@@ -27,7 +30,6 @@ from states.models import (
 )
 from states.resources.counting import amounts
 from states.resources.dependencies import write_dependencies
-from states.resources.digests import key_name
 from states.resources.entries import write_entries
 from states.resources.finding import Found, NamesTooLongError, find_contents
 from states.resources.leaked_tokens import report_leaks
@@ -50,6 +52,11 @@ _STATES: Final = 1_000
 #: holds; our own code fails on it.
 NAMES_TOO_LONG: Final = "NAMES_TOO_LONG"
 UNEXPECTED: Final = "UNEXPECTED"
+#: Problems that a restored object or a configured key solves without a change of the state.
+_TEMPORARY: Final = [error.default_code for error in DocumentUnreadable.__subclasses__()]
+#: Of ``renew_digests``, and the seconds between them.
+_PASSES: Final = 5
+_PAUSE: Final = 1.0
 
 
 class Indexed(NamedTuple):
@@ -85,14 +92,15 @@ def _each_of(states: StateQuerySet) -> Iterator[Indexed]:
 
 def stamp() -> str:
     """Return what tells the rules, and the key of digests, that states are indexed by."""
-    return f"{RULES}.{key_name()[:12]}"
+    return f"{RULES}.{sealing.current_key()[:KEY_NAME_LENGTH]}"
 
 
 def begin_anew(*, everything: bool = False) -> None:
-    """Let states be indexed again that other rules or another key have indexed, or all.
+    """Mark the states that are to be indexed again; their entries stay until then.
 
-    What is in the index stays until then. And what a release without an index has deleted leaves
-    the index.
+    These are the states that other rules or another key indexed, and those whose document could
+    not be loaded or decrypted, or all. Entries of states that a release without an index deleted
+    are removed.
     """
     for state in in_batches(State.objects.filter(deleted_at__isnull=False, indexed_number__gt=0)):
         with transaction.atomic():
@@ -101,6 +109,24 @@ def begin_anew(*, everything: bool = False) -> None:
     for used in _stamps():
         if everything or used != stamp():
             _outdate(State.objects.indexed().filter(index_key=used))
+    _outdate(State.objects.indexed().filter(index_problem__in=_TEMPORARY))
+
+
+def renew_digests() -> Iterator[Indexed]:
+    """Index the states again whose digests another key than the first made, and yield each.
+
+    A state that another indexer is processing is awaited for a few seconds.
+
+    Raises:
+        StorageUnavailable: the object store does not answer; the states before are done.
+    """
+    begin_anew()
+    others = State.objects.with_digests_of_other_keys(sealing.current_key())
+    for _ in range(_PASSES):
+        yield from _each_of(others)
+        if not others.exists():
+            return
+        time.sleep(_PAUSE)
 
 
 def _stamps() -> Iterator[str]:

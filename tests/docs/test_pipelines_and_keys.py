@@ -1,10 +1,9 @@
-"""How-to guides of pipelines, stuck locks and keys, walked against a live server."""
+"""How-to guides of pipelines and stuck locks, walked against a live server."""
 
 import datetime as dt
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -159,39 +158,3 @@ def test_a_stuck_lock(place: Path, service: LiveServer) -> None:
 
     assert walk.through(ROOT / "docs/how-to/break-a-stuck-lock.md")
     assert backend.holder() is None
-
-
-def test_keys(place: Path, service: LiveServer) -> None:
-    if shutil.which("openssl") is None:
-        pytest.skip("openssl is not on the PATH")
-    soon = (dt.datetime.now(dt.UTC) + dt.timedelta(days=3)).isoformat()
-    common = ("--user", "operator", "--json", "--name")
-    scopes = ("--scopes", "apikey:write,state:write")
-    seeded, old, ends_soon, audit = service.run_commands(
-        ("seed_apikeys", *common, "rotating", *scopes),
-        ("issue_token", *common, "old", *scopes),
-        ("issue_token", *common, "soon", *scopes, "--expires-at", soon),
-        ("issue_token", *common, "audit", "--scopes", "audit:read,state:write"),
-    )
-    auditor = json.loads(audit)["secret"]
-    pushed = Backend(service, auditor).push(b'{"version": 4, "serial": 1}')
-    assert pushed.status == 200
-    keys = service.directory / "service.env"
-
-    def restart() -> str:
-        name, _, present = keys.read_text().strip().partition("=")
-        keys.write_text(f"{name}={(place / 'new-key').read_text().strip()},{present}\n")
-        assert service.stop() == 0
-        service.start()
-        return ""
-
-    environment = {
-        **readers(place, service.environment),
-        "KEY": json.loads(seeded)["api_keys"][0]["secret"],
-        "OLD_TOKEN_ID": json.loads(old)["id"],
-        "ENDS_SOON": json.loads(ends_soon)["secret"],
-    }
-    words = {"http://127.0.0.1:8000": service.url, "isp_…": auditor, **manage_py()}
-    walk = Walk(place, environment, words, {"systemctl restart 'infra-service@*'": restart})
-
-    assert walk.through(ROOT / "docs/how-to/rotate-keys.md")

@@ -137,7 +137,7 @@ def test_dashboard_and_alerts_name_what_there_is(live: LiveServer) -> None:
     for expression, title in (panels | alerts).items():
         assert named(expression) <= told, title
         assert named(expression) or "up{" in expression, title
-    assert (len(panels), len(alerts)) == (23, 22)
+    assert (len(panels), len(alerts)) == (23, 24)
 
 
 def test_what_to_do_at_each_alert() -> None:

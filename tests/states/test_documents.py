@@ -11,7 +11,7 @@ import pytest
 from states.checks import encryption_keys_are_usable
 from states.document import sealing
 from states.document.sealing import Sealed
-from states.errors import DocumentDamaged
+from states.errors import DocumentDamaged, DocumentKeyMissing
 
 STATE, VERSION = uuid.UUID(int=1), uuid.UUID(int=2)
 PLACE = sealing.Place(STATE, VERSION, 1)
@@ -81,7 +81,7 @@ def test_the_first_key_encrypts_and_all_decrypt(settings: Any) -> None:
     assert sealing.seal(GZIPPED, PLACE).key_name != sealed.key_name
 
     settings.STATE_ENCRYPTION_KEYS = [new]
-    with pytest.raises(DocumentDamaged):
+    with pytest.raises(DocumentKeyMissing):
         sealing.unseal(sealed, PLACE)
 
 

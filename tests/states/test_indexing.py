@@ -14,7 +14,7 @@ from django.core.management import call_command
 from django.db import connection, transaction
 
 from apikeys.actors import Actor
-from states.keeping import pruning
+from states.keeping import pruning, reencryption
 from states.models import ResourceDigest, ResourceEntry, State, StateVersion
 from states.resources import indexing
 from tests.states.conftest import Backend, UnsteadyStorage, document
@@ -239,11 +239,57 @@ def test_our_own_fault_stops_nothing(backend: Backend, monkeypatch: pytest.Monke
     assert due() == []
 
 
-def test_a_damaged_document(backend: Backend, settings: Any) -> None:
-    backend.push(document())
+def test_a_document_whose_key_is_missing_is_tried_again(backend: Backend, settings: Any) -> None:
+    backend.push(with_things(1, a="i-a"))
+    known = settings.STATE_ENCRYPTION_KEYS
     settings.STATE_ENCRYPTION_KEYS = [new_key()]
+    assert [done.problem for done in index()] == ["DOCUMENT_KEY_MISSING"]
+    assert due() == []
 
-    assert [done.problem for done in index()] == ["DOCUMENT_DAMAGED"]
+    settings.STATE_ENCRYPTION_KEYS = [*settings.STATE_ENCRYPTION_KEYS, *known]
+    indexing.begin_anew()
+
+    assert [done.problem for done in index()] == [""]
+    assert found("i-a") == ["thing.a"]
+
+
+@pytest.mark.parametrize(
+    "problem", ["DOCUMENT_DAMAGED", "DOCUMENT_MISSING", "STORAGE_INCONSISTENT"]
+)
+def test_a_document_that_was_restored_is_indexed_at_the_next_start(
+    backend: Backend, problem: str
+) -> None:
+    backend.push(with_things(1, a="i-a"))
+    index()
+    State.objects.update(index_problem=problem)
+
+    indexing.begin_anew()
+
+    assert [done.problem for done in index()] == [""]
+
+
+def test_a_document_with_another_problem_is_not_tried_again(backend: Backend) -> None:
+    backend.push(document())
+    index()
+    State.objects.update(index_problem="STATE_ENCRYPTED")
+
+    indexing.begin_anew()
+
+    assert due() == []
+
+
+def test_rotate_state_keys_heals_the_index(backend: Backend, settings: Any) -> None:
+    """As after an index worker that ran without the new key."""
+    backend.push(with_things(1, a="i-a"))
+    (old,) = settings.STATE_ENCRYPTION_KEYS
+    settings.STATE_ENCRYPTION_KEYS = [new_key()]
+    index()
+    settings.STATE_ENCRYPTION_KEYS.append(old)
+
+    call_command("rotate_state_keys", stdout=io.StringIO())
+
+    assert found("i-a") == ["thing.a"]
+    assert not State.objects.unreadable().exists()
 
 
 def test_rotated_keys_lose_nothing(backend: Backend, settings: Any) -> None:
@@ -256,11 +302,9 @@ def test_rotated_keys_lose_nothing(backend: Backend, settings: Any) -> None:
     new = new_key()
     settings.STATE_ENCRYPTION_KEYS = [new, old]
     assert found("i-a") == ["thing.a"]
-    # 2. The indexer makes the digests anew, and the old key can go.
+    # 2. The digests are made anew, and the old key can go.
     call_command("rotate_state_keys", stdout=io.StringIO())
-    indexing.begin_anew()
     assert found("i-a") == ["thing.a"]
-    assert len(index()) == 1
     settings.STATE_ENCRYPTION_KEYS = [new]
     assert found("i-a") == ["thing.a"]
     assert before.isdisjoint(ResourceDigest.objects.values_list("digest", flat=True))
@@ -273,7 +317,7 @@ def test_a_key_that_is_gone_too_early_is_noticed(backend: Backend, settings: Any
     backend.push(with_things(1, a="i-a"))
     index()
     settings.STATE_ENCRYPTION_KEYS = [new_key(), *settings.STATE_ENCRYPTION_KEYS]
-    call_command("rotate_state_keys", stdout=io.StringIO())
+    list(reencryption.rotate_keys())
     settings.STATE_ENCRYPTION_KEYS = settings.STATE_ENCRYPTION_KEYS[:1]
 
     indexing.begin_anew()

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
+from infra_service import key_rotation
 from states.document import sealing
 from states.keeping import reading
 from states.models import State, StateVersion
@@ -24,6 +25,12 @@ def verify(**options: Any) -> Any:
     return json.loads(out.getvalue())
 
 
+def all_well(**counts: int) -> dict[str, Any]:
+    """Return the outcome without a problem, and without a value of an older key."""
+    kinds = ["documents", *(kind.name for kind in key_rotation.KINDS)]
+    return {**counts, "problems": [], "need_older_keys": dict.fromkeys(kinds, 0)}
+
+
 @pytest.fixture
 def both(backend: Backend, store: UnsteadyStorage, settings: Any) -> Backend:
     """One document in the store, one in the database."""
@@ -34,7 +41,7 @@ def both(backend: Backend, store: UnsteadyStorage, settings: Any) -> Backend:
 
 
 def test_all_is_well(both: Backend) -> None:
-    assert verify() == {"checked": 2, "problems": [], "unnumbered": 0}
+    assert verify() == all_well(checked=2, unnumbered=0)
 
 
 def test_problems_in_both_stores(both: Backend, store: UnsteadyStorage) -> None:
@@ -101,7 +108,7 @@ def test_the_store_gives_no_answer_for_one_document(
 def test_a_version_that_is_pruned_meanwhile(both: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "load", lambda _pk: (None, b""))
 
-    assert verify() == {"checked": 0, "problems": [], "unnumbered": 0}
+    assert verify() == all_well(checked=0, unnumbered=0)
 
 
 def test_progress(both: Backend, each_count_is_drawn: None) -> None:
@@ -110,7 +117,7 @@ def test_progress(both: Backend, each_count_is_drawn: None) -> None:
     call_command("verify_states", stdout=out, stderr=terminal)
 
     assert " 2 of 2, " in terminal.drawn[-1]
-    assert out.getvalue() == "2 documents checked, 0 problems\n"
+    assert out.getvalue().startswith("2 documents checked, 0 problems\n")
 
 
 MOVED = "The state does not point at its newest version, or tells other figures of it."
@@ -153,7 +160,7 @@ def test_documents_of_before_numbers_were_a_part_are_read(both: Backend) -> None
     version.encryption_key = key_name
     version.save()
     assert both.get().content == document(2)
-    assert verify() == {"checked": 2, "problems": [], "unnumbered": 1}
+    assert verify() == all_well(checked=2, unnumbered=1)
 
     call_command("rotate_state_keys", "--all", stdout=io.StringIO(), stderr=io.StringIO())
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from django.db import transaction
-from django.db.models import Q
 from django.utils import timezone
 
 from apikeys import audit
@@ -33,6 +32,7 @@ from infra_service.webhooks.models import (
     origin_of,
 )
 from infra_service.webhooks.sending import refuse_undeliverable
+from states.document.sealing import current_key
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -215,11 +215,8 @@ def reencrypt_secrets() -> int:
 
     A secret that cannot be read is left as it is: its deliveries show that to the owner.
     """
-    is_retired = Q(retired_secret__isnull=False, retired_secret_until__gt=timezone.now())
-    name = secrets.current_key()
-    old = ~Q(encryption_key=name) | (is_retired & ~Q(retired_encryption_key=name))
     done = 0
-    for endpoint in WebhookEndpoint.objects.filter(old):
+    for endpoint in WebhookEndpoint.objects.with_secrets_of_other_keys(current_key()):
         with isolated("encrypt the secrets of a webhook", endpoint.pk):
             changes = secrets.reencrypted(endpoint)
             if changes:

@@ -47,6 +47,13 @@ class WebhookEndpointQuerySet(GrantHolderQuerySet[Any]):
         """Return the endpoints to which messages are sent now."""
         return self.granted().filter(disabled_at=None)
 
+    def with_secrets_of_other_keys(self, key_name: str) -> WebhookEndpointQuerySet:
+        """Return the endpoints of which a secret that signs is encrypted with another key."""
+        signs = Q(retired_secret__isnull=False, retired_secret_until__gt=timezone.now())
+        return self.filter(
+            ~Q(encryption_key=key_name) | (signs & ~Q(retired_encryption_key=key_name))
+        )
+
 
 class WebhookEndpoint(GrantHolder):
     """An address that is told of events, as far as its own grant and its maker's reach."""
@@ -119,6 +126,12 @@ class WebhookEndpoint(GrantHolder):
     def is_blocked(self) -> bool:
         """Whether an operator has disabled it, so that its owner cannot enable it."""
         return self.disabled_reason == BY_OPERATOR
+
+    @property
+    def retired_secret_signs(self) -> bool:
+        """Whether the replaced secret signs beside the current one."""
+        until = self.retired_secret_until
+        return self.retired_secret is not None and until is not None and until > timezone.now()
 
     def record_disabled_period(self, ended_at: dt.datetime) -> None:
         """Keep the time for which the endpoint was disabled, before ``disabled_at`` changes."""

@@ -17,6 +17,7 @@ from infra_service.webhooks import actions, claiming, delivering, health_changes
 from infra_service.webhooks import secrets as webhook_secrets
 from infra_service.webhooks.delivering import Deliverer
 from infra_service.webhooks.models import Delivery, WebhookEndpoint, WebhookEvent
+from states.document.sealing import current_key
 from states.models import State
 from tests.conftest import ApiClient
 from tests.infra_service.webhooks.conftest import deliver, hook_of
@@ -269,7 +270,7 @@ def test_encrypting_one_secret(
     with capture_logs() as logs:
         assert actions.reencrypt_secrets() == 1
 
-    assert other.endpoint.encryption_key == webhook_secrets.current_key()
+    assert other.endpoint.encryption_key == current_key()
     assert [one["item"] for one in logs] == [hook.id]
 
 

@@ -1,0 +1,99 @@
+"""Stored values that STATE_ENCRYPTION_KEYS protect, their re-encryption, and the keys they need.
+
+Documents are re-encrypted by ``states.keeping.reencryption``, which moves them between stores too.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from infra_service.commandline.isolation import isolated
+from infra_service.models import IdempotentRequest
+from infra_service.webhooks.actions import reencrypt_secrets
+from infra_service.webhooks.models import WebhookEndpoint
+from states.document.sealing import current_key, keyring
+from states.keeping import reencryption
+from states.keeping.batches import in_batches
+from states.models import OUTDATED, State
+from states.resources import indexing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+KEY_MISSING: Final = "Its encryption key is not configured."
+_UNREADABLE: Final = "It cannot be decrypted with its key."
+
+
+class OlderValue(NamedTuple):
+    """A stored value that needs another key than the first."""
+
+    item: str
+    #: The key's name or the beginning of it; empty when it is not recorded.
+    key_name: str
+
+    @property
+    def is_key_missing(self) -> bool:
+        """Whether the key is not configured."""
+        return not any(name.startswith(self.key_name) for name in keyring())
+
+    @property
+    def problem(self) -> str:
+        """The reason why the value could not be re-encrypted."""
+        return KEY_MISSING if self.is_key_missing else _UNREADABLE
+
+
+class Kind(NamedTuple):
+    """A kind of values: its name in JSON, its name in text, and its two operations."""
+
+    name: str
+    label: str
+    #: Encrypts with the first key all values that another key encrypts; returns how many.
+    reencrypt: Callable[[], int]
+    older: Callable[[], Iterator[OlderValue]]
+
+
+def older_documents() -> Iterator[OlderValue]:
+    """Yield the documents that another key than the first encrypts."""
+    for version in in_batches(reencryption.outdated()):
+        item = f"state {version.state_id} version {version.number}"
+        yield OlderValue(item, version.encryption_key)
+
+
+def _older_secrets() -> Iterator[OlderValue]:
+    for endpoint in in_batches(WebhookEndpoint.objects.with_secrets_of_other_keys(current_key())):
+        if endpoint.encryption_key != current_key():
+            yield OlderValue(f"webhook {endpoint.pk}", endpoint.encryption_key)
+        if endpoint.retired_secret_signs and endpoint.retired_encryption_key != current_key():
+            item = f"webhook {endpoint.pk} (replaced secret)"
+            yield OlderValue(item, endpoint.retired_encryption_key)
+
+
+def _reencrypt_answers() -> int:
+    done = 0
+    for request in in_batches(IdempotentRequest.objects.with_answers_of_other_keys()):
+        with isolated("encrypt an idempotent answer", request.pk):
+            done += request.reencrypt()
+    return done
+
+
+def _older_answers() -> Iterator[OlderValue]:
+    for request in in_batches(IdempotentRequest.objects.with_answers_of_other_keys()):
+        yield OlderValue(f"idempotent answer {request.pk}", request.encryption_key)
+
+
+def _renew_digests() -> int:
+    return sum(1 for _ in indexing.renew_digests())
+
+
+def _older_digests() -> Iterator[OlderValue]:
+    for state in in_batches(State.objects.with_digests_of_other_keys(current_key())):
+        key_name = "" if state.index_key == OUTDATED else state.index_key.partition(".")[2]
+        yield OlderValue(f"resource digests of state {state.pk}", key_name)
+
+
+#: All kinds except documents. Digests are last: documents have to be readable for them.
+KINDS: Final = (
+    Kind("webhook_secrets", "webhook secrets", reencrypt_secrets, _older_secrets),
+    Kind("idempotent_answers", "idempotent answers", _reencrypt_answers, _older_answers),
+    Kind("resource_digests", "states' resource digests", _renew_digests, _older_digests),
+)

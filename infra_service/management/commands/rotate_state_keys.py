@@ -1,0 +1,90 @@
+"""Re-encrypt everything that the encryption keys protect."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.core.management.base import CommandError
+
+from infra_service import key_rotation
+from infra_service.commandline.base import ServiceCommand
+from states.errors import StorageUnavailable
+from states.keeping import reencryption
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+
+    from infra_service.key_rotation import Kind
+
+
+class Command(ServiceCommand):
+    """Re-encrypt every value that the first of STATE_ENCRYPTION_KEYS does not encrypt."""
+
+    help = (
+        "Re-encrypt everything that STATE_ENCRYPTION_KEYS protect with the first of them: "
+        "documents, secrets of webhooks, answers to requests with an Idempotency-Key, and the "
+        "digests of the index of resources. The service may run meanwhile. The next run continues "
+        "one that was stopped."
+    )
+    examples = ("rotate_state_keys", "rotate_state_keys --all --json")
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "--all",
+            action="store_true",
+            help="re-encrypt also documents that the first key encrypts, so that documents which "
+            "were stored before numbers of versions were a part of the encryption are bound to "
+            "theirs",
+        )
+
+    def handle(self, *_args: Any, **options: Any) -> None:
+        """Re-encrypt, with a line for each value that fails.
+
+        Raises:
+            CommandError: a value was not re-encrypted, for example because it is damaged; or the
+                object store does not answer.
+        """
+        counts = {"documents": {"reencrypted": 0, "failed": 0}}
+        try:
+            self._reencrypt_documents(counts["documents"], everything=options["all"])
+            stopped = ""
+        except StorageUnavailable as error:
+            done = counts["documents"]["reencrypted"]
+            stopped = f"stopped after {done} documents: {error.detail}"
+        for kind in key_rotation.KINDS:
+            try:
+                counts[kind.name] = self._reencrypt(kind)
+            except StorageUnavailable as error:
+                stopped = stopped or f"stopped at {kind.label}: {error.detail}"
+        labels = {"documents": "documents", **{k.name: k.label for k in key_rotation.KINDS}}
+        self.report(
+            counts,
+            *(f"{counted['reencrypted']} {labels[name]} re-encrypted"
+              for name, counted in counts.items()),
+        )  # fmt: skip
+        if stopped:
+            raise CommandError(stopped)
+        if failed := sum(counted["failed"] for counted in counts.values()):
+            raise CommandError(
+                f"{failed} values are not re-encrypted: keep their old key unless they are lost "
+                "anyway"
+            )
+
+    def _reencrypt_documents(self, counts: dict[str, int], *, everything: bool) -> None:
+        total = reencryption.due(everything=everything).count
+        with self.progress("documents", total) as bar:
+            for version, problem in reencryption.rotate_keys(everything=everything):
+                counts["failed" if problem else "reencrypted"] += 1
+                if problem:
+                    self.problem(
+                        f"failed: state {version.state_id} version {version.number}: {problem}"
+                    )
+                bar.advance()
+
+    def _reencrypt(self, kind: Kind) -> dict[str, int]:
+        """Re-encrypt the values of a kind; those that need an older key afterwards failed."""
+        counts = {"reencrypted": kind.reencrypt(), "failed": 0}
+        for value in kind.older():
+            counts["failed"] += 1
+            self.problem(f"failed: {value.item}: {value.problem}")
+        return counts

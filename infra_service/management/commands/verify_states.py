@@ -1,0 +1,92 @@
+"""Check every stored document against its digest, and the keys that stored values need."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.core.management.base import CommandError
+
+from infra_service import key_rotation
+from infra_service.commandline.base import ServiceCommand
+from states.errors import StorageUnavailable
+from states.keeping import verification
+from states.models import StateVersion
+
+if TYPE_CHECKING:
+    from states.keeping.verification import Checked
+
+
+class Command(ServiceCommand):
+    """Read every document in both stores, and report damage, missing keys and older keys."""
+
+    help = (
+        "Check every stored document against the digest and size that were recorded, and count the "
+        "values that need another key than the first of STATE_ENCRYPTION_KEYS."
+    )
+    examples = ("verify_states", "verify_states --json")
+
+    def handle(self, *_args: Any, **_options: Any) -> None:
+        """Check, with a line for each problem.
+
+        Raises:
+            CommandError: a document is missing or damaged, the key of a value is not configured,
+                or the object store does not answer.
+        """
+        checked, unnumbered, problems = 0, 0, []
+        try:
+            with self.progress("documents", StateVersion.objects.count) as bar:
+                for found in verification.verify():
+                    checked += 1
+                    unnumbered += not found.is_numbered
+                    if found.problem is not None:
+                        problems.append(_described(found))
+                        self.problem(" ".join(map(str, problems[-1].values())))
+                    bar.advance()
+        except StorageUnavailable as error:
+            raise CommandError(f"stopped after {checked} documents: {error.detail}") from error
+        damaged, older = len(problems), self._older_values(problems)
+        lines = [f"{checked} documents checked, {len(problems)} problems"]
+        needing = ", ".join(f"{count} {name}" for name, count in older.items() if count)
+        lines.append(f"older keys are needed by: {needing or 'nothing'}")
+        if unnumbered:
+            lines.append(
+                f"{unnumbered} are not bound to their numbers; rotate_state_keys --all binds them"
+            )
+        self.report(
+            {
+                "checked": checked,
+                "problems": problems,
+                "unnumbered": unnumbered,
+                "need_older_keys": older,
+            },
+            *lines,
+        )
+        if damaged:
+            raise CommandError(f"{damaged} of {checked} documents are missing or damaged")
+        if problems:
+            raise CommandError(f"{len(problems)} values need a key that is not configured")
+
+    def _older_values(self, problems: list[dict[str, Any]]) -> dict[str, int]:
+        """Count by kind the values that need an older key, and add those whose key is missing.
+
+        The documents whose key is missing are among the problems already.
+        """
+        counts = {"documents": sum(1 for _ in key_rotation.older_documents())}
+        for kind in key_rotation.KINDS:
+            counts[kind.name] = 0
+            for value in kind.older():
+                counts[kind.name] += 1
+                if value.is_key_missing:
+                    problems.append({"item": value.item, "problem": key_rotation.KEY_MISSING})
+                    self.problem(f"{value.item}: {key_rotation.KEY_MISSING}")
+        return counts
+
+
+def _described(found: Checked) -> dict[str, Any]:
+    version = found.version
+    return {
+        "state": str(version.state_id),
+        "version": version.number,
+        "stored_in": version.object_name or "database",
+        "problem": found.problem,
+    }
