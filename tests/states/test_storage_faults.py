@@ -136,5 +136,5 @@ def test_a_key_that_is_missing_is_no_fault_of_the_store(
     StateVersion.objects.update(encryption_key="0" * 16)
     sent = sending(monkeypatch, store)
 
-    assert error_reason(pushed.get()) == "DOCUMENT_DAMAGED"
+    assert error_reason(pushed.get()) == "DOCUMENT_KEY_MISSING"
     assert sent == [0]
