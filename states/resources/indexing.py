@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import contextlib
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import structlog
-from django.db import connection, transaction
+from django.db import InterfaceError, OperationalError, connection, transaction
 from rest_framework.exceptions import APIException
 
 from infra_service.database.retries import retrying
 from states.document import sealing
 from states.errors import DocumentUnreadable
 from states.keeping import reading
+from states.keeping.attempts import Attempts
 from states.keeping.batches import in_batches
 from states.models import (
     KEY_NAME_LENGTH,
@@ -74,20 +76,35 @@ def index_due() -> Iterator[Indexed]:
     What is pushed meanwhile goes before what is only to be read again.
 
     Raises:
-        StorageUnavailable: the object store does not answer; those before are done.
+        IncompleteError: some states failed; all others are done.
+        StorageUnavailable, django.db.Error: see ``states.keeping.attempts``.
     """
-    yield from _each_of(State.objects.behind())
-    for indexed in _each_of(State.objects.outdated()):
+    due = _Pass()
+    yield from due.each_of(State.objects.behind())
+    for indexed in due.each_of(State.objects.outdated()):
         yield indexed
-        yield from _each_of(State.objects.behind())
+        yield from due.each_of(State.objects.behind())
+    due.attempts.finish()
 
 
-def _each_of(states: StateQuerySet) -> Iterator[Indexed]:
-    for state in in_batches(states.only("pk", "current_version_id")):
-        version_id: Any = state.current_version_id  # it has one, or would not be due
-        indexed = _index(state.pk, version_id)
-        if indexed is not None:
-            yield indexed
+class _Pass:
+    """One look at the states that are due; it tries each of them once."""
+
+    def __init__(self) -> None:
+        self.attempts = Attempts()
+        self._failed: set[uuid.UUID] = set()
+
+    def each_of(self, states: StateQuerySet) -> Iterator[Indexed]:
+        for state in in_batches(states.only("pk", "current_version_id")):
+            if state.pk in self._failed:
+                continue
+            version_id: Any = state.current_version_id  # it has one, or would not be due
+            work = partial(_index, state.pk, version_id)
+            indexed, problem = self.attempts.run(work, state_id=str(state.pk))
+            if problem:
+                self._failed.add(state.pk)
+            if indexed is not None:
+                yield indexed
 
 
 def stamp() -> str:
@@ -118,12 +135,12 @@ def renew_digests() -> Iterator[Indexed]:
     A state that another indexer is processing is awaited for a few seconds.
 
     Raises:
-        StorageUnavailable: the object store does not answer; the states before are done.
+        StorageUnavailable, django.db.Error: see ``states.keeping.attempts``.
     """
     begin_anew()
-    others = State.objects.with_digests_of_other_keys(sealing.current_key())
+    others, due = State.objects.with_digests_of_other_keys(sealing.current_key()), _Pass()
     for _ in range(_PASSES):
-        yield from _each_of(others)
+        yield from due.each_of(others)
         if not others.exists():
             return
         time.sleep(_PAUSE)
@@ -155,7 +172,16 @@ def _index(state_id: uuid.UUID, version_id: uuid.UUID) -> Indexed | None:
         if state is None:
             return None
         read = _read(state)
-        if not _replace(state, read):
+        try:
+            is_replaced = _replace(state, read)
+        except (InterfaceError, OperationalError):
+            raise
+        except Exception:
+            # The names of a document that a database refuses would be refused again and again.
+            log.exception("document_not_indexed", state_id=str(state.pk))
+            read = _Read(problem=UNEXPECTED)
+            is_replaced = _replace(state, read)
+        if not is_replaced:
             return None
         return Indexed(state.pk, state.version_number, len(read.resources), read.problem)
 

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import OperationalError, connection
+from django.db import DataError, OperationalError, connection
 
 from states.management.commands import index_states
+from states.models import State, StateVersion
 from states.resources import indexing
 from tests.states.conftest import Backend, UnsteadyStorage
 from tests.states.indexed import addresses, with_things
@@ -54,11 +55,86 @@ def test_progress(backend: Backend, each_count_is_drawn: None) -> None:
 
 
 def test_the_object_store_is_away(backend: Backend, store: UnsteadyStorage) -> None:
-    backend.push(with_things(1, a="i-a"))
+    for _ in range(3):
+        Backend(backend.client).push(with_things(1, a="i-a"))
     store.failing = True
 
     with pytest.raises(CommandError, match="stopped after 0 states"):
         _index()
+
+
+def test_the_store_gives_no_answer_for_one_document(
+    backend: Backend, store: UnsteadyStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = first_of_three(backend)
+    object_name = StateVersion.objects.get(state_id=refused).object_name
+    real = UnsteadyStorage.open
+
+    def open_others(self: UnsteadyStorage, name: str, mode: str = "rb") -> Any:
+        if name == object_name:
+            raise PermissionError("denied")
+        return real(self, name, mode)
+
+    monkeypatch.setattr(UnsteadyStorage, "open", open_others)
+
+    with pytest.raises(CommandError, match="2 states indexed; 1 failed, and the others are done"):
+        _index()
+    assert len(addresses()) == 2
+
+
+def first_of_three(backend: Backend) -> Any:
+    """Push three states, and return the ID of the one that is indexed first."""
+    for _ in range(3):
+        Backend(backend.client).push(with_things(1, a="i-a"))
+    return State.objects.earliest("pk").pk
+
+
+@pytest.mark.parametrize("error", [ValueError("unforeseen"), DataError("too long")])
+def test_any_error_of_one_state_does_not_stop_the_others(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """It is not tried again before the state changes."""
+    refused = first_of_three(backend)
+    real = indexing.write_entries
+
+    def write(state: State, resources: Any) -> None:
+        if state.pk == refused and resources:
+            raise error
+        real(state, resources)
+
+    monkeypatch.setattr(indexing, "write_entries", write)
+
+    out, err = _index()
+
+    assert out == "3 states indexed, with 2 resources; 1 cannot be read\n"
+    assert err == f"{refused} 1 UNEXPECTED\n"
+    assert json.loads(_index(json=True)[0]) == {"indexed": 0, "resources": 0, "problems": []}
+
+
+@pytest.mark.parametrize("error", [MemoryError(), RecursionError(), KeyError("unforeseen")])
+def test_a_watch_survives_any_error_of_one_state(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    refused = first_of_three(backend)
+    real, looks = indexing._replace, iter(range(3))
+
+    def fail(state: State, read: Any) -> bool:
+        if state.pk == refused:
+            if next(looks, None) is None:
+                os.kill(os.getpid(), signal.SIGTERM)
+            raise error
+        return real(state, read)
+
+    monkeypatch.setattr(indexing, "_replace", fail)
+    monkeypatch.setattr(index_states, "_PATIENCE", 0)
+    monkeypatch.setattr(connection, "close", lambda: None)
+
+    _, err = _index(watch=True, interval=0.001)
+
+    assert set(err.splitlines()) == {
+        "waiting: 1 failed, and the others are done; the log names them"
+    }
+    assert len(addresses()) == 2
 
 
 def test_an_interval_of_nothing() -> None:
@@ -66,14 +142,17 @@ def test_an_interval_of_nothing() -> None:
         _index(interval=0)
 
 
-def test_a_watch_goes_on_after_a_failure(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("error", [OperationalError("away"), AttributeError("away")])
+def test_a_watch_goes_on_after_a_failure(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
     backend.push(with_things(1, a="i-a"))
     real, looks = indexing.index_due, iter(["fails", "works", "ends"])
 
     def due_then() -> Any:
         look = next(looks, "works")
         if look == "fails":
-            raise OperationalError("away")
+            raise error
         if look == "ends":
             os.kill(os.getpid(), signal.SIGTERM)
         return real()

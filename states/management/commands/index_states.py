@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
+import structlog
 from django.core.management.base import CommandError
 from django.db import Error as DatabaseFailure
 from django.db import connection
@@ -13,6 +14,7 @@ from infra_service.commandline.base import ServiceCommand
 from infra_service.commandline.stopping import stopped_by_signals
 from infra_service.commandline.watching import add_watch_options, stop_of
 from states.errors import StorageUnavailable
+from states.keeping.attempts import IncompleteError
 from states.models import State
 from states.resources import indexing
 
@@ -24,8 +26,12 @@ if TYPE_CHECKING:
     from infra_service.commandline.progress import Progress
     from states.resources.indexing import Indexed
 
+#: What ends by itself, or is in the log already.
+_PASSING: Final = (StorageUnavailable, DatabaseFailure, IncompleteError)
 #: Seconds to wait for a database or an object store that does not answer.
 _PATIENCE: Final = 10
+
+log = structlog.get_logger("states.resources")
 
 
 class Command(ServiceCommand):
@@ -73,6 +79,8 @@ class Command(ServiceCommand):
                     problems += [_described(done)] if done.problem else []
         except StorageUnavailable as error:
             raise CommandError(f"stopped after {indexed} states: {error.detail}") from error
+        except IncompleteError as error:
+            raise CommandError(f"{indexed} states indexed; {error}") from error
         self.report(
             {"indexed": indexed, "resources": resources, "problems": problems},
             f"{indexed} states indexed, with {resources} resources; {len(problems)} cannot be read",
@@ -84,7 +92,9 @@ class Command(ServiceCommand):
                 pause = interval
                 try:
                     deque(self._pass(bar, stop), maxlen=0)
-                except (StorageUnavailable, DatabaseFailure) as error:
+                except Exception as error:
+                    if not isinstance(error, _PASSING):
+                        log.exception("index_pass_failed")
                     self.problem(f"waiting: {error}")
                     connection.close()  # a broken one is not mended
                     pause = max(interval, _PATIENCE)
