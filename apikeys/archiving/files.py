@@ -19,6 +19,7 @@ import zlib
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from apikeys.archiving.errors import ArchiveError
+from infra_service.commandline.private_files import PrivateDirectory, open_regular, sync
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -73,31 +74,19 @@ def write(path: Path, number: int, previous: str, events: Iterable[dict[str, Any
     Raises:
         ArchiveError: the disk is full, say.
     """
-    part = path.with_suffix(".part")
+    part = path.with_suffix(".part").name
     try:
-        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor, "wb") as raw:
+        with PrivateDirectory.existing(path.parent) as directory, directory.create(part) as raw:
             with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as file:
                 digest = previous
                 for event in ({"archive": number, "previous": previous}, *events):
                     text = encode(event)
                     digest = _digest(digest, text)
                     file.write(_START + digest.encode() + _MIDDLE + text + _END)
-            raw.flush()
-            os.fsync(raw.fileno())
-        part.rename(path)
-        _sync(path.parent)
+            sync(raw)
+            directory.rename(part, path.name)
     except OSError as error:
         raise ArchiveError(str(error)) from error
-
-
-def _sync(directory: Path) -> None:
-    """See that the names in the directory are on the disk as well as what they name."""
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def encode(event: dict[str, Any]) -> bytes:
@@ -112,7 +101,7 @@ def read(path: Path) -> Iterator[tuple[str, bytes]]:
         ArchiveError: the file is not there, not whole, or not what was written.
     """
     try:
-        with gzip.open(path) as file:
+        with open_regular(path, follow=True) as raw, gzip.open(raw) as file:
             digest = ""
             for at, line in enumerate(iter(lambda: file.readline(_LONGEST_LINE), b""), 1):
                 text = line[_EVENT_AT : -len(_END)]

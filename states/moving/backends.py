@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Final
 
 from states.addresses import backend_block
@@ -16,6 +17,11 @@ _CREDENTIALS: Final = (
     "# TF_HTTP_USERNAME is any text, and TF_HTTP_PASSWORD a token of the service.\n"
 )
 
+#: A FIFO is an error at once instead of a wait for its reader.
+_NO_LINK: Final = (
+    os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+)
+
 
 def write_backend(directory: Path, url: str, row: Row) -> None:
     """Write the block of a state to ``backend.tf``, in folders as its address has.
@@ -26,6 +32,7 @@ def write_backend(directory: Path, url: str, row: Row) -> None:
     file = directory / row.address / "backend.tf"
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(_CREDENTIALS + backend_block(url.rstrip("/") + row.path))
+        with os.fdopen(os.open(file, _NO_LINK, 0o666), "w") as writing:
+            writing.write(_CREDENTIALS + backend_block(url.rstrip("/") + row.path))
     except OSError as error:
         raise fault(error) from error

@@ -8,9 +8,11 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from django.conf import settings
+
 from states.errors import InvalidLockInfo
-from states.lockinfo import LockInfo
-from states.moving.files import DirectoryFiles, fault, read_file
+from states.lockinfo import MAX_BYTES, LockInfo
+from states.moving.files import DirectoryFiles, fault, read_file, reading
 from states.moving.manifest import MANIFEST, UNFINISHED, UnfinishedError
 from states.moving.own_export import OwnExport
 from states.moving.sources import SourceError, SourceState, SourceVersion
@@ -33,31 +35,28 @@ class Directory:
         self.name = root.as_uri()
 
     def states(self) -> Iterator[SourceState]:
+        try:
+            yield from self._found()
+        except RecursionError as error:
+            raise SourceError("The folders are nested too deeply.") from error
+
+    def _found(self) -> Iterator[SourceState]:
         for directory, below, files in os.walk(self._root, onerror=_refuse):
             below[:] = sorted(name for name in below if name not in _NO_STATES)
             for name in sorted(files):
                 if name.endswith(_SUFFIX):
                     path = Path(directory, name)
-                    key = path.relative_to(self._root).as_posix()
-                    if not _is_utf8(key):
-                        raise SourceError(f"The name {key!a} is not UTF-8: rename the file.")
-                    yield SourceState(key, _holder(path))
+                    yield SourceState(path.relative_to(self._root).as_posix(), _holder(path))
 
     def versions(self, state: SourceState, most: int | None) -> list[SourceVersion]:
         del most  # there is one
-        path = self._root / state.key
-        try:
-            found = path.stat()
+        with reading(self._root / state.key, settings.STATE_MAX_BYTES) as file:
+            found = os.fstat(file.fileno())
             if not found.st_size:
                 return []
-            with path.open("rb") as file:
-                # What a file is known by again is what is in it: it has no version, and times
-                # change when it is copied.
-                digest = hashlib.file_digest(file, "sha256").hexdigest()
-        except OSError as error:
-            raise fault(error) from error
-        changed = dt.datetime.fromtimestamp(found.st_mtime, dt.UTC)
-        return [SourceVersion(digest, changed, size_bytes=found.st_size)]
+            # A file is recognized by its content: it has no version, and a copy has another time.
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return [SourceVersion(digest, _time_of(found), size_bytes=found.st_size)]
 
     def read(self, state: SourceState, version: SourceVersion, limit: int) -> bytes:
         document = read_file(self._root / state.key, limit)
@@ -82,17 +81,21 @@ def open_directory(text: str) -> Source:
 def _holder(path: Path) -> str | None:
     """Return who holds the lock of the ``local`` backend, if anybody does."""
     lock = path.with_name(f".{path.name}.lock.info")
-    try:
-        who = LockInfo.parse(lock.read_bytes()).Who
-    except FileNotFoundError:
+    if not os.path.lexists(lock):
         return None
-    except (OSError, InvalidLockInfo):
-        who = ""
+    try:
+        who = LockInfo.parse(read_file(lock, MAX_BYTES)).Who
+    except (SourceError, InvalidLockInfo):
+        who = ""  # not ours to read, or written by another program
     return who or "somebody"
 
 
-def _is_utf8(text: str) -> bool:
-    return text == text.encode(errors="replace").decode()
+def _time_of(file: os.stat_result) -> dt.datetime | None:
+    """Return the time of the last change, if it is one that a database can have."""
+    try:
+        return dt.datetime.fromtimestamp(file.st_mtime, dt.UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
 
 
 def _refuse(error: OSError) -> None:

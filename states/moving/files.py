@@ -2,40 +2,60 @@
 
 from __future__ import annotations
 
+import errno
 import os
-from contextlib import contextmanager
+import sys
+from contextlib import ExitStack, contextmanager
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
+from infra_service.commandline.private_files import PrivateDirectory, open_regular, sync
 from states.moving.manifest import MANIFEST, UNFINISHED, OccupiedError
 from states.moving.sources import SourceError, TooLargeError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from io import BufferedReader
     from pathlib import Path
-    from typing import BinaryIO
 
-#: A state holds secrets.
-_FILE_MODE: Final = 0o600
-_DIRECTORY_MODE: Final = 0o700
+#: A line of a manifest has a few hundred bytes for each version.
+_LONGEST_LINE: Final = 64 * 1024 * 1024
 
 
-def read_file(path: Path, limit: int) -> bytes:
-    """Return what is in a file of at most so many bytes.
+@contextmanager
+def reading(path: Path, limit: int) -> Iterator[BufferedReader]:
+    """Open a regular file of at most so many bytes; a symbolic link is not followed.
 
     Raises:
         TooLargeError, SourceError: it has more, or cannot be read.
     """
     try:
-        size = path.stat().st_size
-        if size > limit:
-            raise TooLargeError(size, limit)
-        return path.read_bytes()
+        with open_regular(path) as file:
+            size = os.fstat(file.fileno()).st_size
+            if size > limit:
+                raise TooLargeError(size, limit)
+            yield file
     except OSError as error:
         raise fault(error) from error
 
 
+def read_file(path: Path, limit: int) -> bytes:
+    """Return what is in a regular file of at most so many bytes.
+
+    Raises:
+        TooLargeError, SourceError: it has more, or cannot be read.
+    """
+    with reading(path, limit) as file:
+        content = file.read(limit + 1)
+    if len(content) > limit:
+        raise TooLargeError(len(content), limit)
+    return content
+
+
 def fault(error: OSError) -> SourceError:
     """Return what an error of the operating system is for people."""
+    if error.errno == errno.ELOOP:
+        return SourceError(f"{error.filename}: It is a symbolic link: name the file itself.")
     return SourceError(f"{error.filename or 'A file'}: {error.strerror}.")
 
 
@@ -45,8 +65,8 @@ class DirectoryFiles:
 
     @contextmanager
     def manifest(self) -> Iterator[Iterable[bytes]]:
-        with (self._root / MANIFEST).open("rb") as lines:
-            yield lines
+        with reading(self._root / MANIFEST, sys.maxsize) as file:
+            yield iter(lambda: file.readline(_LONGEST_LINE), b"")
 
     def read_file(self, path: str, limit: int) -> bytes:
         file = self._root / path
@@ -62,53 +82,48 @@ class DirectoryTarget:
         """Begin, or begin anew what a run that was stopped has left.
 
         Raises:
-            SourceError: something else is there.
+            SourceError: something else is there, or other users can write there.
         """
-        self._root = root
-        try:
-            root.mkdir(mode=_DIRECTORY_MODE, parents=True, exist_ok=True)
-            names = {path.name for path in root.iterdir()}
+        with _writing():
+            self._root = PrivateDirectory.made(root)
+        with ExitStack() as stack, _writing():
+            stack.callback(self._root.close)
+            names = self._root.names()
             if names and UNFINISHED not in names:
                 raise OccupiedError(str(root))
-            self._manifest = _opened(root / UNFINISHED)
-        except OSError as error:
-            raise fault(error) from error
+            self._manifest = self._root.create(UNFINISHED)
+            stack.pop_all()
 
     def write(self, path: str, content: bytes) -> None:
-        file = self._root / path
-        try:
-            file.parent.mkdir(mode=_DIRECTORY_MODE, parents=True, exist_ok=True)
-            partial = file.with_name(f".{file.name}.partial")
-            with _opened(partial) as writing:
-                writing.write(content)
-                _sync(writing)
-            partial.replace(file)
-        except OSError as error:
-            raise fault(error) from error
+        *folders, name = PurePosixPath(path).parts
+        with _writing(), ExitStack() as stack:
+            directory = self._root
+            for folder in folders:
+                directory = stack.enter_context(directory.folder(folder))
+            partial = f".{name}.partial"
+            with directory.create(partial) as file:
+                file.write(content)
+                sync(file)
+            directory.rename(partial, name)
 
     def tell(self, line: bytes) -> None:
-        try:
+        with _writing():
             self._manifest.write(line + b"\n")
-        except OSError as error:
-            raise fault(error) from error
 
     def finish(self) -> None:
-        try:
-            _sync(self._manifest)
-            (self._root / UNFINISHED).replace(self._root / MANIFEST)
-        except OSError as error:
-            raise fault(error) from error
+        with _writing():
+            sync(self._manifest)
+            self._root.rename(UNFINISHED, MANIFEST)
 
     def close(self) -> None:
         """Close the manifest, whether it is there or not."""
         self._manifest.close()
+        self._root.close()
 
 
-def _opened(path: Path) -> BinaryIO:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _FILE_MODE)
-    return os.fdopen(descriptor, "wb")
-
-
-def _sync(file: BinaryIO) -> None:
-    file.flush()
-    os.fsync(file.fileno())
+@contextmanager
+def _writing() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise fault(error) from error

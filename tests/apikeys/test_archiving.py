@@ -21,6 +21,7 @@ from django.utils import timezone
 from apikeys.actors import Actor
 from apikeys.archiving import ArchiveError, archive_next, check_archives, files, leaving
 from apikeys.models import AuditArchive, AuditEvent
+from infra_service.commandline.private_files import PrivateDirectory
 from infra_service.database.compiled import insert
 from tests.commands import on_database_of
 from tests.installation import ROOT
@@ -135,6 +136,30 @@ def killed(*_: Any, **__: Any) -> Any:
     raise KilledError
 
 
+def test_no_link_is_followed(old: list[str], tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("precious")
+    directory = tmp_path / "archives"
+    directory.mkdir()
+    path = files.path_of(directory, 1)
+    for name in (path, path.with_suffix(".part")):
+        name.symlink_to(tmp_path / ("missing" if name == path else "precious"))
+
+    assert archive_all(directory)
+
+    assert precious.read_text() == "precious"
+    assert not path.is_symlink()
+    assert not (tmp_path / "missing").exists()
+    assert (path.stat().st_mode & 0o777) == 0o600
+
+
+def test_not_to_where_others_can_write(old: list[str], tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+
+    with pytest.raises(ArchiveError, match="Other users can write to it"):
+        archive_all(tmp_path)
+
+
 @pytest.mark.parametrize("place", ["_enter", "_remove", "record", "delete", "rename"])
 def test_the_next_run_goes_on(
     place: str, old: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -143,7 +168,7 @@ def test_the_next_run_goes_on(
         if place == "record":
             patched.setattr(leaving.audit, "record", killed)
         elif place == "rename":
-            patched.setattr(Path, "rename", killed)
+            patched.setattr(PrivateDirectory, "rename", killed)
         elif place == "delete":
             removed = iter((True, False))
             whole = AuditEvent.objects.filter

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
 from io import StringIO
 from pathlib import Path
@@ -298,6 +299,63 @@ def test_the_store_gives_no_answer_for_one_document(
     store.failing = True
     with pytest.raises(CommandError, match="stopped: "):
         export(tmp_path / "again")
+
+
+def test_no_link_is_followed(client: ApiClient, tmp_path: Path) -> None:
+    """Others may have made links where an export is going to write."""
+    precious = tmp_path / "precious"
+    precious.write_text("precious")
+    out = tmp_path / "made/out"
+    (out / "network").mkdir(parents=True)
+    for name in ("manifest.jsonl.partial", "network/.prod.tfstate.partial", "network/prod.tfstate"):
+        (out / name).symlink_to(precious)
+
+    export(out)
+
+    assert precious.read_text() == "precious"
+    assert not any(path.is_symlink() for path in out.rglob("*"))
+    folders = [out, *(path for path in out.rglob("*") if path.is_dir())]
+    assert {stat.S_IMODE(path.stat().st_mode) for path in folders} == {0o700}
+
+
+def test_new_parents_are_closed_too(client: ApiClient, tmp_path: Path) -> None:
+    export(tmp_path / "made/by/us")
+
+    for name in ("made", "made/by", "made/by/us"):
+        assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize("kind", ["a link", "a folder of others", "a link below"])
+def test_not_to_where_others_can_write(client: ApiClient, tmp_path: Path, kind: str) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    out = tmp_path / "out"
+    if kind == "a link":
+        out.symlink_to(tmp_path / "elsewhere")
+    else:
+        out.mkdir()
+    if kind == "a folder of others":
+        out.chmod(0o777)
+    if kind == "a link below":
+        (out / "manifest.jsonl.partial").touch()
+        (out / "network").symlink_to(tmp_path / "elsewhere")
+
+    with pytest.raises(CommandError):
+        export(out)
+
+    assert not any((tmp_path / "elsewhere").iterdir())
+
+
+@pytest.mark.parametrize("name", ["manifest.jsonl", "network/prod.tfstate"])
+def test_a_fifo_in_an_export(client: ApiClient, tmp_path: Path, name: str) -> None:
+    export(tmp_path / "out")
+    wipe()
+    (tmp_path / "out" / name).unlink()
+    os.mkfifo(tmp_path / "out" / name)
+
+    done = run(tmp_path / "out")
+
+    said = done.error if name == "manifest.jsonl" else done.reasons["network/prod.tfstate"]
+    assert "not a regular file" in said
 
 
 def test_the_trail_tells_who_took_what(client: ApiClient, tmp_path: Path) -> None:

@@ -1,9 +1,11 @@
 """Files of an export: what cannot be read or written is said in a sentence."""
 
+import os
 from pathlib import Path
 
 import pytest
 
+from states.moving.directory import _time_of
 from states.moving.files import DirectoryFiles, DirectoryTarget, read_file
 from states.moving.sources import SourceError, TooLargeError
 
@@ -17,6 +19,12 @@ def test_what_cannot_be_read(tmp_path: Path) -> None:
         read_file(tmp_path / "large", 10)
 
 
+@pytest.mark.parametrize("seconds", [10**14, -(10**14), 10**30])
+def test_a_time_that_no_calendar_has(seconds: int) -> None:
+    """Some file systems keep it."""
+    assert _time_of(os.stat_result((0,) * 8 + (seconds, 0))) is None
+
+
 def test_what_is_outside_of_an_export(tmp_path: Path) -> None:
     (tmp_path / "export").mkdir()
     (tmp_path / "secret").write_bytes(b"x")
@@ -28,13 +36,13 @@ def test_what_is_outside_of_an_export(tmp_path: Path) -> None:
 def test_where_nothing_can_be_written(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_bytes(b"")
-    with pytest.raises(SourceError, match="File exists"):
+    with pytest.raises(SourceError, match="Not a directory"):
         DirectoryTarget(file)
     with pytest.raises(SourceError, match="is not empty"):
         DirectoryTarget(tmp_path)
 
     target = DirectoryTarget(tmp_path / "export")
     target.write("network/prod.tfstate", b"{}")
-    with pytest.raises(SourceError, match="File exists"):
+    with pytest.raises(SourceError, match="Not a directory"):
         target.write("network/prod.tfstate/other", b"{}")
     target.close()

@@ -1,0 +1,147 @@
+"""Files that only their owner can read, written without following a link that another user made."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+from typing import TYPE_CHECKING, Final, Self
+
+if TYPE_CHECKING:
+    from io import BufferedReader
+    from pathlib import Path
+    from typing import BinaryIO
+
+_FILE_MODE: Final = 0o600
+_DIRECTORY_MODE: Final = 0o700
+_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_NEW_FILE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+# Without O_NONBLOCK, opening a FIFO waits for its writer.
+_EXISTING_FILE: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+class NotRegularError(OSError):
+    """A FIFO, a device, a socket or a directory in the place of a file."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(errno.EINVAL, "It is not a regular file", str(path))
+
+
+class NotOursError(OSError):
+    """A directory in which other users can replace files."""
+
+    def __init__(self, path: object) -> None:
+        super().__init__(
+            errno.EPERM,
+            "Other users can write to it, or own it: name a directory of your own",
+            str(path),
+        )
+
+
+def open_regular(path: Path, *, follow: bool = False) -> BufferedReader:
+    """Open a regular file for reading, at once; unless ``follow``, no symbolic link.
+
+    Raises:
+        NotRegularError, OSError: it is not a regular file, or cannot be opened.
+    """
+    descriptor = os.open(path, _EXISTING_FILE | (0 if follow else os.O_NOFOLLOW))
+    file = os.fdopen(descriptor, "rb") if _is_regular(descriptor) else None
+    if file is None:
+        os.close(descriptor)
+        raise NotRegularError(path)
+    return file
+
+
+def _is_regular(descriptor: int) -> bool:
+    return stat.S_ISREG(os.fstat(descriptor).st_mode)
+
+
+class PrivateDirectory:
+    """An open directory; its files are written through its descriptor, not through its path."""
+
+    def __init__(self, descriptor: int, name: object) -> None:
+        self._descriptor = descriptor
+        found = os.fstat(descriptor)
+        # Root may own it, as it owns the volumes of containers.
+        if found.st_uid not in (os.geteuid(), 0) or found.st_mode & stat.S_IWOTH:
+            os.close(descriptor)
+            raise NotOursError(name)
+
+    @classmethod
+    def existing(cls, path: Path) -> Self:
+        """Open a directory, also where its path is a symbolic link.
+
+        Raises:
+            NotOursError, OSError: other users can write to it, or it cannot be opened.
+        """
+        return cls(os.open(path, _DIRECTORY), path)
+
+    @classmethod
+    def made(cls, path: Path) -> Self:
+        """Open a directory that only its owner can read; create it, and its parents, if missing.
+
+        Raises:
+            NotOursError, OSError: other users can write to it, or it cannot be created.
+        """
+        for parent in reversed((path, *path.parents)):
+            _make(parent)
+        return cls(os.open(path, _DIRECTORY | os.O_NOFOLLOW), path)._closed_to_others()
+
+    def folder(self, name: str) -> Self:
+        """Open a directory in this one, in the same way.
+
+        Raises:
+            NotOursError, OSError: see ``made``.
+        """
+        _make(name, self._descriptor)
+        descriptor = os.open(name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=self._descriptor)
+        return type(self)(descriptor, name)._closed_to_others()
+
+    def _closed_to_others(self) -> Self:
+        if os.fstat(self._descriptor).st_uid == os.geteuid():
+            os.fchmod(self._descriptor, _DIRECTORY_MODE)
+        return self
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def names(self) -> set[str]:
+        return set(os.listdir(self._descriptor))  # noqa: PTH208 - pathlib has no descriptors
+
+    def create(self, name: str) -> BinaryIO:
+        """Open a new file for writing, in the place of what has its name.
+
+        Raises:
+            OSError: it cannot be created.
+        """
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=self._descriptor)
+        descriptor = os.open(name, _NEW_FILE, _FILE_MODE, dir_fd=self._descriptor)
+        return os.fdopen(descriptor, "wb")
+
+    def rename(self, old: str, new: str) -> None:
+        """Give a file its final name, in the place of what has it, on the disk too.
+
+        Raises:
+            OSError: it cannot be renamed.
+        """
+        os.rename(old, new, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
+        os.fsync(self._descriptor)
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+
+def sync(file: BinaryIO) -> None:
+    """Write a file to the disk."""
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def _make(path: Path | str, directory: int | None = None) -> None:
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(path, _DIRECTORY_MODE, dir_fd=directory)
