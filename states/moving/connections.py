@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
+import socket
+import threading
 import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -12,12 +15,14 @@ from urllib.request import getproxies, proxy_bypass
 from states.moving.sources import TooLargeError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from email.message import Message
     from urllib.parse import SplitResult
 
 #: For each wait: to connect, and for the next bytes.
 _TIMEOUT_SECONDS: Final = 60
+#: For a whole answer: a service may send a byte, or another interim response, again and again.
+_ANSWER_SECONDS: Final = 15 * 60
 #: Of an answer that is no document: a page of a list is some hundred kilobytes.
 MOST_JSON_BYTES: Final = 32 * 1024 * 1024
 
@@ -54,10 +59,12 @@ class Connections:
         connection = self._to(address)
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         try:
-            connection.request(method, target, body, dict(headers))
-            response = connection.getresponse()
-            is_success = response.status in range(200, 300)
-            content = _read(response, limit if is_success else MOST_JSON_BYTES)
+            with _within(_ANSWER_SECONDS, connection) as started:
+                connection.request(method, target, body, dict(headers))
+                started()
+                response = connection.getresponse()
+                is_success = response.status in range(200, 300)
+                content = _read(response, limit if is_success else MOST_JSON_BYTES)
         except BaseException:
             connection.close()
             raise
@@ -75,6 +82,37 @@ def origin_of(address: str) -> str:
     parts = urlsplit(address)
     port = parts.port or {"https": 443, "http": 80}[parts.scheme]
     return f"{parts.scheme}://{parts.hostname}:{port}"
+
+
+@contextlib.contextmanager
+def _within(seconds: float, connection: http.client.HTTPConnection) -> Iterator[Callable[[], None]]:
+    """Let whatever waits for the connection fail after a while.
+
+    The block calls the function that it gets when it has sent its request: for an answer that ends
+    with the connection, http.client forgets the socket before the body is read.
+
+    Raises:
+        TimeoutError: the block took longer.
+    """
+    sockets: list[socket.socket | None] = []
+    is_over = threading.Event()
+
+    def break_off() -> None:
+        is_over.set()
+        for found in (*sockets, connection.sock):
+            if found is not None:
+                with contextlib.suppress(OSError):  # closed meanwhile
+                    found.shutdown(socket.SHUT_RDWR)
+
+    timer = threading.Timer(seconds, break_off)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield lambda: sockets.append(connection.sock)
+    finally:
+        timer.cancel()
+    if is_over.is_set():  # the end of the body may be that of the connection
+        raise TimeoutError
 
 
 def _close_all(connections: dict[str, http.client.HTTPConnection]) -> None:

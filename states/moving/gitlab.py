@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import os
 import re
 from http import HTTPStatus
@@ -10,7 +9,14 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlencode
 
-from states.moving.sources import SourceError, SourceState, SourceVersion
+from states.moving.sources import (
+    MOST_VERSIONS,
+    SourceError,
+    SourceState,
+    SourceVersion,
+    moment_of,
+    text_of,
+)
 from states.moving.web import RefusedError, WebClient
 
 if TYPE_CHECKING:
@@ -57,9 +63,9 @@ class GitLab:
         """Yield the states that have a version."""
         with self._client.understanding():
             for project in self._projects():
-                below = project.removeprefix(self._path).strip("/")
+                below = text_of(project).removeprefix(self._path).strip("/")
                 for state in self._of_project(project):
-                    name, user = state["name"], state["lockedByUser"]
+                    name, user = text_of(state["name"]), state["lockedByUser"]
                     holder = user["username"] if user else "somebody"
                     yield SourceState(
                         f"{below}/{name}" if below else name, holder if state["lockedAt"] else None
@@ -75,18 +81,18 @@ class GitLab:
                 return []
             # A state that was deleted and made again begins its serials anew.
             state_id = found["id"].rpartition("/")[2]
-            user = newest["createdByUser"]
+            user, serial = newest["createdByUser"], int(newest["serial"])
             versions = [
                 SourceVersion(
-                    f"{state_id}/{newest['serial']}",
-                    dt.datetime.fromisoformat(newest["createdAt"]),
-                    user["username"] if user else "",
+                    text_of(f"{state_id}/{serial}"),
+                    moment_of(newest["createdAt"]),
+                    str(user["username"]) if user else "",
                 )
             ]
-            older = self._older(project, name, newest["serial"])
+            older = self._older(project, name, serial)
             versions += (
-                SourceVersion(f"{state_id}/{serial}")
-                for serial in islice(older, None if most is None else most - 1)
+                SourceVersion(f"{state_id}/{number}")
+                for number in islice(older, (most or MOST_VERSIONS) - 1)
             )
             return versions[::-1]
 
@@ -136,7 +142,9 @@ class GitLab:
             "per_page": "100",
         }
         address = f"{_API}/groups/{own}/projects?{urlencode(query)}"
+        known: set[str] = set()
         while address:
+            _check_new(address, known)
             projects, headers = self._client.page(address)
             for project in projects:
                 yield project["path_with_namespace"]
@@ -145,7 +153,7 @@ class GitLab:
 
     def _of_project(self, project: str) -> Iterator[dict[str, Any]]:
         """Yield what GitLab tells of the states of a project."""
-        after = None
+        after, known = None, set[str]()
         while True:
             page = self._project(_STATES, project=project, after=after)["terraformStates"]
             if page is None:
@@ -157,6 +165,7 @@ class GitLab:
             if not page["pageInfo"]["hasNextPage"]:
                 return
             after = page["pageInfo"]["endCursor"]
+            _check_new(after, known)
 
     def _project(self, query: str, **variables: str | None) -> dict[str, Any]:
         """Ask GraphQL about a project.
@@ -174,6 +183,17 @@ class GitLab:
                 f"{_TOKEN} may not see it."
             )
         return project
+
+
+def _check_new(page: str, known: set[str]) -> None:
+    """Refuse a page that was read before.
+
+    Raises:
+        ValueError: pages follow each other in a circle.
+    """
+    if page in known:
+        raise ValueError("a list has no end")
+    known.add(page)
 
 
 def open_gitlab(text: str) -> GitLab:

@@ -25,7 +25,7 @@ from states.keeping import verification
 from states.models import ImportedVersion, StateVersion
 from states.moving.mapping import unmatched
 from states.moving.plan import EMPTY, FAILED, IMPORT, IMPORTED, REFUSED, UNCHANGED, Plan, Row
-from states.moving.sources import SourceError, TooLargeError
+from states.moving.sources import SourceError, TooLargeError, shown, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -55,10 +55,18 @@ class Import:
             SourceError: nothing more can be had of the source.
         """
         for state in self.source.states():
-            if not self.map.is_ignored(state.key):
-                row = self._planned(state, plan)
+            if (row := self._row(state, plan)) is not None:
                 plan.add(row)
                 yield row
+
+    def _row(self, state: SourceState, plan: Plan) -> Row | None:
+        """Return the row of a state; None if it is ignored."""
+        if not _is_storable(state.key):
+            return Row(ascii(state.key), result=REFUSED, reason="Its name is not UTF-8: rename it.")
+        # A list whose pages move while they are read may name a state twice.
+        if self.map.is_ignored(state.key) or plan.find(state.key) is not None:
+            return None
+        return self._planned(state, plan)
 
     def _planned(self, state: SourceState, plan: Plan) -> Row:
         destination = self._destination(state)
@@ -80,7 +88,7 @@ class Import:
         return row
 
     def _judged(self, row: Row, state: SourceState, destination: Destination) -> Row:
-        versions = self.source.versions(state, self.most)
+        versions = self._versions(state)
         if not versions:
             return replace(row, result=EMPTY)
         rest = self._outstanding(state, destination, versions)
@@ -120,7 +128,7 @@ class Import:
         self, plan: Plan, results: tuple[str, ...], step: Callable[[Row, SourceState], Row]
     ) -> Iterator[Row]:
         for state in self.source.states():
-            row = plan.find(state.key)
+            row = plan.find(state.key) if _is_storable(state.key) else None
             if row is None or row.result not in results:
                 continue
             try:
@@ -137,9 +145,15 @@ class Import:
             rehearsal.add(self._upload(state, version))
         return row
 
+    def _versions(self, state: SourceState) -> list[SourceVersion]:
+        versions = self.source.versions(state, self.most)
+        if not all(_is_storable(version.id) for version in versions):
+            raise SourceError("The ID of a version is not text.")
+        return versions
+
     def _rest(self, row: Row, state: SourceState) -> tuple[Destination, list[SourceVersion]]:
         """Return where the state goes, and the versions to import, the oldest first."""
-        destination, versions = self._destination(state), self.source.versions(state, self.most)
+        destination, versions = self._destination(state), self._versions(state)
         if destination is None or str(destination) != row.address or not versions:
             raise SourceError("It has changed since it was looked at: run the command again.")
         rest = self._outstanding(state, destination, versions)
@@ -194,7 +208,7 @@ class Import:
             source_version=version.id,
             digest=origin.digest(version.id),
             created_at=version.created_at,
-            created_by=version.author[:_LONGEST_AUTHOR],
+            created_by=shown(version.author)[:_LONGEST_AUTHOR],
         )
         return import_version(
             destination=destination,
@@ -252,14 +266,21 @@ def _grouped(rows: Iterator[Row]) -> Iterator[list[Row]]:
         yield group
 
 
+def _is_storable(text: str) -> bool:
+    try:
+        return bool(text_of(text))
+    except ValueError:
+        return False
+
+
 def _same_address(other: Row) -> str:
     return f"{other.key} has the same address."
 
 
 def _locked(state: SourceState) -> str:
     return (
-        f"{state.locked_by} holds its lock in the source: wait until that ends, or release the "
-        "lock there."
+        f"{shown(str(state.locked_by))} holds its lock in the source: wait until that ends, or "
+        "release the lock there."
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt  # noqa: TC003 - msgspec reads the types
 import uuid  # noqa: TC003 - msgspec reads the types
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
 import msgspec
 
@@ -21,6 +21,12 @@ if TYPE_CHECKING:
     from states.models import State, StateVersion
 
 T = TypeVar("T")
+
+#: As the columns have them.
+Number = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
+Size = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+PlainPath = Annotated[str, msgspec.Meta(pattern=r"\A[^\x00]*\Z")]
+Title = Annotated[str, msgspec.Meta(max_length=200, pattern=r"\A[^\x00]*\Z")]
 
 MANIFEST: Final = "manifest.jsonl"
 #: How it is called before it is whole.
@@ -59,14 +65,14 @@ class ExportedVersion(msgspec.Struct, frozen=True):
     """
 
     id: uuid.UUID
-    number: int
+    number: Number
     serial: int
     lineage: str | None
     md5: str
-    size_bytes: int
+    size_bytes: Size
     created_at: dt.datetime
     created_by: str
-    path: str
+    path: PlainPath
 
     @classmethod
     def of(cls, version: StateVersion, path: str) -> ExportedVersion:
@@ -98,9 +104,9 @@ class ExportedState(msgspec.Struct, frozen=True):
     application: str | None
     component: str | None
     environment: str | None
-    application_name: str | None
-    component_name: str
-    environment_name: str
+    application_name: Title | None
+    component_name: Title
+    environment_name: Title
     path: str
     versions: list[ExportedVersion]
 
@@ -124,11 +130,18 @@ class ExportedState(msgspec.Struct, frozen=True):
 
     @property
     def names(self) -> addresses.Names | None:
-        """The names of its address, if it has one."""
+        """The names of its address, if it has one.
+
+        Raises:
+            SourceError: they are not slugs.
+        """
         application_is_named = self.application is not None or self.application_id is None
         if self.component is None or self.environment is None or not application_is_named:
             return None
-        return addresses.Names(self.component, self.environment, self.application)
+        names = addresses.Names(self.component, self.environment, self.application)
+        if not names.is_valid:
+            raise SourceError(f"{MANIFEST} is damaged: a name in {names!a} is not a slug.")
+        return names
 
     @property
     def titles(self) -> addresses.Names:

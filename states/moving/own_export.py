@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Protocol, cast
 from states.actions.destinations import Destination
 from states.actions.importing import Origin
 from states.moving import manifest
-from states.moving.sources import SourceState, SourceVersion
+from states.moving.sources import SourceError, SourceState, SourceVersion, moment_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -69,17 +69,22 @@ class OwnExport:
 
     def versions(self, state: SourceState, most: int | None) -> list[SourceVersion]:
         files = cast("_Exported", state).files
-        found = [
-            SourceVersion(
-                id=id_,
-                created_at=version.created_at,
-                author=version.created_by,
-                size_bytes=version.size_bytes,
-                md5=version.md5,
-                number=version.number,
-            )
-            for id_, version in files.items()
-        ]
+        try:
+            found = [
+                SourceVersion(
+                    id=id_,
+                    created_at=moment_of(version.created_at),
+                    author=version.created_by,
+                    size_bytes=version.size_bytes,
+                    md5=version.md5,
+                    number=version.number,
+                )
+                for id_, version in files.items()
+            ]
+        except OverflowError as error:
+            raise SourceError(
+                "The time of a version is not between the years 1 and 9999."
+            ) from error
         return found if most is None else found[-most:]
 
     def read(self, state: SourceState, version: SourceVersion, limit: int) -> bytes:

@@ -117,6 +117,8 @@ class PgTable:
                 f"The user may not read {self._schema}.states: "
                 f"GRANT USAGE ON SCHEMA {self._schema}, GRANT SELECT ON {self._schema}.states."
             ) from error
+        except (UnicodeDecodeError, OverflowError) as error:
+            raise SourceError("PostgreSQL answers in an unknown form.") from error
         except psycopg.Error as error:
             told = error.diag.message_primary or " ".join(str(error).split())
             raise SourceError(

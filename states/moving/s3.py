@@ -156,6 +156,7 @@ class Bucket:
             HTTPClientError,
             NoCredentialsError,
         )
+        from botocore.parsers import ResponseParserError  # noqa: PLC0415 - of an extra
 
         try:
             yield
@@ -170,7 +171,7 @@ class Bucket:
             raise SourceError(
                 f"{self._endpoint} does not answer: is AWS_ENDPOINT_URL the right address?"
             ) from error
-        except BotoCoreError as error:
+        except (BotoCoreError, ResponseParserError, LookupError, TypeError, ValueError) as error:
             raise SourceError(f"{type(error).__name__} while {self.name} was read.") from error
 
     def _sentence(self, error: Any) -> str:

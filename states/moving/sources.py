@@ -5,17 +5,21 @@ Each kind of source is a module beside this one, with a function that opens it.
 
 from __future__ import annotations
 
+import datetime as dt
 import hashlib
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
 if TYPE_CHECKING:
-    import datetime as dt
     from collections.abc import Iterator
 
     from states.actions.destinations import Destination
     from states.actions.importing import Origin
+
+
+#: Versions of one state that are listed; a service may name any number of them.
+MOST_VERSIONS: Final = 100_000
 
 
 class SourceError(Exception):
@@ -69,6 +73,34 @@ class SourceVersion:
         """
         if hashlib.sha256(document).hexdigest() != self.id:
             raise ChangedError
+
+
+def moment_of(told: str | dt.datetime) -> dt.datetime:
+    """Return a time that a source names, in UTC; without an offset it is in UTC.
+
+    Raises:
+        ValueError, OverflowError: it is no time, or not one between the years 1 and 9999 in UTC.
+    """
+    moment = dt.datetime.fromisoformat(told) if isinstance(told, str) else told
+    return moment.replace(tzinfo=moment.tzinfo or dt.UTC).astimezone(dt.UTC)
+
+
+def text_of(value: object) -> str:
+    """Return a text that a source names, if a database can store it.
+
+    Raises:
+        TypeError, ValueError: it is no text, or has a NUL or half of a surrogate pair in it.
+    """
+    if not isinstance(value, str):
+        raise TypeError(f"{type(value).__name__} in the place of text")
+    if value != shown(value):
+        raise ValueError(f"{value!a} is not text")
+    return value
+
+
+def shown(text: str) -> str:
+    """Return a text for people, such as the name of an author, without what cannot be stored."""
+    return text.replace("\0", "?").encode(errors="replace").decode()
 
 
 class Source(Protocol):

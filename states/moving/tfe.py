@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import os
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import quote, urlencode
 
-from states.moving.sources import SourceError, SourceState, SourceVersion
+from states.moving.sources import (
+    MOST_VERSIONS,
+    SourceError,
+    SourceState,
+    SourceVersion,
+    moment_of,
+    text_of,
+)
 from states.moving.web import WebClient
 
 if TYPE_CHECKING:
@@ -51,13 +57,13 @@ class Organization:
                 attributes = workspace["attributes"]
                 is_locked = attributes.get("locked", False)
                 holder = _related(workspace, "locked-by", included) or "somebody"
-                yield SourceState(attributes["name"], holder if is_locked else None)
+                yield SourceState(text_of(attributes["name"]), holder if is_locked else None)
 
     def versions(self, state: SourceState, most: int | None) -> list[SourceVersion]:
         """Return the versions that have a document; of a new workspace, none."""
         with self._client.understanding():
             # The newest comes first.
-            return list(islice(self._with_document(state, most), most))[::-1]
+            return list(islice(self._with_document(state, most), most or MOST_VERSIONS))[::-1]
 
     def _with_document(self, state: SourceState, most: int | None) -> Iterator[SourceVersion]:
         listed = self._listed(
@@ -73,13 +79,13 @@ class Organization:
             attributes = version["attributes"]
             if (attributes.get("status") or "").startswith(_WITHOUT_DOCUMENT):
                 continue
-            created_at = dt.datetime.fromisoformat(attributes["created-at"])
+            created_at = moment_of(attributes["created-at"])
             author = _related(version, "created-by", included)
             yield _Stored(
-                version["id"],
+                text_of(version["id"]),
                 created_at,
                 author,
-                download=attributes.get("hosted-state-download-url") or "",
+                download=text_of(attributes.get("hosted-state-download-url") or ""),
             )
 
     def read(self, state: SourceState, version: SourceVersion, limit: int) -> bytes:
@@ -96,14 +102,17 @@ class Organization:
         self, path: str, size: int, **parameters: str
     ) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
         """Yield what a list has, and beside each the page's related resources by their ids."""
-        number: int | None = 1
-        while number:
+        number, following = 0, 1
+        while following:
+            if following <= number:
+                raise ValueError(f"page {following} comes after page {number}")
+            number = following
             query = urlencode({**parameters, "page[number]": number, "page[size]": size})
             page = self._client.json(f"{_API}/{path}?{query}")
             included = {resource["id"]: resource for resource in page.get("included") or ()}
             for resource in page["data"]:
                 yield resource, included
-            number = page["meta"]["pagination"]["next-page"]
+            following = page["meta"]["pagination"]["next-page"]
 
 
 def open_organization(text: str) -> Organization:

@@ -104,17 +104,33 @@ class WebClient:
             RefusedError: the service does not do it.
             SourceError: it does not answer.
         """
-        address = urljoin(f"{self.base}/", url)
+        address = self._joined(f"{self.base}/", url, "an address that it names")
         for _ in range(_MOST_REDIRECTS + 1):
             answer = self._patiently(method, address, body, limit)
             if answer.status not in _REDIRECTS:
                 break
             # Downloads lie elsewhere: the address tells that place who may read.
-            address = urljoin(address, answer.headers.get("Location", ""))
-            require_https(address, "a redirect")
+            address = self._joined(address, answer.headers.get("Location", ""), "a redirect")
         if answer.status not in range(200, 300):
             raise self._refusal(answer.status)
         return answer
+
+    def _joined(self, base: str, url: str, named_by: str) -> str:
+        """Return an address that the service names, relative to another one.
+
+        Raises:
+            SourceError: a document, or the token, must not be sent to or read from there.
+        """
+        named_by = f"{self.base}: {named_by}"
+        try:
+            address = urljoin(base, url)
+        except ValueError as error:
+            raise SourceError(f"{named_by} is not an address.") from error
+        # http.client refuses what is not ASCII, or is not printable, by errors of several kinds.
+        if not address.isascii() or not address.isprintable() or " " in address:
+            raise SourceError(f"{named_by} is not an address.")
+        require_https(address, named_by)
+        return address
 
     @contextmanager
     def understanding(self) -> Iterator[None]:
@@ -125,14 +141,14 @@ class WebClient:
         """
         try:
             yield
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
+        except (LookupError, TypeError, AttributeError, ValueError, OverflowError) as error:
             told = f"{type(error).__name__}: {error}"
             raise SourceError(f"{self.base} answers in an unknown form ({told}).") from error
 
     def _parsed(self, answer: Answer) -> Any:
         try:
             return json.loads(answer.body)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise SourceError(f"{self.base} answers with something that is no JSON.") from error
 
     def _patiently(self, method: str, address: str, body: bytes | None, limit: int) -> Answer:
@@ -195,4 +211,6 @@ def _asked_pause(retry_after: str, otherwise: float) -> float:
     """Return how long to pause: as long as the service asks, within reason."""
     if not retry_after.isdecimal():
         return otherwise
-    return float(min(int(retry_after), _LONGEST_PAUSE_SECONDS))
+    # Python converts no number of thousands of digits.
+    seconds = retry_after.lstrip("0")[: len(str(_LONGEST_PAUSE_SECONDS)) + 1]
+    return float(min(int(seconds or 0), _LONGEST_PAUSE_SECONDS))

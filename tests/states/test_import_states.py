@@ -409,6 +409,61 @@ def test_no_component(tree: Path, arguments: tuple[str, ...], said: str) -> None
     assert said in run(tree, *arguments).error
 
 
+@pytest.mark.parametrize("kind", ["fifo", "link", "device"])
+def test_what_is_no_file_is_left_out_at_once(tree: Path, kind: str) -> None:
+    """A FIFO has no writer, a link may lead anywhere, and a device may have no end."""
+    state = tree / "prod/odd/terraform.tfstate"
+    lock = tree / "prod/shop/.terraform.tfstate.lock.info"
+    state.parent.mkdir()
+    for path in (state, lock):
+        if kind == "fifo":
+            os.mkfifo(path)
+        elif kind == "link":
+            path.symlink_to(tree / "prod/network/terraform.tfstate")
+        else:
+            path.symlink_to("/dev/zero")
+
+    done = run(tree)
+
+    assert set(done.reasons) == {"prod/odd/terraform.tfstate", "prod/shop/terraform.tfstate"}
+    said = "not a regular file" if kind == "fifo" else "symbolic link"
+    assert said in done.reasons["prod/odd/terraform.tfstate"]
+    assert done.reasons["prod/shop/terraform.tfstate"].startswith("somebody holds its lock")
+    assert done.json["imported"] == 2
+
+
+def test_a_file_that_no_memory_can_have(tree: Path) -> None:
+    with (tree / "prod/large.tfstate").open("wb") as file:
+        file.truncate(1 << 40)
+
+    done = run(tree)
+
+    assert set(done.reasons) == {"prod/large.tfstate"}
+    assert "STATE_MAX_BYTES" in done.reasons["prod/large.tfstate"]
+
+
+def test_folders_that_are_nested_too_deeply(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def walk(*_: Any, **__: Any) -> Any:
+        raise RecursionError
+
+    monkeypatch.setattr(os, "walk", walk)
+
+    assert Run("--from", tree).error == "The folders are nested too deeply."
+
+
+def test_backend_blocks_follow_no_link(tree: Path) -> None:
+    target = tree / "precious"
+    target.write_text("precious")
+    link = tree / "blocks/network/prod/backend.tf"
+    link.parent.mkdir(parents=True)
+    link.symlink_to(target)
+
+    done = run(tree, "--write-backends", tree / "blocks", "--url", "https://infra.example")
+
+    assert "symbolic link" in done.error
+    assert target.read_text() == "precious"
+
+
 def test_a_deleted_state_stays_deleted(tree: Path, client_with: Any) -> None:
     run(tree)
     client = client_with("state:admin", "state:read", "state:write")
@@ -478,8 +533,11 @@ def test_backend_blocks_need_the_services_address(tree: Path) -> None:
 def test_a_name_that_is_no_text(tree: Path) -> None:
     write(tree / os.fsdecode(b"prod/caf\xe9/terraform.tfstate"), document(1))
 
-    assert "is not UTF-8: rename the file" in Run("--from", tree).error
-    assert not State.objects.exists()
+    done = run(tree)
+
+    key = r"'prod/caf\udce9/terraform.tfstate'"
+    assert done.reasons == {key: "Its name is not UTF-8: rename it."}
+    assert (done.json["imported"], done.json["refused"]) == (3, 1)
 
 
 def test_what_a_key_may_do_to_a_terminal(tree: Path) -> None:
