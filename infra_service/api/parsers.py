@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from django.http import UnreadablePostError
 from rest_framework.exceptions import ParseError
 from rest_framework.parsers import BaseParser
+
+from infra_service.api.duplicate_members import duplicate_member
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,29 +60,6 @@ def decoded(body: bytes) -> Any:
     if isinstance(value, dict | list) and (name := duplicate_member(body)) is not None:
         raise ParseError(f"The member {name[:64]!a} is given more than once in one object.")
     return value
-
-
-class _DuplicateError(Exception):
-    """An object has two members of one name."""
-
-
-def duplicate_member(body: bytes | bytearray) -> str | None:
-    """Return the name of a member that an object of valid JSON has twice; None without one.
-
-    Decoders keep the last of them, and a proxy may have checked the first.
-    """
-    try:
-        # Numbers are not converted: Python refuses long integers.
-        json.loads(body, object_pairs_hook=_unique, parse_int=str, parse_float=str)
-    except _DuplicateError as found:
-        return str(found)
-    return None
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> None:
-    if len(dict(pairs)) < len(pairs):
-        counts = Counter(name for name, _ in pairs)
-        raise _DuplicateError(next(name for name, count in counts.items() if count > 1))
 
 
 def _has_nul(value: Any) -> bool:

@@ -129,10 +129,10 @@ def _miss(filename: str, error: OSError) -> None:
     global _logged_by  # noqa: PLW0603 - once for each process
     pid = os.getpid()
     _missing.add(filename)
-    _PID.pack_into(_without_file, _place(pid), pid)
     if _logged_by != pid:
         _logged_by = pid
         log.error("metrics_in_memory", file=filename, error=str(error))
+    _PID.pack_into(_without_file, _place(pid), pid)
 
 
 def _found(filename: str) -> None:

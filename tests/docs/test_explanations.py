@@ -7,12 +7,14 @@ from typing import Any
 import pytest
 from django.conf import settings
 from django.urls import get_resolver
+from gunicorn.config import WorkerConnections
 
 from apikeys import actions, models, revalidation
 from apikeys.actions import access_tokens
 from filterlang import grammar
 from infra_service.api import pagination
 from infra_service.database.pages import reading
+from infra_service.server import worker
 from infra_service.webhooks.models import MAX_ENDPOINTS
 from states import lockinfo
 from states.actions.catalogue import CatalogueEntry
@@ -126,6 +128,10 @@ def test_sizes() -> None:
             "texts are searched often, or `managed` is asked"
         ),
         "a request line": f"{line} bytes",
+        "open connections of a worker": (
+            f"{WorkerConnections.default:,}, and up to {worker._MOST_LINGERING} that have their "
+            "last answer and are not closed by the client (`tests/infra_service/test_worker.py`)"
+        ),
         "components, or environments, that a token is bound to": f"{models.MAX_BOUND_IDS}",
         "a serial": f"{MAX_SERIAL}",
         "a lineage": f"{sealing._MAX_LINEAGE} characters",

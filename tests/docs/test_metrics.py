@@ -7,7 +7,7 @@ from prometheus_client import REGISTRY, Metric
 from prometheus_client.metrics import MetricWrapperBase
 
 from apikeys.metrics import Authentication
-from infra_service.operations.metrics import DatabaseCollector
+from infra_service.operations.metrics import DatabaseCollector, FileCollector
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "metrics.md").read_text()
 OURS = ("infra_", "django_http_")
@@ -30,11 +30,12 @@ def counted() -> Described:
     return {name: told for name, told in found.items() if name.startswith(OURS)}
 
 
-def asked() -> Described:
-    """Return what is asked of the database."""
+def collected() -> Described:
+    """Return the metrics that are read at each scrape."""
     return {
         exposed(metric): (metric.type, set(metric._labelnames))
-        for metric in DatabaseCollector().collect()
+        for collector in (DatabaseCollector(), FileCollector())
+        for metric in collector.collect()
     }
 
 
@@ -44,7 +45,7 @@ def test_metrics(db: None) -> None:
         name: (type_, set(re.findall(r"`(\w+)`", labels))) for name, type_, labels in rows
     }
 
-    assert documented == counted() | asked()
+    assert documented == counted() | collected()
     assert len(rows) == len(documented)
 
 

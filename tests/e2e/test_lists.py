@@ -134,15 +134,15 @@ def test_workloads_that_come_between_others(alone: LiveServer) -> None:
 def test_states_are_registered_while_their_component_moves(
     live: LiveServer, token: str, lister: str
 ) -> None:
-    def create(kind: str) -> str:
-        body = json.dumps({kind: {"name": "moving"}}).encode()
+    def create(kind: str, name: str = "moving") -> str:
+        body = json.dumps({kind: {"name": name}}).encode()
         answer = live.request("POST", f"/api/v1/{kind}s", body, token=lister, headers=JSON)
         assert answer.status == 201
         created: str = answer.json()[kind]["id"]
         return created
 
     component = create("component")
-    applications = [create("application") for _ in range(3)]
+    applications = [create("application", f"moving {number}") for number in range(3)]
 
     def move() -> None:
         for application in applications:
