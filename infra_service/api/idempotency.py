@@ -2,7 +2,7 @@
 
 A method of a view is declared ``@idempotent``. Its answer is stored in the transaction of what it
 does, so that a crash loses both or neither. A failure is not stored. The design is in
-docs/adr/0068-idempotency-keys.md.
+docs/adr/0067-idempotency-keys.md.
 """
 
 from __future__ import annotations

@@ -1,0 +1,30 @@
+"""Members of a JSON object that share a name."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+
+class _DuplicateError(Exception):
+    """An object has two members of one name."""
+
+
+def duplicate_member(body: bytes | bytearray) -> str | None:
+    """Return the name of a member that an object of valid JSON has twice; None without one.
+
+    Decoders keep the last of them, and a proxy may have checked the first.
+    """
+    try:
+        # Numbers are not converted: Python refuses long integers.
+        json.loads(body, object_pairs_hook=_unique, parse_int=str, parse_float=str)
+    except _DuplicateError as found:
+        return str(found)
+    return None
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> None:
+    if len(dict(pairs)) < len(pairs):
+        counts = Counter(name for name, _ in pairs)
+        raise _DuplicateError(next(name for name, count in counts.items() if count > 1))
