@@ -15,6 +15,7 @@ from django.db import connection, transaction
 
 from apikeys.actors import Actor
 from states.keeping import pruning, reencryption
+from states.keeping.attempts import IncompleteError
 from states.models import ResourceDigest, ResourceEntry, State, StateVersion
 from states.resources import indexing
 from tests.states.conftest import Backend, UnsteadyStorage, document
@@ -356,7 +357,7 @@ def test_all_anew(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_object_store_is_away(backend: Backend, store: UnsteadyStorage) -> None:
     backend.push(with_things(1, a="i-a"))
     store.failing = True
-    with pytest.raises(Exception, match="not available"):
+    with pytest.raises(IncompleteError, match="1 failed"):
         index()
     assert due() == [backend.record.pk]
 
