@@ -109,7 +109,8 @@ def _filtered(events: Collection[UUID], endpoints: Iterable[Reach]) -> dict[str,
     entered = WebhookEvent.objects.filter(pk__in=events)
     passed: dict[str, set[UUID]] = defaultdict(set, {"": set(events)})
     for text in {reach.endpoint.filter for reach in endpoints} - passed.keys():
-        with isolated("compile the filter of a webhook", text):
+        # The savepoint keeps the transaction usable if the database refuses the filter.
+        with isolated("compile the filter of a webhook", text), transaction.atomic():
             condition = compile_filter(WebhookEventFilters, text)
             passed[text] = set(entered.filter(condition).values_list("pk", flat=True))
     return passed

@@ -19,6 +19,9 @@ ARN. The evidence decides:
   generated value has them, a phrase of at least 20, more than 4096 characters, or a connection
   string with a password in it.
 
+The password of a connection string (``://user:password@``, ``password=…``) is a secret by its
+place: it hides the string when it equals any marked value that is not public vocabulary.
+
 A text that contains a value must have 16 bits of entropy to lose, so ``aaaaaaaa`` hides nothing.
 Entropy is Shannon's, times the length.
 """
@@ -30,6 +33,7 @@ import math
 import re
 from collections import Counter
 from typing import Final
+from urllib.parse import unquote
 
 from states.document.public_words import has_public_form, is_public
 from states.document.value_names import Name
@@ -105,7 +109,8 @@ _WORD: Final = re.compile(
 )
 _CHANGE: Final = re.compile(r"(?<=[a-z])(?=[A-Z0-9])|(?<=[A-Z])(?=[0-9])|(?<=[0-9])(?=[A-Za-z])")
 _CREDENTIALS: Final = re.compile(
-    r"://[^\s/:@]*:[^\s/@]+@|(?i:password|passwd|pwd|secret|token|accountkey|sharedaccesskey)\s*=\s*\S"
+    r"://[^\s/:@]*:([^\s/@]+)@"
+    r"|(?i:password|passwd|pwd|secret|token|accountkey|sharedaccesskey)\s*=\s*([^\s;&,]+)"
 )
 _EMAIL: Final = re.compile(r"[\w.+-]{1,64}@(?:[a-z0-9-]{1,63}\.){1,8}[a-z]{2,24}", re.ASCII)
 
@@ -113,6 +118,12 @@ _EMAIL: Final = re.compile(r"[\w.+-]{1,64}@(?:[a-z0-9-]{1,63}\.){1,8}[a-z]{2,24}
 def _has_credentials(text: str) -> bool:
     """Whether a text names a secret itself, as a connection string does."""
     return _CREDENTIALS.search(text) is not None
+
+
+def passwords_in(text: str) -> set[str]:
+    """Return the passwords that a connection string names, also percent-decoded."""
+    found = {(match[1] or match[2]).strip("'\"") for match in _CREDENTIALS.finditer(text)}
+    return found | {unquote(password) for password in found}
 
 
 def _looks_generated(text: str, name: Name) -> bool:

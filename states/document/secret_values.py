@@ -23,6 +23,7 @@ from states.document.secret_rule import (
     Evidence,
     Reach,
     evidence,
+    passwords_in,
     reach,
 )
 from states.document.sensitive_paths import is_dynamic
@@ -88,6 +89,7 @@ class Secrets:
     def __init__(self, effort: Effort) -> None:
         self.effort = effort
         self._seen: set[int] = set()
+        self._marked: dict[int, Cause] = {}
         self._texts: dict[int, Cause] = {}
         self._searched: set[int] = set()
         self._numbers: dict[str, Cause] = {}
@@ -107,8 +109,10 @@ class Secrets:
             self._containers.setdefault(digest_of(whole), cause)
 
     def _add_text(self, text: str, scalar: Scalar, cause: Cause, depth: int = 0) -> None:
-        if not self._is_new(text, scalar):
+        if not self._is_new(text, scalar, depth):
             return
+        if not is_public(text):
+            self._marked.setdefault(hash(text), cause)
         parts = self._within(text, depth)
         # JSON in a list or map that is marked is as public as the values in it.
         if not parts or scalar.evidence is not Evidence.MEMBER:
@@ -128,11 +132,11 @@ class Secrets:
         if found := _ASSIGNMENT.fullmatch(line):
             parts = [(line, Name.NEUTRAL), (found[2].strip("\"',;"), read_name(found[1]))]
         for text, name in parts:
-            if self._is_new(text, Scalar(text, name, is_member=True)):
+            if self._is_new(text, Scalar(text, name, is_member=True), is_line=True):
                 self._hide(text, reach(text, name, is_member=True, is_line=True), cause)
 
-    def _is_new(self, text: str, scalar: Scalar) -> bool:
-        key = hash((text, scalar.name, scalar.is_member))
+    def _is_new(self, text: str, scalar: Scalar, depth: int = 0, *, is_line: bool = False) -> bool:
+        key = hash((text, scalar.name, scalar.is_member, depth, is_line))
         if len(text) < LEAST_EQUAL or key in self._seen:
             return False
         self._seen.add(key)
@@ -179,9 +183,19 @@ class Secrets:
             if cause is None and text[:1] in _SPECIAL:
                 number = self.hides_number(text_as_number(text))
                 cause = number or self._hides_within(text, depth)
+            cause = cause or self._hides_password_of(text)
             if cause is not None:
                 found[text] = cause
         return found
+
+    def _hides_password_of(self, text: str) -> Cause | None:
+        """Return why a connection string is hidden whose password is any marked value."""
+        is_candidate = len(text) <= MEASURED and ("://" in text or "=" in text)
+        if not self._marked or not is_candidate:
+            return None
+        self.effort.spend(len(text) // _CHARACTERS_A_STEP)
+        causes = (self._marked.get(hash(password)) for password in passwords_in(text))
+        return next(filter(None, causes), None)
 
     def _hides_within(self, text: str, depth: int) -> Cause | None:
         """Return why JSON is hidden with a value that is too short to be found in it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import structlog
-from django.db import Error as DatabaseFailure
+from django.db import InterfaceError, OperationalError
 
 from states.errors import DocumentUnreadable, StorageUnavailable
 
@@ -41,12 +41,12 @@ class Attempts:
         The log names the item with its problem, and has the traceback of an unexpected one.
 
         Raises:
-            StorageUnavailable, django.db.Error: the object store or the database failed for
-                several items in a row.
+            StorageUnavailable, InterfaceError, OperationalError: the object store or the database
+                failed for several items in a row.
         """
         try:
             result = work()
-        except (StorageUnavailable, DatabaseFailure) as error:
+        except (StorageUnavailable, InterfaceError, OperationalError) as error:
             self._unanswered += 1
             if self._unanswered == OUTAGE:
                 raise
@@ -68,7 +68,7 @@ class Attempts:
         """Yield the results of the work on an item, up to the end or to its failure.
 
         Raises:
-            StorageUnavailable, django.db.Error: see ``run``.
+            StorageUnavailable, InterfaceError, OperationalError: see ``run``.
         """
         while True:
             result, _problem = self.run(lambda: next(results, None), **item)

@@ -84,8 +84,10 @@ def _problem(version: StateVersion, gzipped: bytes) -> str | None:
 
 def _moved(version: StateVersion) -> str | None:
     """Return what is wrong with the version's state, unless a push has just changed it."""
-    state = State.objects.get(pk=version.state_id)
-    newest = StateVersion.objects.filter(state=state).latest("number")
+    state = State.objects.filter(pk=version.state_id).first()
+    newest = StateVersion.objects.filter(state_id=version.state_id).order_by("-number").first()
+    if state is None or newest is None:  # deleted meanwhile
+        return None
     figures = [
         (found.serial, found.lineage, found.md5, found.size_bytes) for found in (state, newest)
     ]

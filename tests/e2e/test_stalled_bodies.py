@@ -71,7 +71,7 @@ class Victim:
         assert self.deed("POST", self.state, document(1)).status == 200
         made = self.deed("POST", "/api/v1/clusters", {"name": str(uuid.uuid4())}).json()
         self.cluster = f"/api/v1/clusters/{made['cluster']['id']}"
-        made = self.deed("POST", "/api/v1/components", {"name": "old"}).json()
+        made = self.deed("POST", "/api/v1/components", {"name": str(uuid.uuid4())}).json()
         self.component = f"/api/v1/components/{made['component']['id']}"
         assert self.deed("GET", "/v1/whoami").status == 200
 

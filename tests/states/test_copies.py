@@ -223,6 +223,31 @@ users:
 """
 
 
+@pytest.mark.parametrize(
+    "copy",
+    [
+        "postgres://alice:Sommer2024!@db.shop.example/app",
+        "postgres://alice:Sommer2024%21@db.shop.example/app",
+        "host=db user=alice password='Sommer2024!' sslmode=require",
+        "Server=db;User Id=alice;Password=Sommer2024!;Encrypt=true",
+    ],
+)
+def test_the_password_of_a_connection_string_is_a_secret_by_its_place(copy: str) -> None:
+    sensitive = {"logins": {"alice": "Sommer2024!", "region": "eu-west-1"}}
+    other = "postgres://alice:eu-west-1@db.shop.example/app"
+
+    assert hidden_names(sensitive=sensitive, plain={"a": copy, "b": other}) == {"a"}
+
+
+def test_a_line_of_one_text_does_not_unmask_a_member_of_another() -> None:
+    phrase = "correct horse battery staple zebra"
+    lines = {"aaa": f"hello\n{phrase}\nbye now"}
+    plain = {"copy": f"it is {phrase}"}
+
+    assert hidden_names(sensitive={"items": [phrase]}, plain=plain) == {"copy"}
+    assert hidden_names(sensitive={**lines, "items": [phrase]}, plain=plain) == {"copy"}
+
+
 @pytest.mark.parametrize("name", ["kubeconfig", "settings", "secret"])
 def test_a_file_hides_its_secrets_and_not_its_words(name: str) -> None:
     plain = {
