@@ -71,6 +71,7 @@ class AddressNotAllowed(PermissionDenied):
     meaning = "The token is right, but may not be used from the client's address."
     default_code = "ADDRESS_NOT_ALLOWED"
     default_detail = "The token may not be used from this address."
+    is_of_working_token = True
 
     def __init__(self, token_id: str) -> None:
         super().__init__()

@@ -73,6 +73,11 @@ class Networks:
             return other.ranges is None
         return all(any(_is_within(n, each) for each in other.ranges) for n in self.ranges)
 
+    @property
+    def is_over_limit(self) -> bool:
+        """Whether these are more networks than a credential can have."""
+        return self.ranges is not None and len(self.ranges) > MAX_NETWORKS
+
     def intersection(self, other: Networks) -> Networks:
         """Return the addresses that both allow. Of two networks, one contains the other or none."""
         if self.ranges is None or other.ranges is None:

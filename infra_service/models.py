@@ -101,9 +101,9 @@ class IdempotentRequestQuerySet(models.QuerySet["IdempotentRequest"]):
         """Remove answers and requests whose time is over, and yield how many each batch removed."""
         while removed := self.remove_answers():
             yield removed
-        old = self.filter(created_at__lte=timezone.now() - ANSWERS_KEPT).order_by("created_at")
-        while ids := list(old.values_list("pk", flat=True)[:_BATCH]):
-            yield self.filter(pk__in=ids).delete()[0]
+        old = self.filter(created_at__lte=timezone.now() - ANSWERS_KEPT)
+        while ids := list(old.order_by("created_at").values_list("pk", flat=True)[:_BATCH]):
+            yield old.filter(pk__in=ids).delete()[0]
 
 
 class IdempotentRequest(models.Model):

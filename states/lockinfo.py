@@ -66,10 +66,11 @@ class LockInfo(msgspec.Struct, frozen=True):
         """
         try:
             written = msgspec.json.decode(body, type=_Written)
+            duplicate = duplicate_member(body)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
             raise InvalidLockInfo(f"The body is not LockInfo: {error}") from error
-        if (name := duplicate_member(body)) is not None:
-            raise InvalidLockInfo(f"LockInfo has the member {name[:64]!a} more than once.")
+        if duplicate is not None:
+            raise InvalidLockInfo(f"LockInfo has the member {duplicate[:64]!a} more than once.")
         info = cls(**{name: text or "" for name, text in msgspec.structs.asdict(written).items()})
         if parse_uuid(info.ID) is None:
             raise InvalidLockInfo("The ID of a lock is a UUID.")

@@ -65,7 +65,7 @@ def revoke(made: ApiKeyQuerySet, ancestor_id: str, actor: Actor) -> int:
 def narrow(ancestor_id: str, grant: Grant, actor: Actor) -> None:
     """Take from all that descends from the key what it has not any more.
 
-    What is left with no scope, or nowhere, is revoked.
+    What is left with no scope, nowhere, or with more networks than a key can have, is revoked.
     """
     makers = {ancestor_id: grant}
     while makers:
@@ -76,7 +76,7 @@ def narrow(ancestor_id: str, grant: Grant, actor: Actor) -> None:
             if key.grant.is_within(maker):
                 continue
             left = key.grant.intersection(maker)
-            if left.is_empty:
+            if left.is_empty or left.networks.is_over_limit:
                 revoke(ApiKey.objects.filter(pk=key.pk), ancestor_id, actor)
                 continue
             changes[key.pk] = _narrow(key, left) | {"ancestor": ancestor_id}
@@ -120,7 +120,7 @@ def _narrow_policies(makers: Mapping[str, Grant], ancestor_id: str, actor: Actor
         if policy.grant.is_within(maker):
             continue
         left = policy.grant.intersection(maker)
-        if left.is_empty:
+        if left.is_empty or left.networks.is_over_limit:
             only = TrustPolicy.objects.filter(pk=policy.pk)
             disable_policies(only, ancestor_id, actor)
             continue

@@ -31,13 +31,14 @@ from apikeys.authentication import caller_of, token_of
 from apikeys.bindings import EVERYWHERE
 from apikeys.errors import (
     AccessTokenNotFound,
+    AddressNotAllowed,
     ApiKeyNotFound,
     AuditTrailNotFound,
     CredentialsInvalid,
 )
 from apikeys.models import AccessToken, ApiKey, AuditEvent, User
 from apikeys.permissions import ACCESS_TOKENS, ANY_TOKEN, API_KEYS, demand_kind
-from apikeys.scopes import Scope
+from apikeys.scopes import Scope, with_included
 from apikeys.tokens import TokenKind
 from infra_service.api.fields import NothingSerializer
 from infra_service.api.idempotency import idempotent, stored_answer
@@ -93,8 +94,14 @@ class ApiKeyViewSet(ResourceViewSet[ApiKey]):
         if self.action != "rotate" or tokens.kind_of(token) is not TokenKind.API_KEY:
             return None
         digest = tokens.digest(token)
-        rotated = ApiKey.objects.usable().filter(pk=self.kwargs["id"], previous_digest=digest)
-        return stored_answer(self.request, digest) if rotated.exists() else None
+        rotated = (
+            ApiKey.objects.usable().filter(pk=self.kwargs["id"], previous_digest=digest).first()
+        )
+        if rotated is None or Scope.APIKEY_WRITE not in with_included(rotated.scopes):
+            return None
+        if not rotated.grant.networks.allows(self.request.META.get("REMOTE_ADDR", "")):
+            raise AddressNotAllowed(rotated.pk)
+        return stored_answer(self.request, digest)
 
     def own(self) -> ApiKeyQuerySet:
         return ApiKey.objects.visible_to(caller_of(self.request))

@@ -110,7 +110,9 @@ def exception_handler(exc: Exception, context: dict[str, Any]) -> Response | Non
     # An error with a token's id refuses its authentication, too.
     token_id = getattr(error, "token_id", None)
     is_failure = isinstance(error, exceptions.AuthenticationFailed) or token_id is not None
-    if is_failure and (exceeded := count_failure(request, token_id)):
+    # A stranger must not use up the requests of a token that works elsewhere.
+    counted_id = None if getattr(error, "is_of_working_token", False) else token_id
+    if is_failure and (exceeded := count_failure(request, counted_id)):
         error = RateLimited(exceeded)
     violations = list(getattr(error, "field_violations", []))
     if isinstance(error, exceptions.ValidationError):

@@ -157,7 +157,8 @@ def _stored_answer(asked: IdempotentRequest) -> Response | None:
     if first is None:
         return None
     if first.is_over:
-        first.delete()
+        # Not by the id alone: another request may have replaced the row.
+        IdempotentRequest.objects.filter(pk=first.pk, created_at=first.created_at).delete()
         return None
     if first.fingerprint != asked.fingerprint:
         raise IdempotencyKeyReused

@@ -51,14 +51,15 @@ def decoded(body: bytes) -> Any:
     """
     try:
         value = msgspec.json.decode(body)
+        duplicate = duplicate_member(body) if isinstance(value, dict | list) else None
     except RecursionError as error:
         raise ParseError("The JSON is nested too deeply.") from error
     except ValueError as error:  # msgspec's, and Python's for bytes that are not UTF-8
         raise ParseError(f"The body is not JSON: {error}") from error
     if b"\\u0000" in body and _has_nul(value):
         raise ParseError("A NUL character (\\u0000) is not allowed.")
-    if isinstance(value, dict | list) and (name := duplicate_member(body)) is not None:
-        raise ParseError(f"The member {name[:64]!a} is given more than once in one object.")
+    if duplicate is not None:
+        raise ParseError(f"The member {duplicate[:64]!a} is given more than once in one object.")
     return value
 
 

@@ -128,6 +128,46 @@ def test_a_key_that_is_left_with_no_address_is_revoked(owner: KeyOwner) -> None:
     assert ApiKey.objects.get(name="grandchild").revoked_at is not None
 
 
+def test_a_key_that_would_have_too_many_networks_is_revoked(owner: KeyOwner) -> None:
+    tens, elevens = ([f"{first}.0.{n}.0/24" for n in range(0, 98, 2)] for first in (10, 11))
+    made = make(owner).json()
+    wish = {"name": "grandchild", "scopes": ["state:read"]}
+    child = KeyClient(made["secret"])
+    assert child.send("POST", KEYS, {**wish, "allowed_networks": ["10.0.0.0/8", *elevens]})
+
+    path = f"{KEYS}/{made['api_key']['id']}"
+    answer = owner.send("PATCH", path, {"allowed_networks": ["11.0.0.0/8", *tens]})
+
+    assert answer.status_code == 200
+    assert ApiKey.objects.get(name="grandchild").revoked_at is not None
+
+
+def test_a_repeated_rotation_is_answered_within_the_networks(owner: KeyOwner) -> None:
+    made = make(owner, allowed_networks=["127.0.0.0/8"]).json()
+    path, key = f"{KEYS}/{made['api_key']['id']}:rotate", KeyClient(made["secret"])
+    once = {"HTTP_IDEMPOTENCY_KEY": "5e1c7a52"}
+    first = key.generic("POST", path, "", "application/json", **once)
+
+    elsewhere = key.generic("POST", path, "", "application/json", REMOTE_ADDR="192.0.2.1", **once)
+    again = key.generic("POST", path, "", "application/json", **once)
+
+    assert refusal(elsewhere) == REFUSED
+    assert (first.status_code, again.status_code) == (200, 200)
+    assert again.json()["secret"] == first.json()["secret"]
+    ApiKey.objects.update(scopes=["apikey:read"])
+    assert key.generic("POST", path, "", "application/json", **once).status_code == 401
+
+
+def test_refusals_elsewhere_do_not_use_up_the_rate_of_a_key(owner: KeyOwner, settings: Any) -> None:
+    settings.RATE_LIMIT_TOKEN = 5
+    secret = make(owner, allowed_networks=["127.0.0.0/8"]).json()["secret"]
+
+    for number in range(10):
+        assert from_address(secret, f"192.0.2.{number}").status_code == 403
+
+    assert from_address(secret, "127.0.0.1").status_code == 200
+
+
 def test_a_limited_key_cannot_widen_itself(owner: KeyOwner) -> None:
     made = make(owner, allowed_networks=["127.0.0.0/8"]).json()
     path, key = f"{KEYS}/{made['api_key']['id']}", KeyClient(made["secret"])

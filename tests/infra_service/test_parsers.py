@@ -12,6 +12,8 @@ from rest_framework.exceptions import ParseError
 from rest_framework.request import Request
 
 from infra_service.api.parsers import JsonParser
+from states.errors import InvalidLockInfo
+from states.lockinfo import LockInfo
 from tests.apikeys.conftest import KeyOwner
 from tests.conftest import error_reason
 
@@ -129,3 +131,16 @@ def test_a_client_that_goes_away() -> None:
 def test_any_bytes(body: bytes) -> None:
     with contextlib.suppress(ParseError):
         parse(body)
+
+
+def test_no_depth_of_nesting_is_a_fault_of_ours() -> None:
+    """The decoders have limits of their own, which are not far apart."""
+    for depth in range(900, 1050):
+        for begin, end in ((b"[", b"]"), (b'{"a":', b"}")):
+            body = begin * depth + b"1" + end * depth
+            with contextlib.suppress(ParseError):
+                parse(body)
+            with contextlib.suppress(InvalidLockInfo):
+                LockInfo.parse(
+                    b'{"ID": "7e57c0de-0000-4000-8000-0000000000ab", "x": ' + body + b"}"
+                )
