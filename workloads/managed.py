@@ -1,7 +1,7 @@
 """What manages a workload: the question, and the forms of its answer.
 
 Resources of states do, and this app knows no states. The roof does: the settings name a class of
-it that answers (docs/adr/0046-workloads-are-joined-with-states.md).
+it that answers (docs/adr/0046-workloads-joined-with-states-at-query-time.md).
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ This is the one place that decides. It takes a position in the primary's log. On
 replayed up to it, the replica has everything that was acknowledged before, and so what this client
 has just written. A replica is not read if it is late, away, or failing, or if it follows another
 history: that of a former primary or of another promotion. The reasons are in
-docs/adr/0027-replicas-that-have-caught-up.md.
+docs/adr/0027-replica-reads-after-catch-up.md.
 """
 
 from __future__ import annotations

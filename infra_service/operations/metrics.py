@@ -1,7 +1,7 @@
 """Figures of requests, and ``/metrics``: what Prometheus reads, for those who may.
 
 Requests are counted under django-prometheus' names, which dashboards know, but not by its
-middleware, which costs too much (docs/adr/0016-metrics-without-the-middleware.md). What each app
+middleware, which costs too much (docs/adr/0016-own-request-metrics.md). What each app
 counts is in its own ``metrics.py``.
 """
 

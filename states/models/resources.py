@@ -73,7 +73,7 @@ class ResourceEntry(OfState):
     provider = models.CharField(max_length=MOST_BYTES, blank=True)
     # What it is in a cluster: the uid of a workload, or the namespace/name of a Helm release. In
     # the clear, so that workloads can be joined with it:
-    # docs/adr/0046-workloads-are-joined-with-states.md.
+    # docs/adr/0046-workloads-joined-with-states-at-query-time.md.
     cluster_object = models.CharField(max_length=MOST_OF_OBJECT, null=True)  # noqa: DJ001 - of most it is none
 
     objects = ResourceEntryQuerySet.as_manager()

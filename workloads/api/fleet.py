@@ -45,7 +45,7 @@ class FleetViewSet(ResourceViewSet[Workload]):
     resource, resource_plural = "workload", "workloads"
     page_key = PLACE
     segments = by_health(PLACE)
-    # docs/adr/0045-workloads-of-all-clusters.md says why.
+    # docs/adr/0045-fleet-list-read-by-health.md says why.
     searched_fields = ("kind", *SEARCHED)
     token_kinds = ACCESS_TOKENS
     required_scopes = {"list": Scope.CLUSTER_READ, "summary": Scope.CLUSTER_READ}

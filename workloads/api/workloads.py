@@ -67,7 +67,7 @@ class WorkloadViewSet(ResourceViewSet[Workload]):
     )
     moving_orders = ("health_status",)
     scoped_by = ("cluster_id",)
-    # Looked for in the cluster: docs/adr/0009-workloads-are-searched-within-a-cluster.md.
+    # Looked for in the cluster: docs/adr/0009-no-index-on-workload-labels.md.
     searched_fields = SEARCHED
     token_kinds = ACCESS_TOKENS
     reads_bodies_of = frozenset({"PUT", "PATCH"})
