@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from apikeys.grants import Caller
     from apikeys.models.users import User
-    from infra_service.database.compiled import Asked
+    from infra_service.lib.database.compiled import Asked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

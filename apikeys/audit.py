@@ -10,7 +10,7 @@ from django.db.models import Model
 
 from apikeys import revalidation
 from apikeys.models.trail import AuditEvent
-from infra_service.database.compiled import CompiledChange, insert
+from infra_service.lib.database.compiled import CompiledChange, insert
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rest_framework.request import Request
 
     from apikeys.grants import Caller
-    from infra_service.database.compiled import Asked
+    from infra_service.lib.database.compiled import Asked
 
 _REALM: Final = 'realm="infra-service"'
 

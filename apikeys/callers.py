@@ -27,7 +27,7 @@ from apikeys.usability import (
     UnusableReason,
     unusable_reason,
 )
-from infra_service.database.compiled import CompiledQuery, Parameter
+from infra_service.lib.database.compiled import CompiledQuery, Parameter
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from django.db.models import QuerySet
 
-    from infra_service.database.compiled import Asked
+    from infra_service.lib.database.compiled import Asked
 
 
 _COMMON = (

@@ -19,14 +19,14 @@ from apikeys import callers
 from apikeys.errors import CallerChanged, TokenExpired, TooManyApiKeys
 from apikeys.models.credentials import AccessToken, ApiKey
 from apikeys.tokens import TokenKind
-from infra_service.database.compiled import CompiledInsert, Parameter
+from infra_service.lib.database.compiled import CompiledInsert, Parameter
 
 if TYPE_CHECKING:
     from django.db.models import Model, QuerySet
 
     from apikeys.grants import Caller
     from apikeys.models.trail import AuditEvent
-    from infra_service.database.compiled import Asked
+    from infra_service.lib.database.compiled import Asked
 
 #: How many keys of one owner may work at once. A revocation takes all that descend from a key
 #: along in one transaction, and must always be possible.

@@ -12,8 +12,8 @@ from rest_framework.views import APIView
 
 from infra_service import __version__
 from infra_service.api.openapi_words import Named, answer_example, error_docs, object_of
-from infra_service.database.failures import DatabaseUnavailable
-from infra_service.database.probing import connection_of_its_own
+from infra_service.lib.database.failures import DatabaseUnavailable
+from infra_service.lib.database.probing import connection_of_its_own
 from states.errors import StorageMisconfigured
 from states.keeping.readiness import is_store_refusing
 

@@ -9,8 +9,8 @@ from django.core.exceptions import FieldDoesNotExist
 from django.urls import URLPattern, get_resolver
 
 from infra_service.api.orders import keys_of
-from infra_service.database.pages.conditions import Comparison, Conditions, Kind
-from infra_service.database.pages.indexes import indexes_of, walk
+from infra_service.lib.database.pages.conditions import Comparison, Conditions, Kind
+from infra_service.lib.database.pages.indexes import indexes_of, walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

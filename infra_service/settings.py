@@ -9,7 +9,7 @@ from pathlib import Path
 
 import environ
 
-from infra_service.database.connecting import with_defaults
+from infra_service.lib.database.connecting import with_defaults
 from infra_service.openapi.settings import SPECTACULAR_SETTINGS  # noqa: F401 - a setting
 from infra_service.operations.environment import Environment
 from infra_service.operations.object_storage import s3_storage
@@ -122,7 +122,7 @@ DATABASE_REPLICA_MAX_LAG = env.float("DATABASE_REPLICA_MAX_LAG", default=0.1)
 for _name, _database in DATABASES.items():
     if _database["ENGINE"] == "django.db.backends.postgresql":
         # It owns a connection of the pool only while a statement or a transaction runs.
-        _database["ENGINE"] = "infra_service.database.postgresql"
+        _database["ENGINE"] = "infra_service.lib.database.postgresql"
         _threshold = env.int("DATABASE_PREPARE_THRESHOLD", default=None)
         _database["OPTIONS"] = {
             **with_defaults(_database.get("OPTIONS", {}), is_replica=_name == "replica"),
@@ -158,7 +158,7 @@ for _name, _database in DATABASES.items():
         }
     elif _database["ENGINE"] == "django.db.backends.sqlite3":
         # Writers that wait leave threads to readers.
-        _database["ENGINE"] = "infra_service.database.sqlite"
+        _database["ENGINE"] = "infra_service.lib.database.sqlite"
         _database["CONN_MAX_AGE"] = None
         _database["OPTIONS"] = {
             # Writers queue at BEGIN instead of failing when they upgrade a read lock.

@@ -7,7 +7,7 @@ django.setup(set_prefix=False)
 
 from infra_service import urls  # noqa: E402, F401 - after set-up; before the first request
 from infra_service.api.limits import limiter  # noqa: E402 - after set-up
-from infra_service.database.postgresql.base import DatabaseWrapper  # noqa: E402 - after set-up
+from infra_service.lib.database.postgresql.base import DatabaseWrapper  # noqa: E402 - after set-up
 from infra_service.server.handler import ServiceHandler  # noqa: E402 - after set-up
 
 application = ServiceHandler()

@@ -11,7 +11,7 @@ from django.db.models.functions import Coalesce
 from apikeys.bindings import EVERYWHERE
 from infra_service.api.identifiers import parse_uuid
 from infra_service.api.parameters import InvalidParameter
-from infra_service.database.compiled import CompiledQuery, Parameter
+from infra_service.lib.database.compiled import CompiledQuery, Parameter
 from states import slugs
 from states.models import Application, Component, Environment, SlugClaim, State
 from states.models.catalogue import KINDS

@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from apikeys import audit
-from infra_service.database.constraints import breaks
+from infra_service.lib.database.constraints import breaks
 from workloads.collection import MAX_COLLECTOR_VERSION, MAX_MESSAGE, MAX_RESOURCE, safe_text
 from workloads.errors import ClusterExists, ClusterNotFound
 from workloads.models import Cluster, Workload

@@ -17,7 +17,7 @@ from apikeys.errors import LifetimeExceeded
 from apikeys.identifiers import access_token_id
 from apikeys.models import AccessToken, ApiKey, TrustPolicy
 from apikeys.tokens import TokenKind
-from infra_service.database.retries import retrying
+from infra_service.lib.database.retries import retrying
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -28,7 +28,7 @@ from apikeys.grants import Grant
 from apikeys.identifiers import api_key_id
 from apikeys.models import ApiKey, TrustPolicy
 from apikeys.tokens import TokenKind
-from infra_service.database.retries import retrying
+from infra_service.lib.database.retries import retrying
 
 if TYPE_CHECKING:
     import uuid

@@ -23,8 +23,8 @@ from apikeys.models import AccessToken, TrustPolicy, UsedAssertion
 from apikeys.scopes import with_included
 from apikeys.tokens import TokenKind
 from infra_service.api.limits import Limit, limiter
-from infra_service.database.compiled import insert
-from infra_service.database.retries import retrying
+from infra_service.lib.database.compiled import insert
+from infra_service.lib.database.retries import retrying
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator

@@ -27,7 +27,7 @@ from apikeys.federation.keys import KeySetError, undecodable, usable_keys
 from apikeys.federation.kinds import address_faults, is_known_platform, issuer_faults
 from apikeys.federation.platforms import PLATFORMS
 from apikeys.models import Issuer
-from infra_service.database.retries import retrying
+from infra_service.lib.database.retries import retrying
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

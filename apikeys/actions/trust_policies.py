@@ -30,7 +30,7 @@ from apikeys.federation.errors import (
 from apikeys.federation.exchange_errors import AssertionRefused
 from apikeys.grants import Grant
 from apikeys.models import Issuer, TrustPolicy, User
-from infra_service.database.retries import retrying
+from infra_service.lib.database.retries import retrying
 
 if TYPE_CHECKING:
     import datetime as dt

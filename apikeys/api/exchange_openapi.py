@@ -24,7 +24,7 @@ from infra_service.api.openapi_words import (
     object_of,
     request_example,
 )
-from infra_service.database.failures import FAILURES
+from infra_service.lib.database.failures import FAILURES
 
 _TEXT: Final = {"type": "string"}
 _TTL: Final = [

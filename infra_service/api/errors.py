@@ -22,12 +22,12 @@ from rest_framework.response import Response
 
 from infra_service.api.bodies import BodyTooLarge
 from infra_service.api.throttling import RateLimited, count_failure
-from infra_service.database.failures import failure_of
+from infra_service.lib.database.failures import failure_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from infra_service.database.failures import DatabaseFailure
+    from infra_service.lib.database.failures import DatabaseFailure
 
 log = structlog.get_logger("infra_service.errors")
 

@@ -18,7 +18,7 @@ from infra_service.api.prefixes import path_with_right_prefix
 from infra_service.api.uploads import FileRefused
 
 if TYPE_CHECKING:
-    from infra_service.database.failures import DatabaseFailure
+    from infra_service.lib.database.failures import DatabaseFailure
 
 log = structlog.get_logger("infra_service.errors")
 

@@ -19,7 +19,7 @@ from rest_framework.exceptions import APIException
 from rest_framework.response import Response
 
 from infra_service.api.rendering import JsonRenderer
-from infra_service.database.retries import retrying
+from infra_service.lib.database.retries import retrying
 from infra_service.models import IdempotentRequest
 
 if TYPE_CHECKING:

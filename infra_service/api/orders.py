@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from infra_service.api.parameters import InvalidParameter
-from infra_service.database.keyset import columns_of, reversed_key
+from infra_service.lib.database.keyset import columns_of, reversed_key
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

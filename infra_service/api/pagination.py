@@ -4,7 +4,8 @@ A view says ``page_key``, the columns by which its list is ordered, and in ``oth
 else it can be (``infra_service.api.orders``). Together they are unique, an index serves them, and
 they are all ascending or all descending (``("-id",)``). ``resource_plural`` is the list's name in
 the answer; ``list_parameters`` are query parameters that the view itself
-reads, beside those of its filters. How many rows are looked at: ``infra_service.database.pages``.
+reads, beside those of its filters. How many rows are looked at:
+``infra_service.lib.database.pages``.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ from rest_framework.response import Response
 from infra_service.api import orders
 from infra_service.api.parameters import InvalidParameter, refuse_unknown
 from infra_service.api.rendering import ListReader
-from infra_service.database import replica
-from infra_service.database.keyset import columns_of
-from infra_service.database.pages import read_page
-from infra_service.database.pages.segments import ranked_by, read_segments, with_nulls_last
+from infra_service.lib.database import replica
+from infra_service.lib.database.keyset import columns_of
+from infra_service.lib.database.pages import read_page
+from infra_service.lib.database.pages.segments import ranked_by, read_segments, with_nulls_last
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from django.http import QueryDict
     from rest_framework.request import Request
 
-    from infra_service.database.pages.segments import Segment
+    from infra_service.lib.database.pages.segments import Segment
 
 R = TypeVar("R")
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 import structlog
 from django.db import Error
 
-from infra_service.database.failures import failure_of
+from infra_service.lib.database.failures import failure_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

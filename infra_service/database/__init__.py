@@ -1,0 +1,1 @@
+"""Former addresses of operations of migrations, which released migrations import."""

@@ -9,7 +9,7 @@ from drf_spectacular.plumbing import ResolvedComponent
 
 from infra_service.api.errors import error_body, reason_of
 from infra_service.api.openapi_words import Named, list_of, object_of
-from infra_service.database.failures import FAILURES
+from infra_service.lib.database.failures import FAILURES
 from infra_service.openapi.components import component, lift
 from infra_service.openapi.error_docs import error_doc
 

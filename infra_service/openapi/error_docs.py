@@ -21,7 +21,7 @@ from infra_service.api.bodies import BodyTooLarge, LengthRequired, RequestTimeou
 from infra_service.api.errors import reason_of
 from infra_service.api.idempotency import is_idempotent
 from infra_service.api.pagination import InvalidPageToken
-from infra_service.database.failures import FAILURES
+from infra_service.lib.database.failures import FAILURES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

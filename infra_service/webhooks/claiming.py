@@ -19,7 +19,7 @@ from django.utils import timezone
 
 from apikeys.actors import Actor
 from infra_service.commandline.isolation import process_isolated
-from infra_service.database.retries import retrying
+from infra_service.lib.database.retries import retrying
 from infra_service.webhooks.actions import disable_endpoint
 from infra_service.webhooks.models import MAX_ERROR, Delivery
 from infra_service.webhooks.reach import reaches

@@ -10,7 +10,7 @@ from django.db import transaction
 
 from apikeys.models import ApiKey
 from infra_service.commandline.isolation import isolated, process_isolated
-from infra_service.database.retries import retrying
+from infra_service.lib.database.retries import retrying
 from infra_service.webhooks import trail
 from infra_service.webhooks.event_types import TYPES
 from infra_service.webhooks.models import DISABLED, Delivery, TrailPosition, WebhookEvent

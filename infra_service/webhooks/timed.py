@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from apikeys.models import ApiKey
 from infra_service.commandline.isolation import isolated
-from infra_service.database.retries import retrying
+from infra_service.lib.database.retries import retrying
 from infra_service.webhooks import trail
 from infra_service.webhooks.messages import written
 from infra_service.webhooks.models import WebhookEvent

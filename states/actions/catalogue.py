@@ -9,8 +9,8 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from apikeys import audit
-from infra_service.database.constraints import breaks
-from infra_service.database.retries import retrying
+from infra_service.lib.database.constraints import breaks
+from infra_service.lib.database.retries import retrying
 from states.actions import claims
 from states.errors import SlugTaken
 from states.models import Application, Component, Environment, State

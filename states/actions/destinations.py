@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from uuid_utils.compat import uuid7
 
-from infra_service.database.compiled import Asked
+from infra_service.lib.database.compiled import Asked
 from states import addresses
 from states.actions import catalogue
 from states.actions.registration import STATE, STATE_AT, find

@@ -8,7 +8,7 @@ from django.db import transaction
 
 from apikeys import audit
 from filterlang.versions import sort_key
-from infra_service.database.retries import retrying
+from infra_service.lib.database.retries import retrying
 from states.models import UsedVersion, VersionFacts
 from states.models.version_facts import short_source
 

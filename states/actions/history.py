@@ -8,7 +8,7 @@ from django.db import transaction
 
 from apikeys import audit
 from infra_service.api import memory
-from infra_service.database.retries import retrying
+from infra_service.lib.database.retries import retrying
 from states.actions import rules
 from states.actions.push import ATTEMPTS, append_version, next_serial
 from states.actions.registration import find
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import uuid
 
     from apikeys.actors import Actor
-    from infra_service.database.compiled import Asked
+    from infra_service.lib.database.compiled import Asked
     from states.models import StateVersion
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from django.db.models import Q
 from django.utils import timezone
 
-from infra_service.database.retries import retrying
+from infra_service.lib.database.retries import retrying
 from states.actions import locks, rules
 from states.actions.push import ATTEMPTS, append_version, next_serial
 from states.actions.registration import find_or_register

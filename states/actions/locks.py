@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 from django.db.models import F, UUIDField
 
 from apikeys import audit
-from infra_service.database.compiled import Parameter
-from infra_service.database.retries import retrying
+from infra_service.lib.database.compiled import Parameter
+from infra_service.lib.database.retries import retrying
 from states.actions.push import ATTEMPTS
 from states.actions.registration import find, find_or_register
 from states.errors import LockNotHeld, StateLocked, WriteConflict
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import uuid
 
     from apikeys.actors import Actor
-    from infra_service.database.compiled import Asked
+    from infra_service.lib.database.compiled import Asked
     from states.addresses import Names
     from states.models import StateQuerySet
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 from django.db.models import F, PositiveIntegerField, UUIDField
 
 from apikeys import audit
-from infra_service.database.compiled import Asked, Parameter
-from infra_service.database.retries import retrying
+from infra_service.lib.database.compiled import Asked, Parameter
+from infra_service.lib.database.retries import retrying
 from states import metrics
 from states.actions import rules
 from states.actions.registration import find_or_register

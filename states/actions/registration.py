@@ -10,7 +10,7 @@ from django.db.models import UUIDField
 from structlog.contextvars import bind_contextvars
 
 from apikeys import audit
-from infra_service.database.compiled import Asked, CompiledQuery, Parameter, instance_of
+from infra_service.lib.database.compiled import Asked, CompiledQuery, Parameter, instance_of
 from states import addresses
 from states.actions import catalogue
 from states.errors import StateNotFound

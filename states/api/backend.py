@@ -19,7 +19,7 @@ from apikeys.scopes import Scope
 from infra_service.api import bodies
 from infra_service.api.identifiers import parse_uuid
 from infra_service.api.parameters import InvalidParameter
-from infra_service.database.compiled import Asked
+from infra_service.lib.database.compiled import Asked
 from states import addresses, lockinfo
 from states.actions import history, locks
 from states.actions.push import push

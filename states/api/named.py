@@ -13,7 +13,7 @@ from uuid_utils.compat import uuid7
 
 from apikeys.authentication import caller_of
 from infra_service.api.parameters import InvalidParameter
-from infra_service.database.compiled import Asked
+from infra_service.lib.database.compiled import Asked
 from states import addresses
 from states.actions.registration import STATE, STATE_AT
 from states.addresses import Names

@@ -14,8 +14,8 @@ from structlog.contextvars import bind_contextvars
 
 from apikeys import audit
 from infra_service.api import memory
-from infra_service.database import replica
-from infra_service.database.compiled import Asked, CompiledQuery, Parameter
+from infra_service.lib.database import replica
+from infra_service.lib.database.compiled import Asked, CompiledQuery, Parameter
 from states import addresses
 from states.document import sealing
 from states.document.sealing import Place, Sealed

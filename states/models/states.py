@@ -9,7 +9,7 @@ from django.db.models import F, Q
 from django.utils import timezone
 from uuid_utils.compat import uuid7
 
-from infra_service.database.pages.selecting import ColumnOf
+from infra_service.lib.database.pages.selecting import ColumnOf
 from states.fields import CreatedAtField, IdAt
 from states.models.catalogue import Application, Component, Environment
 from states.models.of_state import inside_catalogue
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import uuid
 
     from apikeys.bindings import Binding
-    from infra_service.database.compiled import Parameter
+    from infra_service.lib.database.compiled import Parameter
 
 #: Of which states the index of resources is behind. Without a parameter, for PostgreSQL compares it
 #: with the condition of the index on it.

@@ -16,7 +16,7 @@ import structlog
 from django.db import InterfaceError, OperationalError, connection, transaction
 from rest_framework.exceptions import APIException
 
-from infra_service.database.retries import retrying
+from infra_service.lib.database.retries import retrying
 from states.document import sealing
 from states.errors import DocumentUnreadable
 from states.keeping import reading

@@ -22,7 +22,7 @@ from apikeys.actors import Actor
 from apikeys.archiving import ArchiveError, archive_next, check_archives, files, leaving
 from apikeys.models import AuditArchive, AuditEvent
 from infra_service.commandline.private_files import PrivateDirectory
-from infra_service.database.compiled import insert
+from infra_service.lib.database.compiled import insert
 from tests.commands import on_database_of
 from tests.installation import ROOT
 from tests.server import LiveServer

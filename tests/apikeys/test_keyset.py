@@ -7,7 +7,7 @@ import pytest
 from django.core.exceptions import ValidationError
 
 from apikeys.models import User
-from infra_service.database.keyset import beyond, columns_of, position_of, reversed_key
+from infra_service.lib.database.keyset import beyond, columns_of, position_of, reversed_key
 
 
 def test_integers_stay_integers() -> None:

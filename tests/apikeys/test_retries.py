@@ -3,7 +3,7 @@
 import pytest
 from django.db import OperationalError
 
-from infra_service.database import retries
+from infra_service.lib.database import retries
 
 
 class RefusalError(Exception):

@@ -12,7 +12,7 @@ from django.db import OperationalError, connection, connections, transaction
 from django.test.utils import CaptureQueriesContext
 
 from apikeys.models import ApiKey, User
-from infra_service.database import patience
+from infra_service.lib.database import patience
 from tests.apikeys.conftest import NOW, KeyOwner
 
 

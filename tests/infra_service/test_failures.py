@@ -19,8 +19,8 @@ from psycopg_pool import PoolTimeout, TooManyRequests
 
 from apikeys.models import User
 from infra_service.api.errors import reason_of
-from infra_service.database.failures import FAILURES, failure_of, is_repeatable
 from infra_service.health import ReadyView
+from infra_service.lib.database.failures import FAILURES, failure_of, is_repeatable
 from tests.conftest import error_reason
 
 postgresql = pytest.mark.skipif(connection.vendor != "postgresql", reason="PostgreSQL's own")

@@ -12,7 +12,7 @@ from django.conf import settings
 from django.db import InternalError, connection, transaction
 
 from apikeys.models import User
-from infra_service.database.connecting import with_defaults
+from infra_service.lib.database.connecting import with_defaults
 from tests.committed import (
     backend_pid,
     db,  # noqa: F401 - a fixture

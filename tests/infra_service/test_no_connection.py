@@ -12,7 +12,7 @@ from django.db import Error, connection
 from django.db.utils import ConnectionHandler
 from environ import Env
 
-from infra_service.database.failures import (
+from infra_service.lib.database.failures import (
     DatabaseBusy,
     DatabaseFailure,
     DatabaseUnavailable,

@@ -14,8 +14,8 @@ import pytest
 from django.conf import settings
 from django.db import connection
 
-from infra_service.database import replica
-from infra_service.database.checks import replica_is_of_postgresql
+from infra_service.lib.database import replica
+from infra_service.lib.database.checks import replica_is_of_postgresql
 from tests.e2e.backend import Backend, document
 from tests.postgres import Server, binaries
 from tests.server import Answer, LiveServer
@@ -69,7 +69,7 @@ class Pair(NamedTuple):
 @contextlib.contextmanager
 def running(primary: Server | None = None) -> Iterator[Server]:
     """Run a primary, or a standby of one."""
-    if settings.DATABASES["default"]["ENGINE"] != "infra_service.database.postgresql":
+    if settings.DATABASES["default"]["ENGINE"] != "infra_service.lib.database.postgresql":
         pytest.skip("a replica is one of PostgreSQL")
     with tempfile.TemporaryDirectory(prefix="infra-pg-") as directory:
         server = Server(Path(directory))

@@ -11,9 +11,9 @@ import psycopg
 import pytest
 from django.db import connection
 
-from infra_service.database.deadline import within
-from infra_service.database.postgresql import silence
-from infra_service.database.postgresql.silence import Watch, WatchedConnection
+from infra_service.lib.database.deadline import within
+from infra_service.lib.database.postgresql import silence
+from infra_service.lib.database.postgresql.silence import Watch, WatchedConnection
 
 on_postgresql = pytest.mark.skipif(
     connection.vendor != "postgresql", reason="waits for a real PostgreSQL"

@@ -13,8 +13,8 @@ import pytest
 from django.db import OperationalError, connection, transaction
 
 from infra_service.api.errors import reason_of
-from infra_service.database.failures import failure_of
-from infra_service.database.sqlite import base
+from infra_service.lib.database.failures import failure_of
+from infra_service.lib.database.sqlite import base
 
 
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="SQLite's own")

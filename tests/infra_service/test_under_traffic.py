@@ -7,7 +7,7 @@ from django.apps import apps
 from django.db import connection, models
 from django.db.migrations.state import ProjectState
 
-from infra_service.database.under_traffic import (
+from infra_service.lib.database.under_traffic import (
     AddConstraintUnderTraffic,
     RemoveConstraintUnderTraffic,
 )

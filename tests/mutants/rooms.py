@@ -180,7 +180,7 @@ ROOMS: Final[dict[str, tuple[str, ...]]] = {
         "tests/states/test_resource_index.py",
         "tests/workloads/test_fleet.py",
     ),
-    "infra_service/database/keyset.py": (
+    "infra_service/lib/database/keyset.py": (
         "tests/apikeys/test_keyset.py",
         "tests/infra_service/test_pagination.py",
     ),

@@ -10,7 +10,7 @@ import pytest
 from django.db import connection
 from django.test import Client
 
-from infra_service.database.pages.reading import MOST_ROWS
+from infra_service.lib.database.pages.reading import MOST_ROWS
 from infra_service.overview.counting import MOST
 from states.models import Application, Component, Environment, State
 from tests.people import person

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from apikeys import audit
 from apikeys.models import AccessToken, AuditEvent
-from infra_service.database import retries
+from infra_service.lib.database import retries
 from states.actions import history, locks, registration
 from states.models import State, StateVersion
 from tests.conftest import error_reason

@@ -11,8 +11,8 @@ import pytest
 from django.db import connection
 
 from apikeys.bindings import Binding
-from infra_service.database.pages.reading import MOST_ROWS
 from infra_service.demo.states import load_states
+from infra_service.lib.database.pages.reading import MOST_ROWS
 from states.models import (
     OUTDATED,
     Application,

@@ -11,7 +11,7 @@ from django.db import connection, migrations, models
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.operations.base import Operation
 
-from infra_service.database.under_traffic import (
+from infra_service.lib.database.under_traffic import (
     AddConstraintUnderTraffic,
     AddIndexUnderTraffic,
     AddUniqueUnderTraffic,

@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 
 from apikeys.actors import Actor
 from apikeys.models import AuditEvent
-from infra_service.database.constraints import breaks
+from infra_service.lib.database.constraints import breaks
 from tests.conftest import LONG_AGO, ApiClient, ClientWith, error_reason
 from tests.workloads.conftest import NewWorkload
 from workloads import actions

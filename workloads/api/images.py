@@ -13,10 +13,10 @@ from apikeys.scopes import Scope
 from filterlang.rewriting import rewritten
 from infra_service.api.pagination import KeysetPagination, PageAsked
 from infra_service.api.viewsets import ResourceViewSet
-from infra_service.database import replica
-from infra_service.database.pages.conditions import conditions_of
-from infra_service.database.pages.fences import fenced, rows_of, statement_of
-from infra_service.database.pages.indexes import walk
+from infra_service.lib.database import replica
+from infra_service.lib.database.pages.conditions import conditions_of
+from infra_service.lib.database.pages.fences import fenced, rows_of, statement_of
+from infra_service.lib.database.pages.indexes import walk
 from workloads.api.filters import ImageFilters, with_full_repository
 from workloads.api.serializers import ImageSerializer
 from workloads.api.workloads_openapi import images_schema

@@ -17,7 +17,7 @@ from django.db.models import Count, Q
 from django.db.models.functions import Now
 
 from apikeys import audit
-from infra_service.database.retries import retrying
+from infra_service.lib.database.retries import retrying
 from workloads.kubernetes.health import HealthStatus
 from workloads.models import Cluster, Workload
 from workloads.reporting import image_rows

@@ -12,7 +12,7 @@ from django.db.models import TextField
 from django.db.models.functions import Cast
 from uuid_utils.compat import uuid7
 
-from infra_service.database.keyset import beyond
+from infra_service.lib.database.keyset import beyond
 from workloads.kubernetes.figures import MEASURED, RESERVED
 from workloads.kubernetes.images import images_of, stored_images
 from workloads.models import Workload

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from django.db.models import Exists, OuterRef, TextField
 from django.db.models.functions import Cast
 
-from infra_service.database.keyset import beyond
+from infra_service.lib.database.keyset import beyond
 from workloads.kubernetes.images import Image, stored_images
 from workloads.models import Cluster, Workload
 from workloads.models.images import IMAGE, ClusterImage, WorkloadImage

@@ -10,7 +10,7 @@ from uuid_utils.compat import uuid7
 
 from apikeys import audit
 from apikeys.actions.rules import refuse_retired
-from infra_service.database.retries import retrying
+from infra_service.lib.database.retries import retrying
 from infra_service.webhooks.errors import WebhookDisabled, WebhookDisabledByOperator
 from infra_service.webhooks.event_types import TEST
 from infra_service.webhooks.models import Delivery, WebhookEvent

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from django.core.checks import CheckMessage, Error, Tags, register
 from django.db import connections
 
-from infra_service.database import replica
+from infra_service.lib.database import replica
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,7 +51,7 @@ def _mixes_up(wrapper: Any) -> bool:
     # PostgreSQL's client takes long to import: commands on SQLite do without.
     import psycopg  # noqa: PLC0415
 
-    from infra_service.database.postgresql import pooler  # noqa: PLC0415
+    from infra_service.lib.database.postgresql import pooler  # noqa: PLC0415
 
     if not wrapper.prepares_through_pooler:
         return False

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
 
-from infra_service.database import deadline
+from infra_service.lib.database import deadline
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping

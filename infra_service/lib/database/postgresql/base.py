@@ -18,9 +18,9 @@ from psycopg.adapt import Loader
 from psycopg.pq import Format
 from psycopg_pool import PoolTimeout
 
-from infra_service.database.postgresql import liveness, pooler
-from infra_service.database.postgresql.schema import DatabaseSchemaEditor
-from infra_service.database.postgresql.silence import Watch, WatchedConnection
+from infra_service.lib.database.postgresql import liveness, pooler
+from infra_service.lib.database.postgresql.schema import DatabaseSchemaEditor
+from infra_service.lib.database.postgresql.silence import Watch, WatchedConnection
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -5,7 +5,7 @@ apart, ``indexes`` says what the model's indexes can do for it, ``fences`` puts 
 conditions that no index decides, and ``naming`` comes from the rows of another table.
 """
 
-from infra_service.database.pages.conditions import NamedBy
-from infra_service.database.pages.reading import Page, read_page
+from infra_service.lib.database.pages.conditions import NamedBy
+from infra_service.lib.database.pages.reading import Page, read_page
 
 __all__ = ["NamedBy", "Page", "read_page"]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 
 from django.db import OperationalError, connection
 
-from infra_service.database.failures import is_repeatable
+from infra_service.lib.database.failures import is_repeatable
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -20,7 +20,7 @@ from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, Error, connection, connections
 from prometheus_client import Counter, Histogram
 
-from infra_service.database.deadline import within
+from infra_service.lib.database.deadline import within
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from django.core.exceptions import EmptyResultSet
 from django.db import connections
 
-from infra_service.database.keyset import beyond, columns_of, position_of
-from infra_service.database.pages.conditions import Conditions, conditions_of, settle, weight
-from infra_service.database.pages.fences import Statement, fenced, forced, rows_of, statement_of
-from infra_service.database.pages.indexes import Access, sets, walk
-from infra_service.database.pages.naming import Naming, each_in_order, found_by, in_order
-from infra_service.database.pages.planning import planned_for_values
+from infra_service.lib.database.keyset import beyond, columns_of, position_of
+from infra_service.lib.database.pages.conditions import Conditions, conditions_of, settle, weight
+from infra_service.lib.database.pages.fences import Statement, fenced, forced, rows_of, statement_of
+from infra_service.lib.database.pages.indexes import Access, sets, walk
+from infra_service.lib.database.pages.naming import Naming, each_in_order, found_by, in_order
+from infra_service.lib.database.pages.planning import planned_for_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

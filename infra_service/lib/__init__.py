@@ -1,0 +1,1 @@
+"""Libraries: modules that know no app, and no setting of an app."""

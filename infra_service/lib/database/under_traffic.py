@@ -1,0 +1,138 @@
+"""Migrations of large tables while the service runs. Those of small ones need none of this.
+
+On PostgreSQL each takes only locks that reads and writes do not wait for, or for a moment;
+elsewhere they are the ordinary operations. Their migrations are ``atomic = False``, and what a run
+that was stopped has left is dropped first, so that they can be run again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.postgres import operations
+from django.db import transaction
+from django.db.migrations.operations import (
+    AddConstraint,
+    AddIndex,
+    RemoveConstraint,
+    RemoveIndex,
+)
+
+from infra_service.lib.database.postgresql.schema import limit_wait
+
+
+def _is_elsewhere(schema_editor: Any) -> bool:
+    """Whether the database is another than PostgreSQL."""
+    return bool(schema_editor.connection.vendor != "postgresql")
+
+
+class AddIndexUnderTraffic(operations.AddIndexConcurrently):
+    """``CREATE INDEX CONCURRENTLY`` on PostgreSQL, an ordinary index elsewhere."""
+
+    def database_forwards(
+        self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any
+    ) -> None:
+        name = schema_editor.quote_name(self.index.name)
+        if _is_elsewhere(schema_editor):
+            schema_editor.execute(f"DROP INDEX IF EXISTS {name}")
+            AddIndex.database_forwards(self, app_label, schema_editor, from_state, to_state)
+            return
+        schema_editor.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {name}")
+        super().database_forwards(app_label, schema_editor, from_state, to_state)
+
+    def database_backwards(
+        self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any
+    ) -> None:
+        operation = AddIndex if _is_elsewhere(schema_editor) else operations.AddIndexConcurrently
+        operation.database_backwards(self, app_label, schema_editor, from_state, to_state)
+
+
+class RemoveIndexUnderTraffic(operations.RemoveIndexConcurrently):
+    """``DROP INDEX CONCURRENTLY`` on PostgreSQL, an ordinary one elsewhere."""
+
+    def database_forwards(
+        self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any
+    ) -> None:
+        self._suited_to(schema_editor).database_forwards(
+            self, app_label, schema_editor, from_state, to_state
+        )
+
+    def database_backwards(
+        self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any
+    ) -> None:
+        self._suited_to(schema_editor).database_backwards(
+            self, app_label, schema_editor, from_state, to_state
+        )
+
+    def _suited_to(self, schema_editor: Any) -> Any:
+        return RemoveIndex if _is_elsewhere(schema_editor) else operations.RemoveIndexConcurrently
+
+
+class AddConstraintUnderTraffic(AddConstraint):
+    """A CHECK that holds for new rows at once, and then is proved for those that are there."""
+
+    def database_forwards(
+        self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any
+    ) -> None:
+        """Add the constraint and validate it, which PostgreSQL does while others write."""
+        where = (app_label, schema_editor, from_state, to_state)
+        if _is_elsewhere(schema_editor):
+            # SQLite copies the table: whole, or not at all.
+            with transaction.atomic(schema_editor.connection.alias):
+                super().database_forwards(*where)
+            return
+        table, name = (
+            schema_editor.quote_name(text)
+            for text in (
+                from_state.apps.get_model(app_label, self.model_name)._meta.db_table,
+                self.constraint.name,
+            )
+        )
+        with transaction.atomic(schema_editor.connection.alias):
+            limit_wait(schema_editor)
+            schema_editor.execute(f"ALTER TABLE {table} DROP CONSTRAINT IF EXISTS {name}")
+            add = operations.AddConstraintNotValid(self.model_name, self.constraint)
+            add.database_forwards(*where)
+        operations.ValidateConstraint(self.model_name, self.constraint.name).database_forwards(
+            *where
+        )
+
+
+class AddUniqueUnderTraffic(AddConstraint):
+    """A unique constraint with a condition, which is an index: built while others write."""
+
+    def database_forwards(
+        self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any
+    ) -> None:
+        """Build the index; what a run that was stopped has left of it is dropped first."""
+        if _is_elsewhere(schema_editor):
+            name = schema_editor.quote_name(self.constraint.name)
+            schema_editor.execute(f"DROP INDEX IF EXISTS {name}")
+            super().database_forwards(app_label, schema_editor, from_state, to_state)
+            return
+        model = to_state.apps.get_model(app_label, self.model_name)
+        name = schema_editor.quote_name(self.constraint.name)
+        schema_editor.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {name}")
+        text = str(self.constraint.create_sql(model, schema_editor))
+        schema_editor.execute(
+            text.replace("CREATE UNIQUE INDEX", "CREATE UNIQUE INDEX CONCURRENTLY", 1), None
+        )
+
+
+class RemoveConstraintUnderTraffic(RemoveConstraint):
+    """Removes a CHECK with a lock of a moment; backwards it is added as above."""
+
+    def database_forwards(
+        self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any
+    ) -> None:
+        with transaction.atomic(schema_editor.connection.alias):
+            if not _is_elsewhere(schema_editor):
+                limit_wait(schema_editor)
+            super().database_forwards(app_label, schema_editor, from_state, to_state)
+
+    def database_backwards(
+        self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any
+    ) -> None:
+        model = to_state.models[app_label, self.model_name_lower]
+        added = AddConstraintUnderTraffic(self.model_name, model.get_constraint_by_name(self.name))
+        added.database_forwards(app_label, schema_editor, from_state, to_state)
