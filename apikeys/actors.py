@@ -14,7 +14,7 @@ from django.utils import timezone
 from apikeys import revalidation
 from apikeys.authentication import caller_of
 from apikeys.grants import EVERYTHING, Grant
-from infra_service.api.identifiers import uuid7_of
+from infra_service.lib.api.identifiers import uuid7_of
 
 if TYPE_CHECKING:
     import datetime as dt

@@ -19,7 +19,7 @@ from rest_framework.exceptions import (
 )
 
 from apikeys.tokens import TokenKind
-from infra_service.api.parameters import InvalidParameter
+from infra_service.lib.api.parameters import InvalidParameter
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from uuid_utils.compat import uuid7
 
-from infra_service.api.identifiers import uuid7_of
+from infra_service.lib.api.identifiers import uuid7_of
 
 if TYPE_CHECKING:
     import datetime as dt

@@ -3,7 +3,7 @@ from django.urls import include, path, re_path
 from apikeys.api.exchange import TokenExchangeView
 from apikeys.api.federation_views import IssuerViewSet, TrustPolicyViewSet
 from apikeys.api.views import AccessTokenViewSet, ApiKeyViewSet, AuditEventListView, WhoAmIView
-from infra_service.api.viewsets import ResourceRouter
+from infra_service.lib.api.viewsets import ResourceRouter
 
 router = ResourceRouter()
 router.register("api-keys", ApiKeyViewSet, basename="api-key")

@@ -11,7 +11,7 @@ from django.http import Http404
 from django.urls import reverse
 from django.utils.html import format_html
 
-from infra_service.api.identifiers import parse_uuid
+from infra_service.lib.api.identifiers import parse_uuid
 from infra_service.lib.database.pages import read_page
 from states.models.catalogue import KINDS
 from workloads.models import Cluster

@@ -11,7 +11,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from infra_service import __version__
-from infra_service.api.openapi_words import Named, answer_example, error_docs, object_of
+from infra_service.lib.api.openapi_words import Named, answer_example, error_docs, object_of
 from infra_service.lib.database.failures import DatabaseUnavailable
 from infra_service.lib.database.probing import connection_of_its_own
 from states.errors import StorageMisconfigured

@@ -7,7 +7,7 @@ from rest_framework.renderers import TemplateHTMLRenderer
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from infra_service.api.rendering import JsonRenderer
+from infra_service.lib.api.rendering import JsonRenderer
 
 _PLACES = {
     "service": "infra-service",

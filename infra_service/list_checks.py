@@ -8,7 +8,7 @@ from django.core.checks import CheckMessage, Error, register
 from django.core.exceptions import FieldDoesNotExist
 from django.urls import URLPattern, get_resolver
 
-from infra_service.api.orders import keys_of
+from infra_service.lib.api.orders import keys_of
 from infra_service.lib.database.pages.conditions import Comparison, Conditions, Kind
 from infra_service.lib.database.pages.indexes import indexes_of, walk
 

@@ -11,7 +11,7 @@ from django.dispatch import receiver
 from apikeys import audit
 from apikeys.actors import Actor
 from apikeys.models import User
-from infra_service.api.limits import Limit, limiter
+from infra_service.lib.api.limits import Limit, limiter
 
 if TYPE_CHECKING:
     from django.http import HttpRequest

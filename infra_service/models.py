@@ -107,7 +107,7 @@ class IdempotentRequestQuerySet(models.QuerySet["IdempotentRequest"]):
 
 
 class IdempotentRequest(models.Model):
-    """A POST with an Idempotency-Key, and the answer to it (``infra_service.api.idempotency``)."""
+    """A POST with an Idempotency-Key and its answer (``infra_service.lib.api.idempotency``)."""
 
     # SHA-256 of the digest of the caller's secret and of the key, in hexadecimal.
     id = models.CharField(max_length=64, primary_key=True)

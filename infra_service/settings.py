@@ -32,7 +32,7 @@ STATE_ENCRYPTION_KEYS = env.parts("STATE_ENCRYPTION_KEYS")
 
 DEBUG = False
 ALLOWED_HOSTS = env.parts("ALLOWED_HOSTS", default="localhost,127.0.0.1,[::1]")
-CSRF_FAILURE_VIEW = "infra_service.api.handlers.csrf_failure"
+CSRF_FAILURE_VIEW = "infra_service.lib.api.handlers.csrf_failure"
 CSRF_TRUSTED_ORIGINS = env.parts("CSRF_TRUSTED_ORIGINS", default="")
 ROOT_URLCONF = "infra_service.urls"
 WSGI_APPLICATION = "infra_service.wsgi.application"
@@ -68,8 +68,8 @@ MIDDLEWARE = [
     # Outside of all that can fail, so that also the page that tells of it has their headers.
     "infra_service.middleware.PagePolicyMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "infra_service.api.lengths.BodyLengthMiddleware",
-    "infra_service.api.memory.MemoryMiddleware",
+    "infra_service.lib.api.lengths.BodyLengthMiddleware",
+    "infra_service.lib.api.memory.MemoryMiddleware",
     "apikeys.middleware.TokenExpiryMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -174,17 +174,17 @@ for _name, _database in DATABASES.items():
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["apikeys.authentication.TokenAuthentication"],
     "DEFAULT_PERMISSION_CLASSES": [
-        "infra_service.api.throttling.WithinLimits",
+        "infra_service.lib.api.throttling.WithinLimits",
         "apikeys.permissions.HasScope",
     ],
-    "DEFAULT_RENDERER_CLASSES": ["infra_service.api.rendering.JsonRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["infra_service.api.parsers.JsonParser"],
+    "DEFAULT_RENDERER_CLASSES": ["infra_service.lib.api.rendering.JsonRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["infra_service.lib.api.parsers.JsonParser"],
     "DEFAULT_FILTER_BACKENDS": ["filterlang.backend.FilterLanguageBackend"],
-    "DEFAULT_PAGINATION_CLASS": "infra_service.api.pagination.KeysetPagination",
+    "DEFAULT_PAGINATION_CLASS": "infra_service.lib.api.pagination.KeysetPagination",
     # No view answers OPTIONS: what there is to say is in the OpenAPI document.
     "DEFAULT_METADATA_CLASS": None,
     "DEFAULT_SCHEMA_CLASS": "infra_service.openapi.schema.ApiSchema",
-    "EXCEPTION_HANDLER": "infra_service.api.errors.exception_handler",
+    "EXCEPTION_HANDLER": "infra_service.lib.api.errors.exception_handler",
     "UNAUTHENTICATED_USER": None,
     "URL_FORMAT_OVERRIDE": None,
     # One form everywhere, microseconds always, so that times compare as text.
@@ -253,7 +253,7 @@ WORKLOADS_MAX_BYTES = env.int("WORKLOADS_MAX_BYTES", default=32 * 1024 * 1024)
 WORKLOADS_MANAGING = "infra_service.managed_workloads.StatesManage"
 # Bodies of ordinary resources; documents have their own limit and are read by the state backend.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
-FILE_UPLOAD_HANDLERS = ["infra_service.api.uploads.RefusingUploadHandler"]
+FILE_UPLOAD_HANDLERS = ["infra_service.lib.api.uploads.RefusingUploadHandler"]
 
 # --- Transport ------------------------------------------------------------------------------------
 

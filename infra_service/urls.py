@@ -8,10 +8,10 @@ from infra_service.home import HomeView
 from infra_service.openapi.pages import SchemaView, SwaggerView
 from infra_service.operations.metrics import MetricsView
 
-handler400 = "infra_service.api.handlers.bad_request"
-handler403 = "infra_service.api.handlers.permission_denied"
-handler404 = "infra_service.api.handlers.not_found"
-handler500 = "infra_service.api.handlers.server_error"
+handler400 = "infra_service.lib.api.handlers.bad_request"
+handler403 = "infra_service.lib.api.handlers.permission_denied"
+handler404 = "infra_service.lib.api.handlers.not_found"
+handler500 = "infra_service.lib.api.handlers.server_error"
 
 admin.autodiscover()
 

@@ -9,8 +9,8 @@ from django.db.models import CharField, Subquery, UUIDField
 from django.db.models.functions import Coalesce
 
 from apikeys.bindings import EVERYWHERE
-from infra_service.api.identifiers import parse_uuid
-from infra_service.api.parameters import InvalidParameter
+from infra_service.lib.api.identifiers import parse_uuid
+from infra_service.lib.api.parameters import InvalidParameter
 from infra_service.lib.database.compiled import CompiledQuery, Parameter
 from states import slugs
 from states.models import Application, Component, Environment, SlugClaim, State

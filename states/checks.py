@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.checks import WARNING, CheckMessage, Error, register
 
-from infra_service.api import memory
+from infra_service.lib.api import memory
 from states.actions import history
 from states.document import sealing
 from states.errors import StorageMisconfigured, StorageUnavailable

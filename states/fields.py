@@ -16,7 +16,7 @@ from typing import Any, Final
 from django.db import models
 from django.db.models import lookups
 
-from infra_service.api.identifiers import milliseconds_of
+from infra_service.lib.api.identifiers import milliseconds_of
 
 #: Clocks are set back, and an id generator then stays ahead; never by a day.
 TOLERANCE: Final = dt.timedelta(days=1)

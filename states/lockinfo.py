@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from django.utils import timezone
 
-from infra_service.api.duplicate_members import duplicate_member
-from infra_service.api.identifiers import parse_uuid
+from infra_service.lib.api.duplicate_members import duplicate_member
+from infra_service.lib.api.identifiers import parse_uuid
 from states.errors import InvalidLockInfo
 
 if TYPE_CHECKING:

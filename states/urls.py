@@ -1,6 +1,6 @@
 from django.urls import include, path, re_path
 
-from infra_service.api.viewsets import ResourceRouter
+from infra_service.lib.api.viewsets import ResourceRouter
 from states.api.backend import OutputsBackendView, StateBackendView, StateLockView
 from states.api.catalogue import ApplicationViewSet, ComponentViewSet, EnvironmentViewSet
 from states.api.counts import ProvidersViewSet, ResourceTypesViewSet, TerraformVersionsViewSet

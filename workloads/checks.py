@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.checks import CheckMessage, register
 
-from infra_service.api import memory
+from infra_service.lib.api import memory
 from workloads.reporting import bodies
 
 

@@ -1,6 +1,6 @@
 from django.urls import include, path, re_path
 
-from infra_service.api.viewsets import ResourceRouter
+from infra_service.lib.api.viewsets import ResourceRouter
 from workloads.api.clusters import ClusterViewSet
 from workloads.api.fleet import FleetViewSet
 from workloads.api.history import HistoryViewSet

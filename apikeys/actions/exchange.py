@@ -22,7 +22,7 @@ from apikeys.federation.exchange_errors import AssertionRefused, ExchangeRefused
 from apikeys.models import AccessToken, TrustPolicy, UsedAssertion
 from apikeys.scopes import with_included
 from apikeys.tokens import TokenKind
-from infra_service.api.limits import Limit, limiter
+from infra_service.lib.api.limits import Limit, limiter
 from infra_service.lib.database.compiled import insert
 from infra_service.lib.database.retries import retrying
 

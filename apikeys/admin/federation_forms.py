@@ -16,7 +16,7 @@ from apikeys.federation import conditions
 from apikeys.federation.platforms import PLATFORMS
 from apikeys.federation.presets import preset, preset_origins
 from apikeys.models import Issuer
-from infra_service.api.parsers import decoded
+from infra_service.lib.api.parsers import decoded
 
 _IDS_OF: Final = "; ".join(
     f"{Issuer.Kind(kind).label}: {', '.join(claim.rpartition('/')[2] for claim in platform.ids)}"

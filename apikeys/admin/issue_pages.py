@@ -15,7 +15,7 @@ from apikeys.actors import Actor
 from apikeys.admin import handover
 from apikeys.admin.adding import FormPage
 from apikeys.admin.issuing import CredentialForm
-from infra_service.api.parameters import InvalidParameter
+from infra_service.lib.api.parameters import InvalidParameter
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse

@@ -15,7 +15,7 @@ from apikeys.models import AccessToken, User
 from apikeys.networks import ANYWHERE
 from apikeys.scopes import Scope
 from infra_service.admin.names import names_of
-from infra_service.api.identifiers import parse_uuid
+from infra_service.lib.api.identifiers import parse_uuid
 
 if TYPE_CHECKING:
     from infra_service.admin.site import TrailedSite

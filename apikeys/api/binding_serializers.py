@@ -13,7 +13,7 @@ from apikeys.authentication import caller_of
 from apikeys.bindings import EVERYWHERE, LISTS, Binding
 from apikeys.models import MAX_BOUND_IDS
 from apikeys.networks import ANYWHERE, MAX_NETWORKS, Network, Networks, parse_network
-from infra_service.api.fields import IdField, StrictSerializer, TextField, described
+from infra_service.lib.api.fields import IdField, StrictSerializer, TextField, described
 
 if TYPE_CHECKING:
     import uuid

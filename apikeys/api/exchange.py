@@ -14,7 +14,7 @@ from apikeys.api.exchange_openapi import exchange_schema
 from apikeys.api.exchange_parameters import ACCESS_TOKEN_TYPE, RequestRefused, read_parameters
 from apikeys.federation.exchange_errors import AssertionRefused, ExchangeRefused
 from apikeys.grants import Grant
-from infra_service.api.throttling import RateLimited, count_exchange, count_failure
+from infra_service.lib.api.throttling import RateLimited, count_exchange, count_failure
 
 if TYPE_CHECKING:
     from rest_framework.request import Request

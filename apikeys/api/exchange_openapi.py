@@ -14,8 +14,8 @@ from apikeys.api.exchange_parameters import (
     TTL_PATTERN,
 )
 from apikeys.federation.exchange_errors import ExchangeRefused, IssuerBusy
-from infra_service.api.bodies import RequestTimeout
-from infra_service.api.openapi_words import (
+from infra_service.lib.api.bodies import RequestTimeout
+from infra_service.lib.api.openapi_words import (
     NO_STORE,
     Named,
     answer_example,

@@ -13,7 +13,7 @@ from django.http import UnreadablePostError
 from rest_framework.exceptions import UnsupportedMediaType
 
 from apikeys.federation.exchange_errors import NarrowingRefused
-from infra_service.api.bodies import BodyIncomplete, BodyTooLarge
+from infra_service.lib.api.bodies import BodyIncomplete, BodyTooLarge
 
 if TYPE_CHECKING:
     from rest_framework.request import Request

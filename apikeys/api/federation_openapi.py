@@ -28,8 +28,8 @@ from apikeys.federation.errors import (
     TrustPolicyDisabled,
     TrustPolicyTooWide,
 )
-from infra_service.api.fields import described
-from infra_service.api.openapi_words import (
+from infra_service.lib.api.fields import described
+from infra_service.lib.api.openapi_words import (
     Named,
     answer_example,
     error_docs,

@@ -15,7 +15,7 @@ from apikeys.federation.keys import ALGORITHMS
 from apikeys.models import Issuer, TrustPolicy
 from apikeys.models.federation import MAX_ASSERTION_SECONDS, MAX_TOKEN_SECONDS
 from apikeys.scopes import Scope
-from infra_service.api.fields import (
+from infra_service.lib.api.fields import (
     StrictSerializer,
     TextField,
     TimestampField,

@@ -22,9 +22,9 @@ from apikeys.federation.errors import IssuerNotFound, TrustPolicyNotFound
 from apikeys.models import Issuer, TrustPolicy
 from apikeys.permissions import ANY_TOKEN
 from apikeys.scopes import Scope
-from infra_service.api.fields import NothingSerializer
-from infra_service.api.idempotency import idempotent
-from infra_service.api.viewsets import ResourceViewSet
+from infra_service.lib.api.fields import NothingSerializer
+from infra_service.lib.api.idempotency import idempotent
+from infra_service.lib.api.viewsets import ResourceViewSet
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet

@@ -24,7 +24,7 @@ from apikeys.errors import (
     SecretRetired,
     TooManyApiKeys,
 )
-from infra_service.api.openapi_words import (
+from infra_service.lib.api.openapi_words import (
     NO_STORE,
     answer_example,
     error_docs,

@@ -12,7 +12,7 @@ from apikeys.models import AccessToken, AuditEvent
 from apikeys.querysets import AccessTokenStatus, ApiKeyStatus
 from apikeys.scopes import Scope
 from apikeys.usability import UnusableReason
-from infra_service.api.fields import (
+from infra_service.lib.api.fields import (
     SecondsField,
     StrictSerializer,
     TextField,

@@ -40,9 +40,9 @@ from apikeys.models import AccessToken, ApiKey, AuditEvent, User
 from apikeys.permissions import ACCESS_TOKENS, ANY_TOKEN, API_KEYS, demand_kind
 from apikeys.scopes import Scope, with_included
 from apikeys.tokens import TokenKind
-from infra_service.api.fields import NothingSerializer
-from infra_service.api.idempotency import idempotent, stored_answer
-from infra_service.api.viewsets import ListView, ResourceViewSet
+from infra_service.lib.api.fields import NothingSerializer
+from infra_service.lib.api.idempotency import idempotent, stored_answer
+from infra_service.lib.api.viewsets import ListView, ResourceViewSet
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rest_framework.exceptions import APIException, NotFound, PermissionDenied
 
-from infra_service.api.parameters import InvalidParameter
+from infra_service.lib.api.parameters import InvalidParameter
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

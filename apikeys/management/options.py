@@ -14,8 +14,8 @@ from apikeys.bindings import EVERYWHERE
 from apikeys.models import User
 from apikeys.networks import ANYWHERE
 from apikeys.scopes import Scope
-from infra_service.api.fields import TimestampField
-from infra_service.api.identifiers import parse_uuid
+from infra_service.lib.api.fields import TimestampField
+from infra_service.lib.api.identifiers import parse_uuid
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser

@@ -7,7 +7,7 @@ import random
 import uuid
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from infra_service.api.identifiers import milliseconds_of
+from infra_service.lib.api.identifiers import milliseconds_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

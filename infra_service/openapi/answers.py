@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from drf_spectacular.plumbing import ResolvedComponent
 
-from infra_service.api.errors import error_body, reason_of
-from infra_service.api.openapi_words import Named, list_of, object_of
+from infra_service.lib.api.errors import error_body, reason_of
+from infra_service.lib.api.openapi_words import Named, list_of, object_of
 from infra_service.lib.database.failures import FAILURES
 from infra_service.openapi.components import component, lift
 from infra_service.openapi.error_docs import error_doc
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from drf_spectacular.plumbing import ComponentRegistry
 
-    from infra_service.api.openapi_words import DeclaredErrors
+    from infra_service.lib.api.openapi_words import DeclaredErrors
     from infra_service.openapi.error_docs import ErrorDoc
 
 _TEXT: Final = {"type": "string"}

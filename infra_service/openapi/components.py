@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from drf_spectacular.plumbing import ComponentIdentity, ResolvedComponent
 
-from infra_service.api.openapi_words import Named
+from infra_service.lib.api.openapi_words import Named
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

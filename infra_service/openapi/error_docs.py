@@ -16,11 +16,11 @@ from apikeys.errors import (
     TokenKindUnsupported,
 )
 from filterlang.backend import InvalidFilter
-from infra_service.api import idempotency
-from infra_service.api.bodies import BodyTooLarge, LengthRequired, RequestTimeout
-from infra_service.api.errors import reason_of
-from infra_service.api.idempotency import is_idempotent
-from infra_service.api.pagination import InvalidPageToken
+from infra_service.lib.api import idempotency
+from infra_service.lib.api.bodies import BodyTooLarge, LengthRequired, RequestTimeout
+from infra_service.lib.api.errors import reason_of
+from infra_service.lib.api.idempotency import is_idempotent
+from infra_service.lib.api.pagination import InvalidPageToken
 from infra_service.lib.database.failures import FAILURES
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from drf_spectacular.views import SpectacularSwaggerSplitView
 from rest_framework.views import APIView
 
 from apikeys.tokens import TokenKind
-from infra_service.api.openapi_words import Named, answer_example
+from infra_service.lib.api.openapi_words import Named, answer_example
 from infra_service.openapi.components import lift
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class TokenSchemes(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-c
 class DescribedSeconds(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call,misc,unused-ignore]
     """How a length of time is described."""
 
-    target_class = "infra_service.api.fields.SecondsField"
+    target_class = "infra_service.lib.api.fields.SecondsField"
 
     def map_serializer_field(self, auto_schema: Any, direction: str) -> dict[str, Any]:  # noqa: ARG002 - the extension's signature
         """Return the schema of the two forms."""

@@ -1,7 +1,7 @@
 """How a view becomes an operation of the OpenAPI document: by what it declares for itself.
 
 Scopes, kinds of token, errors, parameters of the path and closed requests follow from the view; the
-rest is said in the words of ``infra_service.api.openapi_words``.
+rest is said in the words of ``infra_service.lib.api.openapi_words``.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.plumbing import build_examples_list
 from rest_framework import serializers
 
-from infra_service.api import idempotency, orders
-from infra_service.api.fields import KnownListField, PresentSerializer, TextField
-from infra_service.api.idempotency import is_idempotent
-from infra_service.api.openapi_words import DeclaredErrors, Page
+from infra_service.lib.api import idempotency, orders
+from infra_service.lib.api.fields import KnownListField, PresentSerializer, TextField
+from infra_service.lib.api.idempotency import is_idempotent
+from infra_service.lib.api.openapi_words import DeclaredErrors, Page
 from infra_service.openapi.answers import Answers
 from infra_service.openapi.components import lift
 from infra_service.openapi.error_docs import errors_of

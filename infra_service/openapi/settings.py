@@ -27,7 +27,7 @@ SPECTACULAR_SETTINGS = {
     "TITLE": "Infrastructure management service",
     "DESCRIPTION": _DESCRIPTION,
     "VERSION": __version__,
-    # A class tells readers of the code, not users; infra_service.api.fields.described does.
+    # A class tells readers of the code, not users; infra_service.lib.api.fields.described does.
     "DISABLE_DOCSTRING_DESCRIPTIONS": True,
     "SERVERS": [{"url": "/", "description": "The service that this document comes from."}],
     "OAS_VERSION": "3.1.0",

@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from apikeys.names import credential_names
-from infra_service.api.identifiers import milliseconds_of
+from infra_service.lib.api.identifiers import milliseconds_of
 from infra_service.overview.counting import (
     EXACT,
     MOST,

@@ -38,7 +38,7 @@ class Overheard:
 def refusal(status: int, request_id: str) -> bytes:
     """Return a whole answer, after which the connection ends."""
     # The worker class is imported before Django's settings are.
-    from infra_service.api.errors import error_body  # noqa: PLC0415
+    from infra_service.lib.api.errors import error_body  # noqa: PLC0415
 
     reason, message = _REASONS.get(status, _INTERNAL)
     body = msgspec.json.encode(error_body(status, reason, message, request_id=request_id))

@@ -16,8 +16,8 @@ from django.views.decorators.debug import sensitive_post_parameters
 from apikeys import audit
 from apikeys.actors import Actor
 from infra_service import logins
-from infra_service.api.limits import Limit, limiter
-from infra_service.api.throttling import count_login
+from infra_service.lib.api.limits import Limit, limiter
+from infra_service.lib.api.throttling import count_login
 from infra_service.sign_on import pending, second_factor
 from infra_service.sign_on.configuration import BACKEND
 from infra_service.sign_on.forms import PasswordForm

@@ -16,7 +16,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
 from infra_service import logins
-from infra_service.api.throttling import count_login
+from infra_service.lib.api.throttling import count_login
 from infra_service.sign_on.configuration import BACKEND
 from infra_service.sign_on.errors import ProviderUnavailableError, SignOnRefusedError
 from infra_service.sign_on.people import let_in

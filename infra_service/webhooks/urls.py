@@ -1,6 +1,6 @@
 from django.urls import include, path, re_path
 
-from infra_service.api.viewsets import ResourceRouter
+from infra_service.lib.api.viewsets import ResourceRouter
 from infra_service.webhooks.api.views import DeliveryViewSet, WebhookViewSet
 
 router = ResourceRouter()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from django.db import transaction
 
 from apikeys import audit
-from infra_service.api import memory
+from infra_service.lib.api import memory
 from infra_service.lib.database.retries import retrying
 from states.actions import rules
 from states.actions.push import ATTEMPTS, append_version, next_serial

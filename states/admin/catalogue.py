@@ -11,7 +11,7 @@ from django.utils.html import format_html
 
 from infra_service.admin import EditableAdmin
 from infra_service.admin.names import names_of
-from infra_service.api.identifiers import parse_uuid
+from infra_service.lib.api.identifiers import parse_uuid
 from states.actions import catalogue
 from states.admin.filters import ApplicationFilter
 from states.models import Application, Component, Environment

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from django.contrib.admin import SimpleListFilter
 from django.utils import timezone
 
-from infra_service.api.identifiers import parse_uuid
+from infra_service.lib.api.identifiers import parse_uuid
 from states.lock_holders import STALE_AFTER
 from states.models import Application
 

@@ -12,7 +12,7 @@ from django.utils.html import format_html
 
 from infra_service.admin import ReadOnlyAdmin
 from infra_service.admin.input_filters import InputFilter
-from infra_service.api.identifiers import parse_uuid
+from infra_service.lib.api.identifiers import parse_uuid
 from infra_service.lib.database.pages import read_page
 from infra_service.templatetags.words import breakable
 from states.admin.forms import FindForm

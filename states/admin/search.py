@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from django.db.models import Q
 from django.utils.text import smart_split, unescape_string_literal
 
-from infra_service.api.identifiers import parse_uuid
+from infra_service.lib.api.identifiers import parse_uuid
 from infra_service.lib.database.pages import read_page
 from states.models.catalogue import KINDS
 

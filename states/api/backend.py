@@ -16,9 +16,9 @@ from apikeys.actors import Actor
 from apikeys.authentication import caller_of
 from apikeys.permissions import ACCESS_TOKENS, demand_scope
 from apikeys.scopes import Scope
-from infra_service.api import bodies
-from infra_service.api.identifiers import parse_uuid
-from infra_service.api.parameters import InvalidParameter
+from infra_service.lib.api import bodies
+from infra_service.lib.api.identifiers import parse_uuid
+from infra_service.lib.api.parameters import InvalidParameter
 from infra_service.lib.database.compiled import Asked
 from states import addresses, lockinfo
 from states.actions import history, locks

@@ -8,9 +8,9 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema_view
 from drf_spectacular.utils import extend_schema as operation
 
-from infra_service.api.bodies import BodyIncomplete, BodyTooLarge, RequestTimeout
-from infra_service.api.memory import MemoryInsufficient, MemoryUnavailable
-from infra_service.api.openapi_words import (
+from infra_service.lib.api.bodies import BodyIncomplete, BodyTooLarge, RequestTimeout
+from infra_service.lib.api.memory import MemoryInsufficient, MemoryUnavailable
+from infra_service.lib.api.openapi_words import (
     EMPTY,
     NO_STORE,
     Named,
@@ -19,7 +19,7 @@ from infra_service.api.openapi_words import (
     object_of,
     request_example,
 )
-from infra_service.api.parameters import InvalidParameter
+from infra_service.lib.api.parameters import InvalidParameter
 from states import slugs
 from states.api import samples
 from states.errors import (

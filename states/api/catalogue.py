@@ -9,8 +9,8 @@ from apikeys.authentication import caller_of
 from apikeys.errors import BindingInsufficient
 from apikeys.permissions import ACCESS_TOKENS
 from apikeys.scopes import Scope
-from infra_service.api.idempotency import idempotent
-from infra_service.api.viewsets import ResourceViewSet
+from infra_service.lib.api.idempotency import idempotent
+from infra_service.lib.api.viewsets import ResourceViewSet
 from states.actions import catalogue
 from states.api.catalogue_openapi import (
     applications_schema,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from apikeys.errors import BindingInsufficient
-from infra_service.api.openapi_words import resource_schema
+from infra_service.lib.api.openapi_words import resource_schema
 from states.api import samples
 from states.api.serializers import ApplicationSerializer, ComponentSerializer, EnvironmentSerializer
 from states.errors import EntryExists, SlugTaken

@@ -10,8 +10,8 @@ from rest_framework.response import Response
 from apikeys.authentication import caller_of
 from apikeys.permissions import ACCESS_TOKENS
 from apikeys.scopes import Scope
-from infra_service.api.pagination import PageAsked
-from infra_service.api.viewsets import ResourceViewSet
+from infra_service.lib.api.pagination import PageAsked
+from infra_service.lib.api.viewsets import ResourceViewSet
 from states.api.counts_openapi import providers_schema, resource_types_schema, versions_schema
 from states.api.serializers import StateSerializer
 from states.models import StateCount

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from drf_spectacular.utils import extend_schema, extend_schema_view
 
-from infra_service.api.openapi_words import Named, Page, answer_example, list_of, object_of
+from infra_service.lib.api.openapi_words import Named, Page, answer_example, list_of, object_of
 
 _INTEGER: Final = {"type": "integer", "minimum": 0}
 _OF_RESOURCES: Final = {

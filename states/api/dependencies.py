@@ -9,7 +9,7 @@ from rest_framework.response import Response
 
 from apikeys.authentication import caller_of
 from apikeys.scopes import Scope
-from infra_service.api.pagination import PageAsked
+from infra_service.lib.api.pagination import PageAsked
 from states.api.dependencies_openapi import dependencies_schema
 from states.api.versions import OfStateViewSet
 from states.dependencies import dependencies_of

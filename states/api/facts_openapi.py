@@ -7,7 +7,7 @@ from typing import Any, Final
 from drf_spectacular.utils import extend_schema as operation
 from drf_spectacular.utils import extend_schema_field, extend_schema_view, inline_serializer
 
-from infra_service.api.openapi_words import (
+from infra_service.lib.api.openapi_words import (
     Named,
     answer_example,
     as_component,

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from rest_framework import serializers
 
-from infra_service.api.fields import StrictSerializer, TextField, TimestampField, described
+from infra_service.lib.api.fields import StrictSerializer, TextField, TimestampField, described
 from states.pipeline import lock_file, module_manifest
 
 _OF_PLATFORM: Final = "As the platform said of a keyless token's run; empty for all others."

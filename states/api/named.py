@@ -12,7 +12,7 @@ from drf_spectacular.utils import extend_schema
 from uuid_utils.compat import uuid7
 
 from apikeys.authentication import caller_of
-from infra_service.api.parameters import InvalidParameter
+from infra_service.lib.api.parameters import InvalidParameter
 from infra_service.lib.database.compiled import Asked
 from states import addresses
 from states.actions.registration import STATE, STATE_AT

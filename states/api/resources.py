@@ -9,7 +9,7 @@ from rest_framework.decorators import action
 from apikeys.authentication import caller_of
 from apikeys.permissions import ACCESS_TOKENS
 from apikeys.scopes import Scope
-from infra_service.api.viewsets import ResourceViewSet
+from infra_service.lib.api.viewsets import ResourceViewSet
 from states.api.filters import ResourceFilters, with_ids
 from states.api.resources_openapi import find_schema, resources_schema
 from states.api.serializers import FindSerializer, ResourceEntrySerializer

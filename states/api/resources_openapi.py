@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from drf_spectacular.utils import extend_schema_view
 
-from infra_service.api.openapi_words import answer_example, list_schema, request_example
+from infra_service.lib.api.openapi_words import answer_example, list_schema, request_example
 from states.api import samples
 from states.api.serializers import FindSerializer, ResourceEntrySerializer
 

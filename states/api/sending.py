@@ -8,7 +8,7 @@ from django.http import HttpResponse
 from django.utils.cache import patch_vary_headers
 from rest_framework.views import APIView
 
-from infra_service.api import memory
+from infra_service.lib.api import memory
 from states import metrics
 from states.document import sealing
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 from rest_framework import serializers
 from rest_framework.exceptions import ErrorDetail, ValidationError
 
-from infra_service.api.fields import (
+from infra_service.lib.api.fields import (
     FlagField,
     IdField,
     PresentSerializer,

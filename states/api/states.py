@@ -11,8 +11,8 @@ from apikeys.actors import Actor
 from apikeys.authentication import caller_of
 from apikeys.permissions import ACCESS_TOKENS
 from apikeys.scopes import Scope
-from infra_service.api.fields import NothingSerializer
-from infra_service.api.viewsets import ResourceViewSet
+from infra_service.lib.api.fields import NothingSerializer
+from infra_service.lib.api.viewsets import ResourceViewSet
 from states.actions import history, locks
 from states.api.filters import StateFilters, with_ids
 from states.api.serializers import ForceUnlockSerializer, StateSerializer

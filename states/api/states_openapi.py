@@ -8,7 +8,7 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema_view
 from drf_spectacular.utils import extend_schema as operation
 
-from infra_service.api.openapi_words import (
+from infra_service.lib.api.openapi_words import (
     NO_STORE,
     Named,
     Page,
@@ -21,7 +21,7 @@ from infra_service.api.openapi_words import (
     request_example,
     wrapped,
 )
-from infra_service.api.parameters import InvalidParameter
+from infra_service.lib.api.parameters import InvalidParameter
 from states.api import samples
 from states.api.backend_openapi import (
     DOCUMENT,

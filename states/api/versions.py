@@ -13,10 +13,10 @@ from apikeys.actors import Actor
 from apikeys.authentication import caller_of
 from apikeys.permissions import ACCESS_TOKENS, demand_scope
 from apikeys.scopes import Scope
-from infra_service.api.idempotency import idempotent
-from infra_service.api.pagination import PageAsked
-from infra_service.api.parameters import InvalidParameter
-from infra_service.api.viewsets import ResourceViewSet, by_id
+from infra_service.lib.api.idempotency import idempotent
+from infra_service.lib.api.pagination import PageAsked
+from infra_service.lib.api.parameters import InvalidParameter
+from infra_service.lib.api.viewsets import ResourceViewSet, by_id
 from states.actions import history
 from states.api.sending import OUTPUTS_DOCUMENT, SendsDocuments, document_response
 from states.api.serializers import RestoreSerializer, VersionSerializer

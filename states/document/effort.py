@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from infra_service.api import memory
+from infra_service.lib.api import memory
 from states.errors import StateTooComplex
 
 if TYPE_CHECKING:

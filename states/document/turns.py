@@ -6,7 +6,7 @@ import contextlib
 import threading
 from typing import TYPE_CHECKING, Final
 
-from infra_service.api import memory
+from infra_service.lib.api import memory
 from states.document import sealing
 from states.document.effort import Effort
 from states.errors import StateFormatUnsupported

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from django.conf import settings
 
-from infra_service.api import memory
-from infra_service.api.bodies import blocks
+from infra_service.lib.api import memory
+from infra_service.lib.api.bodies import blocks
 from states import metrics
 from states.document import sealing
 from states.errors import ContentMd5Mismatch, InvalidDocument

@@ -13,7 +13,7 @@ from django.db.models.lookups import LessThanOrEqual
 from structlog.contextvars import bind_contextvars
 
 from apikeys import audit
-from infra_service.api import memory
+from infra_service.lib.api import memory
 from infra_service.lib.database import replica
 from infra_service.lib.database.compiled import Asked, CompiledQuery, Parameter
 from states import addresses

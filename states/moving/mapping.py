@@ -7,7 +7,7 @@ import tomllib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from infra_service.api.suggestions import did_you_mean
+from infra_service.lib.api.suggestions import did_you_mean
 from states import slugs
 from states.addresses import Names
 

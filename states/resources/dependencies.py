@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from infra_service.api.identifiers import parse_uuid
+from infra_service.lib.api.identifiers import parse_uuid
 from states import addresses
 from states.models import State, StateDependency
 

@@ -10,8 +10,8 @@ from django.http import HttpRequest
 from django.test import RequestFactory
 from gunicorn.http.errors import InvalidChunkSize
 
-from infra_service.api import bodies
-from infra_service.api.bodies import BodyIncomplete, BodyTooLarge
+from infra_service.lib.api import bodies
+from infra_service.lib.api.bodies import BodyIncomplete, BodyTooLarge
 
 
 def chunked(stream: Any) -> HttpRequest:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from rest_framework import serializers
 
-from infra_service.api import masks
+from infra_service.lib.api import masks
 
 
 class Thing(serializers.Serializer[Any]):

@@ -17,7 +17,7 @@ from apikeys.authentication import caller_of
 from apikeys.permissions import ACCESS_TOKENS, ANY_TOKEN
 from apikeys.scopes import Scope
 from infra_service import urls
-from infra_service.api.viewsets import ListView
+from infra_service.lib.api.viewsets import ListView
 from states.models import State
 from tests.bench.naive import NaiveBackend
 

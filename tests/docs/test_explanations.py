@@ -12,7 +12,7 @@ from gunicorn.config import WorkerConnections
 from apikeys import actions, models, revalidation
 from apikeys.actions import access_tokens
 from filterlang import grammar
-from infra_service.api import pagination
+from infra_service.lib.api import pagination
 from infra_service.lib.database.pages import reading
 from infra_service.server import worker
 from infra_service.webhooks.models import MAX_ENDPOINTS

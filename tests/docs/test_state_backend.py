@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 from django.conf import settings
 
-from infra_service.api import pagination
+from infra_service.lib.api import pagination
 from states import lockinfo
 from states.api.backend import StateBackendView, StateLockView
 from states.document import sealing

@@ -9,9 +9,9 @@ from django.test import Client
 
 from apikeys.models import User
 from infra_service.admin_site import _PAGES
-from infra_service.api import limits
-from infra_service.api.counters import MemoryCounters
-from infra_service.api.limits import Limiter
+from infra_service.lib.api import limits
+from infra_service.lib.api.counters import MemoryCounters
+from infra_service.lib.api.limits import Limiter
 from tests.people import person
 
 PASSWORD = "correct horse battery staple"
@@ -28,7 +28,7 @@ def three_tries(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.RATE_LIMIT_LOGINS = 3
     limiter = Limiter(MemoryCounters())
     monkeypatch.setattr(limits.time, "time", lambda: 1_000_000.0)  # within one window
-    monkeypatch.setattr("infra_service.api.throttling.limiter", lambda: limiter)
+    monkeypatch.setattr("infra_service.lib.api.throttling.limiter", lambda: limiter)
 
 
 def log_in(password: str, address: str = "192.0.2.1") -> Any:

@@ -10,8 +10,8 @@ from django.test import Client, RequestFactory
 from rest_framework import exceptions
 from rest_framework.response import Response
 
-from infra_service.api import handlers
-from infra_service.api.errors import exception_handler
+from infra_service.lib.api import handlers
+from infra_service.lib.api.errors import exception_handler
 from tests.conftest import ClientWith, error_reason
 from workloads.errors import ClusterNotFound
 

@@ -18,8 +18,8 @@ from django.test import Client
 from psycopg_pool import PoolTimeout, TooManyRequests
 
 from apikeys.models import User
-from infra_service.api.errors import reason_of
 from infra_service.health import ReadyView
+from infra_service.lib.api.errors import reason_of
 from infra_service.lib.database.failures import FAILURES, failure_of, is_repeatable
 from tests.conftest import error_reason
 
@@ -314,7 +314,7 @@ def test_the_api_says_it(
     failing: Callable[[str], Exception], failure: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failing("57P01")
-    monkeypatch.setattr("infra_service.api.errors.failure_of", lambda _error: failure())
+    monkeypatch.setattr("infra_service.lib.api.errors.failure_of", lambda _error: failure())
 
     answer = Client().get("/readyz")
 

@@ -7,7 +7,7 @@ from django.urls import path
 from django_filters import CharFilter, FilterSet
 
 from apikeys.models import AuditEvent
-from infra_service.api.viewsets import ResourceViewSet
+from infra_service.lib.api.viewsets import ResourceViewSet
 from infra_service.list_checks import (
     every_field_set_names_its_model,
     every_filter_is_in_an_index,

@@ -13,9 +13,9 @@ from django.test import Client
 
 from apikeys.models import AuditEvent, User
 from infra_service import logins
-from infra_service.api import limits
-from infra_service.api.counters import MemoryCounters
-from infra_service.api.limits import Limiter
+from infra_service.lib.api import limits
+from infra_service.lib.api.counters import MemoryCounters
+from infra_service.lib.api.limits import Limiter
 from tests.people import person
 
 LOGIN = "/admin/login/"

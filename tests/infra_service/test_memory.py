@@ -9,7 +9,7 @@ import pytest
 from django.core.checks import run_checks
 from django.http import HttpResponse
 
-from infra_service.api import memory
+from infra_service.lib.api import memory
 
 MIB = 1024 * 1024
 

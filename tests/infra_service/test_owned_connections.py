@@ -23,7 +23,7 @@ from django.template.backends.django import Template
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from infra_service.api.rendering import JsonRenderer
+from infra_service.lib.api.rendering import JsonRenderer
 from states.document import contents, format4, sealing
 from tests.apikeys.conftest import KeyClient
 from tests.committed import db  # noqa: F401 - a fixture

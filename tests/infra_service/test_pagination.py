@@ -18,8 +18,8 @@ from rest_framework.test import APIRequestFactory
 from apikeys.api.filters import ApiKeyFilters
 from apikeys.models import ApiKey, User
 from filterlang.backend import FilterLanguageBackend
-from infra_service.api.pagination import InvalidPageToken, KeysetPagination
-from infra_service.api.parameters import InvalidParameter
+from infra_service.lib.api.pagination import InvalidPageToken, KeysetPagination
+from infra_service.lib.api.parameters import InvalidParameter
 
 
 class AsItIs(BaseSerializer[Any]):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rest_framework.exceptions import ParseError
 from rest_framework.request import Request
 
-from infra_service.api.parsers import JsonParser
+from infra_service.lib.api.parsers import JsonParser
 from states.errors import InvalidLockInfo
 from states.lockinfo import LockInfo
 from tests.apikeys.conftest import KeyOwner

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from infra_service.api import limits, redis_counters
-from infra_service.api.limits import Limit, Limiter
-from infra_service.api.redis_counters import RedisCounters
+from infra_service.lib.api import limits, redis_counters
+from infra_service.lib.api.limits import Limit, Limiter
+from infra_service.lib.api.redis_counters import RedisCounters
 from tests.infra_service.real_redis import Redis, needs_redis, real_redis
 
 pytestmark = needs_redis

@@ -15,9 +15,9 @@ from rest_framework import serializers
 
 from apikeys.api.serializers import ApiKeySerializer, AuditEventSerializer
 from apikeys.models import AuditEvent
-from infra_service.api import row_json
-from infra_service.api.fields import PresentSerializer, TimestampField
-from infra_service.api.rendering import JsonRenderer, ListReader
+from infra_service.lib.api import row_json
+from infra_service.lib.api.fields import PresentSerializer, TimestampField
+from infra_service.lib.api.rendering import JsonRenderer, ListReader
 from states.api.serializers import StateSerializer
 from states.models import Component, Environment, State
 from tests.conftest import LONG_AGO

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from django.db import OperationalError, connection, transaction
 
-from infra_service.api.errors import reason_of
+from infra_service.lib.api.errors import reason_of
 from infra_service.lib.database.failures import failure_of
 from infra_service.lib.database.sqlite import base
 

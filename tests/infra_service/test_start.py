@@ -42,7 +42,7 @@ for name in sys.argv[1:]:
 for_commands = set(sys.modules)
 
 import infra_service.wsgi
-from infra_service.api import limits
+from infra_service.lib.api import limits
 made = limits._limiter.cache_info().currsize
 print(json.dumps([list(map(str, problems)), [*for_all], [*for_commands], [*sys.modules], made]))
 """

@@ -10,7 +10,7 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
-from infra_service.api.rendering import JsonRenderer
+from infra_service.lib.api.rendering import JsonRenderer
 from tests.conftest import error_reason
 from tests.people import person
 

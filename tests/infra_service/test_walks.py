@@ -15,7 +15,7 @@ from django.utils import timezone
 from apikeys.actions import create_api_key
 from apikeys.actors import Actor
 from apikeys.models import AccessToken, ApiKey, User
-from infra_service.api.orders import orders_of
+from infra_service.lib.api.orders import orders_of
 from infra_service.list_checks import lists
 from states.models import Component, Environment, State
 from tests.conftest import ApiClient, ClientWith

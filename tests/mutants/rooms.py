@@ -167,13 +167,13 @@ ROOMS: Final[dict[str, tuple[str, ...]]] = {
         "tests/infra_service/webhooks/test_api.py",
         "tests/infra_service/webhooks/test_delivering.py",
     ),
-    "infra_service/api/orders.py": (
+    "infra_service/lib/api/orders.py": (
         "tests/infra_service/test_list_checks.py",
         "tests/infra_service/test_pagination.py",
         "tests/infra_service/test_schema.py",
         "tests/states/test_list_states.py",
     ),
-    "infra_service/api/pagination.py": (
+    "infra_service/lib/api/pagination.py": (
         "tests/infra_service/test_pagination.py",
         "tests/infra_service/test_schema.py",
         "tests/states/test_counts.py",

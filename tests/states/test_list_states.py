@@ -10,7 +10,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from infra_service.api import rendering
+from infra_service.lib.api import rendering
 from states.models import Application, Component, Environment, State
 from tests.conftest import LONG_AGO, ApiClient, ClientWith, error_reason
 from tests.states.conftest import Backend, document

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from infra_service.api import memory
+from infra_service.lib.api import memory
 from tests.conftest import error_reason
 from tests.states.conftest import Backend, document
 

@@ -12,8 +12,8 @@ from apikeys.bindings import EVERYWHERE
 from apikeys.errors import BindingInsufficient
 from apikeys.permissions import ACCESS_TOKENS
 from apikeys.scopes import Scope
-from infra_service.api.idempotency import idempotent
-from infra_service.api.viewsets import ResourceViewSet
+from infra_service.lib.api.idempotency import idempotent
+from infra_service.lib.api.viewsets import ResourceViewSet
 from workloads import actions
 from workloads.api.clusters_openapi import clusters_schema
 from workloads.api.filters import ClusterFilters

@@ -10,9 +10,9 @@ from apikeys.authentication import caller_of
 from apikeys.permissions import ACCESS_TOKENS
 from apikeys.scopes import Scope
 from filterlang.backend import PARAMETER
-from infra_service.api.pagination import SegmentPagination
-from infra_service.api.parameters import refuse_unknown
-from infra_service.api.viewsets import ResourceViewSet
+from infra_service.lib.api.pagination import SegmentPagination
+from infra_service.lib.api.parameters import refuse_unknown
+from infra_service.lib.api.viewsets import ResourceViewSet
 from infra_service.lib.database.pages.selecting import ColumnOf
 from workloads.api.filters import (
     SEARCHED,

@@ -10,10 +10,10 @@ from rest_framework.response import Response
 
 from apikeys.permissions import ACCESS_TOKENS
 from apikeys.scopes import Scope
-from infra_service.api.fields import TimestampField
-from infra_service.api.identifiers import parse_uuid
-from infra_service.api.parameters import InvalidParameter, refuse_unknown
-from infra_service.api.viewsets import ResourceViewSet
+from infra_service.lib.api.fields import TimestampField
+from infra_service.lib.api.identifiers import parse_uuid
+from infra_service.lib.api.parameters import InvalidParameter, refuse_unknown
+from infra_service.lib.api.viewsets import ResourceViewSet
 from workloads.api.history_openapi import availability_schema, transitions_schema
 from workloads.api.history_serializers import AvailabilitySerializer, TransitionSerializer
 from workloads.api.visible import cluster_of_path

@@ -8,7 +8,7 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema_view
 from drf_spectacular.utils import extend_schema as operation
 
-from infra_service.api.openapi_words import answer_example, error_docs, list_schema, wrapped
+from infra_service.lib.api.openapi_words import answer_example, error_docs, list_schema, wrapped
 from workloads.api import samples
 from workloads.api.clusters_openapi import CLUSTER_ID
 from workloads.api.history_serializers import AvailabilitySerializer, TransitionSerializer

@@ -8,7 +8,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from infra_service.api.fields import TimestampField, described
+from infra_service.lib.api.fields import TimestampField, described
 from workloads.models import HEALTH_STATUSES
 from workloads.models.history import TransitionType
 

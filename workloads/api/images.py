@@ -11,8 +11,8 @@ from apikeys.authentication import caller_of
 from apikeys.permissions import ACCESS_TOKENS
 from apikeys.scopes import Scope
 from filterlang.rewriting import rewritten
-from infra_service.api.pagination import KeysetPagination, PageAsked
-from infra_service.api.viewsets import ResourceViewSet
+from infra_service.lib.api.pagination import KeysetPagination, PageAsked
+from infra_service.lib.api.viewsets import ResourceViewSet
 from infra_service.lib.database import replica
 from infra_service.lib.database.pages.conditions import conditions_of
 from infra_service.lib.database.pages.fences import fenced, rows_of, statement_of

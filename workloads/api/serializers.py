@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from infra_service.api.fields import (
+from infra_service.lib.api.fields import (
     KnownListField,
     StrictSerializer,
     TextField,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from apikeys.authentication import caller_of
-from infra_service.api.identifiers import parse_uuid
+from infra_service.lib.api.identifiers import parse_uuid
 from workloads.errors import ClusterNotFound
 from workloads.models import Cluster
 

@@ -17,8 +17,8 @@ from apikeys.authentication import caller_of
 from apikeys.permissions import ACCESS_TOKENS
 from apikeys.scopes import Scope
 from filterlang.backend import PARAMETER
-from infra_service.api.parameters import refuse_unknown
-from infra_service.api.viewsets import ResourceViewSet
+from infra_service.lib.api.parameters import refuse_unknown
+from infra_service.lib.api.viewsets import ResourceViewSet
 from workloads import actions, metrics
 from workloads.api.filters import SEARCHED, WorkloadFilters, with_images, with_join
 from workloads.api.serializers import (

@@ -10,9 +10,9 @@ from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_sche
 from drf_spectacular.utils import extend_schema as operation
 from rest_framework.exceptions import UnsupportedMediaType
 
-from infra_service.api.bodies import BodyIncomplete, BodyTooLarge, RequestTimeout
-from infra_service.api.memory import MemoryInsufficient, MemoryUnavailable
-from infra_service.api.openapi_words import (
+from infra_service.lib.api.bodies import BodyIncomplete, BodyTooLarge, RequestTimeout
+from infra_service.lib.api.memory import MemoryInsufficient, MemoryUnavailable
+from infra_service.lib.api.openapi_words import (
     EMPTY,
     Named,
     answer_example,

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from isal import igzip_lib, isal_zlib
 
-from infra_service.api import memory
-from infra_service.api.bodies import BodyTooLarge, blocks
+from infra_service.lib.api import memory
+from infra_service.lib.api.bodies import BodyTooLarge, blocks
 from workloads.reporting.errors import ContentEncodingUnsupported, InvalidGzip
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def read_body(request: HttpRequest, limit: int) -> bytearray:
     """Return the body, unfolded.
 
     Raises:
-        BodyTooLarge, BodyIncomplete: as of ``infra_service.api.bodies.blocks``; the limit is of
+        BodyTooLarge, BodyIncomplete: as of ``infra_service.lib.api.bodies.blocks``; the limit is of
             the unfolded bytes.
         ContentEncodingUnsupported, InvalidGzip: it is compressed otherwise, or damaged.
     """

@@ -9,7 +9,7 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema
 from rest_framework import serializers
 
 from apikeys.errors import GrantExceeded, SecretRetired
-from infra_service.api.openapi_words import (
+from infra_service.lib.api.openapi_words import (
     EMPTY,
     NO_STORE,
     answer_example,

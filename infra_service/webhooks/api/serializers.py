@@ -10,7 +10,7 @@ from rest_framework.exceptions import ValidationError
 from apikeys.api.binding_serializers import BindingSerializer
 from filterlang.compiler import compile_filter
 from filterlang.errors import FilterError
-from infra_service.api.fields import (
+from infra_service.lib.api.fields import (
     FlagField,
     StrictSerializer,
     TextField,

@@ -13,9 +13,9 @@ from apikeys.actors import Actor
 from apikeys.authentication import caller_of
 from apikeys.permissions import ANY_TOKEN
 from apikeys.scopes import Scope
-from infra_service.api.fields import NothingSerializer
-from infra_service.api.idempotency import idempotent
-from infra_service.api.viewsets import ResourceViewSet, by_id
+from infra_service.lib.api.fields import NothingSerializer
+from infra_service.lib.api.idempotency import idempotent
+from infra_service.lib.api.viewsets import ResourceViewSet, by_id
 from infra_service.webhooks import actions
 from infra_service.webhooks.api.openapi import deliveries_schema, webhooks_schema
 from infra_service.webhooks.api.serializers import DeliverySerializer, WebhookSerializer

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import redis
 
-from infra_service.api.limits import Limit, Limiter
-from infra_service.api.redis_counters import RedisCounters
+from infra_service.lib.api.limits import Limit, Limiter
+from infra_service.lib.api.redis_counters import RedisCounters
 from tests.chaos import network
 from tests.chaos.databases import Postgres
 from tests.chaos.network import ADDRESSES

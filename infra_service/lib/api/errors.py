@@ -20,8 +20,8 @@ from rest_framework import exceptions
 from rest_framework.renderers import JSONRenderer
 from rest_framework.response import Response
 
-from infra_service.api.bodies import BodyTooLarge
-from infra_service.api.throttling import RateLimited, count_failure
+from infra_service.lib.api.bodies import BodyTooLarge
+from infra_service.lib.api.throttling import RateLimited, count_failure
 from infra_service.lib.database.failures import failure_of
 
 if TYPE_CHECKING:

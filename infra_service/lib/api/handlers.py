@@ -13,9 +13,9 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template.loader import render_to_string
 from rest_framework.exceptions import APIException
 
-from infra_service.api.errors import database_failure, error_body, reason_of, too_large
-from infra_service.api.prefixes import path_with_right_prefix
-from infra_service.api.uploads import FileRefused
+from infra_service.lib.api.errors import database_failure, error_body, reason_of, too_large
+from infra_service.lib.api.prefixes import path_with_right_prefix
+from infra_service.lib.api.uploads import FileRefused
 
 if TYPE_CHECKING:
     from infra_service.lib.database.failures import DatabaseFailure

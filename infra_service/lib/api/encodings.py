@@ -9,7 +9,7 @@ from rest_framework.exceptions import APIException
 
 from filterlang.backend import PARAMETER, InvalidFilter
 from filterlang.errors import Code, FilterError
-from infra_service.api.parameters import InvalidParameter
+from infra_service.lib.api.parameters import InvalidParameter
 
 if TYPE_CHECKING:
     from django.http import HttpRequest

@@ -1,4 +1,4 @@
-"""The words in which the apps describe their endpoints in OpenAPI; infra_service.api reads them.
+"""The words in which the apps describe their endpoints in OpenAPI.
 
 A view is described by what it declares anyway (scopes, kinds of token, serializers, ``not_found``).
 What cannot be seen from there is said with these: the errors of a method, an example of its request

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rest_framework.exceptions import APIException
 
-from infra_service.api.suggestions import did_you_mean
+from infra_service.lib.api.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Collection

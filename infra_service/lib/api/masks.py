@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rest_framework.exceptions import ErrorDetail, ValidationError
 from rest_framework.fields import empty
 
-from infra_service.api.suggestions import did_you_mean
+from infra_service.lib.api.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

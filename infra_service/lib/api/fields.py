@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 from rest_framework import fields, serializers
 from rest_framework.exceptions import ErrorDetail, ValidationError
 
-from infra_service.api.identifiers import parse_uuid
-from infra_service.api.suggestions import did_you_mean
+from infra_service.lib.api.identifiers import parse_uuid
+from infra_service.lib.api.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     import uuid

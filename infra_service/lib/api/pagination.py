@@ -1,8 +1,8 @@
 """Pages by keyset: never OFFSET, never COUNT, and page 5,000 costs what page 1 costs.
 
 A view says ``page_key``, the columns by which its list is ordered, and in ``other_keys`` by which
-else it can be (``infra_service.api.orders``). Together they are unique, an index serves them, and
-they are all ascending or all descending (``("-id",)``). ``resource_plural`` is the list's name in
+else it can be (``infra_service.lib.api.orders``). Together they are unique, an index serves them,
+and they are all ascending or all descending (``("-id",)``). ``resource_plural`` is the list's name in
 the answer; ``list_parameters`` are query parameters that the view itself
 reads, beside those of its filters. How many rows are looked at:
 ``infra_service.lib.database.pages``.
@@ -21,9 +21,9 @@ from rest_framework.exceptions import APIException
 from rest_framework.pagination import BasePagination
 from rest_framework.response import Response
 
-from infra_service.api import orders
-from infra_service.api.parameters import InvalidParameter, refuse_unknown
-from infra_service.api.rendering import ListReader
+from infra_service.lib.api import orders
+from infra_service.lib.api.parameters import InvalidParameter, refuse_unknown
+from infra_service.lib.api.rendering import ListReader
 from infra_service.lib.database import replica
 from infra_service.lib.database.keyset import columns_of
 from infra_service.lib.database.pages import read_page

@@ -18,7 +18,7 @@ from django.utils import timezone
 from rest_framework.exceptions import APIException
 from rest_framework.response import Response
 
-from infra_service.api.rendering import JsonRenderer
+from infra_service.lib.api.rendering import JsonRenderer
 from infra_service.lib.database.retries import retrying
 from infra_service.models import IdempotentRequest
 

@@ -16,13 +16,13 @@ from django.db import connection
 from django.utils.functional import Promise
 from rest_framework.renderers import BaseRenderer
 
-from infra_service.api.row_json import derive, is_served, names_of, row_json
+from infra_service.lib.api.row_json import derive, is_served, names_of, row_json
 from infra_service.lib.database.pages.selecting import columns_sql, select
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from infra_service.api.row_json import Parts
+    from infra_service.lib.api.row_json import Parts
     from infra_service.lib.database.pages.selecting import Columns
 
 

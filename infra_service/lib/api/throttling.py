@@ -9,7 +9,7 @@ from django.conf import settings
 from rest_framework.exceptions import Throttled
 from rest_framework.permissions import BasePermission
 
-from infra_service.api.limits import Limit, limiter
+from infra_service.lib.api.limits import Limit, limiter
 
 if TYPE_CHECKING:
     import uuid
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rest_framework.request import Request
     from rest_framework.views import APIView
 
-    from infra_service.api.limits import Exceeded
+    from infra_service.lib.api.limits import Exceeded
 
 _WHAT: Final = {
     "token": "requests of this token",

@@ -9,7 +9,7 @@ from django.http import UnreadablePostError
 from rest_framework.exceptions import ParseError
 from rest_framework.parsers import BaseParser
 
-from infra_service.api.duplicate_members import duplicate_member
+from infra_service.lib.api.duplicate_members import duplicate_member
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

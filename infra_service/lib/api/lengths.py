@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 from django.urls import Resolver404, resolve
 
-from infra_service.api.bodies import BodyTooLarge, LengthRequired
-from infra_service.api.handlers import refused
+from infra_service.lib.api.bodies import BodyTooLarge, LengthRequired
+from infra_service.lib.api.handlers import refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import structlog
 from django.conf import settings
 
-from infra_service.api.counters import WINDOW, MemoryCounters
+from infra_service.lib.api.counters import WINDOW, MemoryCounters
 
 if TYPE_CHECKING:
-    from infra_service.api.counters import Counters
+    from infra_service.lib.api.counters import Counters
 
 log = structlog.get_logger("infra_service.limits")
 
@@ -83,7 +83,7 @@ def limiter() -> Limiter:
 def _limiter() -> Limiter:
     if settings.CACHE_URL:
         # The client takes long to import, and most commands and small services have no Redis.
-        from infra_service.api.redis_counters import RedisCounters  # noqa: PLC0415
+        from infra_service.lib.api.redis_counters import RedisCounters  # noqa: PLC0415
 
         return Limiter(RedisCounters(settings.CACHE_URL))
     return Limiter(MemoryCounters())

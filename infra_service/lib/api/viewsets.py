@@ -18,9 +18,9 @@ from rest_framework.response import Response
 from rest_framework.routers import DynamicRoute, Route, SimpleRouter
 from rest_framework.viewsets import ViewSetMixin
 
-from infra_service.api import masks
-from infra_service.api.identifiers import parse_uuid
-from infra_service.api.suggestions import did_you_mean
+from infra_service.lib.api import masks
+from infra_service.lib.api.identifiers import parse_uuid
+from infra_service.lib.api.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet

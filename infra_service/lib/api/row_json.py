@@ -13,7 +13,7 @@ from django.core.exceptions import FieldDoesNotExist
 from django.db import connection, models
 from rest_framework import serializers
 
-from infra_service.api.fields import PresentSerializer
+from infra_service.lib.api.fields import PresentSerializer
 from infra_service.lib.database.pages.selecting import ColumnOf, Columns, columns_sql
 
 if TYPE_CHECKING:
