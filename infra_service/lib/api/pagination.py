@@ -2,9 +2,9 @@
 
 A view says ``page_key``, the columns by which its list is ordered, and in ``other_keys`` by which
 else it can be (``infra_service.lib.api.orders``). Together they are unique, an index serves them,
-and they are all ascending or all descending (``("-id",)``). ``resource_plural`` is the list's name in
-the answer; ``list_parameters`` are query parameters that the view itself
-reads, beside those of its filters. How many rows are looked at:
+and they are all ascending or all descending (``("-id",)``). ``resource_plural`` is the list's name
+in the answer; ``list_parameters`` are query parameters that the view itself reads, beside those of
+its filters. How many rows are looked at:
 ``infra_service.lib.database.pages``.
 """
 
