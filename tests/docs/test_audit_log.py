@@ -1,4 +1,4 @@
-"""docs/reference/audit-trail.md: every action, with all that its details hold."""
+"""docs/reference/audit-log.md: every action, with all that its details hold."""
 
 import re
 import uuid
@@ -13,7 +13,7 @@ from tests.docs.test_references import code, reference
 from tests.docs.walk import ROOT
 from tests.e2e.backend import document, lock_info
 
-PAGE = reference("audit-trail")
+PAGE = reference("audit-log")
 ROWS: dict[str, str] = {
     action: details
     for actions, details in re.findall(r"^\| (`\w+\.\w+`.*?) \| (.*?) ?\|$", PAGE, re.MULTILINE)
@@ -90,7 +90,7 @@ def test_details(client_with: ClientWith) -> None:
         if event.action.endswith(".update"):
             assert all(set(change) == {"from", "to"} for change in event.details.values())
         elif event.action.endswith(".create"):
-            assert told in {"", "the fields"}
+            assert told in {"", "all fields"}
         else:
             seen = [*event.details, *event.details.get("lock", {})]
             if event.action == "state.restore":
