@@ -1,6 +1,7 @@
 -- Two roles in the database that psql is connected to: the owner, who migrates and archives, and the
 -- service's own, which "manage.py grant_service_role" lets work and do no more. A superuser runs this
--- once, with OWNER_PASSWORD and SERVICE_PASSWORD in the environment; compose.yaml does so by itself.
+-- for each new database, with OWNER_PASSWORD and SERVICE_PASSWORD in the environment where the roles do
+-- not exist yet; compose.yaml does so by itself.
 \set ON_ERROR_STOP on
 \if :{?owner}
 \else
@@ -12,8 +13,9 @@
 \endif
 \set owner_password `printf %s "$OWNER_PASSWORD"`
 \set service_password `printf %s "$SERVICE_PASSWORD"`
-CREATE ROLE :"owner" LOGIN PASSWORD :'owner_password';
-CREATE ROLE :"service" LOGIN PASSWORD :'service_password';
+SELECT format('CREATE ROLE %I LOGIN PASSWORD %L', name, password)
+FROM (VALUES (:'owner', :'owner_password'), (:'service', :'service_password')) AS wanted (name, password)
+WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = name) \gexec
 SELECT current_database() AS database \gset
 ALTER DATABASE :"database" OWNER TO :"owner";
 REVOKE ALL ON DATABASE :"database" FROM PUBLIC;

@@ -1,4 +1,4 @@
-"""What docs/how-to/deploy.md says of backup and restore: its own commands, while others push."""
+"""docs/how-to/back-up-and-restore.md: its own commands, while clients push, with both roles."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import psycopg
 import pytest
 
 from tests import postgres
+from tests.deployment.roles import FORBIDDEN, Roles
 from tests.e2e.backend import Backend, document
 from tests.e2e.database import contradictions, snapshot
 from tests.e2e.traffic import Traffic, md5
@@ -22,25 +24,25 @@ from tests.server import LiveServer, live_server
 
 pytestmark = [pytest.mark.both, pytest.mark.long]
 
-PAGE = (ROOT / "docs" / "how-to" / "deploy.md").read_text()
+PAGE = (ROOT / "docs" / "how-to" / "back-up-and-restore.md").read_text()
 
 
 def blocks(heading: str) -> list[list[str]]:
-    """Return the commands of each block of a section."""
-    section = PAGE.split(f"\n{heading}\n")[1].split("\n##")[0]
+    """Return the commands of each block of a section and its subsections."""
+    section = PAGE.split(f"\n{heading}\n")[1].split("\n## ")[0]
     found = re.findall(r"^```console\n(.+?)^```", section, re.MULTILINE | re.DOTALL)
     typed = [[line for line in block.splitlines() if line.startswith("$ ")] for block in found]
     return [[line.removeprefix("$ ") for line in block] for block in typed]
 
 
-def run(commands: list[str], directory: Path, environment: dict[str, str]) -> str:
+def run(commands: list[str], place: Place) -> str:
     """Run commands as a person would type them, and stop at the first that fails."""
-    script = "\n".join(commands).replace(".venv/bin/python manage.py", "{0} {1}/manage.py")
-    script = script.replace(".venv/bin/python", "{0}").replace("{0}", sys.executable)
+    written = re.compile("|".join(map(re.escape, place.words)))
+    script = written.sub(lambda found: place.words[found[0]], "\n".join(commands))
     return subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", script.replace("{1}", str(ROOT))],
-        cwd=directory,
-        env=environment,
+        ["bash", "-euo", "pipefail", "-c", script],
+        cwd=place.directory.parent,
+        env=place.environment,
         check=True,
         stdout=subprocess.PIPE,
         text=True,
@@ -48,50 +50,91 @@ def run(commands: list[str], directory: Path, environment: dict[str, str]) -> st
     ).stdout
 
 
+class Place:
+    """The destination of a restore: another directory, or another database on the same server."""
+
+    heading = "## SQLite"
+
+    def __init__(self, server: LiveServer, scratch: Path) -> None:
+        self.directory = scratch / "restored"
+        self.directory.mkdir()
+        self.environment = {**server.environment, "RESTORED_DIR": str(self.directory)}
+        self.words = {
+            ".venv/bin/python manage.py": f"{sys.executable} {ROOT}/manage.py",
+            ".venv/bin/python": sys.executable,
+        }
+
+    def server(self) -> LiveServer:
+        """Return a server on the restored data, with the keys that were backed up separately."""
+        kept = ("SECRET_KEY", "STATE_ENCRYPTION_KEYS")
+        environment = {name: self.environment[name] for name in kept}
+        if url := self.environment.get("RESTORED_URL"):
+            environment["DATABASE_URL"] = url
+        return LiveServer(self.directory, **environment)
+
+
+class PostgresPlace(Place):
+    """A new database with both roles; the page's names stand for those of a test."""
+
+    heading = "## PostgreSQL"
+
+    def __init__(self, roles: Roles, scratch: Path) -> None:
+        super().__init__(roles.serving, scratch)
+        self.roles, self.database = roles, f"restored_{roles.suffix}"
+        owner, service = roles.migrating.environment, roles.serving.environment
+        new = {
+            name: url["DATABASE_URL"].rpartition("/")[0] + f"/{self.database}"
+            for name, url in (("RESTORED_OWNER_URL", owner), ("RESTORED_URL", service))
+        }
+        file = scratch / "pg_service.conf"
+        sections = {
+            "infra": owner["DATABASE_URL"],
+            "restored": new["RESTORED_OWNER_URL"],
+            "server": os.environ["DATABASE_URL"],
+        }
+        file.write_text("".join(_section(name, url) for name, url in sections.items()))
+        file.chmod(0o600)
+        path = f"{postgres.binaries(scratch)}:{os.environ['PATH']}"
+        self.environment |= {**new, "PATH": path, "PGSERVICEFILE": str(file)}
+        # The roles exist already, so no password is needed.
+        variables = f"--set=owner={roles.owner} --set=service={roles.service}"
+        self.words |= {
+            "DATABASE restored'": f"DATABASE {self.database}'",
+            "dbname=restored'": f"dbname={self.database}'",
+            "--file=docs": f"{variables} --file={ROOT}/docs",
+            "grant_service_role infra": f"grant_service_role {roles.service}",
+        }
+
+    def drop(self) -> None:
+        with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as connection:
+            connection.execute(f"DROP DATABASE IF EXISTS {self.database} WITH (FORCE)")
+
+    def check_privileges(self, subtests: pytest.Subtests) -> None:
+        """Find the owner owning everything, and the service's role refused what it may not do."""
+        admin = os.environ["DATABASE_URL"].rpartition("/")[0] + f"/{self.database}"
+        with psycopg.connect(admin) as connection:
+            owners = connection.execute(
+                "SELECT DISTINCT tableowner FROM pg_tables WHERE schemaname = 'public' UNION"
+                " SELECT pg_get_userbyid(datdba) FROM pg_database WHERE datname = %s",
+                [self.database],
+            ).fetchall()
+            assert owners == [(self.roles.owner,)]
+            access = "SELECT has_database_privilege('public', %s, 'CONNECT')"
+            assert connection.execute(access, [self.database]).fetchone() == (False,)
+        for statement in FORBIDDEN:
+            with (
+                subtests.test(statement),
+                psycopg.connect(self.environment["RESTORED_URL"]) as connection,
+                pytest.raises(psycopg.errors.InsufficientPrivilege),
+            ):
+                connection.execute(statement)  # type: ignore[arg-type]  # not a literal
+
+
 def _section(name: str, url: str) -> str:
     parameters = psycopg.conninfo.conninfo_to_dict(url)
     return "\n".join(
         [f"[{name}]", *(f"{key}={value}" for key, value in parameters.items()), "", ""]
     )
-
-
-class Place:
-    """Where it is restored to: another directory, or another database on the same server."""
-
-    def __init__(self, server: LiveServer, scratch: Path) -> None:
-        self.directory = scratch / "restored"
-        self.directory.mkdir()
-        self.is_postgres = "DATABASE_URL" in server.environment
-        self.commands = blocks("### PostgreSQL" if self.is_postgres else "### SQLite")
-        self.environment = {**server.environment, "RESTORED_DIR": str(self.directory)}
-        if self.is_postgres:
-            url = server.environment["DATABASE_URL"]
-            programs = postgres.binaries(scratch)
-            self.environment |= {
-                "PATH": f"{programs}:{os.environ['PATH']}",
-                "RESTORED_URL": f"{url.rpartition('/')[0]}/restored",
-                "PGSERVICEFILE": str(scratch / "pg_service.conf"),
-            }
-            sections = {
-                "infra": url,
-                "server": os.environ["DATABASE_URL"],
-                "restored": self.environment["RESTORED_URL"],
-            }
-            text = "".join(_section(name, url) for name, url in sections.items())
-            (scratch / "pg_service.conf").write_text(text)
-
-    def server(self) -> LiveServer:
-        """Return a server on what was restored, with the keys that were kept apart."""
-        kept = ("SECRET_KEY", "STATE_ENCRYPTION_KEYS")
-        environment = {name: self.environment[name] for name in kept}
-        if self.is_postgres:
-            environment["DATABASE_URL"] = self.environment["RESTORED_URL"]
-        return LiveServer(self.directory, **environment)
-
-    def drop(self) -> None:
-        if self.is_postgres:
-            with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as connection:
-                connection.execute("DROP DATABASE IF EXISTS restored WITH (FORCE)")
 
 
 @dataclass
@@ -110,7 +153,7 @@ class Service:
         try:
             self.traffic.wait_until_each_has(3)
             self.promised = {id(one): set(one.acknowledged) for one in self.traffic.ledgers}
-            run(commands, place.directory.parent, place.environment)
+            run(commands, place)
         finally:
             self.traffic.stop()
         assert self.traffic.unexpected == []
@@ -120,28 +163,50 @@ class Service:
 BODY = document(7, secret="kept")
 
 
-def test_backup_while_others_push_and_restore(tmp_path: Path) -> None:
-    with live_server() as server:
-        place = Place(server, tmp_path)
-        token = server.token("state:read", "state:write", "state:admin")
-        service = Service(server, Backend(server, token), Traffic(server, token))
-        assert service.still.push(BODY).status == 200
-        backup, restore = place.commands
-        service.back_up(backup, place)
-        later = Backend(server, token)
-        assert later.push(document(1)).status == 200
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[tuple[LiveServer, Place]]:
+    """A running service, and where to restore it: with two roles where the database has roles."""
+    if "DATABASE_URL" not in os.environ:
+        with live_server() as server:
+            yield server, Place(server, tmp_path)
+        return
+    with contextlib.closing(Roles(tmp_path)) as roles:
+        roles.migrating.make_operator(
+            ("migrate", "--verbosity", "0"), ("grant_service_role", roles.service)
+        )
+        roles.serving.start()
+        restored = PostgresPlace(roles, tmp_path)
         try:
-            told = run(restore, tmp_path, place.environment)
-            checked = re.fullmatch(
-                r"(\d+) documents checked, 0 problems\nolder keys are needed by: nothing\n", told
-            )
-            assert checked is not None, told
-            with contextlib.closing(place.server()) as restored:
-                restored.start()
-                compare(restored, service, int(checked[1]))
-                assert restored.request("GET", later.path, token=token).status == 404
+            yield roles.serving, restored
         finally:
-            place.drop()
+            restored.drop()
+
+
+def test_backup_while_others_push_and_restore(
+    place: tuple[LiveServer, Place], subtests: pytest.Subtests
+) -> None:
+    server, destination = place
+    token = server.token("state:read", "state:write", "state:admin")
+    service = Service(server, Backend(server, token), Traffic(server, token))
+    assert service.still.push(BODY).status == 200
+    backup, restore = blocks(destination.heading)
+    service.back_up(backup, destination)
+    later = Backend(server, token)
+    assert later.push(document(1)).status == 200
+    told = run(restore, destination)
+    checked = re.search(
+        r"^(\d+) documents checked, 0 problems\nolder keys are needed by: nothing$",
+        told,
+        re.MULTILINE,
+    )
+    assert checked is not None, told
+    with contextlib.closing(destination.server()) as restored:
+        restored.start()
+        compare(restored, service, int(checked[1]))
+        assert restored.request("GET", later.path, token=token).status == 404
+        restored.run_commands(("housekeeping",))
+    if isinstance(destination, PostgresPlace):
+        destination.check_privileges(subtests)
 
 
 def compare(restored: LiveServer, service: Service, checked: int) -> None:
@@ -163,7 +228,7 @@ def compare(restored: LiveServer, service: Service, checked: int) -> None:
 
 
 def test_backups_are_the_owners_alone() -> None:
-    for heading in ("### PostgreSQL", "### SQLite"):
+    for heading in ("## PostgreSQL", "## SQLite"):
         backup, restore = blocks(heading)
         assert len(backup) == 1
         assert backup[0].startswith("(umask 077; ")
