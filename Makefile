@@ -40,28 +40,28 @@ test-sqlite: .venv/dev  ## The part on SQLite: each test of the database with it
 
 # There are more processes than cores, because many of these tests wait for servers and clocks.
 test-postgres: .venv/dev  ## The part on a PostgreSQL of its own; COVERED=98 is the least coverage with SQLite's part
-	$(BIN)/python -m tests.postgres $(BIN)/python -m pytest -n 4 --dist worksteal --part --cov --cov-append --cov-report=term --cov-fail-under=$(COVERED)
+	$(BIN)/python -m tests.support.postgres $(BIN)/python -m pytest -n 4 --dist worksteal --part --cov --cov-append --cov-report=term --cov-fail-under=$(COVERED)
 
 bench: .venv/bench  ## Measure every target, and write docs/explanation/performance.md
-	$(BIN)/python -m tests.bench
+	$(BIN)/python -m tools.bench
 
 mutants: .venv/bench  ## Change the rules, one change at a time: some test must fail; ROOM=states/rules is one module
-	$(BIN)/python -m tests.mutants $(ROOM)
+	$(BIN)/python -m tools.mutants $(ROOM)
 
 fuzz: .venv/dev  ## Thousands of generated requests; every answer must be as docs/reference/openapi.yaml says
-	$(BIN)/python -m tests.fuzz $(EXAMPLES) $(SEED)
+	$(BIN)/python -m tools.fuzz $(EXAMPLES) $(SEED)
 
 chaos: .venv/dev  ## What stands around the service fails, with real parts; as root
-	$(BIN)/python -m tests.chaos $(SCENARIOS)
+	$(BIN)/python -m tools.chaos $(SCENARIOS)
 
 soak: .venv/dev  ## An hour of steady traffic on PostgreSQL, and what grows meanwhile
-	$(BIN)/python -m tests.postgres $(BIN)/python -m tests.soak
+	$(BIN)/python -m tests.support.postgres $(BIN)/python -m tools.soak
 
 upgrade: .venv/dev  ## From the release FROM to this one and back, with traffic, on both databases
-	$(BIN)/python -m tests.upgrades $(FROM)
+	$(BIN)/python -m tools.upgrades $(FROM)
 
 live-kubernetes: .venv/dev  ## The collector against a real control plane, before each release; 40 minutes, on Debian
-	$(BIN)/python -m tests.postgres $(BIN)/python -m tests.live_kubernetes $(OPTIONS)
+	$(BIN)/python -m tests.support.postgres $(BIN)/python -m tools.live_kubernetes $(OPTIONS)
 
 lock: .venv/dev  ## Pin the newest allowed versions, with hashes
 	$(BIN)/uv pip compile pyproject.toml --universal --generate-hashes --no-strip-extras --no-header -q -U -o requirements.txt

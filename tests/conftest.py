@@ -22,16 +22,16 @@ from apikeys.models import AccessToken, User
 from apikeys.scopes import Scope
 from apikeys.tokens import TokenKind
 from infra_service.commandline import progress
-from tests import commands as commands_here
-from tests import templates
-from tests.browser import chromium, page_of
-from tests.installation import ROOT, Installation
-from tests.parts import is_in_part, measured_as, unmeasured, unmeasured_processes
-from tests.quick import Quick
-from tests.server import LiveServer, live_server
+from tests.support import commands as commands_here
+from tests.support import templates
+from tests.support.browser import chromium, page_of
+from tests.support.installation import ROOT, Installation
+from tests.support.parts import is_in_part, measured_as, unmeasured, unmeasured_processes
+from tests.support.quick import Quick
+from tests.support.server import LiveServer, live_server
 
 # Wall-clock time says what else the machine does; what may cost how much is counted in queries,
-# and measured in tests/bench.
+# and measured in tools/bench.
 hypothesis_settings.register_profile("tests", deadline=None)
 hypothesis_settings.load_profile("tests")
 
@@ -96,7 +96,7 @@ def django_db_setup(django_test_environment: None, django_db_blocker: Any) -> It
 
 @pytest.fixture(scope="session")
 def committed_template() -> Installation:
-    """What tests with a database of their own copy (tests/committed.py).
+    """What tests with a database of their own copy (tests/support/committed.py).
 
     It is not the tests' own database, which grows by all that is rolled back.
     """

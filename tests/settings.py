@@ -17,4 +17,4 @@ os.environ.update(
 from infra_service.settings import *  # noqa: F403 - after the environment
 
 # Passwords are stored as the service does it, with one round of hashing for each million.
-PASSWORD_HASHERS = ["tests.hashing.QuickPasswordHasher"]
+PASSWORD_HASHERS = ["tests.support.hashing.QuickPasswordHasher"]

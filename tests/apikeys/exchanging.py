@@ -11,7 +11,7 @@ import pytest
 from django.test import Client
 
 from apikeys.models import AuditEvent, Issuer, TrustPolicy, User
-from tests.issuer import CONDITIONS, IssuerServer, issuer_server
+from tests.support.issuer import CONDITIONS, IssuerServer, issuer_server
 
 PATH: Final = "/v1/oauth/token"
 FORM: Final = "application/x-www-form-urlencoded"

@@ -23,9 +23,9 @@ from apikeys.archiving import ArchiveError, archive_next, check_archives, files,
 from apikeys.models import AuditArchive, AuditEvent
 from infra_service.commandline.private_files import PrivateDirectory
 from infra_service.lib.database.compiled import insert
-from tests.commands import on_database_of
-from tests.installation import ROOT
-from tests.server import LiveServer
+from tests.support.commands import on_database_of
+from tests.support.installation import ROOT
+from tests.support.server import LiveServer
 
 LONG_AGO = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
 NEW_YEAR = dt.datetime(2021, 1, 1, tzinfo=dt.UTC)

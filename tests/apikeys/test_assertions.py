@@ -21,7 +21,7 @@ from tests.apikeys.exchanging import (
     PipelineOf,
     why,
 )
-from tests.issuer import AUDIENCE, DISCOVERY, KEYS, Key, claims_of, sign
+from tests.support.issuer import AUDIENCE, DISCOVERY, KEYS, Key, claims_of, sign
 
 NOW = int(dt.datetime.now(dt.UTC).timestamp())
 HOUR = 3600

@@ -31,7 +31,7 @@ from tests.apikeys.exchanging import (
     why,
 )
 from tests.conftest import error_reason
-from tests.issuer import CLAIMS, RUNS
+from tests.support.issuer import CLAIMS, RUNS
 
 
 @pytest.mark.parametrize("kind", CLAIMS)

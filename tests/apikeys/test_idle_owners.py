@@ -14,7 +14,7 @@ from tests.apikeys.conftest import KeyWith
 from tests.apikeys.exchanging import Pipeline, why
 from tests.apikeys.test_metrics import INVALID, bearer
 from tests.conftest import ClientWith, error_reason
-from tests.people import person
+from tests.support.people import person
 
 DAY = dt.timedelta(days=1)
 STAFF, MACHINE = {"is_staff": True}, {"is_staff": False}

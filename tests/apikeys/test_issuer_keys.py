@@ -25,10 +25,10 @@ from tests.apikeys.exchanging import (
     Pipeline,
     why,
 )
-from tests.committed import db  # noqa: F401 - a fixture
 from tests.e2e.together import in_threads
 from tests.infra_service.test_owned_connections import assert_nothing_is_owned
-from tests.issuer import DISCOVERY, KEYS, Key, claims_of, respond, sign
+from tests.support.committed import db  # noqa: F401 - a fixture
+from tests.support.issuer import DISCOVERY, KEYS, Key, claims_of, respond, sign
 
 pytestmark = pytest.mark.usefixtures("db")
 HOUR = dt.timedelta(hours=1)

@@ -14,7 +14,7 @@ from apikeys.models import AccessToken, ApiKey, User
 from apikeys.tokens import TokenKind
 from tests.apikeys.conftest import KeyWith
 from tests.conftest import LONG_AGO, ApiClient, ClientWith, error_reason
-from tests.figures import Since
+from tests.support.figures import Since
 
 NAME = "infra_authentications_total"
 INVALID = (401, "CREDENTIALS_INVALID")

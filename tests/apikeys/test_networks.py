@@ -17,7 +17,7 @@ from apikeys.models import AccessToken, ApiKey, AuditEvent, User
 from apikeys.networks import ANYWHERE, Networks, parse_network
 from tests.apikeys.conftest import KeyClient, KeyOwner, violations
 from tests.conftest import ClientWith, error_reason
-from tests.people import person, text_of
+from tests.support.people import person, text_of
 
 KEYS = "/v1/api-keys"
 OFFICE = ["10.1.0.0/16", "2001:db8::/32"]

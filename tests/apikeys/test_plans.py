@@ -18,7 +18,7 @@ from filterlang.fields import field_set
 from infra_service.lib.api import pagination
 from infra_service.lib.database.pages.reading import MOST_ROWS
 from tests.conftest import ApiClient, ClientWith
-from tests.plans import Plan, plans_of, rows_of_a_module
+from tests.support.plans import Plan, plans_of, rows_of_a_module
 
 pytestmark = pytest.mark.skipif(
     connection.vendor != "postgresql", reason="about PostgreSQL's planner"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.together import in_threads
-from tests.server import Answer, LiveServer
+from tests.support.server import Answer, LiveServer
 
 pytestmark = pytest.mark.both
 

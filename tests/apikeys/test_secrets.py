@@ -18,7 +18,7 @@ from apikeys.api import views
 from apikeys.models import AccessToken, ApiKey, User
 from apikeys.tokens import TokenKind
 from tests.apikeys.conftest import KeyClient, KeyOwner
-from tests.people import log_in
+from tests.support.people import log_in
 
 
 def every_row() -> str:

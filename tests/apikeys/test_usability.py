@@ -19,7 +19,7 @@ from tests.apikeys.conftest import KeyWith
 from tests.apikeys.exchanging import Pipeline
 from tests.apikeys.test_metrics import bearer
 from tests.conftest import ClientWith, error_reason
-from tests.people import person
+from tests.support.people import person
 
 DAY = dt.timedelta(days=1)
 

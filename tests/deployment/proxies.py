@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from tests.installation import ROOT
+from tests.support.installation import ROOT
 
 NGINX: Final = ROOT / "deploy" / "nginx.conf"
 HAPROXY: Final = ROOT / "deploy" / "haproxy.cfg"

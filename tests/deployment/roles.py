@@ -10,9 +10,9 @@ from typing import Final
 
 import psycopg
 
-from tests import postgres
-from tests.installation import ROOT
-from tests.server import LiveServer
+from tests.support import postgres
+from tests.support.installation import ROOT
+from tests.support.server import LiveServer
 
 #: Statements that PostgreSQL must refuse to the service's role.
 FORBIDDEN: Final = [

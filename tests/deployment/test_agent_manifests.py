@@ -2,7 +2,7 @@
 
 The chart's templates use so little of Helm's language that the lines below render them. That Helm
 does the same is seen where there is a `helm`; what a cluster makes of the plain files,
-tests/live_kubernetes sees.
+tools/live_kubernetes sees.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from infra_service import __version__
 from tests.apiserver import SERVER_VERSION
 from tests.apiserver.requests import answered
 from tests.deployment.test_container import arguments
-from tests.installation import ROOT
-from tests.issuer import Key
-from tests.live_kubernetes.access import rights
+from tests.support.installation import ROOT
+from tests.support.issuer import Key
+from tools.live_kubernetes.access import rights
 from workloads.management.reporting import reporting_target
 
 AGENT = ROOT / "deploy" / "agent"

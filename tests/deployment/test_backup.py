@@ -14,13 +14,13 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests import postgres
 from tests.deployment.roles import FORBIDDEN, Roles
 from tests.e2e.backend import Backend, document
 from tests.e2e.database import contradictions, snapshot
 from tests.e2e.traffic import Traffic, md5
-from tests.installation import ROOT
-from tests.server import LiveServer, live_server
+from tests.support import postgres
+from tests.support.installation import ROOT
+from tests.support.server import LiveServer, live_server
 
 pytestmark = [pytest.mark.both, pytest.mark.long]
 

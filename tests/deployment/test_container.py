@@ -26,8 +26,8 @@ import pytest
 import yaml
 
 from infra_service import gunicorn, settings
-from tests.installation import ROOT
-from tests.server import LiveServer
+from tests.support.installation import ROOT
+from tests.support.server import LiveServer
 
 DOCKERFILE = (ROOT / "Dockerfile").read_text().replace("\\\n", "")
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())

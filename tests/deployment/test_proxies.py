@@ -16,13 +16,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.certificates import self_signed
 from tests.deployment.proxies import HAPROXY, NGINX, haproxy_file, nginx_file
 from tests.e2e.backend import Backend, document, lock_info
-from tests.installation import ROOT
-from tests.postgres import free_port
-from tests.server import LiveServer
-from tests.waiting import wait_until
+from tests.support.certificates import self_signed
+from tests.support.installation import ROOT
+from tests.support.postgres import free_port
+from tests.support.server import LiveServer
+from tests.support.waiting import wait_until
 
 HOW_TO = ROOT / "docs" / "how-to"
 _MAIN = """

@@ -2,7 +2,7 @@
 
 import re
 
-from tests.installation import ROOT
+from tests.support.installation import ROOT
 
 UNIT = (ROOT / "docs" / "how-to" / "infra-service@.service").read_text()
 MIGRATE = (ROOT / "docs" / "how-to" / "infra-migrate.service").read_text()

@@ -14,8 +14,8 @@ import pytest
 
 from tests.docs.walk import ROOT
 from tests.e2e.terraform import BINARY
-from tests.quickstart import Quickstart
-from tests.server import LiveServer
+from tests.support.quickstart import Quickstart
+from tests.support.server import LiveServer
 
 #: So many that some are locked: a document must not take them for its reader's own.
 A_FEW = ("--states", "6", "--clusters", "1", "--workloads", "10")

@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.docs.conftest import manage_py, readers
 from tests.docs.walk import ROOT, Shell, Walk
 from tests.e2e.backend import Backend
-from tests.server import LiveServer
+from tests.support.server import LiveServer
 
 REFERENCE = ROOT / "docs" / "reference"
 FIXTURES = ROOT / "tests" / "states" / "fixtures"

@@ -12,7 +12,7 @@ from tests.docs.conftest import readers
 from tests.docs.walk import ROOT, Walk
 from tests.docs.warm import manage_py
 from tests.e2e import object_store
-from tests.server import LiveServer
+from tests.support.server import LiveServer
 
 pytestmark = pytest.mark.long
 

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from tests import postgres
 from tests.docs.conftest import manage_py, needs_terraform, readers
 from tests.docs.walk import ROOT, Walk
 from tests.e2e import object_store
 from tests.e2e.backend import Backend
 from tests.e2e.terraform import Terraform
-from tests.server import LiveServer
 from tests.states.moving.test_s3 import variables
+from tests.support import postgres
+from tests.support.server import LiveServer
 
 pytestmark = [pytest.mark.terraform, needs_terraform]
 

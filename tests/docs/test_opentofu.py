@@ -13,7 +13,7 @@ from tests.docs.walk import ROOT, Walk
 from tests.e2e.backend import Backend, document, lock_info
 from tests.e2e.terraform import BINARY
 from tests.e2e.wire import Wire
-from tests.server import LiveServer
+from tests.support.server import LiveServer
 
 PAGE = ROOT / "docs/how-to/opentofu.md"
 ENCRYPTED = json.dumps(

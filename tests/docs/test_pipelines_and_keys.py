@@ -16,7 +16,7 @@ from tests.docs.conftest import manage_py, needs_terraform, readers
 from tests.docs.walk import ROOT, Walk
 from tests.e2e.backend import Backend
 from tests.e2e.terraform import Terraform
-from tests.server import LiveServer
+from tests.support.server import LiveServer
 
 COMPONENT, ENVIRONMENT = "payments", "live"
 ONE = 'resource "terraform_data" "a" { input = "%s" }\n'

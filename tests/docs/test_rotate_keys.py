@@ -18,9 +18,9 @@ from tests.docs.conftest import manage_py, readers
 from tests.docs.walk import ROOT, Walk
 from tests.e2e.backend import Backend
 from tests.infra_service.webhooks.receiver import receiving
-from tests.server import LiveServer
 from tests.states.indexed import with_things
-from tests.waiting import wait_until
+from tests.support.server import LiveServer
+from tests.support.waiting import wait_until
 
 JSON = {"Content-Type": "application/json"}
 

@@ -16,7 +16,7 @@ from states.models import MAX_SERIAL
 from tests.docs.conftest import readers
 from tests.docs.test_references import reference
 from tests.e2e.backend import Backend, document
-from tests.server import LiveServer
+from tests.support.server import LiveServer
 
 PAGE = reference("state-backend")
 LISTS = reference("requests-and-lists")

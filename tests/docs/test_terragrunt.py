@@ -9,7 +9,7 @@ import pytest
 from tests.docs.conftest import needs_terraform, readers
 from tests.docs.walk import ROOT, Walk
 from tests.e2e.terraform import BINARY
-from tests.server import LiveServer
+from tests.support.server import LiveServer
 
 pytestmark = [pytest.mark.terraform, needs_terraform]
 DOCUMENT = ROOT / "docs/how-to/terragrunt.md"

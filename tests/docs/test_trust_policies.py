@@ -20,7 +20,7 @@ from filterlang.fields import field_set
 from tests.docs.conftest import manage_py, readers
 from tests.docs.test_references import reference
 from tests.docs.walk import ROOT, Walk
-from tests.server import LiveServer
+from tests.support.server import LiveServer
 
 PAGE = reference("trust-policies")
 HOW_TO = ROOT / "docs" / "how-to" / "keyless-pipelines.md"

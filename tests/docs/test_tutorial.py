@@ -7,8 +7,8 @@ import pytest
 
 from tests.docs.conftest import A_FEW, needs_terraform, readers
 from tests.docs.walk import ROOT, Walk
-from tests.quickstart import Quickstart
-from tests.server import LiveServer
+from tests.support.quickstart import Quickstart
+from tests.support.server import LiveServer
 
 pytestmark = [pytest.mark.terraform, needs_terraform]
 

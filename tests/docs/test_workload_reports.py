@@ -12,7 +12,7 @@ import pytest
 from tests.apiserver import ReplayServer
 from tests.docs.conftest import manage_py, readers
 from tests.docs.walk import ROOT, Walk
-from tests.server import LiveServer
+from tests.support.server import LiveServer
 from workloads.reporting.incoming import read_report
 from workloads.reporting.wire import (
     Condition,

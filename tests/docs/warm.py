@@ -18,7 +18,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from tests.installation import ROOT
+from tests.support.installation import ROOT
 
 # Without the modules that Python loads for itself it starts in a few milliseconds.
 _CLIENT = """

@@ -9,7 +9,7 @@ import random
 import uuid
 from typing import Any
 
-from tests.server import Answer, LiveServer
+from tests.support.server import Answer, LiveServer
 
 
 def document(serial: int = 1, lineage: str = "lineage", **more: Any) -> bytes:

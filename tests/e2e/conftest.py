@@ -10,7 +10,7 @@ import pytest
 
 from tests.e2e.backend import Backend
 from tests.e2e.terraform import BINARY, Terraform
-from tests.server import LiveServer
+from tests.support.server import LiveServer
 
 _BAD_LINE = re.compile(r'Traceback|"status":500|unhandled_exception|is[kps]_[0-9A-Za-z]{38}')
 

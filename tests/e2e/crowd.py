@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.e2e.backend import Backend, document
-from tests.server import Answer, LiveServer
+from tests.support.server import Answer, LiveServer
 
 MIB = 1024 * 1024
 

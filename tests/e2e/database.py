@@ -17,7 +17,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from tests.e2e.backend import Backend
-from tests.server import LiveServer
+from tests.support.server import LiveServer
 
 Row = dict[str, Any]
 

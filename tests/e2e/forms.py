@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.server import Answer
+from tests.support.server import Answer
 
 _STATUS = {
     400: "INVALID_ARGUMENT",

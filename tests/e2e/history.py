@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 from tests.e2e.backend import Backend
-from tests.server import Answer
+from tests.support.server import Answer
 
 
 class History:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 
 from tests.e2e.backend import Backend
-from tests.server import LiveServer
+from tests.support.server import LiveServer
 
 
 def new_name(kind: str) -> str:

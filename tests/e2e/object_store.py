@@ -12,8 +12,8 @@ import time
 from collections.abc import Iterator
 from xml.etree import ElementTree
 
-from tests.postgres import free_port
-from tests.waiting import PATIENCE
+from tests.support.postgres import free_port
+from tests.support.waiting import PATIENCE
 
 BUCKET = "states"
 

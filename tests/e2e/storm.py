@@ -18,8 +18,8 @@ from typing import Any
 from tests.e2e.backend import Backend, document
 from tests.e2e.history import History
 from tests.e2e.traffic import md5
-from tests.installation import ROOT
-from tests.server import Answer, LiveServer
+from tests.support.installation import ROOT
+from tests.support.server import Answer, LiveServer
 
 _LOOP = """
 import io, select, sys, django

@@ -11,7 +11,7 @@ import pytest
 from tests.e2e.backend import Backend, document
 from tests.e2e.forms import assert_error
 from tests.e2e.wire import Wire
-from tests.server import LiveServer
+from tests.support.server import LiveServer
 
 COMPONENT, ENVIRONMENT = uuid.UUID(int=1), uuid.UUID(int=2)
 BAD_IDS = [

@@ -12,7 +12,7 @@ import pytest
 from tests.e2e.backend import Backend, document, lock_info
 from tests.e2e.database import problems, versions_of
 from tests.e2e.wire import Wire
-from tests.server import LiveServer
+from tests.support.server import LiveServer
 
 BODY = document(2, filler="x" * 300_000)
 CHUNKED = {"Transfer_Encoding": "chunked"}

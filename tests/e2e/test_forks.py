@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.server import LiveServer
+from tests.support.server import LiveServer
 
 pytestmark = pytest.mark.both
 

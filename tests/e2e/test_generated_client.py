@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from tests.e2e.backend import Backend
-from tests.installation import ROOT
-from tests.server import LiveServer
+from tests.support.installation import ROOT
+from tests.support.server import LiveServer
 
 PACKAGE = "infra_client"
 SCOPES = (

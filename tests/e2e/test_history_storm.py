@@ -18,7 +18,7 @@ from tests.e2e import object_store
 from tests.e2e.backend import Backend
 from tests.e2e.object_store import Line
 from tests.e2e.storm import Repeated, Storm
-from tests.server import live_server
+from tests.support.server import live_server
 
 pytestmark = pytest.mark.long
 

@@ -14,7 +14,7 @@ from tests.e2e.backend import Backend
 from tests.e2e.conftest import BINARY
 from tests.e2e.terraform import Terraform
 from tests.e2e.together import in_threads
-from tests.issuer import (
+from tests.support.issuer import (
     AUDIENCE,
     CLAIMS,
     CONDITIONS,
@@ -25,7 +25,7 @@ from tests.issuer import (
     issuer_server,
     sign,
 )
-from tests.server import LiveServer, live_server
+from tests.support.server import LiveServer, live_server
 
 GRANT = "urn:ietf:params:oauth:grant-type:token-exchange"
 TOKEN_TYPE = "urn:ietf:params:oauth:token-type:jwt"

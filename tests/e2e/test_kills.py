@@ -12,11 +12,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests import postgres
 from tests.e2e.database import contradictions, snapshot
 from tests.e2e.traffic import Traffic
-from tests.server import LiveServer, live_server
-from tests.waiting import wait_until
+from tests.support import postgres
+from tests.support.server import LiveServer, live_server
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.both, pytest.mark.long]
 

@@ -14,7 +14,7 @@ import pytest
 from tests.e2e.backend import Backend, document, incompressible
 from tests.e2e.database import snapshot
 from tests.e2e.wire import Wire
-from tests.server import LiveServer, live_server
+from tests.support.server import LiveServer, live_server
 
 MIB = 1024 * 1024
 LIMIT = 64 * MIB

@@ -13,7 +13,7 @@ import pytest
 
 from tests.e2e.backend import Backend, document
 from tests.e2e.together import in_threads
-from tests.server import LiveServer, live_server
+from tests.support.server import LiveServer, live_server
 
 pytestmark = pytest.mark.both
 

@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 
 from tests.e2e.backend import Backend, document
-from tests.server import LiveServer
+from tests.support.server import LiveServer
 
 pytestmark = pytest.mark.both
 

@@ -9,7 +9,7 @@ import pytest
 from tests.e2e.backend import Backend
 from tests.e2e.crowd import MIB, Crowd, large, memory_of
 from tests.e2e.wire import Wire
-from tests.server import LiveServer, live_server
+from tests.support.server import LiveServer, live_server
 
 pytestmark = pytest.mark.long
 

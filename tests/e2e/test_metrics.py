@@ -14,9 +14,9 @@ import pytest
 import yaml
 
 from tests.e2e.backend import Backend, document
-from tests.figures import Figures, parsed, value
-from tests.server import LiveServer, live_server
-from tests.waiting import wait_until
+from tests.support.figures import Figures, parsed, value
+from tests.support.server import LiveServer, live_server
+from tests.support.waiting import wait_until
 
 JSON = {"Content-Type": "application/json"}
 HOW_TO = Path(__file__).resolve().parents[2] / "docs" / "how-to"

@@ -19,10 +19,10 @@ import pytest
 from tests.e2e import object_store
 from tests.e2e.named import Named, new_name
 from tests.e2e.terraform import BINARY, Terraform, ended
-from tests.installation import ROOT
-from tests.server import LiveServer
 from tests.states.moving.test_s3 import variables
-from tests.waiting import wait_until
+from tests.support.installation import ROOT
+from tests.support.server import LiveServer
+from tests.support.waiting import wait_until
 
 pytestmark = [
     pytest.mark.terraform,

@@ -16,7 +16,7 @@ from tests.e2e.conftest import MakeTerraform
 from tests.e2e.database import problems
 from tests.e2e.named import Named, new_name
 from tests.e2e.together import Call, at_once, in_threads
-from tests.server import LiveServer
+from tests.support.server import LiveServer
 
 pytestmark = pytest.mark.both
 

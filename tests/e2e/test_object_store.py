@@ -16,8 +16,8 @@ from tests.e2e.backend import Backend, document, incompressible
 from tests.e2e.conftest import MakeTerraform
 from tests.e2e.history import History
 from tests.e2e.object_store import Line
-from tests.installation import ROOT
-from tests.server import LiveServer, live_server
+from tests.support.installation import ROOT
+from tests.support.server import LiveServer, live_server
 
 pytestmark = pytest.mark.processes
 

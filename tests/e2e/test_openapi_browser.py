@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from playwright.sync_api import Page
 
-from tests.server import LiveServer
+from tests.support.server import LiveServer
 
 
 def test_swagger_ui(page: Page, live: LiveServer, token: str) -> None:

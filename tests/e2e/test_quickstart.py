@@ -20,10 +20,10 @@ import pytest
 from infra_service import __version__
 from infra_service.quickstart import main
 from tests.e2e.terraform import BINARY, Terraform
-from tests.installation import ROOT
-from tests.quickstart import Quickstart
-from tests.server import LiveServer
-from tests.waiting import wait_until
+from tests.support.installation import ROOT
+from tests.support.quickstart import Quickstart
+from tests.support.server import LiveServer
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.both, pytest.mark.processes]
 

@@ -13,7 +13,7 @@ import pytest
 from tests.e2e.backend import Backend, content_md5, document, lock_info
 from tests.e2e.database import contradictions, problems, snapshot, versions_of
 from tests.e2e.together import Call, at_once, in_threads
-from tests.server import LiveServer
+from tests.support.server import LiveServer
 
 pytestmark = pytest.mark.both
 

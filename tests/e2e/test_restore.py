@@ -9,7 +9,7 @@ import pytest
 from tests.e2e.backend import Backend
 from tests.e2e.conftest import MakeTerraform
 from tests.e2e.history import History
-from tests.server import LiveServer
+from tests.support.server import LiveServer
 
 pytestmark = pytest.mark.terraform
 

@@ -15,7 +15,7 @@ import pytest
 from tests.e2e.backend import Backend, document
 from tests.e2e.database import problems, versions_of
 from tests.e2e.wire import Wire
-from tests.server import LiveServer
+from tests.support.server import LiveServer
 
 pytestmark = pytest.mark.processes
 

@@ -15,7 +15,7 @@ import pytest
 
 from tests.e2e.backend import Backend, document
 from tests.e2e.wire import Wire
-from tests.server import LiveServer, live_server
+from tests.support.server import LiveServer, live_server
 
 pytestmark = pytest.mark.processes
 

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.e2e.together import in_threads
-from tests.server import Answer, LiveServer
 from tests.states.conftest import document
+from tests.support.server import Answer, LiveServer
 
 pytestmark = pytest.mark.both
 

@@ -13,8 +13,8 @@ import pytest
 
 from tests.apikeys.test_races import SCOPES, LiveKey, at_once
 from tests.e2e.backend import lock_info
-from tests.server import Answer, LiveServer
 from tests.states.conftest import document
+from tests.support.server import Answer, LiveServer
 
 MORE = ("state:admin", "cluster:read", "cluster:write")
 

@@ -16,8 +16,8 @@ from tests.e2e.conftest import MakeTerraform
 from tests.e2e.database import problems, snapshot, versions_of
 from tests.e2e.named import Named
 from tests.e2e.terraform import Terraform, ended
-from tests.server import LiveServer
-from tests.waiting import wait_until
+from tests.support.server import LiveServer
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.terraform
 

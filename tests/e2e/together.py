@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from tests.e2e.backend import Backend
-from tests.server import Answer
+from tests.support.server import Answer
 
 T = TypeVar("T")
 

@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 
 from tests.e2e.backend import Backend, document
 from tests.e2e.database import Snapshot
-from tests.server import Answer, LiveServer
-from tests.waiting import PATIENCE, wait_until
+from tests.support.server import Answer, LiveServer
+from tests.support.waiting import PATIENCE, wait_until
 
 
 def md5(body: bytes) -> str:

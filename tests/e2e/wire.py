@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from types import TracebackType
 
 from tests.e2e.backend import Backend
-from tests.server import Answer
+from tests.support.server import Answer
 
 
 class _Received(io.BufferedReader):

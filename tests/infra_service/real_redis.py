@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 import redis
 
-from tests.postgres import free_port
-from tests.waiting import wait_until
+from tests.support.postgres import free_port
+from tests.support.waiting import wait_until
 
 needs_redis = pytest.mark.skipif(
     shutil.which("redis-server") is None, reason="redis-server is not installed"

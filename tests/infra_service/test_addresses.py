@@ -10,7 +10,7 @@ from django.test import Client
 from apikeys.models import AuditEvent
 from infra_service.lib.api.addresses import parse_address, settle_client
 from tests.conftest import ClientWith
-from tests.server import LiveServer, live_server
+from tests.support.server import LiveServer, live_server
 
 PROXY = "10.0.0.1"
 

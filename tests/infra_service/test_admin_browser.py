@@ -5,8 +5,8 @@ import re
 from playwright.sync_api import Browser, Page, expect
 
 from apikeys.tokens import TOKEN_PATTERN
-from tests.browser import log_in, page_of
-from tests.server import LiveServer
+from tests.support.browser import log_in, page_of
+from tests.support.server import LiveServer
 
 
 def test_the_life_of_a_token(page: Page, live: LiveServer) -> None:

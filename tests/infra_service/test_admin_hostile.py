@@ -17,7 +17,7 @@ from django.test import Client
 from apikeys.models import User
 from tests.apikeys.admin.conftest import make_key, make_token
 from tests.infra_service.test_admin_webhooks import make_delivery, make_endpoint
-from tests.people import person
+from tests.support.people import person
 from workloads.models import Cluster
 
 pytestmark = pytest.mark.both

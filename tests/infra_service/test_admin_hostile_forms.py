@@ -22,8 +22,8 @@ from infra_service.admin import ReadOnlyAdmin
 from states.models import State
 from tests.apikeys.admin.conftest import make_key, make_token
 from tests.infra_service.test_admin_webhooks import make_delivery, make_endpoint
-from tests.people import person
 from tests.states.conftest import backend, lock_id, locked_state  # noqa: F401 - fixtures
+from tests.support.people import person
 from workloads.models import Cluster
 
 pytestmark = pytest.mark.both

@@ -14,11 +14,11 @@ from django.contrib import admin
 from django.urls import URLPattern, URLResolver, reverse
 from playwright.sync_api import Browser, Page
 
-from tests.accessibility import SCREENS, WCAG, Screen, faults, unreached
-from tests.browser import log_in, page_of
-from tests.server import LiveServer
 from tests.states.conftest import lock_info
 from tests.states.samples import AFTER, BEFORE
+from tests.support.accessibility import SCREENS, WCAG, Screen, faults, unreached
+from tests.support.browser import log_in, page_of
+from tests.support.server import LiveServer
 
 pytestmark = pytest.mark.long
 

@@ -12,7 +12,7 @@ from infra_service.admin_site import _PAGES
 from infra_service.lib.api import limits
 from infra_service.lib.api.counters import MemoryCounters
 from infra_service.lib.api.limits import Limiter
-from tests.people import person
+from tests.support.people import person
 
 PASSWORD = "correct horse battery staple"
 LOGIN = "/admin/login/"

@@ -16,7 +16,7 @@ from apikeys.actors import Actor
 from apikeys.models import AuditEvent, User
 from infra_service.webhooks import actions
 from infra_service.webhooks.models import Delivery, WebhookEndpoint, WebhookEvent
-from tests.people import person, reads_of, statements, text_of
+from tests.support.people import person, reads_of, statements, text_of
 
 ACTOR = Actor(name="test")
 HOOKS, DELIVERIES = "/admin/webhooks/webhookendpoint/", "/admin/webhooks/delivery/"

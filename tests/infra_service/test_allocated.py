@@ -16,9 +16,9 @@ from structlog.testing import capture_logs
 
 from infra_service.operations import allocated, metric_files
 from infra_service.operations.allocated import SIZE, AllocatedDict
-from tests.installation import ROOT
-from tests.server import LiveServer, live_server
-from tests.waiting import wait_until
+from tests.support.installation import ROOT
+from tests.support.server import LiveServer, live_server
+from tests.support.waiting import wait_until
 
 # It runs in a file system of 600 KiB: room for the files of one worker, and for no growth.
 _ON_A_SMALL_DISK = """

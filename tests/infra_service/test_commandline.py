@@ -21,8 +21,8 @@ from apikeys.scopes import Scope
 from infra_service import __version__
 from infra_service.commandline.base import HelpfulCommand, ServiceCommand
 from infra_service.commandline.stopping import stopped_by_signals
-from tests.installation import ROOT
-from tests.terminal import Terminal
+from tests.support.installation import ROOT
+from tests.support.terminal import Terminal
 
 OURS = ("apikeys", "infra_service", "states", "workloads")
 COMMANDS = sorted(name for name, app in get_commands().items() if app in OURS)

@@ -6,8 +6,8 @@ import pytest
 from django.test import Client
 from playwright.sync_api import Page
 
-from tests.accessibility import faults
 from tests.conftest import error_reason
+from tests.support.accessibility import faults
 
 CHROMIUM = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8"
 

@@ -26,10 +26,10 @@ from apikeys.models import AccessToken, ApiKey, AuditEvent, UsedAssertion, User
 from infra_service.housekeeping import PARTS, metrics, parts, running
 from infra_service.housekeeping.running import Status, run_part
 from infra_service.models import LEASE, HousekeepingPart
-from tests.commands import on_database_of
-from tests.installation import ROOT
-from tests.multiplied import multiply
-from tests.server import LiveServer
+from tests.support.commands import on_database_of
+from tests.support.installation import ROOT
+from tests.support.multiplied import multiply
+from tests.support.server import LiveServer
 
 DAY = dt.timedelta(days=1)
 

@@ -13,11 +13,11 @@ from django.db import InternalError, connection, transaction
 
 from apikeys.models import User
 from infra_service.lib.database.connecting import with_defaults
-from tests.committed import (
+from tests.support.committed import (
     backend_pid,
     db,  # noqa: F401 - a fixture
 )
-from tests.waiting import wait_until
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has no pool")
 

@@ -9,7 +9,7 @@ from importlib.metadata import distributions
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from tests.installation import ROOT
+from tests.support.installation import ROOT
 
 LOCKS = sorted(ROOT.glob("requirements*.txt"))
 PINNED = re.compile(r"^([\w.-]+)(?:\[([^]]*)\])?==([^ ;\\]+)", re.MULTILINE)

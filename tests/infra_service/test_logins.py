@@ -16,7 +16,7 @@ from infra_service import logins
 from infra_service.lib.api import limits
 from infra_service.lib.api.counters import MemoryCounters
 from infra_service.lib.api.limits import Limiter
-from tests.people import person
+from tests.support.people import person
 
 LOGIN = "/admin/login/"
 PASSWORD = "correct horse battery staple"

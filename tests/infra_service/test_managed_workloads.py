@@ -20,11 +20,11 @@ from infra_service.managed_workloads import StatesManage
 from states.models import Application, Component, Environment, State
 from tests.apiserver import DEPLOYMENTS, STATEFULSETS, ReplayServer
 from tests.conftest import ApiClient, ClientWith, error_reason
-from tests.people import person, text_of
 from tests.states.conftest import Backend
 from tests.states.indexed import index
 from tests.states.samples import instance, resource, state
 from tests.states.test_cluster_objects import deployment, release
+from tests.support.people import person, text_of
 from tests.workloads.records import apply, record, report, stored
 from workloads import summaries
 from workloads.models import Cluster, Workload

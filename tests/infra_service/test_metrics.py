@@ -7,8 +7,8 @@ import pytest
 from django.test import Client
 
 from tests.conftest import ClientWith, error_reason
-from tests.figures import Since, parsed, value
 from tests.infra_service.outage import database_is_gone
+from tests.support.figures import Since, parsed, value
 
 LATENCY = "django_http_requests_latency_seconds_by_view_method"
 RESPONSES = "django_http_responses_total_by_status_view_method_total"

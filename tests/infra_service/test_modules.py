@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from tests.installation import ROOT
-from tests.parts import unmeasured
+from tests.support.installation import ROOT
+from tests.support.parts import unmeasured
 
 pytestmark = pytest.mark.processes
 

@@ -18,7 +18,7 @@ from infra_service.lib.database.failures import (
     DatabaseUnavailable,
     failure_of,
 )
-from tests import postgres
+from tests.support import postgres
 
 pytestmark = pytest.mark.skipif(
     connection.vendor != "postgresql", reason="SQLite has no pool of connections"

@@ -24,7 +24,7 @@ from infra_service.overview import counting, credentials, events, states
 from infra_service.overview.attention import Finding
 from states.lockinfo import LockInfo
 from states.models import State, StateVersion
-from tests.people import person, text_of
+from tests.support.people import person, text_of
 from workloads.models import Cluster, Workload
 
 ACTOR = Actor(name="test")

@@ -26,10 +26,10 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from infra_service.lib.api.rendering import JsonRenderer
 from states.document import contents, format4, sealing
 from tests.apikeys.conftest import KeyClient
-from tests.committed import db  # noqa: F401 - a fixture
 from tests.conftest import ApiClient, ClientWith
-from tests.people import person
 from tests.states.conftest import Backend, document, store  # noqa: F401 - a fixture
+from tests.support.committed import db  # noqa: F401 - a fixture
+from tests.support.people import person
 from workloads.api import workloads as workload_views
 from workloads.models import Cluster
 

@@ -17,11 +17,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests import postgres
 from tests.e2e.backend import Backend, document
-from tests.installation import ROOT
-from tests.server import LiveServer
-from tests.waiting import wait_until
+from tests.support import postgres
+from tests.support.installation import ROOT
+from tests.support.server import LiveServer
+from tests.support.waiting import wait_until
 
 _PROGRAM = shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin")
 pytestmark = [

@@ -10,7 +10,7 @@ from django.db import IntegrityError, OperationalError, connection, transaction
 
 from apikeys.models import User
 from infra_service.lib.database.pages.planning import planned_for_values
-from tests.committed import (
+from tests.support.committed import (
     backend_pid,
     db,  # noqa: F401 - a fixture
 )

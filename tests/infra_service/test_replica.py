@@ -17,9 +17,9 @@ from django.db import connection
 from infra_service.lib.database import replica
 from infra_service.lib.database.checks import replica_is_of_postgresql
 from tests.e2e.backend import Backend, document
-from tests.postgres import Server, binaries
-from tests.server import Answer, LiveServer
-from tests.waiting import wait_until
+from tests.support.postgres import Server, binaries
+from tests.support.server import Answer, LiveServer
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.processes
 

@@ -1,7 +1,7 @@
 """How often a request asks PostgreSQL and waits: what it costs when the database is far away.
 
-Counted on a wire (``tests.bench.wire``), in the steady state: statements are prepared, and the use
-of the token was noted within the minute.
+Counted on a wire (``tests.support.wire``), in the steady state: statements are prepared, and the
+use of the token was noted within the minute.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from apikeys import audit
 from apikeys.bindings import Binding
 from states.models import Application, Component, Environment
 from tests.apikeys.conftest import KeyWith, key_with  # noqa: F401 - a fixture
-from tests.bench.wire import Wire
-from tests.committed import db  # noqa: F401 - a fixture
 from tests.conftest import ClientWith
 from tests.states.conftest import Backend, document
 from tests.states.test_named import Named
+from tests.support.committed import db  # noqa: F401 - a fixture
+from tests.support.wire import Wire
 from tests.workloads.records import healthy, snapshot_body
 from workloads.models import Cluster
 

@@ -32,7 +32,7 @@ from states.models import (
 )
 from states.resources.indexing import index_due
 from tests.conftest import ClientWith
-from tests.terminal import Terminal
+from tests.support.terminal import Terminal
 from workloads.availability import availability, known_spans
 from workloads.cluster_health import ClusterHealth, cluster_health
 from workloads.models import Cluster, ReportGap, Transition, Workload

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tests.infra_service.real_redis import needs_redis, real_redis
-from tests.server import LiveServer, live_server
+from tests.support.server import LiveServer, live_server
 
 LIMIT = 20
 WINDOW = 60  # seconds

@@ -12,7 +12,7 @@ from django.test import Client
 
 from infra_service.lib.api.rendering import JsonRenderer
 from tests.conftest import error_reason
-from tests.people import person
+from tests.support.people import person
 
 COOKIE = "a" * 32
 PATHS = ["/admin/login/", "/admin/", "/admin/logout/", "/admin/apikeys/user/add/"]

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from infra_service.demo.states import load_states
 from states.models import Application, Component, State, StateVersion
-from tests.multiplied import another, multiply, renumbered
+from tests.support.multiplied import another, multiply, renumbered
 
 STATES = 20_000
 _FEW = 2_000

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser import log_in, page_of
-from tests.server import LiveServer
 from tests.states.conftest import lock_info
 from tests.states.samples import AFTER, BEFORE, PASSWORDS
+from tests.support.browser import log_in, page_of
+from tests.support.server import LiveServer
 
 SHELL = """
 from django.contrib.auth.models import Group

@@ -9,7 +9,7 @@ import pytest
 
 from apikeys.models import AuditEvent
 from states.models import Application, Component, Environment, State
-from tests.people import person, reads_of, statements, text_of
+from tests.support.people import person, reads_of, statements, text_of
 
 KINDS = {"application": Application, "component": Component, "environment": Environment}
 every_kind = pytest.mark.parametrize("kind", KINDS)

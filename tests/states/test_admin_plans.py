@@ -13,9 +13,9 @@ from django.test import Client
 from infra_service.lib.database.pages.reading import MOST_ROWS
 from infra_service.overview.counting import MOST
 from states.models import Application, Component, Environment, State
-from tests.people import person
-from tests.plans import plans_of, rows_of_a_module
 from tests.states.many import make_many_states
+from tests.support.people import person
+from tests.support.plans import plans_of, rows_of_a_module
 
 pytestmark = pytest.mark.skipif(
     connection.vendor != "postgresql", reason="about PostgreSQL's planner"

@@ -10,10 +10,10 @@ from django.test import Client
 from apikeys.models import AuditEvent
 from states.admin import resources
 from states.models import Component, Environment, ResourceEntry
-from tests.people import person, reads_of, statements, text_of
 from tests.states.conftest import Backend
 from tests.states.indexed import index, with_things
 from tests.states.samples import instance, path, resource, state
+from tests.support.people import person, reads_of, statements, text_of
 
 LIST = "/admin/states/resourceentry/"
 FIND = f"{LIST}find/"

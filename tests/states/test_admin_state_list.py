@@ -12,8 +12,8 @@ from django.utils import timezone
 from states.admin.search import MOST_NAMES
 from states.admin.states import StateAdmin
 from states.models import Application, Component, State
-from tests.people import person, reads_of, statements, text_of
 from tests.states.conftest import Backend, document, named
+from tests.support.people import person, reads_of, statements, text_of
 
 LIST = "/admin/states/state/"
 

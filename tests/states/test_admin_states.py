@@ -13,9 +13,9 @@ from django.utils import timezone
 from apikeys.models import AuditEvent
 from states.lock_holders import holder_of
 from states.models import Component, Environment, State
-from tests.people import person, text_of
 from tests.states.conftest import Backend, document
 from tests.states.samples import AFTER, BEFORE, ENCRYPTED, PASSWORDS
+from tests.support.people import person, text_of
 
 LIST = "/admin/states/state/"
 

@@ -14,9 +14,9 @@ from states.admin.comparison import CHANGES
 from states.admin.state_page import VERSIONS
 from states.admin.values import MOST_ROWS, MOST_SHOWN
 from states.models import State, StateVersion
-from tests.people import person, statements, text_of
 from tests.states.conftest import Backend, document
 from tests.states.samples import AFTER, BEFORE, ENCRYPTED, PASSWORDS
+from tests.support.people import person, statements, text_of
 
 HIDDEN = "(sensitive value)"
 

@@ -19,7 +19,7 @@ from states.actions.registration import find_or_register
 from states.errors import StateNotFound
 from states.models import Application, Component, Environment, State
 from tests.conftest import ApiClient, ClientWith, error_reason
-from tests.plans import analyze, plans_of, steps_of_sqlite
+from tests.support.plans import analyze, plans_of, steps_of_sqlite
 
 SCOPES = ("state:read", "state:write", "state:admin")
 KINDS = {"application": Application, "component": Component, "environment": Environment}

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from states.document import contents, sealing
 from states.document.hidden import MASK, digest_of
-from tests.people import person, text_of
 from tests.states.conftest import Backend
 from tests.states.samples import instance, path, resource, state
+from tests.support.people import person, text_of
 
 CASES = Path(__file__).parent / "fixtures" / "cases"
 ABSENT: Any = object()

@@ -15,11 +15,11 @@ from infra_service.demo.states import load_states
 from states.models import CountTotal, State, StateCount
 from states.models.resource_counts import Amount, Counted, Kind
 from tests.conftest import ApiClient, ClientWith, error_reason
-from tests.plans import analyze, plans_of
 from tests.states.conftest import Backend
 from tests.states.indexed import index
 from tests.states.samples import ENCRYPTED, instance, resource, state
 from tests.states.test_list_resources import bindings, matrix
+from tests.support.plans import analyze, plans_of
 
 PROVIDERS, TYPES = "/api/v1/providers", "/api/v1/resource-types"
 VERSIONS = "/api/v1/terraform-versions"

@@ -15,12 +15,12 @@ from infra_service.demo.states import load_states
 from states.models import Application, Component, Environment, State, StateDependency
 from states.resources.indexing import begin_anew
 from tests.conftest import ApiClient, ClientWith, error_reason
-from tests.people import person
-from tests.plans import analyze, plans_of
 from tests.states.conftest import Backend
 from tests.states.indexed import index
 from tests.states.samples import AFTER, instance, path, resource, state
 from tests.states.test_list_resources import bindings, matrix
+from tests.support.people import person
+from tests.support.plans import analyze, plans_of
 
 BUILTIN = 'provider["terraform.io/builtin/terraform"]'
 SECRET = "correct-horse-battery"

@@ -16,10 +16,10 @@ from states.document.uploads import Upload
 from states.errors import InvalidDocument
 from states.models import StateVersion
 from tests.conftest import error_reason
-from tests.people import person, text_of
 from tests.states.conftest import Backend, document
 from tests.states.samples import ENCRYPTED
 from tests.states.test_import_states import run, stored, write
+from tests.support.people import person, text_of
 
 CASES = Path(__file__).parent / "fixtures" / "cases" / "07-not-a-state"
 LIVE = (CASES / "live.tfstate").read_bytes()

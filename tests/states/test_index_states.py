@@ -18,7 +18,7 @@ from states.resources import indexing
 from tests.states.conftest import Backend, UnsteadyStorage
 from tests.states.indexed import addresses, with_things
 from tests.states.samples import ENCRYPTED
-from tests.terminal import Terminal
+from tests.support.terminal import Terminal
 
 
 def _index(**options: Any) -> tuple[str, str]:

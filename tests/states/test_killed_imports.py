@@ -19,9 +19,9 @@ import pytest
 
 from states.moving.manifest import MANIFEST, ExportedState, ExportedVersion, Header
 from tests.e2e.database import Snapshot, contradictions, snapshot
-from tests.installation import ROOT
-from tests.server import LiveServer
 from tests.states.conftest import document
+from tests.support.installation import ROOT
+from tests.support.server import LiveServer
 
 pytestmark = [pytest.mark.both, pytest.mark.long]
 

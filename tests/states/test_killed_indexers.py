@@ -18,10 +18,10 @@ from states.actions.push import push
 from states.document.uploads import Upload
 from states.models import CountTotal, ResourceDigest, ResourceEntry, State
 from states.models.resource_counts import Kind
-from tests.commands import on_database_of
-from tests.installation import ROOT
-from tests.server import LiveServer
 from tests.states.indexed import with_things
+from tests.support.commands import on_database_of
+from tests.support.installation import ROOT
+from tests.support.server import LiveServer
 
 pytestmark = pytest.mark.both
 

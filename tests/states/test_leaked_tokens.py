@@ -20,10 +20,10 @@ from states.document import sealing
 from states.models import LeakedToken
 from states.resources.leaked_tokens import newest_working
 from states.resources.leaks import MOST_CHARACTERS, find_leaks
-from tests.people import person, text_of
 from tests.states.conftest import Backend
 from tests.states.indexed import index
 from tests.states.samples import ENCRYPTED, instance, resource, state
+from tests.support.people import person, text_of
 
 ACTOR = Actor(name="test")
 HOUR = dt.timedelta(hours=1)

@@ -13,10 +13,10 @@ from infra_service.demo.states import load_states
 from states import metrics
 from states.metrics import LockCollector
 from states.models import State
-from tests import figures
-from tests.figures import Since
-from tests.plans import analyze, plans_of
 from tests.states.conftest import Backend, document
+from tests.support import figures
+from tests.support.figures import Since
+from tests.support.plans import analyze, plans_of
 
 PUSHES = "infra_state_pushes_total"
 ERRORS = "infra_errors_total"

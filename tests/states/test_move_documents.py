@@ -11,7 +11,7 @@ from states.keeping import reading, reencryption, storage
 from states.models import StateVersion
 from tests.states.conftest import Backend, UnsteadyStorage, document
 from tests.states.test_documents import new_key
-from tests.terminal import Terminal
+from tests.support.terminal import Terminal
 
 
 def move(to: str) -> Any:

@@ -11,8 +11,8 @@ from filterlang.versions import sort_key
 from infra_service.lib.database.pages.reading import MOST_ROWS
 from states.models import Application, Component, Environment, State, UsedVersion
 from tests.conftest import ApiClient, ClientWith
-from tests.plans import plans_of, rows_of_a_module
 from tests.states.many import STATES, make_many_states
+from tests.support.plans import plans_of, rows_of_a_module
 
 pytestmark = [
     pytest.mark.skipif(connection.vendor != "postgresql", reason="about PostgreSQL's planner"),

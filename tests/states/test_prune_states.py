@@ -13,7 +13,7 @@ from apikeys.models import AuditEvent
 from states.keeping import pruning
 from states.models import State, StateVersion
 from tests.states.conftest import Backend, UnsteadyStorage, document
-from tests.terminal import Terminal
+from tests.support.terminal import Terminal
 
 
 def prune(**options: Any) -> Any:

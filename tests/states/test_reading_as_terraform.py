@@ -17,10 +17,10 @@ from states.document.effort import Effort
 from states.errors import StateFormatUnsupported
 from tests.conftest import ApiClient
 from tests.e2e.terraform import BINARY
-from tests.people import person, text_of
 from tests.states.conftest import Backend
 from tests.states.indexed import addresses, index
 from tests.states.samples import instance, resource, state
+from tests.support.people import person, text_of
 
 CASES = Path(__file__).parent / "fixtures" / "cases"
 #: As ``terraform state list`` prints the keys of case 04.

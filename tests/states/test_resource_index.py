@@ -15,13 +15,13 @@ from states import index_lag
 from states.metrics import IndexCollector
 from states.models import OUTDATED, State
 from states.resources import indexing
-from tests import figures
 from tests.conftest import ApiClient, ClientWith, error_reason
-from tests.plans import analyze, plans_of
 from tests.states.conftest import Backend
 from tests.states.indexed import index, with_things
 from tests.states.samples import ENCRYPTED
 from tests.states.test_list_resources import bindings, matrix
+from tests.support import figures
+from tests.support.plans import analyze, plans_of
 
 PATH = "/api/v1/resource-index"
 UP_TO_DATE = {

@@ -24,7 +24,7 @@ from states.models import (
 )
 from states.resources.digests import digest
 from tests.conftest import ApiClient, ClientWith
-from tests.plans import plans_of, rows_of_a_module
+from tests.support.plans import plans_of, rows_of_a_module
 
 pytestmark = [
     pytest.mark.skipif(connection.vendor != "postgresql", reason="about PostgreSQL's planner"),

@@ -13,7 +13,7 @@ from states.keeping import reencryption
 from states.models import StateVersion
 from tests.states.conftest import Backend, document
 from tests.states.test_documents import new_key
-from tests.terminal import Terminal
+from tests.support.terminal import Terminal
 
 
 def _rotate(**options: Any) -> str:

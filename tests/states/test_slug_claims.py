@@ -13,10 +13,10 @@ from apikeys.bindings import Binding
 from states import addresses
 from states.models import Application, Component, Environment, SlugClaim, State
 from tests.conftest import ApiClient, ClientWith, error_reason
-from tests.people import person
 from tests.states.conftest import document
 from tests.states.test_named import ALL, Named
 from tests.states.test_slugs import KINDS, made, sent
+from tests.support.people import person
 
 WRITE = ("state:read", "state:write")
 

@@ -16,10 +16,10 @@ from django.db import connection
 
 from states.models import ResourceDigest, ResourceEntry, State
 from states.resources import indexing
-from tests.committed import db, twice_at_once  # noqa: F401 - a fixture
 from tests.conftest import ClientWith
 from tests.states.conftest import Backend
 from tests.states.indexed import due, found, with_things
+from tests.support.committed import db, twice_at_once  # noqa: F401 - a fixture
 
 pytestmark = pytest.mark.skipif(connection.vendor != "postgresql", reason="about row locks")
 

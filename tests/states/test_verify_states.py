@@ -12,7 +12,7 @@ from states.document import sealing
 from states.keeping import reading
 from states.models import State, StateVersion
 from tests.states.conftest import Backend, UnsteadyStorage, document
-from tests.terminal import Terminal
+from tests.support.terminal import Terminal
 
 
 def verify(**options: Any) -> Any:

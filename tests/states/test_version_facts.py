@@ -18,8 +18,8 @@ from states.pipeline import lock_file, module_manifest
 from states.pipeline.errors import InvalidFile
 from states.pipeline.module_manifest import without_credentials
 from tests.conftest import error_reason
-from tests.people import person, text_of
 from tests.states.conftest import Backend, document
+from tests.support.people import person, text_of
 
 #: Written by terraform init 1.11.4, but for the number of hashes.
 LOCK_FILE: Final = """\

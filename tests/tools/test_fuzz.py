@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.fuzz import running
-from tests.server import LiveServer, live_server
+from tests.support.server import LiveServer, live_server
+from tools.fuzz import running
 
 pytestmark = pytest.mark.long
 
@@ -24,7 +24,7 @@ def unlimited() -> Iterator[LiveServer]:
 
 @pytest.fixture
 def sparing(tmp_path: Path) -> Path:
-    """A configuration with which each field's values are tried once (tests/fuzz/sparing.py)."""
+    """A configuration with which each field's values are tried once (tools/fuzz/sparing.py)."""
     usual = running.CONFIG.read_text()
     config = tmp_path / "schemathesis.toml"
     without = [
@@ -32,7 +32,7 @@ def sparing(tmp_path: Path) -> Path:
         for name in REPORTS
     ]
     config.write_text(
-        usual.replace('"tests.fuzz.hooks"', '"tests.fuzz.sparing"') + "".join(without)
+        usual.replace('"tools.fuzz.hooks"', '"tools.fuzz.sparing"') + "".join(without)
     )
     return config
 

@@ -18,11 +18,12 @@ from infra_service.lib.database.under_traffic import (
     RemoveConstraintUnderTraffic,
     RemoveIndexUnderTraffic,
 )
+from tools.upgrades.released import FILE
 
 APPS: Final = ("apikeys", "infra_service", "states", "workloads")
 #: Of the last release: the last migration of each app, and the columns that its code knows. Written
-#: by ``python -m tests.upgrades.released``.
-RELEASED: Final = json.loads((Path(__file__).parent / "released.json").read_text())
+#: by ``python -m tools.upgrades.released``.
+RELEASED: Final = json.loads(FILE.read_text())
 #: Tables with few rows, of which a lock is short. Every other one may have a million.
 SMALL: Final = {"user", "cluster", "auditarchive", "housekeepingpart", "application"}
 UNDER_TRAFFIC: Final = (

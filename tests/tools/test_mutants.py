@@ -4,8 +4,8 @@ import gc
 import tomllib
 from pathlib import Path
 
-from tests.mutants import swapping
-from tests.mutants.rooms import ROOMS
+from tools.mutants import swapping
+from tools.mutants.rooms import ROOMS
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -17,7 +17,7 @@ def test_each_module_and_each_of_its_tests_is_there() -> None:
 
 
 def test_what_lives_is_of_a_module_that_is_changed() -> None:
-    alive = tomllib.loads((ROOT / "tests/mutants/alive.toml").read_text())["alive"]
+    alive = tomllib.loads((ROOT / "tools/mutants/alive.toml").read_text())["alive"]
 
     assert {entry["room"] for entry in alive} <= set(ROOMS)
     assert all(entry["why"] and entry["changes"] for entry in alive)

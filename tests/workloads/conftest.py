@@ -13,8 +13,8 @@ from apikeys.tokens import TokenKind
 from infra_service.demo.workloads import load_clusters, load_workloads
 from tests.apiserver import ReplayServer
 from tests.conftest import LONG_AGO, ApiClient, ClientWith
-from tests.multiplied import another, multiply
-from tests.plans import rows_of_a_module
+from tests.support.multiplied import another, multiply
+from tests.support.plans import rows_of_a_module
 from tests.workloads.agent import Agent
 from workloads import availability
 from workloads.models import Cluster, Workload

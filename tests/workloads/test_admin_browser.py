@@ -9,8 +9,8 @@ import uuid
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser import log_in
-from tests.server import LiveServer
+from tests.support.browser import log_in
+from tests.support.server import LiveServer
 from tests.workloads.records import healthy, item, snapshot_body
 
 

@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from apikeys.models import AuditEvent
-from tests.people import person, reads_of, statements, text_of
+from tests.support.people import person, reads_of, statements, text_of
 from tests.workloads.conftest import NewWorkload
 from workloads.admin import clusters
 from workloads.admin.clusters import NAMESPACES, ClusterAdmin

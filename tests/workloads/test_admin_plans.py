@@ -9,8 +9,8 @@ from django.test import Client
 from django.utils import timezone
 
 from infra_service.lib.database.pages.reading import MOST_ROWS
-from tests.people import person
-from tests.plans import plans_of
+from tests.support.people import person
+from tests.support.plans import plans_of
 from tests.workloads.conftest import IN_A_CLUSTER
 from workloads.models import Cluster, Workload
 

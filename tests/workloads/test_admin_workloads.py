@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from tests.people import person, reads_of, statements, text_of
+from tests.support.people import person, reads_of, statements, text_of
 from tests.workloads.conftest import NewWorkload
 from tests.workloads.records import apply, at, record, report
 from workloads.admin import history

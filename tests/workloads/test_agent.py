@@ -13,9 +13,9 @@ from django.core.management import CommandError, call_command
 from django.utils.module_loading import import_string
 
 from tests.apiserver import DEPLOYMENTS, ReplayServer, lines
-from tests.installation import ROOT
-from tests.server import LiveServer
-from tests.waiting import PATIENCE, wait_until
+from tests.support.installation import ROOT
+from tests.support.server import LiveServer
+from tests.support.waiting import PATIENCE, wait_until
 from tests.workloads.collector.registered import Registered
 
 #: What an agent has no use for: tables, views, keys, and the drivers of databases.

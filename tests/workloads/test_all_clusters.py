@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from tests.apiserver import STATEFULSETS, ReplayServer, event
-from tests.installation import ROOT
-from tests.parts import measurement
-from tests.server import LiveServer
-from tests.waiting import PATIENCE, wait_until
+from tests.support.installation import ROOT
+from tests.support.parts import measurement
+from tests.support.server import LiveServer
+from tests.support.waiting import PATIENCE, wait_until
 
 pytestmark = pytest.mark.processes
 

@@ -15,7 +15,7 @@ import psycopg
 import pytest
 
 from tests.e2e.together import in_threads
-from tests.server import Answer, LiveServer, live_server
+from tests.support.server import Answer, LiveServer, live_server
 from tests.workloads.records import gzipped, healthy
 
 pytestmark = pytest.mark.both

@@ -23,10 +23,10 @@ from kubernetes import client as kubernetes_client
 from kubernetes import config as kubernetes_config
 
 from tests.apiserver import DEPLOYMENTS, METRICS, Fault, ReplayServer, event, lines
-from tests.installation import ROOT
-from tests.parts import measurement
-from tests.server import LiveServer
-from tests.waiting import PATIENCE, wait_until
+from tests.support.installation import ROOT
+from tests.support.parts import measurement
+from tests.support.server import LiveServer
+from tests.support.waiting import PATIENCE, wait_until
 from tests.workloads.kubernetes.test_recorded import EXPECTED
 
 pytestmark = pytest.mark.processes

@@ -5,7 +5,7 @@ from django.db import connection
 
 from infra_service.lib.database.pages.reading import MOST_ROWS
 from tests.conftest import ApiClient
-from tests.plans import analyze, plans_of
+from tests.support.plans import analyze, plans_of
 from tests.workloads.conftest import IN_A_CLUSTER
 from workloads.models import Cluster, Workload
 from workloads.models.images import ClusterImage, WorkloadImage

@@ -7,9 +7,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from tests import figures
 from tests.conftest import ApiClient, ClientWith
-from tests.figures import Figures, Since, value
+from tests.support import figures
+from tests.support.figures import Figures, Since, value
 from workloads import metrics
 from workloads.metrics import ClusterCollector
 from workloads.models import Cluster

@@ -4,7 +4,7 @@ import pytest
 from django.db import connection
 
 from tests.conftest import ApiClient
-from tests.plans import plans_of
+from tests.support.plans import plans_of
 from tests.workloads.conftest import IN_A_CLUSTER
 from workloads.models import Cluster, Workload
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.together import in_threads
-from tests.server import LiveServer
+from tests.support.server import LiveServer
 from tests.workloads.records import gzipped, healthy
 
 pytestmark = pytest.mark.both

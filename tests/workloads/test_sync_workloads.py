@@ -13,7 +13,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from tests.apiserver import DEPLOYMENTS, FORBIDDEN, PODS, ReplayServer
-from tests.terminal import Terminal
+from tests.support.terminal import Terminal
 from tests.workloads.records import apply, record, report, stored
 from workloads.collector import connect, sync
 from workloads.models import Cluster

@@ -23,7 +23,7 @@ from apikeys.tokens import TOKEN_PATTERN, TokenKind
 from states.models import Application, Component, Environment
 from tests.apikeys.admin.conftest import KEYS, TOKENS, make_key, make_token, shown
 from tests.apikeys.conftest import expire
-from tests.people import person, statements, text_of
+from tests.support.people import person, statements, text_of
 from workloads.models import Cluster
 
 ACTOR = Actor(name="test")

@@ -15,7 +15,7 @@ from apikeys.actors import Actor
 from apikeys.models import AuditEvent, Issuer, TrustPolicy, User
 from tests.apikeys.admin.conftest import shown
 from tests.apikeys.federation.conftest import GITHUB
-from tests.people import person, text_of
+from tests.support.people import person, text_of
 
 ISSUERS = "/admin/apikeys/issuer/"
 POLICIES = "/admin/apikeys/trustpolicy/"

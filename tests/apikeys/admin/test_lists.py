@@ -26,7 +26,7 @@ from tests.apikeys.admin.conftest import (
     make_token,
     shown,
 )
-from tests.people import person, reads_of, statements, text_of
+from tests.support.people import person, reads_of, statements, text_of
 
 ACTOR = Actor(name="test")
 

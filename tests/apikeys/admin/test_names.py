@@ -10,7 +10,7 @@ from django.contrib.auth.models import Permission
 
 from apikeys.models import User
 from states.models import Application, Component, Environment
-from tests.people import log_in, person, statements
+from tests.support.people import log_in, person, statements
 from workloads.models import Cluster
 
 NAMES = "/admin/names/"

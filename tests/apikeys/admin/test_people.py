@@ -8,7 +8,7 @@ from django.test import Client
 
 from apikeys.models import AuditEvent, User
 from tests.apikeys.admin.conftest import GROUPS, USERS, make_token
-from tests.people import person, text_of
+from tests.support.people import person, text_of
 
 PASSWORD = "correct horse battery staple"
 

@@ -8,7 +8,7 @@ from django.test import Client
 
 from apikeys.models import AccessToken, ApiKey, AuditEvent, User
 from tests.apikeys.admin.conftest import GROUPS, KEYS, TOKENS, TRAIL, USERS
-from tests.people import person
+from tests.support.people import person
 
 NOBODY, VIEWER, OPERATOR, ADMINISTRATOR = "", "viewer", "operator", "administrator"
 MEMBERS = (NOBODY, VIEWER, OPERATOR, ADMINISTRATOR)

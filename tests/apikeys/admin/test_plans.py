@@ -14,8 +14,8 @@ from django.utils import timezone
 from apikeys.models import AccessToken, ApiKey, AuditEvent, User
 from infra_service.lib.database.pages.reading import MOST_ROWS
 from tests.apikeys.admin.conftest import KEYS, TOKENS, TRAIL
-from tests.people import person
-from tests.plans import analyze, plans_of, rows_of_a_module
+from tests.support.people import person
+from tests.support.plans import analyze, plans_of, rows_of_a_module
 
 pytestmark = pytest.mark.skipif(
     connection.vendor != "postgresql", reason="about PostgreSQL's planner"

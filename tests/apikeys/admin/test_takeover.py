@@ -9,7 +9,7 @@ from django.test import Client, RequestFactory
 
 from apikeys.models import AccessToken, ApiKey, AuditEvent, Issuer, TrustPolicy, User
 from tests.apikeys.admin.conftest import GROUPS, USERS, make_key, make_token
-from tests.people import log_in, person, text_of
+from tests.support.people import log_in, person, text_of
 
 PASSWORD = "correct horse battery staple"
 

@@ -13,7 +13,7 @@ from apikeys.models import AuditEvent, Issuer, TrustPolicy, User
 from tests.apikeys.conftest import KeyOwner, KeyWith, violations, wire
 from tests.apikeys.federation.conftest import WRITER, PolicyOf
 from tests.conftest import error_reason
-from tests.issuer import Key
+from tests.support.issuer import Key
 
 NEW = {"kind": "GITLAB", "name": "our GitLab", "audience": "https://infra.example.com"}
 KEYS = {"keys": [Key("a").public]}

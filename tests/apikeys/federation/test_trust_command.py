@@ -13,7 +13,7 @@ from apikeys.bindings import Binding
 from apikeys.models import AuditEvent, Issuer, TrustPolicy, User
 from states.models import Environment
 from tests.apikeys.test_commands import run
-from tests.issuer import Key
+from tests.support.issuer import Key
 
 ISSUER = """
 [[issuers]]

@@ -13,10 +13,10 @@ import pytest
 import requests
 
 from apikeys.models import AuditEvent, User
-from tests import commands
-from tests.openid_provider import Provider, openid_provider
-from tests.server import LiveServer
-from tests.waiting import PATIENCE
+from tests.support import commands
+from tests.support.openid_provider import Provider, openid_provider
+from tests.support.server import LiveServer
+from tests.support.waiting import PATIENCE
 
 T = TypeVar("T")
 GROUPS = "platform-ops=operator,cn=admins=administrator,lost=no such group"

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.accessibility import faults, unreached
-from tests.browser import page_of
 from tests.infra_service.sign_on.conftest import Service
-from tests.openid_provider import Provider
+from tests.support.accessibility import faults, unreached
+from tests.support.browser import page_of
+from tests.support.openid_provider import Provider
 
 pytestmark = pytest.mark.processes
 

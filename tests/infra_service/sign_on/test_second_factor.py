@@ -19,9 +19,9 @@ from django.db import connection
 from playwright.sync_api import Browser, Page, expect
 
 from apikeys.models import User
-from tests.accessibility import faults
 from tests.infra_service.sign_on.conftest import Service, Visitor, service_like
-from tests.openid_provider import Provider
+from tests.support.accessibility import faults
+from tests.support.openid_provider import Provider
 
 pytestmark = pytest.mark.processes
 

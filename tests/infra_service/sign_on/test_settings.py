@@ -15,7 +15,7 @@ from django.test import Client
 
 from infra_service.operations.environment import Environment, MountedSecrets
 from infra_service.sign_on.configuration import sign_on_apps
-from tests.installation import ROOT
+from tests.support.installation import ROOT
 
 COMPLETE = {
     "issuer": "https://idp.example/realms/ops",

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from apikeys.models import User
 from tests.infra_service.sign_on.conftest import Service, Visitor
-from tests.openid_provider import Claims, Provider
+from tests.support.openid_provider import Claims, Provider
 
 pytestmark = pytest.mark.processes
 

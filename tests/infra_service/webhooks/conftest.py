@@ -19,12 +19,12 @@ from apikeys.models import User
 from infra_service.webhooks.claiming import Attempt
 from infra_service.webhooks.delivering import Deliverer
 from infra_service.webhooks.models import Delivery, WebhookEndpoint
-from tests import postgres
-from tests.committed import db  # noqa: F401 - a fixture: only what is committed is told
 from tests.conftest import ApiClient, ClientWith
 from tests.infra_service.webhooks.receiver import Receiver, receiving
-from tests.installation import Installation
 from tests.states.conftest import Backend
+from tests.support import postgres
+from tests.support.committed import db  # noqa: F401 - a fixture: only what is committed is told
+from tests.support.installation import Installation
 
 SCOPES = ("webhook:write", "state:read", "state:write", "state:admin", "cluster:read",
           "cluster:write", "apikey:read")  # fmt: skip

@@ -14,14 +14,14 @@ from django.utils import timezone
 
 from infra_service.webhooks.health_changes import MOST_NAMED, publish_health_changes
 from infra_service.webhooks.models import Delivery, HealthPosition, WebhookEvent
-from tests.committed import twice_at_once
 from tests.conftest import ApiClient, ClientWith
 from tests.infra_service.webhooks.conftest import deliver, hook_of
 from tests.infra_service.webhooks.receiver import Receiver
 from tests.infra_service.webhooks.test_slack import section
 from tests.infra_service.webhooks.test_timed import MINUTE, long_ago
 from tests.infra_service.webhooks.test_trail import on_postgresql
-from tests.plans import plans_of
+from tests.support.committed import twice_at_once
+from tests.support.plans import plans_of
 from tests.workloads.records import REPORTER, record
 from workloads.actions import delete_cluster
 from workloads.kubernetes.health import HealthStatus

@@ -22,7 +22,7 @@ from tests.conftest import ApiClient
 from tests.infra_service.webhooks.conftest import Hook, deliver, hook_of
 from tests.infra_service.webhooks.receiver import Receiver
 from tests.infra_service.webhooks.test_trail import event, on_postgresql
-from tests.plans import plans_of
+from tests.support.plans import plans_of
 
 UNREAD = "infra_webhook_unread_trail_seconds"
 

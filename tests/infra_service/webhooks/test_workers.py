@@ -13,11 +13,11 @@ from infra_service.webhooks import claiming
 from infra_service.webhooks.claiming import LEASE
 from infra_service.webhooks.models import Delivery
 from infra_service.webhooks.sending import SECONDS, Answer
-from tests.committed import twice_at_once
 from tests.conftest import ApiClient
 from tests.infra_service.webhooks.conftest import deliver, hook_of
 from tests.infra_service.webhooks.receiver import Receiver
 from tests.infra_service.webhooks.test_trail import event
+from tests.support.committed import twice_at_once
 
 
 class Killed(BaseException):

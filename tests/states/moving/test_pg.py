@@ -18,7 +18,7 @@ from states.moving.sources import (
     TooLargeError,
     open_source,
 )
-from tests.postgres import free_port
+from tests.support.postgres import free_port
 
 URL = os.environ.get("DATABASE_URL", "")
 LIMIT = 1000

@@ -18,8 +18,8 @@ from states.moving.sources import (
     open_source,
 )
 from tests.e2e import object_store
-from tests.postgres import free_port
 from tests.states.moving.replay import Asked, Replay, Reply
+from tests.support.postgres import free_port
 
 LIMIT = 1000
 

@@ -10,9 +10,9 @@ import pytest
 
 from states.moving.sources import SourceError, TooLargeError
 from states.moving.web import RefusedError, WebClient, require_https
-from tests.certificates import self_signed
-from tests.postgres import free_port
 from tests.states.moving.replay import Asked, Replay, Reply
+from tests.support.certificates import self_signed
+from tests.support.postgres import free_port
 
 TOKEN = "very-secret"
 

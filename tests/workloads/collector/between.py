@@ -10,7 +10,7 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from tests.server import LiveServer
+from tests.support.server import LiveServer
 
 #: Answers a request, which it may hand on; it gets what was sent.
 Deed = Callable[["Between", BaseHTTPRequestHandler, bytes], None]

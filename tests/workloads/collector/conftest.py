@@ -10,7 +10,7 @@ import pytest
 
 from apikeys.actors import Actor
 from tests.apiserver import ReplayServer
-from tests.server import LiveServer
+from tests.support.server import LiveServer
 from tests.workloads.collector.between import Between
 from tests.workloads.collector.registered import Registered
 from workloads.collector import client as client_module

@@ -7,7 +7,7 @@ import secrets
 import uuid
 from typing import Any
 
-from tests.server import LiveServer
+from tests.support.server import LiveServer
 
 JSON = {"Content-Type": "application/json"}
 

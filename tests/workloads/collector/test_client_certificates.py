@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.certificates import self_signed
+from tests.support.certificates import self_signed
 from workloads.collector import connect
 from workloads.collector.errors import RefusedError
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.apiserver import KUBE_SYSTEM, TOKEN, Fault, ReplayServer
-from tests.certificates import self_signed
+from tests.support.certificates import self_signed
 from workloads.collector import account, connect, listing, usage
 from workloads.collector import client as client_module
 from workloads.collector.connect import ConnectionSetupError

@@ -29,7 +29,7 @@ from tests.apiserver import (
     event,
     lines,
 )
-from tests.waiting import wait_until
+from tests.support.waiting import wait_until
 from tests.workloads.collector.conftest import no_progress
 from tests.workloads.records import REPORTER, apply, as_said, record, report, stored
 from workloads.collection import FailureReason

@@ -22,7 +22,7 @@ from tests.apiserver import (
     ReplayServer,
     event,
 )
-from tests.waiting import wait_until
+from tests.support.waiting import wait_until
 from tests.workloads.collector.conftest import no_progress
 from tests.workloads.kubernetes.test_recorded import RECORDED
 from tests.workloads.records import stored

@@ -15,7 +15,7 @@ import pytest
 
 from tests.apiserver import REPLICASETS, TOKEN, ReplayServer, event
 from tests.apiserver.requests import Exchange, answered, probed
-from tests.live_kubernetes.relay import said
+from tools.live_kubernetes.relay import said
 from workloads.collector import client as client_module
 
 REAL = Path(__file__).parents[1] / "fixtures" / "kubernetes-1.36"

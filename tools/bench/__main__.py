@@ -1,0 +1,95 @@
+"""Every target of the service beside its peer, in one run: ``make bench`` (about half an hour).
+
+Starts a PostgreSQL, runs each benchmark on it, one after the other, and writes the table and what
+machine it was into docs/explanation/performance.md, between the two marks there, and the plot of
+``scale`` beside it.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import importlib.metadata
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import psycopg
+
+from tests.support import postgres
+from tests.support.installation import ROOT
+from tools.bench.figures import COLLECTED_IN, Figure, Remark
+
+DOCUMENT = ROOT / "docs/explanation/performance.md"
+START, END = "<!-- figures: written by make bench -->", "<!-- end of figures -->"
+# The million rows last: they make the database that the others would share large.
+BENCHES = (
+    "authentication", "filterlang", "push", "backend", "named", "reports", "terraform", "history",
+    "moving", "scale", "limits", "memory", "lists", "fleet",
+)  # fmt: skip
+HEADER = ("work", "ours", "beside", "ratio", "target", "met")
+
+
+def machine(url: str) -> str:
+    """Return what was measured on, in a sentence or two."""
+    cpu = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
+    memory = re.search(r"MemTotal:\s+(\d+)", Path("/proc/meminfo").read_text())
+    assert memory is not None
+    with psycopg.connect(url) as connection:
+        server = connection.info.server_version // 10_000
+    versions = ", ".join(
+        f"{name} {importlib.metadata.version(name)}"
+        for name in ("Django", "djangorestframework", "psycopg", "gunicorn")
+    )
+    return (
+        f"{dt.datetime.now(dt.UTC):%Y-%m-%d}; {os.cpu_count()} cores "
+        f"({cpu[1].strip() if cpu else platform.machine()}), "
+        f"{int(memory[1]) / 1024**2:.0f} GiB; Linux {platform.release().partition('-')[0]}, "
+        f"Python {platform.python_version()}, PostgreSQL {server}, {versions}."
+    )
+
+
+def measure(url: str) -> tuple[list[Figure], list[Remark]]:
+    """Run every benchmark, and return its figures and remarks in order."""
+    with tempfile.NamedTemporaryFile("r", prefix="infra-bench-") as collected:
+        environment = {**os.environ, "DATABASE_URL": url, COLLECTED_IN: collected.name}
+        for name in BENCHES:
+            print(f"\n== {name}", flush=True)
+            command = [sys.executable, "-m", f"tools.bench.{name}"]
+            subprocess.run(command, cwd=ROOT, env=environment, check=True)
+        found = [json.loads(line) for line in collected]
+    return (
+        [Figure(**one) for one in found if "work" in one],
+        [Remark(**one) for one in found if "text" in one],
+    )
+
+
+def table(figures: list[Figure], remarks: list[Remark]) -> str:
+    """Return the figures and remarks as Markdown."""
+    rows = [HEADER, tuple("---" for _ in HEADER), *(figure.row() for figure in figures)]
+    lines = [f"| {' | '.join(row)} |" for row in rows]
+    return "\n".join([*lines, "", *(f"- {remark.text}" for remark in remarks)])
+
+
+def main() -> None:
+    text = DOCUMENT.read_text()
+    before, _, rest = text.partition(START)
+    _, _, after = rest.partition(END)
+    with postgres.running() as server:
+        description = machine(server.url)
+        load = os.getloadavg()[0]
+        figures, remarks = measure(server.url)
+    description += f" Load of the machine before: {load:.1f}."
+    written = f"{description}\n\n{table(figures, remarks)}"
+    DOCUMENT.write_text(f"{before}{START}\n\n{written}\n\n{END}{after}")
+    print(f"\n{written}")
+    if missed := [figure.work for figure in figures if not figure.is_met]:
+        sys.exit(f"not met: {', '.join(missed)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,157 @@
+"""A filter of two terms against its peers: ``python -m tools.bench.filterlang``.
+
+The same expression, from text to tree and from text to Django's ``Q``: this package, odata-query
+(an OData parser on sly, with a Django backend), and lark (LALR, the fast one of its parsers, with
+this package's own tokens and nodes). All run in turns in one process; medians of many rounds.
+Needs the dependency group ``bench``.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import django
+from django.conf import settings
+
+from tools.bench.figures import Figure, publish
+
+FILTER = "field['kind'] = 'Deployment' AND field['health_status'] = 'DEGRADED'"
+ODATA = "kind eq 'Deployment' and health_status eq 'DEGRADED'"
+ROUNDS = 300
+CALLS = 20
+
+# The whole language, so that lark's tables are as large as they would be.
+LARK = r"""
+    ?start: disjunction
+    ?disjunction: conjunction (_OR conjunction)*
+    ?conjunction: negation (_AND negation)*
+    ?negation: _NOT negation -> negated | "(" disjunction ")" | term
+    term: ref OPERATOR value
+        | ref _NOT? _IN "(" value ("," value)* ")" -> membership
+        | ref _BETWEEN value _AND value -> between
+        | ref (EXISTS | _IS _NOT? _NULL) -> presence
+    ref: ROOT "[" STRING "]"
+    value: STRING | INTEGER | BOOLEAN
+    ROOT: "field" | "labels"
+    OPERATOR: /[!<>~]=|[=<>]|(contains|starts_with|ends_with)(?![a-z_])/i
+    _AND: /and(?![a-z_])/i
+    _OR: /or(?![a-z_])/i
+    _NOT: /not(?![a-z_])/i
+    _IN: /in(?![a-z_])/i
+    _BETWEEN: /between(?![a-z_])/i
+    _IS: /is(?![a-z_])/i
+    _NULL: /null(?![a-z_])/i
+    EXISTS: /exists(?![a-z_])/i
+    BOOLEAN: /(true|false)(?![a-z_])/i
+    INTEGER: /-?[0-9]+/
+    STRING: /'[^'\\]*(?:(?:\\'|\\(?!')|'')[^'\\]*)*'(?!')/
+    %ignore /[ \t\r\n]+/
+"""
+
+
+def lark_parser() -> Callable[[str], Any]:
+    """Return lark's parser into this package's nodes."""
+    import lark
+
+    from filterlang import nodes
+
+    class Build(lark.Transformer[Any, Any]):
+        def ref(self, children: list[Any]) -> Any:
+            return children[1]
+
+        def value(self, children: list[Any]) -> nodes.Value:
+            (token,) = children
+            return nodes.Value(
+                token[1:-1].replace("''", "'"), quoted=True, position=token.start_pos
+            )
+
+        def term(self, children: list[Any]) -> nodes.Term:
+            name, sign, value = children
+            return nodes.Term(name[1:-1], name.start_pos, str(sign), sign.start_pos, (value,))
+
+        def conjunction(self, children: list[Any]) -> nodes.And:
+            return nodes.And(tuple(children))
+
+    return lark.Lark(LARK, parser="lalr", transformer=Build()).parse
+
+
+def contenders() -> dict[str, dict[str, Callable[[], Any]]]:
+    """Return what is timed: by the result, then by who makes it, this package first."""
+    from odata_query.django.django_q import AstToDjangoQVisitor
+    from odata_query.grammar import ODataLexer, ODataParser
+
+    from filterlang.compiler import compile_filter
+    from filterlang.parser import parse
+    from tests.filterlang.rows import Row, RowFilters
+
+    def odata() -> Any:
+        return ODataParser().parse(ODataLexer().tokenize(ODATA))
+
+    lark = lark_parser()
+    if lark(FILTER) != parse(FILTER):
+        sys.exit("lark does not read what filterlang reads")
+    return {
+        "cold, text to tree": {
+            "filterlang": lambda: parse(FILTER),
+            "lark": lambda: lark(FILTER),
+            "odata-query": odata,
+        },
+        "cold, text to Q": {
+            "filterlang": lambda: compile_filter.__wrapped__(RowFilters, FILTER),
+            "odata-query": lambda: AstToDjangoQVisitor(Row).visit(odata()),
+        },
+        "cached, text to Q": {"filterlang": lambda: compile_filter(RowFilters, FILTER)},
+    }
+
+
+def medians(works: dict[str, Callable[[], Any]]) -> dict[str, float]:
+    """Return the median µs of one call of each, in turns."""
+    times: dict[str, list[float]] = {name: [] for name in works}
+    for _ in range(ROUNDS):
+        for name, work in works.items():
+            started = time.perf_counter()
+            for _ in range(CALLS):
+                work()
+            times[name].append((time.perf_counter() - started) / CALLS * 1e6)
+    return {name: statistics.median(each) for name, each in times.items()}
+
+
+def main() -> None:
+    """Print a table: µs, and how many times this package's."""
+    settings.configure(INSTALLED_APPS=["django.contrib.contenttypes"])
+    django.setup()
+    for title, works in contenders().items():
+        measured = medians(works)
+        ours = measured.pop("filterlang")
+        publish(
+            *(
+                Figure(
+                    work=f"filter of two terms, {title}",
+                    ours=ours,
+                    peer=each,
+                    peer_name=name,
+                    unit="µs",
+                    at_least=1,
+                )
+                for name, each in measured.items()
+            )
+        )
+        if title.startswith("cached"):
+            publish(
+                Figure(
+                    work=f"filter of two terms, {title}",
+                    ours=ours,
+                    peer=1.0,
+                    peer_name="the target itself",
+                    unit="µs",
+                    at_most=1,
+                )
+            )
+
+
+if __name__ == "__main__":
+    main()

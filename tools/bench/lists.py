@@ -1,0 +1,174 @@
+"""Lists at a million rows: ``python -m tools.bench.lists [--rows N] [--url postgres://…]``.
+
+A page of 100 states as a whole request, against the same keyset with a ModelSerializer and against
+DRF's page numbers; the first page and the 5,000th. Interleaved, because the machine is shared;
+medians of the time that the client waits, and the CPU that server and database spend.
+
+Without ``--url`` a PostgreSQL is started and filled, which takes minutes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import socket
+import statistics
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from tests.support import postgres
+from tests.support.server import LiveServer
+from tools.bench.figures import Figure, publish
+
+ROUNDS = 120
+LATE = 5_000
+LIST = "/api/v1/states?page_size=100"
+
+
+def cpu_seconds(*roots: int) -> float:
+    """Return the CPU time of these processes and of what they started."""
+    ticks, parents = {}, {}
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            fields = entry.read_text().rpartition(")")[2].split()
+            ticks[int(entry.parent.name)] = sum(map(int, fields[11:15]))
+            parents[int(entry.parent.name)] = int(fields[1])
+    family = set(roots)
+    while more := {pid for pid, parent in parents.items() if parent in family} - family:
+        family |= more
+    return sum(ticks.get(pid, 0) for pid in family) / os.sysconf("SC_CLK_TCK")
+
+
+@contextlib.contextmanager
+def serving(**environment: str) -> Iterator[LiveServer]:
+    """Run a server on a database that may have been prepared before."""
+    with tempfile.TemporaryDirectory(prefix="infra-bench-") as directory:
+        server = LiveServer(Path(directory), **environment)
+        with contextlib.suppress(subprocess.CalledProcessError):
+            server.prepare()  # its user may be there
+        server.start()
+        try:
+            yield server
+        finally:
+            server.close()
+
+
+def postmaster(url: str) -> int:
+    with psycopg.connect(url) as connection:
+        ((directory,),) = connection.execute("SHOW data_directory").fetchall()
+    return int(Path(directory, "postmaster.pid").read_text().split()[0])
+
+
+class Client:
+    """One kept connection with one token; bare, so that its own part of the time stays small."""
+
+    def __init__(self, server: LiveServer, token: str = "") -> None:
+        self.connection = socket.create_connection(("127.0.0.1", server.port))
+        self.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        token = token or server.token("state:read")
+        self.headers = f"Host: 127.0.0.1\r\nAuthorization: Bearer {token}\r\n"
+
+    def get(self, path: str) -> bytes:
+        return self._answer(f"GET {path} HTTP/1.1\r\n{self.headers}\r\n")
+
+    def post(self, path: str, body: str) -> bytes:
+        head = f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+        return self._answer(f"POST {path} HTTP/1.1\r\n{self.headers}{head}\r\n{body}")
+
+    def _answer(self, request: str) -> bytes:
+        self.connection.sendall(request.encode())
+        received = bytearray()
+        while (end := received.find(b"\r\n\r\n")) < 0:
+            received += self.connection.recv(65536)
+        head = bytes(received[:end])
+        assert head.startswith(b"HTTP/1.1 200 "), head
+        length = int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0])
+        while len(received) < end + 4 + length:
+            received += self.connection.recv(65536)
+        return bytes(received[end + 4 :])
+
+
+def page_after(client: Client, pages: int) -> str:
+    """Walk so many pages, and return the token of the next."""
+    token = ""
+    for _ in range(pages):
+        token = json.loads(client.get(f"{LIST}&page_token={token}"))["next_page_token"]
+    return token
+
+
+def requests(server: LiveServer, url: str, rows: int) -> list[Figure]:
+    """Return ours beside its peers; a page of 100 rows, the same rows in each."""
+    client = Client(server)
+    late = min(LATE, rows // 100 - 1)
+    first, last = "ours, page 1", f"ours, page {late}"
+    paths = {
+        first: LIST,
+        last: f"{LIST}&page_token={page_after(client, late - 1)}",
+        "DRF ModelSerializer with the same keyset": "/bench/keyset?page_size=100",
+        "DRF page number, page 1": "/bench/page-number?page=1",
+        f"DRF page number, page {late}": f"/bench/page-number?page={late}",
+    }
+    pids = (server.pid, postmaster(url))
+    waited: dict[str, list[float]] = {name: [] for name in paths}
+    spent = dict.fromkeys(paths, 0.0)
+    for turn in range(-2, ROUNDS // 10):
+        for name, path in paths.items():
+            before = cpu_seconds(*pids)
+            for _ in range(10):
+                started = time.perf_counter()
+                client.get(path)
+                if turn >= 0:
+                    waited[name].append((time.perf_counter() - started) * 1000)
+            if turn >= 0:
+                spent[name] += cpu_seconds(*pids) - before
+    wait = {name: statistics.median(times) for name, times in waited.items()}
+    print(f"{'a page of 100 states':42} {'waited':>9} {'CPU':>10}")
+    for name in paths:
+        print(f"{name:42} {wait[name]:6.2f} ms {spent[name] / ROUNDS * 1000:7.2f} ms")
+    work = f"page of 100 states of {rows:,}"
+    common: dict[str, Any] = {"work": work, "ours": wait[first], "unit": "ms"}
+    figures = [
+        Figure(**common, peer=wait[name], peer_name=name, at_least=25 if "page" in name else 4.5)
+        for name in list(paths)[2:]
+    ]
+    common |= {"work": f"{work}, page {late}", "ours": wait[last]}
+    return [*figures, Figure(**common, peer=wait[first], peer_name=first, at_most=1.25)]
+
+
+def bench(url: str, rows: int) -> None:
+    environment = {"DJANGO_SETTINGS_MODULE": "tools.bench.peers", "WEB_WORKERS": "1"}
+    with serving(DATABASE_URL=url, **environment) as server:
+        publish(*requests(server, url, rows))
+
+
+def fill(url: str, states: int, clusters: int = 0, workloads: int = 0) -> None:
+    """Migrate and seed."""
+    counts = {"--states": states, "--clusters": clusters, "--workloads": workloads}
+    options = [text for option, count in counts.items() for text in (option, str(count))]
+    with serving(DATABASE_URL=url) as server:
+        print("seeded:", server.manage("seed_demo", *options, "--json"))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--url", help="a PostgreSQL that seed_demo has filled")
+    given = parser.parse_args()
+    if given.url:
+        bench(given.url, given.rows)
+        return
+    with postgres.running() as server:
+        fill(server.url, given.rows)
+        bench(server.url, given.rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,104 @@
+"""What an address of names costs more than one of ids: ``python -m tools.bench.named``.
+
+LOCK, GET, POST and UNLOCK of a small state, by one client that takes turns between the addresses.
+What is compared is CPU time, of the service's worker and of PostgreSQL, which a busy machine does
+not change; names are looked up in the statement that finds the state, and wait for nothing more.
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+import time
+
+import psycopg
+
+from tests.support.server import LiveServer, live_server
+from tools.bench.backend import METHODS, OURS, Client
+from tools.bench.figures import Figure, publish, remark
+
+TURNS = 150
+CYCLES = 4
+#: Milliseconds that names may add to a request.
+MOST = 0.1
+ADDRESSES = {
+    "ids": "",
+    "component/environment": "/api/v1/state/at/network/production",
+    "application/component/environment": "/api/v1/state/at/shop/network/production",
+}
+
+
+def cpu_of(pid: int) -> float:
+    """Return how many milliseconds of CPU a process has used, as clock_getcpuclockid(3) has it."""
+    return time.clock_gettime((~pid << 3) | 2) * 1000
+
+
+def clients(port: int, token: str) -> dict[str, Client]:
+    """Return a client for each form of an address, each with a state of its own."""
+    found = {}
+    for name, path in ADDRESSES.items():
+        found[name] = Client(port, token, OURS, 1_000)
+        found[name].path = path or found[name].path
+        for _ in range(10):  # a statement is prepared at its third use
+            found[name].cycle()
+    return found
+
+
+def cpu_of_requests(server: LiveServer) -> dict[str, tuple[float, float]]:
+    """Return the milliseconds of a request by each form: of the worker, and of PostgreSQL."""
+    ours = clients(server.port, server.token("state:read", "state:write"))
+    (worker,) = server.workers()
+    with psycopg.connect(server.environment["DATABASE_URL"]) as connection:
+        others = (
+            "SELECT pid FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+        backends = [pid for (pid,) in connection.execute(others)]
+    spent: dict[str, list[tuple[float, float]]] = {name: [] for name in ours}
+    order = list(ours)
+    for _ in range(TURNS):
+        random.shuffle(order)
+        for name in order:
+            before = cpu_of(worker), _sum(backends)
+            for _ in range(CYCLES):
+                ours[name].cycle()
+            after = cpu_of(worker), _sum(backends)
+            spent[name].append((after[0] - before[0], after[1] - before[1]))
+    requests = CYCLES * len(METHODS)
+    return {
+        name: (
+            statistics.median(own for own, _ in of) / requests,
+            statistics.median(database for _, database in of) / requests,
+        )
+        for name, of in spent.items()
+    }
+
+
+def _sum(pids: list[int]) -> float:
+    return sum(map(cpu_of, pids))
+
+
+def main() -> None:
+    with live_server(WEB_WORKERS="1") as server:
+        found = cpu_of_requests(server)
+    for name, (worker, database) in found.items():
+        remark(
+            f"A request at the address of {name} takes {worker:.3f} ms of the worker's CPU and "
+            f"{database:.3f} ms of PostgreSQL's."
+        )
+    # With an application three names are looked up; the remark says what that takes.
+    by_ids, by_names = (sum(found[name]) for name in ("ids", "component/environment"))
+    publish(
+        Figure(
+            work="what component/environment adds to a request at ids, CPU",
+            ours=max(by_names - by_ids, 0.001),
+            peer=MOST,
+            peer_name="the target itself",
+            unit="ms",
+            at_most=1,
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()

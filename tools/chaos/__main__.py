@@ -1,0 +1,74 @@
+"""``make chaos``: what stands around the service in production fails, with real parts.
+
+``python -m tools.chaos [NAME…]`` runs the named scenarios, or all. It ends with 0 when every
+promise held and nothing was answered with 500. ``CHAOS_LOGS=DIRECTORY`` keeps all logs.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tools.chaos import network, programs
+from tools.chaos.report import Outcome, table
+from tools.chaos.scenarios import SCENARIOS
+
+_INSIDE = "CHAOS_NETWORK"
+
+
+def main() -> int:
+    """Make the hosts and run the scenarios within them, or say what is missing."""
+    names = sys.argv[1:] or [*SCENARIOS]
+    if unknown := sorted(set(names) - SCENARIOS.keys()):
+        sys.exit(f"There is no scenario {unknown[0]}; known are {', '.join(SCENARIOS)}.")
+    if sentence := programs.missing():
+        sys.exit(sentence)
+    if _INSIDE in os.environ:
+        return _run(names)
+    with network.network():
+        command = [*network.inside("lab"), sys.executable, "-m", "tools.chaos", *names]
+        environment = {**os.environ, _INSIDE: network.PREFIX}
+        child = subprocess.Popen(command, env=environment)
+        signal.signal(signal.SIGTERM, lambda *_: child.terminate())
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the child got it too, and tidies up
+        return child.wait()
+
+
+def _run(names: list[str]) -> int:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    os.environ["PGCONNECT_TIMEOUT"] = "3"  # of the clients that look behind the service's back
+    outcomes: list[Outcome] = []
+    for name in names:
+        started = time.monotonic()
+        print(f"--- {name}", flush=True)
+        with tempfile.TemporaryDirectory(prefix=f"chaos-{name}-") as directory:
+            Path(directory).chmod(0o755)
+            try:
+                outcomes += SCENARIOS[name](Path(directory))
+            finally:
+                _keep_logs(name, Path(directory))
+        print(f"    {time.monotonic() - started:.0f} s", flush=True)
+    print(table(outcomes))
+    for outcome in outcomes:
+        for problem in outcome.broken[:20]:
+            print(f"BROKEN {outcome.name}: {problem}")
+    return int(any(outcome.has_failed for outcome in outcomes))
+
+
+def _keep_logs(name: str, directory: Path) -> None:
+    """Copy the logs of all parts to where ``CHAOS_LOGS`` says, if it does."""
+    if kept := os.environ.get("CHAOS_LOGS"):
+        for log in [*directory.rglob("*.log"), *directory.rglob("log")]:
+            target = Path(kept, name, log.relative_to(directory))
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(log, target)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

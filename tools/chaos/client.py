@@ -1,0 +1,104 @@
+"""Clients that go on whatever happens, and remember what they were promised.
+
+They are those of the tests with kills (tests/e2e/traffic.py), but they repeat what was not
+answered, as Terraform does, for as long as the scenario lasts.
+"""
+
+from __future__ import annotations
+
+import http.client
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tests.e2e.database import contradictions, snapshot
+from tests.e2e.traffic import GoneError, Ledger, Traffic
+from tests.support.server import Answer
+from tools.chaos.service import Front, reason_of
+
+#: What a client repeats: the service says so, or the proxy found no service. Terraform repeats a
+#: 500, too; the log of the service tells what it was.
+_REPEATED = {500, 502, 503, 504}
+
+
+@dataclass
+class Seen:
+    """What clients saw, and when, in seconds of ``time.monotonic``."""
+
+    reasons: Counter[tuple[int, str]] = field(default_factory=Counter)
+    pushes: list[float] = field(default_factory=list)
+    slowest: float = 0.0
+    worst_gap: float = 0.0
+
+    def first_push_after(self, moment: float) -> float | None:
+        """Return after how many seconds the first push was acknowledged that was so later."""
+        later = [pushed - moment for pushed in self.pushes if pushed > moment]
+        return round(min(later), 1) if later else None
+
+
+class ChaosTraffic(Traffic):
+    """Eight clients, four states, through the proxy."""
+
+    def __init__(self, front: Front, token: str) -> None:
+        super().__init__(front, token)
+        self.front = front
+        self.history = Seen()
+        self.given_up = 0
+
+    def _ask(self, ask: Callable[[], Answer], *expected: int) -> int:
+        is_repeated = False
+        while True:
+            started = time.monotonic()
+            try:
+                answer = ask()
+            except (OSError, http.client.HTTPException):
+                status, reason, answer = 0, "(no answer)", None
+            else:
+                status, reason = answer.status, ""
+                if status >= 500:
+                    reason = reason_of(answer)
+            ended = time.monotonic()
+            with self._mutex:
+                self.seen[status] += 1
+                self.history.slowest = max(self.history.slowest, ended - started)
+                if reason:
+                    self.history.reasons[status, reason] += 1
+                if status in expected:
+                    return status
+                if answer is not None and status not in _REPEATED:
+                    self.unexpected.append(f"{status} {answer.body[:300]!r}, again: {is_repeated}")
+                    raise GoneError
+            if self._stop.is_set():
+                self.given_up += 1
+                raise GoneError
+            is_repeated = True
+            time.sleep(0.1)
+
+    def _push(self, ledger: Ledger, lock_id: str, *expected: int) -> bool:
+        pushed = super()._push(ledger, lock_id, *expected)
+        if pushed:
+            with self._mutex:
+                self.history.pushes.append(time.monotonic())
+        return pushed
+
+    def broken_promises(self) -> list[str]:
+        """Compare the database with what each client was told. Nobody may write meanwhile."""
+        found = snapshot(self.front)
+        wrong = contradictions(self.front, found)
+        for ledger in self.ledgers:
+            wrong += ledger.broken_promises(found)
+            wrong += _out_of_order(ledger, found.versions_of(*_key(ledger)))
+        return wrong
+
+
+def _key(ledger: Ledger) -> tuple[object, object]:
+    return ledger.backend.component_id, ledger.backend.environment_id
+
+
+def _out_of_order(ledger: Ledger, versions: list[dict[str, object]]) -> list[str]:
+    """Return what is wrong with the order in which one client's own pushes were stored."""
+    if ledger.shared:
+        return []
+    stored = [ledger.sent[str(v["md5"])] for v in versions if v["md5"] in ledger.sent]
+    return [] if stored == sorted(stored) else [f"pushes are stored in the order {stored}"]

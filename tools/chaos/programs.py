@@ -1,0 +1,118 @@
+"""Programs that are started, on any host, and ended by their process ids."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from tools.chaos.network import inside
+
+NEEDED = {
+    "ip": "iproute2",
+    "setpriv": "util-linux",
+    "mkfs.ext4": "e2fsprogs",
+    "nginx": "nginx-light",
+    "haproxy": "haproxy",
+    "pgbouncer": "pgbouncer",
+    "redis-server": "redis-server",
+    "etcd": "etcd-server",
+    "patroni": "patroni",
+    "patronictl": "patroni",
+}
+#: Who PostgreSQL and its companions run as: they refuse root.
+UNPRIVILEGED = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+
+
+def missing() -> str:
+    """Return a sentence that says what must be installed, or nothing."""
+    os.environ["PATH"] += ":/usr/sbin:/usr/local/sbin:/sbin"
+    packages = sorted({package for name, package in NEEDED.items() if not shutil.which(name)})
+    if packages:
+        return f"make chaos needs Debian's {', '.join(packages)}: apt-get install them first."
+    if os.getuid() != 0:
+        return "make chaos must run as root: it makes network namespaces and small file systems."
+    return ""
+
+
+class Program:
+    """One process, or a group of them, on one host."""
+
+    def __init__(self, *command: str | Path, log: Path, host: str = "lab", **more: str) -> None:
+        self.command = [*(inside(host) if host != "lab" else []), *map(str, command)]
+        self.log, self.environment = log, {**os.environ, **more}
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def start(self) -> None:
+        """Start it, as the leader of a process group."""
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                self.command,
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+                env=self.environment,
+                start_new_session=True,
+            )
+
+    def has_ended(self) -> bool:
+        """Whether it ended by itself."""
+        return self._process is not None and self._process.poll() is not None
+
+    def stop(self, number: signal.Signals = signal.SIGTERM, seconds: float = 20) -> None:
+        """End it, by force if it takes longer than this."""
+        if self._process is None:
+            return
+        for last_word in (number, signal.SIGKILL):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.pid, last_word)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(seconds)
+                break
+        self._process = None
+
+
+@contextlib.contextmanager
+def running(*programs: Program) -> Iterator[None]:
+    """Run them for as long as the block."""
+    with contextlib.ExitStack() as stack:
+        for program in programs:
+            stack.callback(program.stop)
+            program.start()
+        yield
+
+
+def wait_for_port(address: str, port: int, seconds: float = 30) -> None:
+    """Wait until somebody listens."""
+    deadline = time.monotonic() + seconds
+    while True:
+        with contextlib.suppress(OSError):
+            socket.create_connection((address, port), timeout=1).close()
+            return
+        assert time.monotonic() < deadline, f"nobody listens on {address}:{port}"
+        time.sleep(0.05)
+
+
+def run(command: Sequence[str | Path], host: str = "lab") -> str:
+    """Run a command on a host to its end, and return what it prints."""
+    words = [*(inside(host) if host != "lab" else []), *map(str, command)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=120)
+    if done.returncode:
+        raise RuntimeError(f"{words}: {done.stdout[-2000:]} {done.stderr[-2000:]}")
+    return done.stdout
+
+
+def read_tail(path: Path, characters: int = 3000) -> str:
+    """Return the end of a log."""
+    return path.read_text(errors="replace")[-characters:] if path.exists() else ""

@@ -1,0 +1,68 @@
+"""A failover to a standby that had not received everything: what is lost, and who is refused."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+
+from tests.e2e.backend import Backend, document
+from tests.support.server import Answer
+from tests.support.waiting import wait_until
+from tools.chaos import network
+from tools.chaos.databases import Postgres
+from tools.chaos.report import Outcome
+from tools.chaos.service import Front, serving
+
+
+def lost_lock(directory: Path) -> list[Outcome]:
+    """The standby is cut off, a lock is taken, and then the standby becomes the primary."""
+    primary, standby = Postgres(directory, "a"), Postgres(directory, "b")
+    try:
+        primary.create()
+        primary.start()
+        standby.follow(primary)
+        standby.start()
+        url = f"postgres://postgres@{primary.address},{standby.address}/postgres"
+        with serving(directory, DATABASE_URL=url) as front:
+            return [_lose(front, primary, standby)]
+    finally:
+        for host in ("a", "b"):
+            network.mend(host)
+        standby.stop()
+        primary.stop()
+
+
+def _lose(front: Front, primary: Postgres, standby: Postgres) -> Outcome:
+    outcome = Outcome("asynchronous replication: a lock that the standby never received")
+    backend, lock, other = Backend(front, front.token(*_SCOPES)), str(uuid.uuid4()), uuid.uuid4()
+    assert backend.push(document(1)).status == 200
+    position = "SELECT pg_current_wal_lsn() = replay_lsn FROM pg_stat_replication"
+    wait_until(lambda: primary.run_sql(position) == [(True,)])
+    network.cut("b")
+    assert backend.lock(lock).status == 200
+    assert backend.push(document(2), lock).status == 200
+    network.cut("a")
+    network.mend("b")
+    standby.promote()
+    wait_until(lambda: front.request("GET", "/readyz").status == 200, 60)
+
+    def note(what: str, answer: Answer, expected: tuple[int, str]) -> None:
+        seen = (answer.status, "" if answer.status == 200 else answer.reason)
+        outcome.statuses[answer.status] += 1
+        outcome.figures[what] = f"{seen[0]} {seen[1]}".strip()
+        if seen != expected:
+            outcome.broken.append(f"{what}: {seen} instead of {expected}")
+
+    # Processes that have not noticed yet answer 503 once, which a client repeats.
+    wait_until(lambda: backend.push(document(3), lock).status != 503, 60)
+    note("its holder pushes", backend.push(document(3), lock), (409, "LOCK_NOT_HELD"))
+    wait_until(lambda: backend.lock(str(other)).status != 503, 60)
+    note("another one locks", backend.lock(str(other)), (200, ""))
+    note("its holder pushes then", backend.push(document(3), lock), (423, "STATE_LOCKED"))
+    if backend.get().body != document(1):
+        outcome.broken.append("the state is neither the old one nor refused")
+    outcome.figures["lost"] = "1 of 2 pushes, as must be expected"
+    return outcome
+
+
+_SCOPES = ("state:read", "state:write")

@@ -1,0 +1,43 @@
+"""PostgreSQL's disk is full."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from pathlib import Path
+
+import psycopg
+
+from tools.chaos.databases import Postgres
+from tools.chaos.disks import small_disk
+from tools.chaos.report import Outcome
+from tools.chaos.scenario import course
+from tools.chaos.service import serving
+
+_NOBODY = 65534
+
+
+def full_disk_of_postgresql(directory: Path) -> list[Outcome]:
+    """Data and write-ahead log on one file system. Its supervisor starts the server again."""
+    with small_disk(directory / "disk", 400, _NOBODY) as disk:
+        database = Postgres(directory, "a", data=disk.path / "data")
+        try:
+            database.create()
+            database.start()
+            with (
+                serving(directory, DATABASE_URL=database.url) as front,
+                course("PostgreSQL's disk is full for 10 s", front) as this,
+            ):
+                disk.fill()
+                time.sleep(10)
+                disk.empty()
+                with contextlib.suppress(psycopg.Error):
+                    database.run_sql("SELECT 1")
+                if database.program.has_ended():
+                    this.outcome.figures["PostgreSQL itself"] = "gave up, and was started again"
+                    database.start()
+                this.is_back()
+                this.wait_for_pushes()
+        finally:
+            database.stop()
+    return [this.outcome]

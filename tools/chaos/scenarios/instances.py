@@ -1,0 +1,96 @@
+"""Instances of the service are killed, restarted in turn, or cut off with their host."""
+
+from __future__ import annotations
+
+import random
+import time
+from pathlib import Path
+
+from tools.chaos import network
+from tools.chaos.databases import Postgres
+from tools.chaos.report import Outcome
+from tools.chaos.scenario import Course, course
+from tools.chaos.service import serving
+
+_KILLS = 4
+_ROUNDS = 3
+_PROXIES = ("nginx", "haproxy")
+#: Seconds that a host is cut off: longer than the proxies wait for an answer.
+_AWAY = 45
+#: What one request may take: the proxy waits for the answer of the lost host, and repeats it.
+_SLOWEST = 40
+
+
+def killed_and_restarted(directory: Path) -> list[Outcome]:
+    """Clients come through a proxy, which passes what the one does not take to the other."""
+    database = Postgres(directory, "b")
+    try:
+        database.create()
+        database.start()
+        return [outcome for proxy in _PROXIES for outcome in _behind(proxy, directory, database)]
+    finally:
+        network.mend("a")
+        database.stop()
+
+
+def _behind(proxy: str, directory: Path, database: Postgres) -> list[Outcome]:
+    home = directory / proxy
+    home.mkdir()
+    database.run_sql(f"CREATE DATABASE {proxy}")
+    url = database.url.removesuffix("/postgres") + f"/{proxy}"
+    with serving(home, proxy=proxy, hosts=("a", "lab"), DATABASE_URL=url) as front:
+        with course(
+            f"{proxy}: instances killed at random, 4 times", front, probing=False
+        ) as killed:
+            _kill(killed)
+            killed.is_back()
+            killed.wait_for_pushes()
+        name = f"{proxy}: rolling restart of both, {_ROUNDS} times"
+        with course(name, front, probing=False) as restarted:
+            _restart(restarted)
+            restarted.is_back()
+            restarted.wait_for_pushes()
+        name = f"{proxy}: the host of one instance is cut off for {_AWAY} s"
+        with course(name, front, probing=False) as cut_off:
+            _cut_off(cut_off)
+    answered = (_answered_by_the_service(this) for this in (restarted, cut_off))
+    return [killed.outcome, *answered]
+
+
+def _answered_by_the_service(this: Course) -> Outcome:
+    """Return the outcome; the proxy itself must not have answered, and no client waited long."""
+    bad = [key for key in this.outcome.reasons if key[0] in (0, 502, 503, 504)]
+    this.outcome.broken += [f"a client saw {status} {why}" for status, why in bad]
+    if this.traffic.history.slowest > _SLOWEST:
+        this.outcome.broken.append(f"a request took {this.traffic.history.slowest:.0f} s")
+    return this.outcome
+
+
+def _kill(this: Course) -> None:
+    """Each time all processes of one of them, as a power cut does."""
+    for _ in range(_KILLS):
+        instance = random.choice(this.front.instances)
+        time.sleep(random.uniform(0.5, 2))
+        instance.kill()
+        time.sleep(random.uniform(0, 1))
+        instance.start()
+
+
+def _restart(this: Course) -> None:
+    """Wait for nothing but ``/readyz`` before the other one is restarted."""
+    for _ in range(_ROUNDS):
+        for instance in this.front.instances:
+            this.outcome.figures["exit code"] = instance.stop()
+            instance.start()
+
+
+def _cut_off(this: Course) -> None:
+    """The other instance goes on, and the first one comes back with what it had begun."""
+    network.cut("a")
+    started = time.monotonic()
+    this.wait_for_pushes(more=5)
+    this.outcome.figures["each state pushed 5 times after"] = f"{time.monotonic() - started:.1f} s"
+    time.sleep(max(0.0, started + _AWAY - time.monotonic()))
+    network.mend("a")
+    this.is_back()
+    this.wait_for_pushes()

@@ -1,0 +1,137 @@
+"""Many clients at once: idle ones, active ones, and slow uploads."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import os
+import random
+import socket
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+
+from tests.e2e.backend import Backend, document
+from tools.chaos.databases import Postgres
+from tools.chaos.report import Outcome
+from tools.chaos.service import Front, serving
+
+_IDLE, _ACTIVE, _SLOW = 1000, 50, 200
+_SECONDS = 30
+#: What 99 of 100 small requests take at most, in seconds.
+_MOST = 0.1
+#: Requests a second of all active clients together. Each thinks for a second on average before the
+#: next: without that fifty would only queue for the processor.
+_RATE = float(os.environ.get("CHAOS_RATE", "50"))
+
+
+def many_clients(directory: Path) -> list[Outcome]:
+    """1,000 idle connections, 200 uploads of a few bytes a second, 50 clients that ask."""
+    database = Postgres(directory, "a")
+    try:
+        database.create()
+        database.start()
+        with serving(directory, DATABASE_URL=database.url, RATE_LIMIT_TOKEN="0") as front:
+            return [_measure(front)]
+    finally:
+        database.stop()
+
+
+def _measure(front: Front) -> Outcome:
+    outcome = Outcome(f"{_IDLE} idle connections, {_SLOW} slow uploads, {_ACTIVE} active clients")
+    token = front.token("state:read", "state:write")
+    backend = Backend(front, token)
+    assert backend.push(document()).status == 200
+    quiet = _asked(front, backend, 1, 5, Counter())
+    with contextlib.ExitStack() as stack:
+        for _ in range(_IDLE):
+            stack.enter_context(socket.create_connection(("127.0.0.1", front.port)))
+        end = threading.Event()
+        uploads = threading.Thread(target=_upload_slowly, args=(front, backend, end))
+        uploads.start()
+        stack.callback(uploads.join)
+        stack.callback(end.set)
+        time.sleep(2)
+        logged = [one.log.stat().st_size for one in front.instances]
+        busy = _asked(front, backend, _ACTIVE, _SECONDS, outcome.statuses)
+    outcome.figures = {
+        "one client alone": _percentiles(quiet),
+        "with all of them": _percentiles(busy),
+        "of that in the service": _percentiles(_logged(front, logged)),
+        "requests a second": f"{len(busy) / _SECONDS:.0f}",
+        "load": ", ".join(f"{value:.1f}" for value in os.getloadavg()),
+    }
+    # A machine that has other work shows how it divides its processors.
+    if os.getloadavg()[0] < (os.cpu_count() or 1) and _high(busy) > _MOST:
+        outcome.broken.append(f"a small request in a hundred took over {_MOST * 1000:.0f} ms")
+    if bad := {status for status in outcome.statuses if status != 200}:
+        outcome.broken.append(f"small requests were answered with {bad}")
+    return outcome
+
+
+def _asked(
+    front: Front, backend: Backend, clients: int, seconds: float, statuses: Counter[int]
+) -> list[float]:
+    """Return how long small requests took, in seconds; each client keeps its connection."""
+    taken: list[float] = []
+    deadline, think = time.monotonic() + seconds, clients / _RATE
+
+    def ask() -> None:
+        connection = http.client.HTTPConnection("127.0.0.1", front.port, timeout=60)
+        time.sleep(random.uniform(0, think))  # else all would come at once, again and again
+        with contextlib.closing(connection):
+            while time.monotonic() < deadline:
+                started = time.monotonic()
+                headers = {"Authorization": f"Bearer {backend.token}"}
+                connection.request("GET", "/api/v1/states?page_size=1", headers=headers)
+                answer = connection.getresponse()
+                answer.read()
+                taken.append(time.monotonic() - started)
+                statuses[answer.status] += 1
+                time.sleep(random.uniform(0, 2 * think))
+
+    threads = [threading.Thread(target=ask) for _ in range(clients)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return taken
+
+
+def _upload_slowly(front: Front, backend: Backend, end: threading.Event) -> None:
+    """Begin 200 pushes, and send each a few bytes a second."""
+    head = (
+        f"POST {backend.path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {backend.token}"
+        "\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n{"
+    ).encode()
+    with contextlib.ExitStack() as stack:
+        clients = []
+        for _ in range(_SLOW):
+            client = socket.create_connection(("127.0.0.1", front.port))
+            clients.append(stack.enter_context(client))
+            client.sendall(head)
+        while not end.wait(1):
+            for client in clients:
+                with contextlib.suppress(OSError):
+                    client.sendall(b" " * 20)
+
+
+def _logged(front: Front, since: list[int]) -> list[float]:
+    """Return what the service says that these requests took, from their thread's beginning on."""
+    return [
+        json.loads(line)["duration_ms"] / 1000
+        for instance, start in zip(front.instances, since, strict=True)
+        for line in instance.log.read_bytes()[start:].splitlines()
+        if b'"view":"state-list"' in line
+    ]
+
+
+def _percentiles(taken: list[float]) -> str:
+    median = sorted(taken)[len(taken) // 2]
+    return f"p50 {median * 1000:.0f} ms, p99 {_high(taken) * 1000:.0f} ms"
+
+
+def _high(taken: list[float]) -> float:
+    return sorted(taken)[int(len(taken) * 0.99)]

@@ -1,0 +1,58 @@
+"""Patroni changes the primary: by hand, by a death, by a partition; haproxy stands in front."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+from tools.chaos import network
+from tools.chaos.cluster import Cluster
+from tools.chaos.report import Outcome
+from tools.chaos.scenario import Course, course
+from tools.chaos.service import serving
+
+
+def changes_of_primary(directory: Path) -> list[Outcome]:
+    """Synchronous replication: what was acknowledged is on both hosts."""
+    cluster = Cluster(directory, is_synchronous=True)
+    outcomes = []
+    with cluster.up(), serving(directory, DATABASE_URL=cluster.url) as front:
+        for name, deed in _DEEDS.items():
+            other = "b" if (former := cluster.wait_for_primary()) == "a" else "a"
+            cluster.wait_for_replica(other)
+            with course(name, front) as this:
+                deed(this, cluster, former)
+                this.wait_for_pushes()
+            outcomes.append(this.outcome)
+            cluster.members[former].stop()
+            network.mend(former)
+            cluster.members[former].start()
+    return outcomes
+
+
+def _switch_over(this: Course, cluster: Cluster, former: str) -> None:
+    cluster.switch_over()
+    cluster.wait_for_primary(other_than=former)
+    this.is_back()
+
+
+def _die(this: Course, cluster: Cluster, former: str) -> None:
+    """Patroni and PostgreSQL at once, as when a machine's power goes."""
+    member = cluster.members[former]
+    member.stop(signal.SIGKILL)
+    cluster.kill_postgres(former)
+    cluster.wait_for_primary(other_than=former)
+    this.is_back()
+
+
+def _partition(this: Course, cluster: Cluster, former: str) -> None:
+    network.cut(former)
+    cluster.wait_for_primary(other_than=former)
+    this.is_back()
+
+
+_DEEDS = {
+    "Patroni: switchover behind haproxy": _switch_over,
+    "Patroni: the primary dies": _die,
+    "Patroni: the primary is cut off": _partition,
+}

@@ -1,0 +1,152 @@
+"""A stand-in for the kubelet of the agent's pods: each is a process that sees what its pod mounts.
+
+What is run is the image's command with the arguments that the API server has stored. The tokens are
+the API server's own, bound to the pod, and renewed when the kubelet would renew them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from tests.deployment.test_container import arguments
+from tests.support.installation import ROOT
+from tools.live_kubernetes.access import Account
+from tools.live_kubernetes.plane import ControlPlane
+
+Object = dict[str, Any]
+
+_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
+# As the kubelet does: after four fifths of a token's life.
+_RENEWED_AFTER = 0.8
+# In mounts of its own, in which it may mount without being root; $@ is the command.
+_ENTER = 'mount -t tmpfs tmpfs /run\n{mounts}\nexec "$@"'
+
+
+class AgentPods(threading.Thread):
+    """Runs every pod of the agent's namespace, and ends those that are deleted."""
+
+    def __init__(self, plane: ControlPlane, account: Account, log: Path) -> None:
+        super().__init__(name="agent-pods", daemon=True)
+        self._plane, self._account, self._log = plane, account, log
+        self._api = plane.api()
+        self._stop_asked = threading.Event()
+        self._running: dict[str, _Pod] = {}
+        #: Exit statuses of those that were told to end.
+        self.ended: list[int] = []
+
+    @property
+    def names(self) -> list[str]:
+        return [pod.name for pod in self._running.values()]
+
+    def run(self) -> None:
+        while not self._stop_asked.wait(0.5):
+            # The API server is stopped now and then; the processes go on.
+            with contextlib.suppress(OSError, ValueError):
+                self._tend()
+
+    def poll(self) -> int | None:
+        """Return the exit status of a process that ended by itself."""
+        found = (pod.process.poll() for pod in self._running.values())
+        return next((status for status in found if status is not None), None)
+
+    def send_signal(self, number: int, /) -> None:
+        if number == signal.SIGTERM:
+            self._stop_asked.set()
+            self.join(60)
+        for pod in self._running.values():
+            pod.process.send_signal(number)
+
+    def wait(self, timeout: float | None = None) -> int:
+        return max((pod.process.wait(timeout) for pod in self._running.values()), default=0)
+
+    def _tend(self) -> None:
+        pods = self._api.items(f"/api/v1/namespaces/{self._account.namespace}/pods")
+        there = {
+            pod["metadata"]["uid"]: pod
+            for pod in pods
+            if pod["spec"].get("nodeName") and not pod["metadata"].get("deletionTimestamp")
+        }
+        for uid in self._running.keys() - there.keys():
+            process = self._running.pop(uid).process
+            process.send_signal(signal.SIGTERM)
+            self.ended.append(process.wait(60))
+        for uid in there.keys() - self._running.keys():
+            self._running[uid] = _Pod(self._plane, self._account, there[uid], self._log)
+        for pod in self._running.values():
+            pod.renew_tokens()
+
+
+class _Pod:
+    """One pod: its volumes are directories, its container is a process."""
+
+    def __init__(self, plane: ControlPlane, account: Account, pod: Object, log: Path) -> None:
+        self.name: str = pod["metadata"]["name"]
+        self._api, self._account, self._pod = plane.api(), account, pod
+        self._directory = plane.directory / pod["metadata"]["uid"]
+        self._renewals: dict[Path, float] = {}
+        (container,) = pod["spec"]["containers"]
+        mounts = {self._directory / "account": _ACCOUNT}
+        mounts |= {self._directory / m["name"]: m["mountPath"] for m in container["volumeMounts"]}
+        for source in mounts:
+            source.mkdir(parents=True)
+        (self._directory / "account/ca.crt").write_bytes(plane.certificate.read_bytes())
+        self.renew_tokens()
+        (entry,) = arguments("ENTRYPOINT", -2)
+        _python, *command = json.loads(entry)
+        enter = _ENTER.format(mounts="\n".join(_mounted(*mount) for mount in mounts.items()))
+        with log.open("ab") as output:
+            self.process = subprocess.Popen(
+                [
+                    *("unshare", "--user", "--map-root-user", "--mount", "sh", "-ec", enter, "sh"),
+                    *(sys.executable, *command, *container["args"]),
+                ],
+                cwd=ROOT,
+                env={
+                    "PATH": "/usr/bin:/bin:/usr/sbin:/sbin",
+                    "KUBERNETES_SERVICE_HOST": "127.0.0.1",
+                    "KUBERNETES_SERVICE_PORT": str(plane.port),
+                },
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+
+    def renew_tokens(self) -> None:
+        """Write those that are due."""
+        self._renew(self._directory / "account/token", {"expirationSeconds": 3607})
+        for volume in self._pod["spec"]["volumes"]:
+            for source in volume.get("projected", {}).get("sources", []):
+                wanted = source["serviceAccountToken"]
+                spec = {
+                    "audiences": [wanted["audience"]],
+                    "expirationSeconds": wanted["expirationSeconds"],
+                }
+                self._renew(self._directory / volume["name"] / wanted["path"], spec)
+
+    def _renew(self, path: Path, spec: Object) -> None:
+        if time.monotonic() < self._renewals.get(path, 0):
+            return
+        metadata = self._pod["metadata"]
+        bound = {
+            "kind": "Pod",
+            "apiVersion": "v1",
+            "name": metadata["name"],
+            "uid": metadata["uid"],
+        }
+        new = path.with_suffix(".new")
+        new.write_text(self._account.token(self._api, boundObjectRef=bound, **spec))
+        new.replace(path)
+        self._renewals[path] = time.monotonic() + spec["expirationSeconds"] * _RENEWED_AFTER
+
+
+def _mounted(source: Path, target: str) -> str:
+    target = shlex.quote(target)
+    return f"mkdir -p {target}; mount --bind {shlex.quote(str(source))} {target}"

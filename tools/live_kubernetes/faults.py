@@ -1,0 +1,187 @@
+"""What goes wrong around a cluster, while a collector follows it."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import urllib3
+
+from tools.live_kubernetes.access import Account
+from tools.live_kubernetes.api import Api
+from tools.live_kubernetes.life import Life
+from tools.live_kubernetes.metrics_api import MetricsApi
+from tools.live_kubernetes.plane import ControlPlane, write_kubeconfig
+from tools.live_kubernetes.relay import Relay
+from tools.live_kubernetes.service import USAGE, Collected, Process, end, wait_for
+
+#: A watch lasts for a minute at most, and a pause for half of one.
+REST = 40.0
+CHURN = 12.0
+SceneT = TypeVar("SceneT", bound="Scene")
+
+
+@dataclass(kw_only=True)
+class Scene:
+    """A cluster with life in it, the service that shows it, and a collector between them."""
+
+    plane: ControlPlane
+    admin: Api
+    life: Life
+    metrics: MetricsApi
+    collected: Collected
+    account: Account
+    collector: Process
+    seconds_down: float = 45.0
+
+    def collection(self) -> Any:
+        return self.collected.cluster()["collection"]
+
+    def is_failing(self, reason: str) -> bool:
+        found = self.collection()
+        return bool(found["status"] == "FAILING" and found["last_error_reason"] == reason)
+
+
+@dataclass(kw_only=True)
+class CollectorScene(Scene):
+    """The collector is `sync_workloads` with the database, and a kubeconfig."""
+
+    collector: subprocess.Popen[bytes]
+    kubeconfig: Path
+    token_file: Path
+
+
+def api_server_stopped(scene: Scene) -> str:
+    scene.plane.stop("apiserver")
+    failing = wait_for(lambda: scene.is_failing("UNREACHABLE"), scene.seconds_down)
+    scene.plane.start_api_server()
+    scene.life.go_on(CHURN)
+    return "" if failing else "the collection did not say UNREACHABLE"
+
+
+def etcd_compacted(scene: Scene) -> str:
+    """What the watches would go on from is forgotten while the collector sleeps."""
+    scene.collector.send_signal(signal.SIGSTOP)
+    scene.life.go_on(CHURN)
+    etcd = f"http://127.0.0.1:{scene.plane.etcd_port}/v3/kv"
+    revision = urllib3.request("POST", f"{etcd}/range", json={"key": "Lw=="}).json()
+    compaction = {"revision": revision["header"]["revision"], "physical": True}
+    urllib3.request("POST", f"{etcd}/compaction", json=compaction)
+    scene.plane.stop("apiserver")
+    scene.plane.start_api_server()
+    scene.collector.send_signal(signal.SIGCONT)
+    scene.life.go_on(CHURN)
+    return ""
+
+
+def token_replaced(scene: CollectorScene) -> str:
+    """The old one is good for nothing any more as soon as the new one is there."""
+    scene.account.make_anew(scene.admin)
+    scene.token_file.write_text(scene.account.token(scene.admin) + "\n")
+    scene.life.go_on(60)
+    return ""
+
+
+def rights_taken_away(scene: Scene) -> str:
+    scene.account.withdraw(scene.admin)
+    failing = wait_for(lambda: scene.is_failing("FORBIDDEN"), 100)
+    scene.life.go_on(CHURN)
+    scene.account.grant(scene.admin)
+    scene.life.go_on(CHURN)
+    return "" if failing else "the collection did not say FORBIDDEN"
+
+
+def metrics_hang(scene: Scene) -> str:
+    """Health goes on; usage is unknown in the end, and known again when it answers."""
+    scene.metrics.hang.set()
+    scene.life.go_on(CHURN)
+    scene.life.rest(15)
+    count, found = scene.collected.differences(scene.admin, without=USAGE)
+    scene.metrics.hang.clear()
+    scene.life.go_on(CHURN)
+    return "" if count and not found else f"while it hung: {found[:3]}"
+
+
+def two_collectors(scene: CollectorScene) -> str:
+    other = scene.collected.watch(scene.kubeconfig)
+    scene.life.go_on(40)
+    scene.life.rest(15)
+    count, found = scene.collected.differences(scene.admin)
+    status = end(other)
+    return "" if count and not found and status == 0 else f"with both ({status}): {found[:3]}"
+
+
+def half_open_connection(scene: CollectorScene) -> str:
+    """Every connection of one collector dies without a word; another follows without a relay."""
+    relay = Relay(scene.plane.url, scene.plane.certificate)
+    relay.start()
+    path = scene.kubeconfig.with_name("relay.kubeconfig")
+    write_kubeconfig(
+        path, {"live": (relay.url, scene.plane.certificate)}, {"tokenFile": str(scene.token_file)}
+    )
+    end(scene.collector)
+    scene.collector = scene.collected.watch(path)
+    try:
+        scene.life.go_on(30)
+        relay.freeze()
+        scene.life.go_on(CHURN)
+        scene.life.rest(85)
+        count, found = scene.collected.differences(scene.admin)
+    finally:
+        status = end(scene.collector)
+        relay.close()
+        scene.collector = scene.collected.watch(scene.kubeconfig)
+    return "" if count and not found and status == 0 else f"after the freeze: {found[:3]}"
+
+
+def one_of_two_ends(scene: CollectorScene) -> str:
+    """Under --all --watch, a cluster whose registration is deleted leaves the other alone."""
+    end(scene.collector)
+    name = scene.collected.name
+    second = Collected(scene.collected.service, scene.collected.token, f"{name}-second")
+    where = scene.plane.url, scene.plane.certificate
+    path = scene.kubeconfig.with_name("two.kubeconfig")
+    write_kubeconfig(path, {name: where, second.name: where}, {"tokenFile": str(scene.token_file)})
+    both = scene.collected.watch(path, "--all")
+    try:
+        started = wait_for(lambda: second.cluster()["last_report_at"], 60)
+        second.unregister()
+        scene.life.go_on(CHURN)
+        scene.life.rest(20)
+        count, found = scene.collected.differences(scene.admin)
+        alone = both.poll() is None
+    finally:
+        status = end(both)
+        scene.collector = scene.collected.watch(scene.kubeconfig)
+    right = started and alone and status == 0 and count and not found
+    return "" if right else f"started {started}, went on {alone}, ended {status}: {found[:3]}"
+
+
+FAULTS: tuple[Callable[[CollectorScene], str], ...] = (
+    api_server_stopped,
+    etcd_compacted,
+    token_replaced,
+    rights_taken_away,
+    metrics_hang,
+    two_collectors,
+    half_open_connection,
+    one_of_two_ends,
+)
+
+
+def played(fault: Callable[[SceneT], str], scene: SceneT) -> tuple[int, list[str], float]:
+    """Play a fault; return how many rows were compared after it, what is wrong, and seconds."""
+    started = time.monotonic()
+    said = fault(scene)
+    scene.life.rest(REST)
+    count, found = scene.collected.differences(scene.admin)
+    if said:
+        found.insert(0, said)
+    if scene.collector.poll() is not None:
+        found.insert(0, f"the collector has ended with {scene.collector.poll()}")
+    return count, found, time.monotonic() - started

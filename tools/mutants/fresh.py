@@ -1,0 +1,66 @@
+"""A mutant in a process that imports it as the module itself."""
+
+from __future__ import annotations
+
+import importlib.machinery
+import mmap
+from collections import defaultdict
+from pathlib import Path
+from typing import Any, Final
+
+# Loaded once, for all the processes that are forked from this one.
+import django.test  # noqa: F401
+import kubernetes  # noqa: F401
+import playwright.sync_api  # noqa: F401
+import pytest
+import rest_framework.fields  # noqa: F401
+
+from tools.mutants.mutant import Mutant
+from tools.mutants.rooms import ROOMS
+from tools.mutants.verdicts import PYTEST, Verdict, in_a_fork, look_for_no_shortest_example
+
+_SECONDS = 180
+#: The test that has failed, which a fork tells, and those of each room, the latest first.
+_failed: Final = mmap.mmap(-1, 4096)
+_killers: Final[dict[str, list[str]]] = defaultdict(list)
+
+
+class _First:
+    """A pytest plugin: these tests before the others; tells which has failed."""
+
+    def __init__(self, tests: list[str]) -> None:
+        self._places = {name: place for place, name in reversed(list(enumerate(tests)))}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            name = report.nodeid.encode()[: len(_failed) - 1] + b"\0"
+            _failed[: len(name)] = name
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        look_for_no_shortest_example()
+        items.sort(key=lambda item: self._places.get(item.nodeid, len(self._places)))
+
+
+def judge_fresh(mutant: Mutant, tests: list[str]) -> Verdict:
+    """Run all the tests of the mutant's room, these first."""
+    path = str(Path(mutant.room).resolve())
+    get_code = importlib.machinery.SourceFileLoader.get_code
+
+    def get_mutated_code(loader: Any, name: str) -> Any:
+        if loader.path == path:
+            return compile(mutant.source, path, "exec")
+        return get_code(loader, name)
+
+    def attempt() -> Verdict:
+        importlib.machinery.SourceFileLoader.get_code = get_mutated_code  # type: ignore[method-assign]
+        code = pytest.main(
+            [*PYTEST, "-x", *ROOMS[mutant.room]], plugins=[_First([*killers, *tests])]
+        )
+        return Verdict.KILLED if code else Verdict.ALIVE
+
+    killers = _killers[mutant.room]
+    _failed[:1] = b"\0"
+    verdict = in_a_fork(attempt, _SECONDS)
+    if name := _failed[:].partition(b"\0")[0].decode():
+        killers.insert(0, name)
+    return verdict

@@ -1,0 +1,133 @@
+"""Every change of a module's text that may change what it does."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import pickle
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from cosmic_ray.ast import ast_nodes, get_ast
+from cosmic_ray.mutating import MutationVisitor
+
+from tools.mutants.operators import OPERATORS
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One change of one module."""
+
+    room: str
+    lines: range
+    original: str
+    source: str
+    was: str
+    becomes: str
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What a reason why it lives is found by: no line number, which moves."""
+        return self.room, self.was, self.becomes
+
+    def __str__(self) -> str:
+        return f"{self.room}:{self.lines.start}: {self.was}  ->  {self.becomes}"
+
+
+def mutants(room: str) -> list[Mutant]:
+    """Return a module's mutants in the order of its lines, without those that run the same."""
+    source = Path(room).read_text()
+    statements = list(_statements(ast.parse(source)))
+    seen = {_what_runs(source)}
+    found = []
+    tree = get_ast(source)
+    parsed = pickle.dumps(tree)  # read many times faster than the text is parsed
+    for operator in OPERATORS:
+        nodes = ast_nodes(tree)
+        places = [place for node in nodes for place in operator.mutation_positions(node)]
+        for occurrence, ((first, _), (last, _)) in enumerate(places):
+            try:
+                mutated = (
+                    MutationVisitor(occurrence, operator).walk(pickle.loads(parsed)).get_code()
+                )
+            except AttributeError:  # cosmic-ray takes no dotted name of an exception
+                continue
+            runs = _what_runs(mutated)
+            if runs is None or runs in seen:
+                continue
+            seen.add(runs)
+            lines = min(
+                (lines for lines in statements if first in lines and last in lines),
+                key=len,
+                default=range(first, last + 1),
+            )
+            found.append(Mutant(room, lines, source, mutated, *_change(source, mutated)))
+    return sorted(found, key=lambda mutant: mutant.lines.start)
+
+
+def _statements(tree: ast.AST) -> Iterator[range]:
+    """Return the lines of each statement; of one with a body, those before its body."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.stmt):
+            body = getattr(node, "body", None)
+            end = max(body[0].lineno - 1, node.lineno) if body else node.end_lineno or node.lineno
+            yield range(node.lineno, end + 1)
+
+
+def _change(source: str, mutated: str) -> tuple[str, str]:
+    difference = list(difflib.unified_diff(source.splitlines(), mutated.splitlines(), n=0))[2:]
+    was = [line[1:].strip() for line in difference if line.startswith("-")]
+    becomes = [line[1:].strip() for line in difference if line.startswith("+")]
+    return " ".join(was), " ".join(becomes)
+
+
+class _WithoutTypes(ast.NodeTransformer):
+    """Leaves out what only a type checker, or nobody but a writer of code, notices."""
+
+    def visit_arg(self, node: ast.arg) -> ast.arg:
+        node.annotation = None
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        node.returns = None
+        if ast.unparse(node.body[-1]) == "return None":  # as a function's end does by itself
+            node.body[-1] = ast.Pass()
+        return self.generic_visit(node)
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        # What a dataclass or a msgspec.Struct keeps its writers from, and how it is stored.
+        decorators = [one for one in node.decorator_list if isinstance(one, ast.Call)]
+        for has_words in (node, *(one for one in decorators if _is_dataclass(one))):
+            words = [word for word in has_words.keywords if word.arg not in _FOR_WRITERS]
+            has_words.keywords = words
+        return self.generic_visit(node)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        node.annotation = ast.Constant(None)
+        return self.generic_visit(node)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        if isinstance(node.func, ast.Name) and node.func.id in ("cast", "TypeVar"):
+            return ast.Constant(None)
+        return self.generic_visit(node)
+
+    def visit_If(self, node: ast.If) -> ast.AST:
+        if "TYPE_CHECKING" in ast.unparse(node.test):
+            return ast.Pass()
+        return self.generic_visit(node)
+
+
+_FOR_WRITERS: Final = frozenset({"frozen", "kw_only", "slots", "gc"})
+
+
+def _is_dataclass(decorator: ast.Call) -> bool:
+    return ast.unparse(decorator.func) == "dataclass"
+
+
+def _what_runs(source: str) -> str | None:
+    try:
+        return ast.dump(_WithoutTypes().visit(ast.parse(source)))
+    except SyntaxError:
+        return None

@@ -1,0 +1,207 @@
+"""Mutants in forks of one process, in which all is imported, collected and migrated."""
+
+from __future__ import annotations
+
+import functools
+import gc
+import mmap
+import os
+import pickle
+import signal
+import sys
+import time
+import traceback
+from collections import Counter, defaultdict
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+from types import FunctionType
+from typing import IO, Any, Final
+
+import pytest
+from coverage import Coverage
+
+from tests.support.issuer import IssuerServer
+from tools.mutants.mutant import Mutant
+from tools.mutants.rooms import ROOMS
+from tools.mutants.swapping import RanAtImportError, change_of, functions_of, run_again
+from tools.mutants.verdicts import PYTEST, Verdict, in_a_fork, look_for_no_shortest_example
+
+#: That a test may take besides ten times its own, on a machine that does much else.
+_SECONDS: Final = 20
+_Cache: Final = type(functools.cache(lambda: None))
+
+
+#: A mutant's verdict, and where it is to be tried elsewhere the tests, the likeliest first.
+_Judged = tuple[Verdict, list[str]]
+
+
+def judge_warm(mutants: list[Mutant], listed: set[tuple[str, str, str]]) -> Iterator[_Judged]:
+    """Yield what became of each mutant, while the next ones are tried.
+
+    Those of these keys are known to live.
+    """
+    receiving, sending = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            with os.fdopen(sending, "wb") as answer:
+                plugin = _Warm(mutants, listed, answer)
+                plugin.coverage.start()
+                files = sorted({file for mutant in mutants for file in ROOMS[mutant.room]})
+                code = int(pytest.main([*PYTEST, *files], plugins=[plugin]))
+        except Exception:  # noqa: BLE001 - whatever it is, this process must not go on as another
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            os._exit(code)
+    os.close(sending)
+    with os.fdopen(receiving, "rb") as answer:
+        for _ in mutants:
+            try:
+                yield pickle.load(answer)
+            except EOFError:
+                break
+    if os.waitpid(pid, 0)[1]:
+        sys.exit("The tests fail without any mutant.")
+
+
+class _Warm:
+    """A pytest plugin: all tests once, to see which comes where; then each mutant in a fork."""
+
+    def __init__(
+        self, mutants: list[Mutant], listed: set[tuple[str, str, str]], answer: IO[bytes]
+    ) -> None:
+        self._mutants, self._listed, self._answer = mutants, listed, answer
+        self._paths = {mutant.room: str(Path(mutant.room).resolve()) for mutant in mutants}
+        # Begun before anything is imported: what runs then is of no test.
+        self.coverage = Coverage(
+            data_file=None, config_file=False, include=list(self._paths.values())
+        )
+        self._failed: list[str] = []
+        self._ends: list[Callable[[], None]] = []
+        self._took: dict[str, float] = {}
+        self._kills: dict[str, Counter[str]] = defaultdict(Counter)
+        self._sound: set[str] = set()  # tests that pass by themselves, with nothing cached
+        self._caches: list[Any] = []
+        self._place = mmap.mmap(-1, 4)  # of the test that killed, which a fork tells
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(
+        self, fixturedef: pytest.FixtureDef[Any], request: Any
+    ) -> Generator[None, object, object]:
+        """Note what serves in a thread, which a fork does not have: each starts its own."""
+        made = yield
+        if isinstance(made, IssuerServer):
+            self._ends.append(functools.partial(fixturedef.finish, request))
+        return made
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self._failed.append(report.nodeid)
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        if session.testsfailed:
+            return False
+        look_for_no_shortest_example()
+        covered = self._covered(session)
+        if self._failed:
+            return True
+        for end in self._ends:
+            end()
+        # What tests say of mutants is no news.
+        session.config.pluginmanager.unregister(name="terminalreporter")
+        functions = {path: functions_of(path) for path in self._paths.values()}
+        packages = {room.partition("/")[0] for room in ROOMS}
+        self._caches = [
+            thing
+            for thing in gc.get_objects()
+            # isinstance() would ask what a weak proxy stands for, which may be gone.
+            if type(thing) is _Cache and str(thing.__module__).partition(".")[0] in packages
+        ]
+        gc.collect()
+        gc.freeze()  # the forks share what they do not write
+        for mutant in self._mutants:
+            path = self._paths[mutant.room]
+            verdict, tests = self._judge(session, mutant, covered[path], functions[path])
+            judged: _Judged = verdict, tests if verdict is Verdict.ELSEWHERE else []
+            pickle.dump(judged, self._answer)
+            self._answer.flush()
+        return True
+
+    def _covered(self, session: pytest.Session) -> dict[str, dict[int, list[str]]]:
+        """Run all tests, and return for each path and line the tests that came there."""
+        for item in session.items:
+            self.coverage.switch_context(item.nodeid)
+            start = time.perf_counter()
+            _run(item, session)
+            self._took[item.nodeid] = time.perf_counter() - start
+        self.coverage.stop()
+        data = self.coverage.get_data()
+        return {path: data.contexts_by_lineno(path) for path in self._paths.values()}
+
+    def _judge(
+        self,
+        session: pytest.Session,
+        mutant: Mutant,
+        covered: dict[int, list[str]],
+        functions: list[FunctionType],
+    ) -> _Judged:
+        try:
+            change = change_of(self._paths[mutant.room], mutant.original, mutant.source)
+        except RanAtImportError:
+            return Verdict.ELSEWHERE, self._ordered(mutant, set(self._took))
+        comers = {name for line in mutant.lines for name in covered.get(line, ())}
+        # What is made anew may matter to any test, and what was made once to more than came by.
+        is_made_once = bool(change.statements) or "" in comers
+        tests = self._ordered(mutant, set(self._took) if is_made_once else comers)
+        if is_made_once and mutant.key in self._listed:
+            return Verdict.ELSEWHERE, tests  # where it would be tried anyway
+
+        def attempt() -> Verdict:
+            try:
+                change.make(functions)
+            except RanAtImportError:
+                return Verdict.ELSEWHERE
+            return self._outcome(session, tests)
+
+        def control() -> Verdict:
+            run_again(change.path, change.originals)
+            return self._outcome(session, killer)
+
+        verdict = in_a_fork(attempt, _SECONDS)
+        if verdict is Verdict.KILLED and tests:
+            killer = [tests[int.from_bytes(self._place[:])]]
+            self._kills[mutant.room][killer[0]] += 1
+            if change.statements or killer[0] not in self._sound:
+                if in_a_fork(control, _SECONDS) is Verdict.KILLED:
+                    return Verdict.ELSEWHERE, tests
+                self._sound.add(killer[0])
+        elif verdict is Verdict.ALIVE and (is_made_once or len(tests) < 2):
+            verdict = Verdict.ELSEWHERE
+        return verdict, tests
+
+    def _ordered(self, mutant: Mutant, names: set[str]) -> list[str]:
+        """Return the tests of the room among these, the likeliest to fail first."""
+        kills = self._kills[mutant.room]
+        of_room = [name for name in names if name.startswith(ROOMS[mutant.room])]
+        return sorted(of_room, key=lambda name: (-kills[name], self._took[name]))
+
+    def _outcome(self, session: pytest.Session, tests: list[str]) -> Verdict:
+        """Run tests until one fails, with nothing cached of what the module did before."""
+        for cache in self._caches:
+            cache.cache_clear()
+        items = {item.nodeid: item for item in session.items}
+        for place, name in enumerate(tests):
+            self._place[:] = place.to_bytes(4)
+            # A loop without end is noticed in one test, and not after the time of all of them.
+            signal.setitimer(signal.ITIMER_REAL, _SECONDS + 10 * self._took[name])
+            _run(items[name], session)
+            if self._failed:
+                return Verdict.KILLED
+        return Verdict.ALIVE
+
+
+def _run(item: pytest.Item, session: pytest.Session) -> None:
+    """Run a test; what the session's fixtures have made stays for the next."""
+    item.config.hook.pytest_runtest_protocol(item=item, nextitem=session)

@@ -1,0 +1,108 @@
+"""Clients that keep a steady pace for hours, and remember how long each answer took."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import itertools
+import json
+import threading
+import time
+import uuid
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from tests.e2e.backend import Backend, lock_info
+from tests.support.server import LiveServer
+from tools.bench.push import state
+
+CLIENTS = 8
+PUSHED = 100_000
+_READS = 4  # rounds of three small reads for each push
+
+
+@dataclass
+class Seen:
+    """What came of the requests: when it began, and seconds until the answer was read."""
+
+    taken: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
+    statuses: Counter[int] = field(default_factory=Counter)
+    wrong: Counter[str] = field(default_factory=Counter)
+
+    def milliseconds(self, kind: str, since: float, until: float) -> tuple[float, float]:
+        """Return the median and the 99th percentile of those that began within this time."""
+        found = sorted(s for began, s in self.taken.get(kind, []) if since <= began < until)
+        if not found:
+            return 0.0, 0.0
+        return found[len(found) // 2] * 1000, found[int(len(found) * 0.99)] * 1000
+
+
+class Clients:
+    """Eight, each with a state of its own, together at so many requests a second."""
+
+    def __init__(self, server: LiveServer, rate: float) -> None:
+        self.server, self.seen = server, Seen()
+        self._token = server.token("state:read", "state:write")
+        self._pause = CLIENTS / rate
+        self._mutex = threading.Lock()
+        self._end = threading.Event()
+
+    @contextlib.contextmanager
+    def at_work(self) -> Iterator[Seen]:
+        """Let them loose for as long as the block."""
+        threads = [threading.Thread(target=self._work, args=(n,)) for n in range(CLIENTS)]
+        for thread in threads:
+            thread.start()
+        try:
+            yield self.seen
+        finally:
+            self._end.set()
+            for thread in threads:
+                thread.join()
+
+    def _work(self, number: int) -> None:
+        backend = Backend(self.server, self._token)
+        due = time.monotonic() + number * self._pause / CLIENTS
+        for serial in itertools.count(1):
+            # A connection for each round, so that they are spread over the workers again.
+            connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=60)
+            with contextlib.closing(connection):
+                for kind, method, path, body in self._round(backend, serial):
+                    due = max(due + self._pause, time.monotonic() - 1)
+                    if self._end.wait(max(0.0, due - time.monotonic())):
+                        return
+                    self._ask(connection, kind, method, path, body)
+
+    def _round(self, backend: Backend, serial: int) -> Iterable[tuple[str, str, str, bytes | None]]:
+        """Return what Terraform does in a run, and what people look at meanwhile."""
+        lock = uuid.uuid4()
+        info = json.dumps(lock_info(lock)).encode()
+        yield "lock", "LOCK", backend.path, info
+        yield "push", "POST", f"{backend.path}?ID={lock}", state(PUSHED, serial)
+        yield "pull", "GET", backend.path, None
+        for _ in range(_READS):
+            yield "list", "GET", "/api/v1/states?page_size=10", None
+            yield "who", "GET", "/v1/whoami", None
+            yield "pull", "GET", backend.path, None
+        yield "lock", "UNLOCK", backend.path, info
+
+    def _ask(
+        self, connection: http.client.HTTPConnection, kind: str, method: str, path: str,
+        body: bytes | None,
+    ) -> None:  # fmt: skip
+        headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"}
+        began = time.monotonic()
+        try:
+            connection.request(method, path, body, headers)
+            answer = connection.getresponse()
+            text, status = answer.read(), answer.status
+        except (OSError, http.client.HTTPException) as error:
+            text, status = repr(error).encode(), 0
+            connection.close()
+        taken = time.monotonic() - began
+        with self._mutex:
+            self.seen.statuses[status] += 1
+            self.seen.taken.setdefault(kind, []).append((began, taken))
+            if status != 200:
+                self.seen.wrong[f"{kind}: {status} {text[:200]!r}"] += 1

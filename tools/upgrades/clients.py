@@ -1,0 +1,183 @@
+"""What clients do while the service is upgraded, and what they are answered."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import http.client
+import itertools
+import json
+import threading
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlencode
+
+from tests.e2e.traffic import GoneError, Ledger, Traffic
+from tests.support.server import Answer, LiveServer
+
+
+def filtered(path: str, field: str, value: str) -> str:
+    """Return the address of what in a list has a value in a field."""
+    expression = f"field['{field}'] = {value}"
+    return f"{path}?{urlencode({'filter': expression})}"
+
+
+class Front:
+    """Stands for the proxy: each request to the next instance, and once more to the other one.
+
+    It has the shape of a server where clients use one.
+    """
+
+    def __init__(self, *instances: LiveServer) -> None:
+        self.instances = list(instances)
+        self.answers: Counter[tuple[str, str, int]] = Counter()
+        self.phase = ""
+        self._turns = itertools.count()
+        self._mutex = threading.Lock()
+
+    def request(self, method: str, path: str, body: bytes | None = None, **given: Any) -> Answer:
+        """Send a request to an instance that takes it."""
+        turn = next(self._turns)
+        for number in range(20):
+            instance = self.instances[(turn + number) % len(self.instances)]
+            try:
+                answer = instance.request(method, path, body, **given)
+            except (ConnectionError, http.client.HTTPException):
+                time.sleep(0.05)
+                continue
+            with self._mutex:
+                self.answers[self.phase, instance.root.name, answer.status] += 1
+            return answer
+        raise ConnectionError("no instance")
+
+
+class Everything(Traffic):
+    """Clients that push and lock, and others that list, report and make keys."""
+
+    def __init__(self, front: Front, token: str, key: str, cluster_ids: list[str]) -> None:
+        super().__init__(front, token)  # type: ignore[arg-type]  # it has what is used of a server
+        self.front, self.token, self.key, self.clusters = front, token, key, cluster_ids
+        own = [Ledger(self.ledgers[0].backend, shared=False)]
+        habits = (self.read_lists, self.read_contents, self.report, self.make_keys)
+        self.plan += [(self._ignoring_ledger(habit), own[0]) for habit in habits]
+        self.failed: Counter[str] = Counter()
+
+    @staticmethod
+    def _ignoring_ledger(habit: Callable[[], None]) -> Callable[[Ledger], None]:
+        return lambda _ledger: habit()
+
+    def _run(self, habit: Callable[[Ledger], None], ledger: Ledger) -> None:
+        while not self._stop.is_set():
+            with contextlib.suppress(GoneError):
+                habit(ledger)
+
+    def _ask(self, ask: Callable[[], Answer], *expected: int) -> int:
+        answer = ask()
+        if answer.status in expected:
+            return answer.status
+        with self._mutex:
+            self.failed[f"{self.front.phase}: {answer.status} {answer.body[:300]!r}"] += 1
+        raise GoneError
+
+    def _send(self, method: str, path: str, body: Any = None, *, key: str = "") -> Any:
+        """Send JSON, and return the answer's body when it is 200."""
+        content = None if body is None else json.dumps(body).encode()
+        kept: list[Answer] = []
+
+        def ask() -> Answer:
+            kept.append(
+                self.front.request(
+                    method,
+                    path,
+                    content,
+                    token=key or self.token,
+                    headers={"Content-Type": "application/json"},
+                )
+            )
+            if kept[-1].status >= 400:
+                kept[-1].body = f"{method} {path} ".encode() + kept[-1].body
+            return kept[-1]
+
+        self._ask(ask, 200, 201, 204)
+        return kept[-1].json() if kept[-1].body else {}
+
+    def read_lists(self) -> None:
+        """Read a page of every list, with and without a filter."""
+        for path in (
+            "/api/v1/states",
+            filtered("/api/v1/states", "serial", "3"),
+            "/api/v1/components",
+            "/api/v1/clusters",
+            f"/api/v1/clusters/{self.clusters[0]}/workloads",
+            f"/api/v1/clusters/{self.clusters[0]}/workloads:summary",
+            "/api/v1/audit-events",
+            filtered("/api/v1/audit-events", "action", "'state.push'"),
+        ):
+            self._send("GET", path)
+        self._send("GET", "/v1/api-keys", key=self.key)
+        self._send("GET", "/v1/access-tokens", key=self.key)
+
+    def read_contents(self) -> None:
+        """Read what is in a state that others push to, and what changed in it."""
+        backend = self.ledgers[0].backend
+        path = filtered("/api/v1/states", "component_id", f"'{backend.component_id}'")
+        for state in self._send("GET", path).get("states", []):
+            path = f"/api/v1/states/{state['id']}"
+            versions = self._send("GET", f"{path}/versions").get("versions", [])
+            for version in versions[:1]:
+                self._send("GET", f"{path}/versions/{version['number']}/document")
+                self._send("GET", f"{path}/versions/{version['number']}/diff")
+                self._send("GET", f"{path}/resources")
+                self._send("GET", f"{path}/outputs")
+        time.sleep(0.05)
+
+    def report(self) -> None:
+        """Report a cluster whole, each time with other figures."""
+        for cluster_id in self.clusters[-1:]:
+            now = dt.datetime.now(dt.UTC)
+            items = [
+                {
+                    "namespace": "upgrade",
+                    "name": f"workload-{number}",
+                    "kind": "Deployment",
+                    "replicas_desired": 3,
+                    "replicas_ready": (number + now.second) % 4,
+                    "cpu_used_millicores": now.microsecond % 1000,
+                }
+                for number in range(100)
+            ]
+            body = {"reported_at": now.isoformat(), "workloads": items}
+            self._send("PUT", f"/api/v1/clusters/{cluster_id}/workloads", body)
+        name = f"cluster-{uuid.uuid4()}"
+        cluster = self._send("POST", "/api/v1/clusters", {"cluster": {"name": name}}).get("cluster")
+        if cluster:
+            changed = {"cluster": {"report_interval_seconds": 90}}
+            self._send("PATCH", f"/api/v1/clusters/{cluster['id']}", changed)
+            self._send("DELETE", f"/api/v1/clusters/{cluster['id']}")
+        time.sleep(0.05)
+
+    def make_keys(self) -> None:
+        """Make a key, rename and rotate it, mint from it, use and revoke what was made."""
+        made = self._send(
+            "POST",
+            "/v1/api-keys",
+            {"api_key": {"name": "new", "scopes": ["state:read", "apikey:write"]}},
+            key=self.key,
+        )
+        if not made:
+            return
+        path = f"/v1/api-keys/{made['api_key']['id']}"
+        self._send("PATCH", path, {"api_key": {"name": "renamed"}}, key=self.key)
+        rotated = self._send("POST", f"{path}:rotate", {"grace_period": "604800s"}, key=self.key)
+        self._send("POST", f"{path}:rotate", {"grace_period": "604800s"}, key=self.key)
+        token = {"name": "minted", "scopes": ["state:read"]}
+        minted = self._send(
+            "POST", "/v1/access-tokens", {"access_token": token}, key=rotated.get("secret", "")
+        )
+        if minted:
+            self._send("GET", "/api/v1/states?page_size=1", key=minted["secret"])
+        self._send("POST", f"{path}:revoke", {}, key=self.key)
+        time.sleep(0.05)

@@ -1,0 +1,47 @@
+"""Write what the next release must get on with: ``python -m tools.upgrades.released``.
+
+Done when a release is made, with the settings of any deployment.
+
+The last migration of each app, and each column that the code knows, with whether it fills it: what
+may be null need not be filled.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+import django
+
+APPS: Final = ("apikeys", "infra_service", "states", "workloads")
+FILE: Final = Path(__file__).with_name("released.json")
+
+
+def released() -> dict[str, Any]:
+    """Return it."""
+    from django.apps import apps
+    from django.db.migrations.loader import MigrationLoader
+
+    models = [
+        model
+        for model in apps.get_models(include_auto_created=True)
+        if model._meta.app_label in APPS
+    ]
+    return {
+        "migrations": {
+            app: name for app, name in MigrationLoader(None).graph.leaf_nodes() if app in APPS
+        },
+        "columns": {
+            model._meta.db_table: {
+                field.column: "null" if field.null else "filled"
+                for field in model._meta.local_concrete_fields
+            }
+            for model in sorted(models, key=lambda model: model._meta.db_table)
+        },
+    }
+
+
+if __name__ == "__main__":
+    django.setup()
+    FILE.write_text(json.dumps(released(), indent=1) + "\n")
