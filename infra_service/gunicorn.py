@@ -19,7 +19,7 @@ from infra_service import __version__, logs
 from infra_service.operations import metric_files
 
 # gthread, with errors in our form, which gives a thread to a request that has arrived.
-worker_class = "infra_service.server.worker.ServiceWorker"
+worker_class = "infra_service.lib.server.worker.ServiceWorker"
 workers = int(os.environ.get("WEB_WORKERS", "2"))
 # Many threads, because a slow upload holds one: with four a worker, eight slow clients stall all.
 threads = int(os.environ.get("WEB_THREADS", "32"))

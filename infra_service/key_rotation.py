@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from infra_service.commandline.isolation import isolated
+from infra_service.lib.commandline.isolation import isolated
 from infra_service.models import IdempotentRequest
 from infra_service.webhooks.actions import reencrypt_secrets
 from infra_service.webhooks.models import WebhookEndpoint

@@ -17,7 +17,7 @@ from infra_service.lib.api.addresses import settle_client
 from infra_service.lib.api.encodings import UnsupportedCharset, query_fault
 from infra_service.lib.api.handlers import bad_request, insecure_transport
 from infra_service.lib.database import replica
-from infra_service.server.handler import OTHER_ENCODING
+from infra_service.lib.server.handler import OTHER_ENCODING
 
 if TYPE_CHECKING:
     from collections.abc import Callable

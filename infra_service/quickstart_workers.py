@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 from typing import Final
 
-from infra_service.commandline.stopping import stop_at_eof
+from infra_service.lib.commandline.stopping import stop_at_eof
 
 _ROOT: Final = Path(__file__).resolve().parent.parent
 #: Seconds before a command that ended is started again.

@@ -8,7 +8,7 @@ django.setup(set_prefix=False)
 from infra_service import urls  # noqa: E402, F401 - after set-up; before the first request
 from infra_service.lib.api.limits import limiter  # noqa: E402 - after set-up
 from infra_service.lib.database.postgresql.base import DatabaseWrapper  # noqa: E402 - after set-up
-from infra_service.server.handler import ServiceHandler  # noqa: E402 - after set-up
+from infra_service.lib.server.handler import ServiceHandler  # noqa: E402 - after set-up
 
 application = ServiceHandler()
 limiter()  # with its Redis client, which the first request would wait for

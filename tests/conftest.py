@@ -21,7 +21,7 @@ from apikeys.actors import Actor
 from apikeys.models import AccessToken, User
 from apikeys.scopes import Scope
 from apikeys.tokens import TokenKind
-from infra_service.commandline import progress
+from infra_service.lib.commandline import progress
 from tests.support import commands as commands_here
 from tests.support import templates
 from tests.support.browser import chromium, page_of

@@ -19,7 +19,7 @@ import zlib
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from apikeys.archiving.errors import ArchiveError
-from infra_service.commandline.private_files import PrivateDirectory, open_regular, sync
+from infra_service.lib.commandline.private_files import PrivateDirectory, open_regular, sync
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from django.conf import settings
 
-from infra_service.outgoing import connecting
-from infra_service.outgoing.addresses import is_inside, is_public
-from infra_service.outgoing.connecting import FetchError, parse_url, request
+from infra_service.lib.http_client import connecting
+from infra_service.lib.http_client.addresses import is_inside, is_public
+from infra_service.lib.http_client.connecting import FetchError, parse_url, request
 
 if TYPE_CHECKING:
-    from infra_service.outgoing.addresses import Address
+    from infra_service.lib.http_client.addresses import Address
 
 #: Of an answer's body; the largest key sets of the platforms have 10 KB.
 MAX_BYTES: Final = 64 * 1024

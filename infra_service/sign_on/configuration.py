@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
-from infra_service.outgoing.addresses import is_protected
+from infra_service.lib.http_client.addresses import is_protected
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -22,7 +22,7 @@ from django.core.exceptions import PermissionDenied
 from django.urls import reverse
 from requests import RequestException
 
-from infra_service.outgoing.addresses import is_protected
+from infra_service.lib.http_client.addresses import is_protected
 from infra_service.sign_on.bounded_answers import BoundedAdapter
 from infra_service.sign_on.errors import ProviderUnavailableError, SignOnRefusedError
 from infra_service.sign_on.id_tokens import IdTokenRefusedError, verified_claims

@@ -18,7 +18,7 @@ from django.db.models import F, Max
 from django.utils import timezone
 
 from apikeys.actors import Actor
-from infra_service.commandline.isolation import process_isolated
+from infra_service.lib.commandline.isolation import process_isolated
 from infra_service.lib.database.retries import retrying
 from infra_service.webhooks.actions import disable_endpoint
 from infra_service.webhooks.models import MAX_ERROR, Delivery

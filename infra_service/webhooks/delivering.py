@@ -8,7 +8,7 @@ from collections import Counter
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, Final
 
-from infra_service.commandline.isolation import isolated
+from infra_service.lib.commandline.isolation import isolated
 from infra_service.webhooks import claiming, publishing, sending, trail
 from infra_service.webhooks.claiming import Attempt
 from infra_service.webhooks.health_changes import publish_health_changes

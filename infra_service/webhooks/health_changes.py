@@ -30,7 +30,7 @@ from django.db.models import (
 )
 from django.db.models.functions import Coalesce, FirstValue, Greatest, Least, RowNumber
 
-from infra_service.commandline.isolation import isolated
+from infra_service.lib.commandline.isolation import isolated
 from infra_service.lib.database.retries import retrying
 from infra_service.webhooks import trail
 from infra_service.webhooks.messages import written

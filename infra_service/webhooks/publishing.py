@@ -9,7 +9,7 @@ from uuid import UUID
 from django.db import transaction
 
 from apikeys.models import ApiKey
-from infra_service.commandline.isolation import isolated, process_isolated
+from infra_service.lib.commandline.isolation import isolated, process_isolated
 from infra_service.lib.database.retries import retrying
 from infra_service.webhooks import trail
 from infra_service.webhooks.event_types import TYPES

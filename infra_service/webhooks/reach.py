@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from apikeys.models import AccessToken
 from apikeys.scopes import with_included
-from infra_service.commandline.isolation import isolated
+from infra_service.lib.commandline.isolation import isolated
 from infra_service.webhooks.event_types import TYPES
 from infra_service.webhooks.models import DisabledPeriod, WebhookEndpoint
 

@@ -15,14 +15,14 @@ from django.utils import timezone
 from django.utils.http import parse_http_date_safe
 
 from infra_service import __version__
-from infra_service.outgoing.addresses import (
+from infra_service.lib.http_client.addresses import (
     LOOPBACK,
     is_inside,
     is_localhost,
     is_public,
     parse_literal,
 )
-from infra_service.outgoing.connecting import Deadline, FetchError, parse_url, request
+from infra_service.lib.http_client.connecting import Deadline, FetchError, parse_url, request
 from infra_service.webhooks.event_types import TEST
 from infra_service.webhooks.messages import message
 from infra_service.webhooks.secrets import SecretUnreadableError
@@ -30,7 +30,7 @@ from infra_service.webhooks.secrets import SecretUnreadableError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from infra_service.outgoing.addresses import Address
+    from infra_service.lib.http_client.addresses import Address
     from infra_service.webhooks.models import Delivery
     from infra_service.webhooks.reach import Reach
 

@@ -16,7 +16,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from apikeys.models import ApiKey
-from infra_service.commandline.isolation import isolated
+from infra_service.lib.commandline.isolation import isolated
 from infra_service.lib.database.retries import retrying
 from infra_service.webhooks import trail
 from infra_service.webhooks.messages import written

@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
-from infra_service.commandline.private_files import PrivateDirectory, open_regular, sync
+from infra_service.lib.commandline.private_files import PrivateDirectory, open_regular, sync
 from states.moving.manifest import MANIFEST, UNFINISHED, OccupiedError
 from states.moving.sources import SourceError, TooLargeError
 

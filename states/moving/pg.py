@@ -12,7 +12,7 @@ import psycopg
 from psycopg import errors, sql
 from psycopg.conninfo import make_conninfo
 
-from infra_service.outgoing.addresses import is_loopback
+from infra_service.lib.http_client.addresses import is_loopback
 from states.moving.sources import SourceError, SourceState, SourceVersion, TooLargeError
 
 if TYPE_CHECKING:

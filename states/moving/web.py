@@ -11,7 +11,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urljoin
 
-from infra_service.outgoing.addresses import is_protected
+from infra_service.lib.http_client.addresses import is_protected
 from states.moving.connections import MOST_JSON_BYTES, Answer, Connections, origin_of
 from states.moving.sources import SourceError
 

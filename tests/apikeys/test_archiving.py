@@ -21,7 +21,7 @@ from django.utils import timezone
 from apikeys.actors import Actor
 from apikeys.archiving import ArchiveError, archive_next, check_archives, files, leaving
 from apikeys.models import AuditArchive, AuditEvent
-from infra_service.commandline.private_files import PrivateDirectory
+from infra_service.lib.commandline.private_files import PrivateDirectory
 from infra_service.lib.database.compiled import insert
 from tests.support.commands import on_database_of
 from tests.support.installation import ROOT

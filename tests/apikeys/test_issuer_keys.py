@@ -18,7 +18,7 @@ from apikeys.federation import fetching, key_sets
 from apikeys.federation.fetching import is_allowed
 from apikeys.federation.keys import KeySetError, usable_keys
 from apikeys.models import Issuer
-from infra_service.outgoing.addresses import is_protected
+from infra_service.lib.http_client.addresses import is_protected
 from tests.apikeys.exchanging import (
     LOOPBACK,
     REFUSED,

@@ -14,7 +14,7 @@ from apikeys.actions import access_tokens
 from filterlang import grammar
 from infra_service.lib.api import pagination
 from infra_service.lib.database.pages import reading
-from infra_service.server import worker
+from infra_service.lib.server import worker
 from infra_service.webhooks.models import MAX_ENDPOINTS
 from states import lockinfo
 from states.actions.catalogue import CatalogueEntry

@@ -10,7 +10,7 @@ def test_settings_and_reference_agree() -> None:
     settings = (ROOT / "infra_service" / "settings.py").read_text()
     server = [
         (ROOT / "infra_service" / name).read_text()
-        for name in ("gunicorn.py", "logs.py", "server/pace.py")
+        for name in ("gunicorn.py", "logs.py", "lib/server/pace.py")
     ]
     read = set(re.findall(r'env\.\w+\(\s*"([A-Z_]+)"', settings))
     read |= set(re.findall(r'environ\.get\("([A-Z_]+)"', "".join(server)))

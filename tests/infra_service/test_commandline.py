@@ -19,8 +19,8 @@ from django.core.management.base import BaseCommand, OutputWrapper
 import manage
 from apikeys.scopes import Scope
 from infra_service import __version__
-from infra_service.commandline.base import HelpfulCommand, ServiceCommand
-from infra_service.commandline.stopping import stopped_by_signals
+from infra_service.lib.commandline.base import HelpfulCommand, ServiceCommand
+from infra_service.lib.commandline.stopping import stopped_by_signals
 from tests.support.installation import ROOT
 from tests.support.terminal import Terminal
 

@@ -16,7 +16,7 @@ from django.urls import set_script_prefix
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infra_service.server.handler import ServiceHandler, ServiceRequest
+from infra_service.lib.server.handler import ServiceHandler, ServiceRequest
 from tests.conftest import ClientWith
 
 STATE = f"/api/v1/state/{uuid.UUID(int=1)}/env/{uuid.UUID(int=2)}"

@@ -1,4 +1,4 @@
-"""Files that only their owner can read: infra_service.commandline.private_files."""
+"""Files that only their owner can read: infra_service.lib.commandline.private_files."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from infra_service.commandline import private_files
-from infra_service.commandline.private_files import (
+from infra_service.lib.commandline import private_files
+from infra_service.lib.commandline.private_files import (
     NotOursError,
     NotRegularError,
     PrivateDirectory,

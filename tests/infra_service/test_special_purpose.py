@@ -6,8 +6,8 @@ import ipaddress
 
 import pytest
 
-from infra_service.outgoing.addresses import is_inside, is_public, parse_literal
-from infra_service.outgoing.special_purpose import IPV4, IPV6, Block
+from infra_service.lib.http_client.addresses import is_inside, is_public, parse_literal
+from infra_service.lib.http_client.special_purpose import IPV4, IPV6, Block
 
 
 def exceptions(block: Block) -> list[Block]:

@@ -13,7 +13,7 @@ from django.core.management import call_command, get_commands, load_command_clas
 from django.core.management.base import BaseCommand, SystemCheckError
 from django.db import connection
 
-from infra_service.commandline.base import ServiceCommand
+from infra_service.lib.commandline.base import ServiceCommand
 from states.admin.states import StateAdmin
 
 pytestmark = pytest.mark.both
@@ -33,7 +33,7 @@ import django
 django.setup()
 from django.core.checks import run_checks
 from django.core.management import get_commands, load_command_class
-from infra_service.commandline.base import ServiceCommand
+from infra_service.lib.commandline.base import ServiceCommand
 
 problems = run_checks(tags=ServiceCommand.requires_system_checks)
 for_all = set(sys.modules)

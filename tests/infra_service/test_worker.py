@@ -17,10 +17,10 @@ import pytest
 from gunicorn.config import Config
 from gunicorn.glogging import Logger
 
-from infra_service.server import arrivals, pace, worker
-from infra_service.server.arrivals import LARGEST_BODY, Arrival
-from infra_service.server.pace import LARGEST_REST, PacedSocket
-from infra_service.server.worker import ServiceWorker
+from infra_service.lib.server import arrivals, pace, worker
+from infra_service.lib.server.arrivals import LARGEST_BODY, Arrival
+from infra_service.lib.server.pace import LARGEST_REST, PacedSocket
+from infra_service.lib.server.worker import ServiceWorker
 
 HEAD = b"POST / HTTP/1.1\r\nHost: x\r\n"
 

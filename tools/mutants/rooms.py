@@ -151,7 +151,7 @@ ROOMS: Final[dict[str, tuple[str, ...]]] = {
         "tests/workloads/test_history_api.py",
         "tests/workloads/test_transitions.py",
     ),
-    "infra_service/outgoing/addresses.py": (
+    "infra_service/lib/http_client/addresses.py": (
         "tests/apikeys/federation/test_issuers.py",
         "tests/apikeys/test_issuer_keys.py",
         "tests/infra_service/webhooks/test_api.py",

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from infra_service.outgoing.addresses import is_protected
+from infra_service.lib.http_client.addresses import is_protected
 from workloads.collector.backoff import wished_pause
 from workloads.collector.destinations import NotReportedError
 

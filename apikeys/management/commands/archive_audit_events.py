@@ -11,7 +11,7 @@ from django.core.management.base import CommandError
 from apikeys.actors import Actor
 from apikeys.archiving import ArchiveError, archive_next, check_archives
 from apikeys.models import AuditArchive, AuditEvent
-from infra_service.commandline.base import ServiceCommand
+from infra_service.lib.commandline.base import ServiceCommand
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser

@@ -3,7 +3,7 @@ from typing import Any
 from django.contrib.auth.management.commands import changepassword
 
 from apikeys import actors
-from infra_service.commandline.base import HelpfulCommand
+from infra_service.lib.commandline.base import HelpfulCommand
 
 
 class Command(HelpfulCommand, changepassword.Command):

@@ -13,7 +13,7 @@ from apikeys.management.options import (
     read_credential_options,
 )
 from apikeys.tokens import TokenKind
-from infra_service.commandline.base import ServiceCommand
+from infra_service.lib.commandline.base import ServiceCommand
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser

@@ -14,8 +14,8 @@ from rest_framework import serializers
 from apikeys.api.binding_serializers import BindingSerializer
 from apikeys.models import AccessToken, ApiKey, User
 from apikeys.usability import status_word
-from infra_service.commandline.base import ServiceCommand
 from infra_service.lib.api.fields import TimestampField
+from infra_service.lib.commandline.base import ServiceCommand
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser

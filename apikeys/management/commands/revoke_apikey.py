@@ -13,7 +13,7 @@ from apikeys import actions, tokens
 from apikeys.actors import Actor
 from apikeys.models import AccessToken, ApiKey
 from apikeys.token_search import find_tokens
-from infra_service.commandline.base import ServiceCommand
+from infra_service.lib.commandline.base import ServiceCommand
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser

@@ -9,7 +9,7 @@ from apikeys import actions
 from apikeys.actors import Actor
 from apikeys.management.options import errors_for_people
 from apikeys.models import ApiKey
-from infra_service.commandline.base import ServiceCommand
+from infra_service.lib.commandline.base import ServiceCommand
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser

@@ -25,7 +25,7 @@ from apikeys.management.options import (
 )
 from apikeys.models import ApiKey, User
 from apikeys.usability import UnusableReason, status_word
-from infra_service.commandline.base import ServiceCommand
+from infra_service.lib.commandline.base import ServiceCommand
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser

@@ -19,7 +19,7 @@ from apikeys.federation import kinds
 from apikeys.federation.platforms import PLATFORMS
 from apikeys.management.options import checked, errors_for_people, find_or_create_user
 from apikeys.models import Issuer, TrustPolicy
-from infra_service.commandline.base import ServiceCommand
+from infra_service.lib.commandline.base import ServiceCommand
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser

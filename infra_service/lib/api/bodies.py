@@ -60,7 +60,7 @@ def blocks(request: HttpRequest, limit: int) -> Iterator[bytes]:
     Raises:
         BodyTooLarge: more than ``limit`` bytes; with a Content-Length none of them is read.
         BodyIncomplete: the client went away, or its chunks are damaged.
-        RequestTimeout: it is slower than the server waits for (``infra_service.server.pace``).
+        RequestTimeout: it is slower than the server waits for (``infra_service.lib.server.pace``).
     """
     chunked = "HTTP_TRANSFER_ENCODING" in request.META
     length = None if chunked else int(request.META.get("CONTENT_LENGTH") or 0)

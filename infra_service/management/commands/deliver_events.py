@@ -8,9 +8,9 @@ import structlog
 from django.db import Error as DatabaseFailure
 from django.db import connection
 
-from infra_service.commandline.base import ServiceCommand
-from infra_service.commandline.stopping import stopped_by_signals
-from infra_service.commandline.watching import add_watch_options, stop_of
+from infra_service.lib.commandline.base import ServiceCommand
+from infra_service.lib.commandline.stopping import stopped_by_signals
+from infra_service.lib.commandline.watching import add_watch_options, stop_of
 from infra_service.webhooks.actions import reencrypt_secrets
 from infra_service.webhooks.delivering import Deliverer
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from django.core.management.base import CommandError
 from django.db import DatabaseError, connection
 
-from infra_service.commandline.base import ServiceCommand
+from infra_service.lib.commandline.base import ServiceCommand
 from infra_service.operations import database_roles
 
 if TYPE_CHECKING:

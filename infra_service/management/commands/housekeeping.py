@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 from django.core.management.base import CommandError
 from django.db import connection
 
-from infra_service.commandline.base import ServiceCommand
-from infra_service.commandline.stopping import stopped_by_signals
 from infra_service.housekeeping import PARTS, run_part
+from infra_service.lib.commandline.base import ServiceCommand
+from infra_service.lib.commandline.stopping import stopped_by_signals
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser

@@ -10,13 +10,13 @@ from django.core.management.base import CommandError
 from django.utils import timezone
 
 from apikeys.models import AuditArchive
-from infra_service.commandline.base import ServiceCommand
 from infra_service.demo import histories
 from infra_service.demo.loading import refresh_statistics
 from infra_service.demo.outside import load_trust, load_webhooks
 from infra_service.demo.people import load_people
 from infra_service.demo.states import load_states
 from infra_service.demo.workloads import load_clusters, load_workloads, report_clusters
+from infra_service.lib.commandline.base import ServiceCommand
 from states.models import Application, Component, Environment, State, StateVersion
 from workloads.models import Cluster, ClusterImage, Transition, Workload, WorkloadImage
 

@@ -8,7 +8,7 @@ from django.core.management.base import CommandError
 
 from apikeys.actors import Actor
 from infra_service import groups
-from infra_service.commandline.base import ServiceCommand
+from infra_service.lib.commandline.base import ServiceCommand
 
 
 class Command(ServiceCommand):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from django.core.management.base import CommandError
 
 from infra_service import key_rotation
-from infra_service.commandline.base import ServiceCommand
+from infra_service.lib.commandline.base import ServiceCommand
 from states.errors import StorageUnavailable
 from states.keeping import verification
 from states.models import StateVersion

@@ -11,10 +11,10 @@ from apikeys import audit
 from apikeys.actions.rules import maker_columns, refuse_ended, refuse_retired
 from apikeys.actions.trail import differences
 from apikeys.grants import Grant
-from infra_service.commandline.isolation import isolated
 from infra_service.lib.api.parameters import InvalidParameter
+from infra_service.lib.commandline.isolation import isolated
 from infra_service.lib.database.retries import retrying
-from infra_service.outgoing.connecting import FetchError
+from infra_service.lib.http_client.connecting import FetchError
 from infra_service.webhooks import health_changes, secrets, trail
 from infra_service.webhooks.errors import (
     TooManyWebhooks,

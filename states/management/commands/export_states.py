@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from django.core.management.base import CommandError
 
 from apikeys.actors import Actor
-from infra_service.commandline.base import ServiceCommand
+from infra_service.lib.commandline.base import ServiceCommand
 from states.errors import StorageUnavailable
 from states.moving import exporting
 from states.moving.files import DirectoryTarget

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from django.core.management.base import CommandError
 
 from apikeys.actors import Actor
-from infra_service.commandline.base import ServiceCommand
+from infra_service.lib.commandline.base import ServiceCommand
 from states.errors import StorageUnavailable
 from states.moving.backends import write_backend
 from states.moving.importing import Import, read_back

@@ -10,9 +10,9 @@ from django.core.management.base import CommandError
 from django.db import Error as DatabaseFailure
 from django.db import connection
 
-from infra_service.commandline.base import ServiceCommand
-from infra_service.commandline.stopping import stopped_by_signals
-from infra_service.commandline.watching import add_watch_options, stop_of
+from infra_service.lib.commandline.base import ServiceCommand
+from infra_service.lib.commandline.stopping import stopped_by_signals
+from infra_service.lib.commandline.watching import add_watch_options, stop_of
 from states.errors import StorageUnavailable
 from states.keeping.attempts import IncompleteError
 from states.models import State
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser
     from collections.abc import Iterator
 
-    from infra_service.commandline.progress import Progress
+    from infra_service.lib.commandline.progress import Progress
     from states.resources.indexing import Indexed
 
 #: What ends by itself, or is in the log already.

@@ -12,7 +12,7 @@ from django.db import OperationalError
 from structlog.testing import capture_logs
 
 from apikeys.models import AuditEvent
-from infra_service.commandline.isolation import isolated
+from infra_service.lib.commandline.isolation import isolated
 from infra_service.webhooks import actions, claiming, delivering, health_changes, publishing
 from infra_service.webhooks import secrets as webhook_secrets
 from infra_service.webhooks.delivering import Deliverer

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import structlog
 from django.core.management.base import CommandError
 
-from infra_service.commandline.base import ServiceCommand
-from infra_service.commandline.stopping import stopped_by_signals
+from infra_service.lib.commandline.base import ServiceCommand
+from infra_service.lib.commandline.stopping import stopped_by_signals
 from workloads.collection import MAX_REPORT_INTERVAL
 from workloads.collector.connect import ConnectionSetupError
 from workloads.collector.destinations import NotReportedError, ReportingEndedError

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import CommandError
 
-from infra_service.commandline.stopping import stop_at_eof
+from infra_service.lib.commandline.stopping import stop_at_eof
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser

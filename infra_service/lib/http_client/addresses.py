@@ -7,7 +7,7 @@ import socket
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from infra_service.outgoing.special_purpose import is_globally_reachable
+from infra_service.lib.http_client.special_purpose import is_globally_reachable
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from django.core.management.base import BaseCommand, DjangoHelpFormatter
 
 from infra_service import __version__
-from infra_service.commandline.progress import Progress
+from infra_service.lib.commandline.progress import Progress
 
 if TYPE_CHECKING:
     from argparse import Action

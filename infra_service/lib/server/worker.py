@@ -29,9 +29,9 @@ from gunicorn.http.errors import InvalidHeader
 from gunicorn.workers.gthread import TConn, ThreadWorker
 from uuid_utils.compat import uuid7
 
-from infra_service.server.arrivals import LINGER, Arrival, Departure
-from infra_service.server.pace import CONTINUE, HEADER_TIMEOUT, PacedSocket
-from infra_service.server.server_errors import Overheard, refusal
+from infra_service.lib.server.arrivals import LINGER, Arrival, Departure
+from infra_service.lib.server.pace import CONTINUE, HEADER_TIMEOUT, PacedSocket
+from infra_service.lib.server.server_errors import Overheard, refusal
 
 # Bytes of unfinished requests and answers that a worker keeps.
 _BUDGET: Final = 32 * 1024 * 1024

@@ -6,7 +6,7 @@ import re
 import time
 from typing import Final
 
-from infra_service.server.pace import BODY_TIMEOUT, HEADER_TIMEOUT, LEAST_RATE
+from infra_service.lib.server.pace import BODY_TIMEOUT, HEADER_TIMEOUT, LEAST_RATE
 
 #: Bodies up to this size are received before a thread is given to the request. All are, but those
 #: of documents and reports, whose sender is known by then.

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
     from urllib.parse import SplitResult
 
-    from infra_service.outgoing.addresses import Address
+    from infra_service.lib.http_client.addresses import Address
 
 #: Of an answer's status line and headers.
 _MAX_HEADER_BYTES: Final = 16 * 1024
