@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime as dt
 import gc
 import json
@@ -26,7 +25,7 @@ from tests.support import commands as commands_here
 from tests.support import templates
 from tests.support.browser import chromium, page_of
 from tests.support.installation import ROOT, Installation
-from tests.support.parts import is_in_part, measured_as, unmeasured, unmeasured_processes
+from tests.support.parts import is_in_part
 from tests.support.quick import Quick
 from tests.support.server import LiveServer, live_server
 
@@ -49,17 +48,9 @@ def pytest_configure(config: pytest.Config) -> None:
     templates.begin()
     if not config.getoption("numprocesses", None):
         # Before any test runs: with --quick, none may start a process.
-        with unmeasured():
-            templates.migrated()
+        templates.migrated()
     if config.getoption("quick"):
         config.pluginmanager.register(Quick())
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_collection(session: pytest.Session) -> Iterator[object]:
-    """Do not measure it; what runs when modules are loaded is measured by test_modules.py."""
-    with unmeasured() if session.config.getoption("part") else contextlib.nullcontext():
-        return (yield)
 
 
 @pytest.hookimpl(trylast=True)
@@ -70,12 +61,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=left)
         items[:] = [item for item in items if is_in_part(item)]
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Iterator[object]:
-    with measured_as(item) if item.config.getoption("part") else contextlib.nullcontext():
-        return (yield)
 
 
 def pytest_collection_finish() -> None:
@@ -151,9 +136,7 @@ def each_count_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="session")
 def live() -> Iterator[LiveServer]:
     """A live server with a database of its own, shared by the tests of this process."""
-    with contextlib.ExitStack() as stack:
-        with unmeasured_processes():  # whichever test happens to be the first
-            server = stack.enter_context(live_server(RATE_LIMIT_LOGINS="0"))
+    with live_server(RATE_LIMIT_LOGINS="0") as server:
         yield server
 
 

@@ -19,8 +19,6 @@ from tests.e2e.object_store import Line
 from tests.support.installation import ROOT
 from tests.support.server import LiveServer, live_server
 
-pytestmark = pytest.mark.processes
-
 
 @pytest.fixture(scope="module")
 def line() -> Iterator[Line]:

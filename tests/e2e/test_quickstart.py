@@ -25,7 +25,7 @@ from tests.support.quickstart import Quickstart
 from tests.support.server import LiveServer
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.both, pytest.mark.processes]
+pytestmark = pytest.mark.both
 
 ONE = 'resource "terraform_data" "a" { input = "first" }'
 

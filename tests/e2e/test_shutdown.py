@@ -17,8 +17,6 @@ from tests.e2e.database import problems, versions_of
 from tests.e2e.wire import Wire
 from tests.support.server import LiveServer
 
-pytestmark = pytest.mark.processes
-
 BODY = document(1, filler="x" * 500_000)
 
 

@@ -17,8 +17,6 @@ from tests.e2e.backend import Backend, document
 from tests.e2e.wire import Wire
 from tests.support.server import LiveServer, live_server
 
-pytestmark = pytest.mark.processes
-
 CLIENTS = 64
 LIMIT = 4  # seconds, instead of 15 and 30
 PATIENCE = 20  # seconds for an answer that takes milliseconds on a machine that is not loaded

@@ -1,4 +1,4 @@
-"""Each module can be loaded, and is measured as it is: tests are collected without coverage."""
+"""Each module can be imported by itself."""
 
 from __future__ import annotations
 
@@ -6,12 +6,7 @@ import os
 import subprocess
 import sys
 
-import pytest
-
 from tests.support.installation import ROOT
-from tests.support.parts import unmeasured
-
-pytestmark = pytest.mark.processes
 
 PACKAGES = ("infra_service", "apikeys", "states", "workloads", "filterlang")
 # Without a provider there is no app of its models.
@@ -50,9 +45,3 @@ def test_each_module_is_loaded() -> None:
         for path in (ROOT / package).rglob("*.py")
     }
     assert {str(p.parent if p.name == "__init__" else p) for p in written} == found | {*PACKAGES}
-
-
-def test_nothing_traces_what_is_not_measured() -> None:
-    """A measurement that goes on would take twice the time of all other tests."""
-    with unmeasured():
-        assert sys.gettrace() is None

@@ -21,8 +21,6 @@ from tests.support.postgres import Server, binaries
 from tests.support.server import Answer, LiveServer
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.processes
-
 SCOPES = ("state:read", "state:write", "state:admin", "cluster:read", "cluster:write")
 
 

@@ -15,11 +15,8 @@ import pytest
 
 from tests.apiserver import STATEFULSETS, ReplayServer, event
 from tests.support.installation import ROOT
-from tests.support.parts import measurement
 from tests.support.server import LiveServer
 from tests.support.waiting import PATIENCE, wait_until
-
-pytestmark = pytest.mark.processes
 
 JSON = {"Content-Type": "application/json"}
 
@@ -59,7 +56,7 @@ class Clusters:
                 *("--kubeconfig", str(self.kubeconfig)),
             ],
             cwd=ROOT,
-            env={**self.service.environment, **measurement()},
+            env=self.service.environment,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
         )

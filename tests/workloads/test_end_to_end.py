@@ -24,12 +24,9 @@ from kubernetes import config as kubernetes_config
 
 from tests.apiserver import DEPLOYMENTS, METRICS, Fault, ReplayServer, event, lines
 from tests.support.installation import ROOT
-from tests.support.parts import measurement
 from tests.support.server import LiveServer
 from tests.support.waiting import PATIENCE, wait_until
 from tests.workloads.kubernetes.test_recorded import EXPECTED
-
-pytestmark = pytest.mark.processes
 
 REAL = os.environ.get("KUBECONFIG_TEST", "")
 
@@ -71,7 +68,7 @@ class Target:
         return subprocess.Popen(
             [sys.executable, "manage.py", "sync_workloads", *self.options(), *options],
             cwd=ROOT,
-            env={**self.service.environment, **measurement()},
+            env=self.service.environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )

@@ -13,8 +13,6 @@ from tests.support.accessibility import faults, unreached
 from tests.support.browser import page_of
 from tests.support.openid_provider import Provider
 
-pytestmark = pytest.mark.processes
-
 
 @pytest.fixture
 def page(browser: Browser, service: Service) -> Iterator[Page]:

@@ -23,8 +23,6 @@ from tests.infra_service.sign_on.conftest import Service, Visitor, service_like
 from tests.support.accessibility import faults
 from tests.support.openid_provider import Provider
 
-pytestmark = pytest.mark.processes
-
 LOGIN = "/admin/login/?next=/admin/states/state/"
 PASSWORD = "correct horse battery staple"
 PEOPLE = 13

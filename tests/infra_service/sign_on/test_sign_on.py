@@ -17,8 +17,6 @@ from apikeys.models import User
 from tests.infra_service.sign_on.conftest import Service, Visitor
 from tests.support.openid_provider import Claims, Provider
 
-pytestmark = pytest.mark.processes
-
 
 def somebody(*groups: str, **claims: Any) -> Claims:
     """Return the claims of a person whom no other test knows."""
