@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from apikeys.grants import Caller
     from apikeys.models.users import User
-    from infra_service.lib.database.compiled import Asked
+    from infra_service.lib.database.compiled import Prefetch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,25 +94,25 @@ class Actor:
         return {} if self.at is None else {"id": new_id(self.at), time: self.at}
 
     def unchanged(self) -> Q:
-        """Return a condition for a deed without an event: that the caller may still do it.
+        """Return the condition that the caller is unchanged, for an UPDATE without an event.
 
-        Where it changed nothing, ``look_again`` tells whether this was why.
+        If the UPDATE matches no row, call ``refresh`` to find out whether the caller changed.
 
         Raises:
-            TokenExpired: the caller's time is over.
+            TokenExpired: the token has expired.
         """
         return Q() if self.caller is None else revalidation.unchanged(self.caller)
 
-    def look_again(self, along: Asked[Any] | None = None) -> Actor:
-        """Return the actor as it is now, to try again; what is asked along is as it is now, too.
+    def refresh(self, prefetch: Prefetch[Any] | None = None) -> Actor:
+        """Return the actor with current permissions; reload ``prefetch`` in the same query.
 
         Raises:
-            CredentialsInvalid, TokenExpired: the caller has ended since it was let in.
-            CallerChanged: it has lost rights since.
+            CredentialsInvalid, TokenExpired: the token was revoked, or expired, meanwhile.
+            CallerChanged: the caller lost permissions meanwhile.
         """
         if self.caller is None:
             return self
-        return dataclasses.replace(self, caller=revalidation.look_again(self.caller, along))
+        return dataclasses.replace(self, caller=revalidation.refresh(self.caller, prefetch))
 
 
 _acting: ContextVar[Callable[[], Actor] | None] = ContextVar("acting", default=None)

@@ -78,11 +78,11 @@ def record_consequences(
     )
 
 
-class Deed(Generic[M]):
-    """A change of one row, rows that are inserted with it, and its event: all of it or nothing.
+class AuditedUpdate(Generic[M]):
+    """An UPDATE of one row, related inserts and the audit event, in one atomic statement.
 
-    The caller is looked at again in the same statement, which is one round trip (``compiled``).
-    ``build`` has the row as it was read, for the change to find that somebody else was faster.
+    The same statement revalidates the caller (``compiled``: one round trip). ``build`` returns the
+    queryset of the row as it was read, so that the UPDATE detects another writer.
     """
 
     def __init__(self, build: Callable[[], QuerySet[M]], *columns: str, **fixed: Any) -> None:
@@ -101,10 +101,10 @@ class Deed(Generic[M]):
         *rows: Model,
         **given: Any,
     ) -> bool:
-        """Do it, or find that the row or the caller was changed; ``look_again`` tells the latter.
+        """Run the update; return False if the row or the caller changed (see ``Actor.refresh``).
 
         Raises:
-            TokenExpired: the caller's time is over.
+            TokenExpired: the token has expired.
         """
         change = self._of_operators
         if actor.caller is not None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rest_framework.request import Request
 
     from apikeys.grants import Caller
-    from infra_service.lib.database.compiled import Asked
+    from infra_service.lib.database.compiled import Prefetch
 
 _REALM: Final = 'realm="infra-service"'
 
@@ -48,7 +48,7 @@ class TokenAuthentication(BaseAuthentication):
         if not token:
             metrics.count(Authentication.MALFORMED)
             raise CredentialsMalformed
-        caller = find_caller(token, _asked_along(request), request.META.get("REMOTE_ADDR", ""))
+        caller = find_caller(token, _prefetch_of(request), request.META.get("REMOTE_ADDR", ""))
         return caller, caller
 
     def authenticate_header(self, request: Request) -> str:
@@ -70,10 +70,10 @@ def token_of(request: Request) -> str:
     return ""
 
 
-def _asked_along(request: Request) -> Asked[Any] | None:
-    """Return what the view wants to be read in the round trip of the look at the caller."""
-    ask = getattr(request.parser_context["view"], "asked_along", None)
-    return None if ask is None else ask(request)
+def _prefetch_of(request: Request) -> Prefetch[Any] | None:
+    """Return the query of the view that the authentication runs in its own round trip."""
+    prefetch = getattr(request.parser_context["view"], "prefetch", None)
+    return None if prefetch is None else prefetch(request)
 
 
 def _accepts_basic(request: Request) -> bool:

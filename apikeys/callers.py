@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from django.db.models import QuerySet
 
-    from infra_service.lib.database.compiled import Asked
+    from infra_service.lib.database.compiled import Prefetch
 
 
 _COMMON = (
@@ -70,10 +70,10 @@ _OUTCOMES: Final = {
 }
 
 
-def find_caller(token: str, along: Asked[Any] | None = None, address: str = "") -> Caller:
-    """Return the caller that this token stands for, and record its use from the client's address.
+def find_caller(token: str, prefetch: Prefetch[Any] | None = None, address: str = "") -> Caller:
+    """Authenticate a token with a single query; record its use from the client's address.
 
-    What is asked ``along`` comes in the same round trip, if there is such a token.
+    The row of ``prefetch`` is loaded in the same query if the token exists.
 
     Raises:
         CredentialsInvalid: the form, the digest or the status is wrong; the answer is the same.
@@ -84,7 +84,7 @@ def find_caller(token: str, along: Asked[Any] | None = None, address: str = "") 
     if kind is None:
         raise refused(Authentication.MALFORMED)
     now = timezone.now()
-    caller, last_used_at = _identify(kind, tokens.digest(token), now, along)
+    caller, last_used_at = _identify(kind, tokens.digest(token), now, prefetch)
     if not caller.networks.allows(address):
         metrics.count(Authentication.ADDRESS)
         raise AddressNotAllowed(caller.token_id)
@@ -95,20 +95,20 @@ def find_caller(token: str, along: Asked[Any] | None = None, address: str = "") 
     return caller
 
 
-def look_again(caller: Caller, along: Asked[Any] | None = None) -> Caller:
-    """Return the caller as it is now, and bring along what is asked, as ``find_caller`` does.
+def refresh(caller: Caller, prefetch: Prefetch[Any] | None = None) -> Caller:
+    """Load the caller again, and ``prefetch`` in the same query.
 
     Raises:
-        CredentialsInvalid, TokenExpired: it has ended meanwhile.
+        CredentialsInvalid, TokenExpired: the token was revoked, or expired, meanwhile.
     """
-    return _identify(caller.kind, caller.digest, timezone.now(), along)[0]
+    return _identify(caller.kind, caller.digest, timezone.now(), prefetch)[0]
 
 
 def _identify(
-    kind: TokenKind, digest: bytes, now: dt.datetime, along: Asked[Any] | None = None
+    kind: TokenKind, digest: bytes, now: dt.datetime, prefetch: Prefetch[Any] | None = None
 ) -> tuple[Caller, dt.datetime | None]:
     """Return the caller, and when its secret was last used."""
-    row = _find_row(kind, digest, now, along)
+    row = _find_row(kind, digest, now, prefetch)
     if row is None:
         raise refused(Authentication.UNKNOWN)
     if reason := row["unusable_reason"]:
@@ -199,7 +199,7 @@ _ACCESS_TOKEN: Final = CompiledQuery(_access_tokens)
 
 
 def _find_row(
-    kind: TokenKind, digest: bytes, now: dt.datetime, along: Asked[Any] | None
+    kind: TokenKind, digest: bytes, now: dt.datetime, prefetch: Prefetch[Any] | None
 ) -> dict[str, Any] | None:
     names: Sequence[str]
     query: CompiledQuery[Any]
@@ -209,5 +209,5 @@ def _find_row(
     else:
         names, query = _OF_TOKEN, _ACCESS_TOKEN
         given["kind"] = kind.name
-    row = query.row(**given) if along is None else query.row_with(along, **given)
+    row = query.row(**given) if prefetch is None else query.row_with(prefetch, **given)
     return None if row is None else dict(zip(names, row, strict=True))

@@ -1,10 +1,10 @@
-"""Looking at a caller again, in the transaction of what it does.
+"""Revalidate a caller in the transaction of its change.
 
-A token is looked at when a request begins, and the request's body may come much later. So each
-deed has a condition in a statement that it sends anyway: nobody has changed the token, its key or
-trust policy, or its owner since. Where somebody has, the caller is read again: what has ended is
-refused, what has lost rights comes again and is judged by those that it has now, and the rest may
-go on.
+A request's token is authenticated before its body arrives, which may take long. Each change
+therefore carries a condition in a statement that it sends anyway: the token, its key or trust
+policy, and its owner are unchanged. If the condition fails, the caller is loaded again. A revoked
+or expired token is refused, a caller that lost permissions is refused too, and any other caller
+retries.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from apikeys.grants import Caller
     from apikeys.models.trail import AuditEvent
-    from infra_service.lib.database.compiled import Asked
+    from infra_service.lib.database.compiled import Prefetch
 
 #: How many keys of one owner may work at once. A revocation takes all that descend from a key
 #: along in one transaction, and must always be possible.
@@ -60,14 +60,14 @@ def as_given(caller: Caller) -> tuple[str, dict[str, Any]]:
     return _form(caller), _seen(caller)
 
 
-def look_again(caller: Caller, along: Asked[Any] | None = None) -> Caller:
-    """Return the caller as it is now, and bring along what is asked.
+def refresh(caller: Caller, prefetch: Prefetch[Any] | None = None) -> Caller:
+    """Load the caller again, and ``prefetch`` in the same query.
 
     Raises:
-        CredentialsInvalid, TokenExpired: it has ended since it was let in.
-        CallerChanged: it has lost rights since.
+        CredentialsInvalid, TokenExpired: the token was revoked, or expired, meanwhile.
+        CallerChanged: the caller lost permissions meanwhile.
     """
-    now = callers.look_again(caller, along)
+    now = callers.refresh(caller, prefetch)
     if not caller.grant.is_within(now.grant):
         raise CallerChanged
     return now
@@ -82,7 +82,7 @@ def insert_if_unchanged(
     waits, and then finds the key that it has made, or made to work again.
 
     Raises:
-        CredentialsInvalid, TokenExpired, CallerChanged: as ``look_again``.
+        CredentialsInvalid, TokenExpired, CallerChanged: as ``refresh``.
         TooManyApiKeys: the caller is to add a key that works, and its owner has enough.
     """
     _refuse_ended(caller)
@@ -92,7 +92,7 @@ def insert_if_unchanged(
         given = {**seen, "user_id": caller.user_id, "key_id": event.resource_id, "now": now}
         if statement.run(event, *rows, **given):
             return
-        caller = look_again(caller)
+        caller = refresh(caller)
         if adds_key and _seen(caller) == seen:
             raise TooManyApiKeys(MAX_WORKING_KEYS)
     raise CallerChanged

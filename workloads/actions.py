@@ -112,7 +112,7 @@ def record_collection_failure(
             **values
         ):
             return
-        if (again := actor.look_again()) == actor:
+        if (again := actor.refresh()) == actor:
             raise ClusterNotFound
     record_collection_failure(cluster_id=cluster_id, failure=failure, actor=again)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from uuid_utils.compat import uuid7
 
-from infra_service.lib.database.compiled import Asked
+from infra_service.lib.database.compiled import Prefetch
 from states import addresses
 from states.actions import catalogue
 from states.actions.registration import STATE, STATE_AT, find
@@ -64,10 +64,10 @@ class Destination:
     def path(self) -> str:
         return addresses.path_at(self.component_id, self.environment_id, self.names)
 
-    def look(self) -> Asked[State]:
+    def look(self) -> Prefetch[State]:
         if self.names is not None:
-            return Asked(STATE_AT[self.names.application is not None], **self.names.given)
-        return Asked(STATE, component_id=self.component_id, environment_id=self.environment_id)
+            return Prefetch(STATE_AT[self.names.application is not None], **self.names.given)
+        return Prefetch(STATE, component_id=self.component_id, environment_id=self.environment_id)
 
     def find(self) -> State | None:
         """Return the state, deleted or not."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import uuid
 
     from apikeys.actors import Actor
-    from infra_service.lib.database.compiled import Asked
+    from infra_service.lib.database.compiled import Prefetch
     from states.models import StateVersion
 
 
@@ -74,7 +74,7 @@ def restore(
         version = append_version(state, upload, actor, "state.restore", restored=number, **details)
         if version is not None:
             return version
-        actor = actor.look_again()
+        actor = actor.refresh()
     raise WriteConflict
 
 
@@ -84,7 +84,7 @@ def delete(
     component_id: uuid.UUID,
     environment_id: uuid.UUID,
     actor: Actor,
-    look: Asked[State] | None = None,
+    look: Prefetch[State] | None = None,
     **details: Any,
 ) -> None:
     """Hide the state; its history is kept for STATE_RETENTION_DAYS, and a push revives it.
@@ -108,7 +108,9 @@ def delete(
     raise WriteConflict
 
 
-def _find(component_id: uuid.UUID, environment_id: uuid.UUID, look: Asked[State] | None) -> State:
+def _find(
+    component_id: uuid.UUID, environment_id: uuid.UUID, look: Prefetch[State] | None
+) -> State:
     state = find(component_id, environment_id, look)
     if state is None or state.current_version_id is None or state.deleted_at is not None:
         raise StateNotFound

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import uuid
 
     from apikeys.actors import Actor
-    from infra_service.lib.database.compiled import Asked
+    from infra_service.lib.database.compiled import Prefetch
     from states.addresses import Names
     from states.models import StateQuerySet
 
@@ -38,11 +38,11 @@ def _locked() -> StateQuerySet:
 
 _REVISED: Final = F("revision") + 1
 #: Locks a state unless it is locked: one atomic statement, so that one of many wins.
-_TAKE: Final = audit.Deed(
+_TAKE: Final = audit.AuditedUpdate(
     _unlocked, "lock_id", "lock_info", "lock_acquired_at", "lock_taken_by", revision=_REVISED
 )
 #: Unlocks a state if this lock holds it.
-_RELEASE: Final = audit.Deed(
+_RELEASE: Final = audit.AuditedUpdate(
     _locked,
     lock_id=None,
     lock_info=None,
@@ -59,7 +59,7 @@ def lock(
     environment_id: uuid.UUID,
     info: LockInfo,
     actor: Actor,
-    look: Asked[State] | None = None,
+    look: Prefetch[State] | None = None,
     names: Names | None = None,
 ) -> LockInfo:
     """Lock the state, at once or not at all; its own holder is told again that it holds it.
@@ -89,7 +89,7 @@ def lock(
         said = {"lock": info.described()}
         if _TAKE.run(actor, "state.lock", state.pk, said, pk=state.pk, lock_id=info.uuid, **taken):
             return info
-        actor = actor.look_again(look)
+        actor = actor.refresh(look)
     raise WriteConflict
 
 
@@ -100,7 +100,7 @@ def unlock(
     environment_id: uuid.UUID,
     lock_id: uuid.UUID,
     actor: Actor,
-    look: Asked[State] | None = None,
+    look: Prefetch[State] | None = None,
 ) -> None:
     """Release this lock; a state that is not locked is left as it is.
 
@@ -116,7 +116,7 @@ def unlock(
             raise LockNotHeld
         if _release(state, LockInfo(**state.lock_info), actor, "state.unlock"):
             return
-        actor = actor.look_again(look)
+        actor = actor.refresh(look)
     raise WriteConflict
 
 
@@ -134,7 +134,7 @@ def force_unlock(
     reason: str,
     actor: Actor,
     lock_id: uuid.UUID | None = None,
-    look: Asked[State] | None = None,
+    look: Prefetch[State] | None = None,
 ) -> None:
     """Release the lock that holds the state now, and record its holder and the reason.
 
@@ -159,5 +159,5 @@ def force_unlock(
         held = LockInfo(**state.lock_info)
         if _release(state, held, actor, "state.force_unlock", reason=reason):
             return
-        actor = actor.look_again(look)
+        actor = actor.refresh(look)
     raise WriteConflict

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from django.db.models import F, PositiveIntegerField, UUIDField
 
 from apikeys import audit
-from infra_service.lib.database.compiled import Asked, Parameter
+from infra_service.lib.database.compiled import Parameter, Prefetch
 from infra_service.lib.database.retries import retrying
 from states import metrics
 from states.actions import rules
@@ -48,7 +48,7 @@ def push(
     lock_id: uuid.UUID | None,
     force: bool,
     actor: Actor,
-    look: Asked[State] | None = None,
+    look: Prefetch[State] | None = None,
     names: Names | None = None,
 ) -> State:
     """Store a new version and make it the current one; what is current already is left alone.
@@ -82,7 +82,7 @@ def push(
         if append_version(state, upload, actor, "state.push", **_means(state, force=force)):
             metrics.STORED.inc()
             return state
-        actor = actor.look_again(look)
+        actor = actor.refresh(look)
     raise WriteConflict
 
 
@@ -99,7 +99,7 @@ def _as_seen() -> QuerySet[State]:
     return State.objects.filter(pk=pk, revision=seen)
 
 
-_SWAP: Final = audit.Deed(
+_SWAP: Final = audit.AuditedUpdate(
     _as_seen,
     "version_number", "current_version", "serial", "lineage", "md5", "size_bytes", "updated_at",
     deleted_at=None,

@@ -10,7 +10,7 @@ from django.db.models import UUIDField
 from structlog.contextvars import bind_contextvars
 
 from apikeys import audit
-from infra_service.lib.database.compiled import Asked, CompiledQuery, Parameter, instance_of
+from infra_service.lib.database.compiled import CompiledQuery, Parameter, Prefetch, instance_of
 from states import addresses
 from states.actions import catalogue
 from states.errors import StateNotFound
@@ -43,13 +43,13 @@ STATE_AT: Final = {
 
 
 def find(
-    component_id: uuid.UUID, environment_id: uuid.UUID, look: Asked[State] | None = None
+    component_id: uuid.UUID, environment_id: uuid.UUID, look: Prefetch[State] | None = None
 ) -> State | None:
     """Return the state record with its demand, deleted or not; the log lines that follow name it.
 
     ``look`` is the same look, which may have been taken already.
     """
-    look = look or Asked(STATE, component_id=component_id, environment_id=environment_id)
+    look = look or Prefetch(STATE, component_id=component_id, environment_id=environment_id)
     row = look.row()
     if row is None:
         return None
@@ -64,7 +64,7 @@ def find_or_register(
     component_id: uuid.UUID,
     environment_id: uuid.UUID,
     actor: Actor,
-    look: Asked[State] | None = None,
+    look: Prefetch[State] | None = None,
     names: Names | None = None,
 ) -> State:
     """Return the state record; the first LOCK or push registers whatever is missing.

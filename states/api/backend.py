@@ -19,7 +19,7 @@ from apikeys.scopes import Scope
 from infra_service.lib.api import bodies
 from infra_service.lib.api.identifiers import parse_uuid
 from infra_service.lib.api.parameters import InvalidParameter
-from infra_service.lib.database.compiled import Asked
+from infra_service.lib.database.compiled import Prefetch
 from states import addresses, lockinfo
 from states.actions import history, locks
 from states.actions.push import push
@@ -59,15 +59,15 @@ class BackendView(SendsDocuments):
     accepts_basic = True
     token_kinds = ACCESS_TOKENS
     #: The look at the state, which is taken in the round trip that tells who calls.
-    look: Asked[State] | None = None
+    look: Prefetch[State] | None = None
     #: By what a state is to be registered, at an address of names.
     names: Names | None = None
 
-    def asked_along(self, request: Request) -> Asked[State] | None:  # noqa: ARG002 - of all views
+    def prefetch(self, request: Request) -> Prefetch[State] | None:  # noqa: ARG002 - of all views
         """Return what is to be read together with the caller (``TokenAuthentication``)."""
         key = {name: parse_uuid(text) for name, text in self.kwargs.items()}
         if None not in key.values():
-            self.look = Asked(reading.CURRENT if self.is_read else STATE, **key)
+            self.look = Prefetch(reading.CURRENT if self.is_read else STATE, **key)
         return self.look
 
     def key(self) -> StateKey:

@@ -10,7 +10,7 @@ from rest_framework.response import Response
 from apikeys.authentication import caller_of
 from apikeys.permissions import ACCESS_TOKENS
 from apikeys.scopes import Scope
-from infra_service.lib.api.pagination import PageAsked
+from infra_service.lib.api.pagination import PageRequest
 from infra_service.lib.api.viewsets import ResourceViewSet
 from states.api.counts_openapi import providers_schema, resource_types_schema, versions_schema
 from states.api.serializers import StateSerializer
@@ -37,7 +37,7 @@ class CountsViewSet(ResourceViewSet[StateCount]):
     @action(detail=False)
     def count(self, request: Request, **_path: str) -> Response:
         """Answer with a page of the numbers."""
-        asked = PageAsked.read(request, self, {1})
+        asked = PageRequest.read(request, self, {1})
         counts = counts_of(self.kind, caller_of(request).binding)
         page, token = asked.page_by("value", counts)
         items = [

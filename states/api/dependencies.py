@@ -9,7 +9,7 @@ from rest_framework.response import Response
 
 from apikeys.authentication import caller_of
 from apikeys.scopes import Scope
-from infra_service.lib.api.pagination import PageAsked
+from infra_service.lib.api.pagination import PageRequest
 from states.api.dependencies_openapi import dependencies_schema
 from states.api.versions import OfStateViewSet
 from states.dependencies import dependencies_of
@@ -29,7 +29,7 @@ class DependenciesViewSet(OfStateViewSet):
     @action(detail=True)
     def dependencies(self, request: Request, **_path: str) -> Response:
         """List what the state reads, and then who reads it."""
-        asked = PageAsked.read(request, self, {2})
+        asked = PageRequest.read(request, self, {2})
         found = dependencies_of(
             self.state(), caller_of(request).binding, size=asked.size, position=asked.position
         )

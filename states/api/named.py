@@ -13,7 +13,7 @@ from uuid_utils.compat import uuid7
 
 from apikeys.authentication import caller_of
 from infra_service.lib.api.parameters import InvalidParameter
-from infra_service.lib.database.compiled import Asked
+from infra_service.lib.database.compiled import Prefetch
 from states import addresses
 from states.actions.registration import STATE, STATE_AT
 from states.addresses import Names
@@ -38,14 +38,14 @@ class ByNames(BackendView):
     """Which state is meant, at an address of names."""
 
     #: The look at the state of these names, which brings its ids.
-    named: Asked[State] | None = None
+    named: Prefetch[State] | None = None
 
-    def asked_along(self, request: Request) -> Asked[State] | None:
+    def prefetch(self, request: Request) -> Prefetch[State] | None:
         names = Names(**self.kwargs)
         if names.is_valid and not _has_escaped_slash(request):
             at = reading.CURRENT_AT if self.is_read else STATE_AT
             query = at[names.application is not None]
-            self.named = Asked(query, **names.given)
+            self.named = Prefetch(query, **names.given)
         return self.named
 
     def key(self) -> StateKey:
@@ -73,8 +73,8 @@ class ByNames(BackendView):
             "component_id": place.component_id or uuid7(),
             "environment_id": place.environment_id or uuid7(),
         }
-        self.look = Asked(reading.CURRENT if self.is_read else STATE, **key)
-        self.look.came(row)
+        self.look = Prefetch(reading.CURRENT if self.is_read else STATE, **key)
+        self.look.store(row)
         return key
 
 
@@ -126,7 +126,7 @@ class NoAddressView(StateView):
 
     reads_bodies_of = frozenset()
 
-    def asked_along(self, request: Request) -> None:
+    def prefetch(self, request: Request) -> None:
         """Ask for nothing along."""
 
     def key(self) -> StateKey:

@@ -10,7 +10,7 @@ from rest_framework.response import Response
 from apikeys.authentication import caller_of
 from apikeys.permissions import ACCESS_TOKENS
 from apikeys.scopes import Scope
-from infra_service.lib.api.pagination import PageAsked
+from infra_service.lib.api.pagination import PageRequest
 from infra_service.lib.api.viewsets import ResourceViewSet
 from states import index_lag
 from states.api.resource_index_openapi import index_schema
@@ -34,7 +34,7 @@ class ResourceIndexViewSet(ResourceViewSet[State]):
     @action(detail=False)
     def show(self, request: Request, **_path: str) -> Response:
         """Tell how many states wait, for how long, and a page of those that cannot be read."""
-        asked = PageAsked.read(request, self, {1})
+        asked = PageRequest.read(request, self, {1})
         states = State.objects.inside(caller_of(request).binding)
         page, token = asked.page_by("pk", states.unreadable().with_names())
         behind = index_lag.lag_of(states)

@@ -14,7 +14,7 @@ from apikeys.authentication import caller_of
 from apikeys.permissions import ACCESS_TOKENS, demand_scope
 from apikeys.scopes import Scope
 from infra_service.lib.api.idempotency import idempotent
-from infra_service.lib.api.pagination import PageAsked
+from infra_service.lib.api.pagination import PageRequest
 from infra_service.lib.api.parameters import InvalidParameter
 from infra_service.lib.api.viewsets import ResourceViewSet, by_id
 from states.actions import history
@@ -120,7 +120,7 @@ class VersionViewSet(OfStateViewSet):
     @action(detail=True)
     def diff(self, request: Request, **_path: str) -> Response:
         """Tell what changed from one version to another, by default from the one before."""
-        asked = PageAsked.read(request, self, {2})
+        asked = PageRequest.read(request, self, {2})
         versions = self.get_queryset()
         after = version_of(versions, self.kwargs["number"])
         number, start = asked.position or (None, 0)
@@ -216,7 +216,7 @@ class ContentsViewSet(OfStateViewSet):
         return self._page(request, contents.resources)
 
     def _page(self, request: Request, find: Callable[..., Page]) -> Response:
-        asked = PageAsked.read(request, self, {2})
+        asked = PageRequest.read(request, self, {2})
         state = self.state()
         number, start = asked.position or (state.version_number, 0)
         gzipped = self.read(state.pk, number, self.action)

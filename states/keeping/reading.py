@@ -15,7 +15,7 @@ from structlog.contextvars import bind_contextvars
 from apikeys import audit
 from infra_service.lib.api import memory
 from infra_service.lib.database import replica
-from infra_service.lib.database.compiled import Asked, CompiledQuery, Parameter
+from infra_service.lib.database.compiled import CompiledQuery, Parameter, Prefetch
 from states import addresses
 from states.document import sealing
 from states.document.sealing import Place, Sealed
@@ -121,7 +121,7 @@ def read_current(
     component_id: uuid.UUID,
     environment_id: uuid.UUID,
     actor: Actor,
-    look: Asked[State] | None = None,
+    look: Prefetch[State] | None = None,
     **details: Any,
 ) -> bytes:
     """Return the current document, gzip'd; ``look`` may have been taken already.
@@ -135,7 +135,7 @@ def read_current(
             other bytes than it holds.
         StorageUnavailable: it is in the object store, which does not answer.
     """
-    look = look or Asked(CURRENT, component_id=component_id, environment_id=environment_id)
+    look = look or Prefetch(CURRENT, component_id=component_id, environment_id=environment_id)
     stored, gzipped = _unsealed(look.row)
     if stored is None:
         raise StateNotFound

@@ -13,7 +13,7 @@ from django.utils import timezone
 from apikeys import revalidation
 from apikeys.actors import Actor
 from apikeys.api import views
-from apikeys.audit import Deed, record
+from apikeys.audit import AuditedUpdate, record
 from apikeys.callers import find_caller
 from apikeys.errors import CallerChanged, CredentialsInvalid, TokenExpired
 from apikeys.models import AccessToken, ApiKey, AuditEvent, Issuer, TrustPolicy, User
@@ -144,7 +144,7 @@ def test_a_token_that_has_come_to_its_end(
     assert not AuditEvent.objects.filter(action="x").exists()
 
 
-_RENAMING = Deed(User.objects.all, "display_name")
+_RENAMING = AuditedUpdate(User.objects.all, "display_name")
 
 
 def rename_users(actor: Actor) -> bool:
@@ -250,14 +250,14 @@ def test_an_issued_token(client_with: ClientWith) -> None:
 
 
 def test_one_that_changes_again_and_again(owner: KeyOwner, monkeypatch: pytest.MonkeyPatch) -> None:
-    look_again = revalidation.look_again
+    refresh = revalidation.refresh
 
     def and_change(caller: Any) -> Any:
-        found = look_again(caller)
+        found = refresh(caller)
         ApiKey.objects.change(name="x")
         return found
 
-    monkeypatch.setattr(revalidation, "look_again", and_change)
+    monkeypatch.setattr(revalidation, "refresh", and_change)
     after(lambda: ApiKey.objects.change(name="x"), monkeypatch)
 
     answer = owner.send("POST", "/v1/api-keys", NEW)

@@ -156,12 +156,12 @@ def _pushes(backend: Backend, lock_id: uuid.UUID, serials: Iterator[int]) -> Any
 
 
 def test_a_race_that_is_lost(wire: Wire, state: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
-    real, answers = audit.Deed.run, itertools.cycle((False, True))
+    real, answers = audit.AuditedUpdate.run, itertools.cycle((False, True))
 
     def run(*args: Any, **given: Any) -> bool:
         return next(answers) and real(*args, **given)
 
-    monkeypatch.setattr(audit.Deed, "run", run)
+    monkeypatch.setattr(audit.AuditedUpdate, "run", run)
     lock_id, serials = uuid.uuid4(), itertools.count(2)
     calls: list[Callable[[], Any]] = [
         partial(state.lock, lock_id),

@@ -249,14 +249,14 @@ def test_a_caller_that_is_only_renamed_meanwhile(
 
 
 def just_before_it_writes(monkeypatch: pytest.MonkeyPatch, event: Callable[[], Any]) -> None:
-    real, pending = audit.Deed.run, [event]
+    real, pending = audit.AuditedUpdate.run, [event]
 
     def run(self: Any, *args: Any, **given: Any) -> bool:
         if pending:
             pending.pop()()
         return real(self, *args, **given)
 
-    monkeypatch.setattr(audit.Deed, "run", run)
+    monkeypatch.setattr(audit.AuditedUpdate, "run", run)
 
 
 def deeds(state: Backend, lock_id: uuid.UUID) -> dict[str, Callable[[], Any]]:

@@ -11,7 +11,7 @@ from apikeys.authentication import caller_of
 from apikeys.permissions import ACCESS_TOKENS
 from apikeys.scopes import Scope
 from filterlang.rewriting import rewritten
-from infra_service.lib.api.pagination import KeysetPagination, PageAsked
+from infra_service.lib.api.pagination import KeysetPagination, PageRequest
 from infra_service.lib.api.viewsets import ResourceViewSet
 from infra_service.lib.database import replica
 from infra_service.lib.database.pages.conditions import conditions_of
@@ -81,7 +81,7 @@ class ImagePagination(KeysetPagination):
         Raises:
             InvalidParameter, InvalidPageToken: see there.
         """
-        asked = PageAsked.read(request, view, {len(IMAGE)})
+        asked = PageRequest.read(request, view, {len(IMAGE)})
         found, end = replica.read(
             lambda alias: read_images(queryset.using(alias), asked.position, asked.size)
         )

@@ -62,7 +62,7 @@ def apply_report(*, cluster_id: uuid.UUID, report: Report, actor: Actor) -> Appl
     """
     for attempt in range(_ATTEMPTS):
         if attempt:
-            actor = actor.look_again()
+            actor = actor.refresh()
             _announce(cluster_id, report)
         cluster = _judge(cluster_id, report)
         changes = compare(cluster_id, report, _observed_at(cluster, report))

@@ -61,7 +61,7 @@ class InvalidPageToken(APIException):
 
 
 @dataclass(frozen=True, slots=True)
-class PageAsked:
+class PageRequest:
     """The page that a client asks for: at most ``size`` items after ``position``, None at first."""
 
     size: int
@@ -69,7 +69,9 @@ class PageAsked:
     scope: str
 
     @classmethod
-    def read(cls, request: Request, view: Any, lengths: Collection[int], *others: str) -> PageAsked:
+    def read(
+        cls, request: Request, view: Any, lengths: Collection[int], *others: str
+    ) -> PageRequest:
         """Read the query parameters, beside which there are others.
 
         A position has one of these numbers of values.
@@ -120,7 +122,7 @@ class KeysetPagination(BasePagination):
         if len(segments) > 1:
             return _answer_in_segments(queryset, request, view, segments)
         columns, _descending = columns_of(key)
-        asked = PageAsked.read(request, view, {len(columns)}, orders.PARAMETER)
+        asked = PageRequest.read(request, view, {len(columns)}, orders.PARAMETER)
         reader = ListReader(view, columns)
         page = replica.read(
             lambda alias: read_page(
@@ -179,7 +181,7 @@ def _answer_in_segments(
     queryset: QuerySet[Any, Any], request: Request, view: Any, segments: Sequence[Segment]
 ) -> Response:
     others = (orders.PARAMETER,) if view.paginator.takes_order else ()
-    asked = PageAsked.read(request, view, {1 + len(each.key) for each in segments}, *others)
+    asked = PageRequest.read(request, view, {1 + len(each.key) for each in segments}, *others)
     columns, _descending = columns_of(segments[0].key)
     column = ranked_by(segments)
     reader = ListReader(view, [*columns, column] if column else columns)

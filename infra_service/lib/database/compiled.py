@@ -78,21 +78,21 @@ class CompiledQuery(Generic[M]):
         row = _first_row(database, statement.sql, statement.filled(given, database))
         return _converted(row, statement, converters)
 
-    def row_with(self, along: Asked[Any], **given: Any) -> Sequence[Any] | None:
-        """Do the same, and bring the row of another query along if this one finds any."""
+    def row_with(self, prefetch: Prefetch[Any], **given: Any) -> Sequence[Any] | None:
+        """Do the same, and store the row of a prefetch if this query finds one."""
         database = connections[DEFAULT_DB_ALIAS]
         own, converters = self._statement(database.vendor)
-        other, other_converters = along.query._statement(database.vendor)
+        other, other_converters = prefetch.query._statement(database.vendor)
         row = _first_row(
             database,
             f"SELECT * FROM ({own.sql}) AS own LEFT JOIN ({other.sql}) AS other ON TRUE",  # noqa: S608 - compiled
-            [*own.filled(given, database), *other.filled(along.given, database)],
+            [*own.filled(given, database), *other.filled(prefetch.given, database)],
         )
         if row is None:
             return None
         width = len(own.compiler.select)
         found = None if row[width] is None else row[width:]
-        along.came(_converted(found, other, other_converters))
+        prefetch.store(_converted(found, other, other_converters))
         return _converted(row[:width], own, converters)
 
 
@@ -117,28 +117,28 @@ def _first_row(
     return row
 
 
-class Asked(Generic[M]):
-    """A query and its parameters, whose row may come along with another's in one round trip.
+class Prefetch(Generic[M]):
+    """A query whose row another query may load in its own round trip (``row_with``).
 
-    Its first column is never null.
+    The first column is never null.
     """
 
     def __init__(self, query: CompiledQuery[M], **given: Any) -> None:
         self.query, self.given = query, given
-        self._came: list[Sequence[Any] | None] = []
+        self._stored: list[Sequence[Any] | None] = []
 
-    def came(self, row: Sequence[Any] | None) -> None:
-        """Keep the row, or that there is none, for whoever asks first."""
-        self._came = [row]
+    def store(self, row: Sequence[Any] | None) -> None:
+        """Store the prefetched row, or None if no row exists, for the next ``row``."""
+        self._stored = [row]
 
     def row(self) -> Sequence[Any] | None:
-        """Return the row that came along, and from then on the row as it is when it is asked."""
-        return self._came.pop() if self._came else self.query.row(**self.given)
+        """Return the prefetched row once; afterwards, query the current row."""
+        return self._stored.pop() if self._stored else self.query.row(**self.given)
 
     def peek(self) -> Sequence[Any] | None:
-        """Return the row, and keep it for whoever asks next."""
+        """Return the row and store it for the next ``row``."""
         row = self.row()
-        self.came(row)
+        self.store(row)
         return row
 
 
