@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
-import shutil
-import socket
 import socketserver
 import subprocess
 import threading
@@ -16,31 +14,22 @@ from pathlib import Path
 
 import pytest
 
-from tests.deployment.proxies import HAPROXY, NGINX, haproxy_file, nginx_file
+from tests.deployment.proxies import (
+    HAPROXY,
+    NGINX,
+    command,
+    haproxy_file,
+    nginx_file,
+    running,
+    with_tls,
+)
 from tests.e2e.backend import Backend, document, lock_info
 from tests.support.certificates import self_signed
 from tests.support.installation import ROOT
 from tests.support.postgres import free_port
 from tests.support.server import LiveServer
-from tests.support.waiting import wait_until
 
 HOW_TO = ROOT / "docs" / "how-to"
-_MAIN = """
-daemon off; pid {home}/nginx.pid; error_log {home}/nginx.log; worker_processes 1;
-events {{ worker_connections 64; }}
-http {{
-    access_log off; client_body_temp_path {home}/b; proxy_temp_path {home}/p;
-    fastcgi_temp_path {home}/f; uwsgi_temp_path {home}/u; scgi_temp_path {home}/s;
-    include {home}/site.conf;
-}}
-"""
-
-
-def program(name: str) -> str:
-    found = shutil.which(name, path="/usr/sbin:/usr/bin:/usr/local/sbin:/usr/local/bin")
-    if found is None:
-        pytest.skip(f"{name} is not installed")
-    return found
 
 
 @pytest.mark.parametrize(
@@ -50,28 +39,13 @@ def test_the_how_to_shows_the_file(page: str, file: Path) -> None:
     assert f"\n{file.read_text()}```" in (HOW_TO / page).read_text()
 
 
-def test_nginx_accepts_the_file(tmp_path: Path) -> None:
-    text = NGINX.read_text()
-    for named, made in zip(
-        ("/etc/ssl/infra.example.pem", "/etc/ssl/private/infra.example.key"),
-        self_signed(tmp_path, "infra.example"),
-        strict=True,
-    ):
-        text = text.replace(named, str(made))
-    (tmp_path / "site.conf").write_text(text)
-    (tmp_path / "nginx.conf").write_text(_MAIN.format(home=tmp_path))
-    command = [program("nginx"), "-t", "-q", "-c", tmp_path / "nginx.conf"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_haproxy_accepts_the_file(tmp_path: Path) -> None:
-    both = tmp_path / "both.pem"
-    both.write_text("".join(path.read_text() for path in self_signed(tmp_path, "infra.example")))
-    file = tmp_path / "haproxy.cfg"
-    file.write_text(HAPROXY.read_text().replace("/etc/haproxy/infra.example.pem", str(both)))
+@pytest.mark.parametrize(("name", "file"), [("nginx", NGINX), ("haproxy", HAPROXY)])
+def test_the_proxy_accepts_the_file(name: str, file: Path, tmp_path: Path) -> None:
+    made = self_signed(tmp_path, "infra.example")
+    text = with_tls(name, file.read_text(), (8443, 8080), made, "127.0.0.1:8000")
+    check = ["-t", "-q"] if name == "nginx" else ["-c", "-q"]
     done = subprocess.run(
-        [program("haproxy"), "-c", "-q", "-f", file], capture_output=True, text=True, check=False
+        [*command(name, text, tmp_path), *check], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -132,32 +106,18 @@ def backend(live: LiveServer, proxy: str, deaf: Deaf, tmp_path: Path) -> Iterato
     if proxy == "nginx":
         text = nginx_file(f"127.0.0.1:{port}", servers)
         assert "proxy_read_timeout 35s" in text
-        (tmp_path / "site.conf").write_text(text.replace("read_timeout 35s", "read_timeout 1s"))
-        (tmp_path / "nginx.conf").write_text(_MAIN.format(home=tmp_path))
-        command = [program("nginx"), "-c", str(tmp_path / "nginx.conf")]
+        text = text.replace("read_timeout 35s", "read_timeout 1s")
     else:
         text = haproxy_file(f"127.0.0.1:{port}", servers)
         assert "timeout server 35s" in text
-        (tmp_path / "haproxy.cfg").write_text(text.replace("server 35s", "server 1s"))
-        command = [program("haproxy"), "-f", str(tmp_path / "haproxy.cfg")]
-    running = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        text = text.replace("server 35s", "server 1s")
 
     class Behind(LiveServer):
         def __init__(self) -> None:
             self.port = port
 
-    def answers() -> bool:
-        with contextlib.suppress(OSError):
-            socket.create_connection(("127.0.0.1", port), 1).close()
-            return True
-        return False
-
-    try:
-        wait_until(answers)
+    with running(proxy, text, port, tmp_path):
         yield Backend(Behind(), token)
-    finally:
-        running.terminate()
-        running.wait(20)
 
 
 def test_a_request_whose_answer_is_lost_is_repeated_and_counts_once(

@@ -13,11 +13,11 @@ from cryptography.x509.oid import NameOID
 
 
 def self_signed(directory: Path, name: str) -> tuple[Path, Path]:
-    """Write a certificate that vouches for itself, and its key."""
+    """Write a certificate of this host name, and its key; it vouches for itself."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = dt.datetime.now(dt.UTC)
-    address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
+    names = [x509.DNSName(name), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
     certificate = (
         x509.CertificateBuilder()
         .subject_name(subject)
@@ -27,7 +27,7 @@ def self_signed(directory: Path, name: str) -> tuple[Path, Path]:
         .not_valid_before(now - dt.timedelta(days=1))
         .not_valid_after(now + dt.timedelta(days=1))
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .add_extension(x509.SubjectAlternativeName([address]), critical=False)
+        .add_extension(x509.SubjectAlternativeName(names), critical=False)
         .sign(key, hashes.SHA256())
     )
     written = directory / f"{name}.crt", directory / f"{name}.key"

@@ -118,12 +118,13 @@ class Collector:
         stop: threading.Event,
         reported: Callable[[Synced], None],
         troubled: Callable[[list[Trouble]], None] = lambda _: None,
+        beat: Callable[[], None] = lambda: None,
     ) -> None:
         """Watch the cluster until the stop event: deltas as it changes, a snapshot an interval.
 
         While the mirror is not current nothing is reported, so that the cluster shows as
-        unreachable after a while; `troubled` is told when what is in trouble has changed. The stop
-        event is this collector's own: it is set in the end.
+        unreachable after a while; `troubled` is told when what is in trouble has changed. `beat` is
+        called at each turn. The stop event is this collector's own: it is set in the end.
 
         Raises:
             ReportingEndedError: waiting would not help.
@@ -135,7 +136,8 @@ class Collector:
         try:
             # So that a collector that starts again does not first say that usage is unknown.
             usage.latest(wait=_FIRST_USAGE_SECONDS)
-            self._follow(mirror, usage, stop, reported, troubled)
+            telling = Telling(self._destination, self._interval or 0, troubled)
+            self._follow(mirror, usage, stop, reported, telling, beat)
         finally:
             stop.set()
             self._client.close()
@@ -149,13 +151,14 @@ class Collector:
         usage: UsageReader,
         stop: threading.Event,
         reported: Callable[[Synced], None],
-        troubled: Callable[[list[Trouble]], None],
+        telling: Telling,
+        beat: Callable[[], None],
     ) -> None:
         # Of half an interval at most, so that a service that is back is told within one.
         backoff = Backoff(most=min(LONGEST, (self._interval or 2 * LONGEST) / 2))
         next_snapshot = 0.0
-        telling = Telling(self._destination, self._interval or 0, troubled)
         while not stop.is_set():
+            beat()
             pause = _GATHER_SECONDS
             try:
                 if self._is_current():

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import CommandError
 
+from infra_service.lib.commandline.heartbeat import BeatingEvent, Heartbeat, add_heartbeat_option
 from infra_service.lib.commandline.stopping import stop_at_eof
 
 if TYPE_CHECKING:
+    import threading
     from argparse import ArgumentParser
     from collections.abc import Mapping
 
@@ -27,17 +28,18 @@ def add_watch_options(parser: ArgumentParser, looked_for: str) -> None:
         help="with --watch: end also when standard input does, which is a pipe of the process "
         "that this is to end with",
     )
+    add_heartbeat_option(parser)
 
 
 def stop_of(options: Mapping[str, Any]) -> threading.Event:
     """Return the event that ends the work, which standard input sets where it is to.
 
     Raises:
-        CommandError: the interval is none.
+        CommandError: the interval is none, or the heartbeat's file cannot be written.
     """
     if options["interval"] <= 0:
         raise CommandError("--interval is more than 0 seconds")
-    stop = threading.Event()
+    stop = BeatingEvent(Heartbeat(options["heartbeat_file"]))
     if options["watch"] and options["until_eof"]:
         stop_at_eof(stop)
     return stop

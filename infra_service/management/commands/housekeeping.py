@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING, Any, Final
 
 from django.core.management.base import CommandError
@@ -10,9 +9,11 @@ from django.db import connection
 
 from infra_service.housekeeping import PARTS, run_part
 from infra_service.lib.commandline.base import ServiceCommand
+from infra_service.lib.commandline.heartbeat import BeatingEvent, Heartbeat, add_heartbeat_option
 from infra_service.lib.commandline.stopping import stopped_by_signals
 
 if TYPE_CHECKING:
+    import threading
     from argparse import ArgumentParser
 
 _HOUR: Final = 60 * 60
@@ -50,6 +51,7 @@ class Command(ServiceCommand):
             "--max-seconds", type=int, default=_HOUR, metavar="S",
             help="of each part; what is left is for the next run",
         )  # fmt: skip
+        add_heartbeat_option(parser)
 
     def handle(self, *_args: Any, **options: Any) -> None:
         """Run.
@@ -59,7 +61,7 @@ class Command(ServiceCommand):
         """
         if options["interval"] < 1 or options["max_seconds"] < 1:
             raise CommandError("--interval and --max-seconds are at least 1")
-        stop = threading.Event()
+        stop = BeatingEvent(Heartbeat(options["heartbeat_file"]))
 
         with stopped_by_signals(stop.set):
             failed = self._run(options, stop)

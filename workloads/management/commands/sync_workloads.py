@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import structlog
 from django.core.management.base import CommandError
 
 from infra_service.lib.commandline.base import ServiceCommand
+from infra_service.lib.commandline.heartbeat import Heartbeat, add_heartbeat_option
 from infra_service.lib.commandline.stopping import stopped_by_signals
 from workloads.collection import MAX_REPORT_INTERVAL
 from workloads.collector.connect import ConnectionSetupError
@@ -72,6 +74,7 @@ class Command(ServiceCommand):
             help="read this namespace only; may be repeated",
         )
         parser.add_argument("--context", help="of the kubeconfig; else NAME, else the current one")
+        add_heartbeat_option(parser)
         reporting.add_arguments(parser)
 
     def handle(self, *_args: Any, **options: Any) -> None:
@@ -100,10 +103,11 @@ class Command(ServiceCommand):
             if options["watch"]:
                 if not targets and not self._failures:
                     raise CommandError("there is no cluster to follow")
-                self._watch(targets, interval)
+                heartbeat = Heartbeat(options["heartbeat_file"], {t.name for t in targets})
+                self._watch(targets, interval, heartbeat)
             else:
                 for target in targets:
-                    self._collect(target, watch=False, interval=interval)
+                    self._collect(target, interval)
         # Of those that were followed, some went on until they were told to end.
         if options["watch"] and stopped.is_set():
             return
@@ -127,13 +131,12 @@ class Command(ServiceCommand):
             return registered.registered_clusters(options["kubeconfig"], self.note, self._fail)
         return [registered.registered_cluster(options)]
 
-    def _watch(self, targets: list[Target], interval: int | None) -> None:
+    def _watch(self, targets: list[Target], interval: int | None, heartbeat: Heartbeat) -> None:
         """Follow each cluster until its own end, which ends no other cluster's."""
         threads = [
             threading.Thread(
                 target=self._collect,
-                args=(target,),
-                kwargs={"watch": True, "interval": interval or target.interval},
+                args=(target, interval or target.interval, heartbeat),
             )
             for target in targets
         ]
@@ -144,7 +147,11 @@ class Command(ServiceCommand):
             while thread.is_alive():
                 thread.join(0.2)
 
-    def _collect(self, target: Target, *, watch: bool, interval: int | None) -> None:
+    def _collect(
+        self, target: Target, interval: int | None, heartbeat: Heartbeat | None = None
+    ) -> None:
+        """Collect a cluster once, or with a heartbeat until its end."""
+
         def progress(resource: str, done: int, left: int | None) -> None:
             total = None if left is None else done + left
             self._bar.show(f"{target.name}: {resource}", done, total)
@@ -164,8 +171,9 @@ class Command(ServiceCommand):
             namespaces=self._namespaces,
         )
         try:
-            if watch:
-                collector.follow(target.stopped, reported, troubled)
+            if heartbeat is not None:
+                beat = partial(heartbeat.beat, target.name)
+                collector.follow(target.stopped, reported, troubled, beat)
             else:
                 reported(collector.once(target.stopped))
         except _FAILURES as error:
@@ -176,8 +184,9 @@ class Command(ServiceCommand):
             self._fail(target.name, error)
         finally:
             target.client.close()
-            if watch:  # a thread has a connection of its own
-                target.destination.close()
+            if heartbeat is not None:
+                heartbeat.end(target.name)
+                target.destination.close()  # a thread has a connection of its own
 
     def _fail(self, name: str, error: Exception) -> None:
         """Keep why the collection of a cluster has ended, and say it now: others may go on."""

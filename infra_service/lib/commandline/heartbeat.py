@@ -1,0 +1,107 @@
+"""A heartbeat of long-running commands: a file that is renewed while their loops make progress.
+
+A probe reads the file's modification time (docs/how-to/monitor.md). The loops themselves renew it,
+and no thread beside them: a loop that hangs stops the heartbeat.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from django.core.management.base import CommandError
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+    from collections.abc import Iterable
+
+#: Seconds between two renewals at least, and during a wait at most.
+_RENEW_EVERY: Final = 1.0
+_WAIT: Final = 2.0
+
+
+def add_heartbeat_option(parser: ArgumentParser) -> None:
+    """Add ``--heartbeat-file``."""
+    parser.add_argument(
+        "--heartbeat-file",
+        metavar="F",
+        help="with --watch: renew the modification time of this file while the work progresses",
+    )
+
+
+class Heartbeat:
+    """The file of one process. It is renewed once each of the process's loops has made a turn.
+
+    systemd is notified as well, where the unit asks for it (``WatchdogSec``).
+    """
+
+    def __init__(self, file: str | None, loops: Iterable[str] = ("",)) -> None:
+        """Write the file for the first time; None is no file.
+
+        Raises:
+            CommandError: the file cannot be written.
+        """
+        self._file = None if file is None else Path(file)
+        self._loops = set(loops)
+        self._awaited = set(self._loops)
+        self._next = 0.0
+        self._guard = threading.Lock()
+        try:
+            self._renew()
+        except OSError as error:
+            raise CommandError(f"--heartbeat-file cannot be written: {error}") from error
+
+    def beat(self, loop: str = "") -> None:
+        """Record a turn of a loop."""
+        with self._guard:
+            self._awaited.discard(loop)
+            self._renew_if_due()
+
+    def end(self, loop: str) -> None:
+        """Wait for no further turn of a loop, which has ended."""
+        with self._guard:
+            self._loops.discard(loop)
+            self._awaited.discard(loop)
+            self._renew_if_due()
+
+    def _renew_if_due(self) -> None:
+        now = time.monotonic()
+        if not self._awaited and now >= self._next:
+            self._next = now + _RENEW_EVERY
+            self._awaited = set(self._loops)
+            self._renew()
+
+    def _renew(self) -> None:
+        if self._file is not None:
+            self._file.touch()
+        if address := os.environ.get("NOTIFY_SOCKET"):
+            # sd_notify(3); a leading @ is an abstract address.
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notifier:
+                notifier.sendto(b"WATCHDOG=1", address.replace("@", "\0", 1))
+
+
+class BeatingEvent(threading.Event):
+    """An event that ends a loop, which makes the heartbeat whenever the loop asks for it."""
+
+    def __init__(self, heartbeat: Heartbeat) -> None:
+        super().__init__()
+        self._heartbeat = heartbeat
+
+    def is_set(self) -> bool:
+        self._heartbeat.beat()
+        return super().is_set()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait as `threading.Event` does; a wait is no hang, however long it is."""
+        until = None if timeout is None else time.monotonic() + timeout
+        while True:
+            self._heartbeat.beat()
+            left = _WAIT if until is None else until - time.monotonic()
+            if super().wait(max(0.0, min(_WAIT, left))):
+                return True
+            if until is not None and time.monotonic() >= until:
+                return False

@@ -1,0 +1,153 @@
+"""The heartbeat of long-running commands, which a hung loop must stop."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from django.core.management import CommandError, call_command
+
+from infra_service.lib.commandline.heartbeat import BeatingEvent, Heartbeat
+from tests.support.installation import ROOT, Installation
+from tests.support.waiting import wait_until
+
+WATCHES = ("index_states", "deliver_events", "housekeeping")
+
+
+def renewed(file: Path) -> bool:
+    """Whether the file is renewed within a while."""
+    before = file.stat().st_mtime_ns
+    with contextlib.suppress(AssertionError):
+        wait_until(lambda: file.stat().st_mtime_ns > before, 5)
+        return True
+    return False
+
+
+def test_a_wait_beats(tmp_path: Path) -> None:
+    file = tmp_path / "heartbeat"
+    stop = BeatingEvent(Heartbeat(str(file)))
+    with contextlib.closing(Looping(stop.wait)):
+        try:
+            assert renewed(file)
+        finally:
+            stop.set()
+
+
+def test_a_loop_that_does_not_return_stops_the_heartbeat(tmp_path: Path) -> None:
+    file = tmp_path / "heartbeat"
+    heartbeat = Heartbeat(str(file), {"one", "other"})
+    stops = {name: threading.Event() for name in ("one", "other")}
+
+    def follow(name: str) -> None:
+        while not stops[name].wait(0.05):
+            heartbeat.beat(name)
+
+    with contextlib.ExitStack() as loops:
+        for name, stop in stops.items():
+            loops.enter_context(contextlib.closing(Looping(follow, name)))
+            loops.callback(stop.set)
+        assert renewed(file)
+        stops["one"].set()
+        time.sleep(0.2)
+        assert not renewed(file)
+        # A loop that has ended is not awaited.
+        heartbeat.end("one")
+        assert renewed(file)
+
+
+class Looping:
+    """A thread, which is over when this is closed."""
+
+    def __init__(self, work: object, *arguments: str) -> None:
+        self._thread = threading.Thread(target=work, args=arguments)  # type: ignore[arg-type]
+        self._thread.start()
+
+    def close(self) -> None:
+        self._thread.join(20)
+        assert not self._thread.is_alive()
+
+
+def test_systemd_is_notified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    address = tmp_path / "notify"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+        systemd.bind(str(address))
+        systemd.settimeout(20)
+        monkeypatch.setenv("NOTIFY_SOCKET", str(address))
+        Heartbeat(None)
+        assert systemd.recv(100) == b"WATCHDOG=1"
+
+
+def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
+    for command in WATCHES:
+        with pytest.raises(CommandError, match="^--heartbeat-file cannot be written: "):
+            call_command(command, "--watch", "--heartbeat-file", str(tmp_path / "none" / "file"))
+
+
+@pytest.fixture
+def installation(tmp_path: Path, committed_template: Installation) -> Iterator[Installation]:
+    made = Installation(tmp_path)
+    made.copy_database(committed_template)
+    yield made
+    made.drop_database()
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("name", WATCHES)
+def test_a_command_that_waits_for_the_database_has_none(
+    name: str, installation: Installation, tmp_path: Path
+) -> None:
+    """On PostgreSQL, where another session keeps it waiting without an end."""
+    url = installation.environment.get("DATABASE_URL", "")
+    file = tmp_path / "heartbeat"
+    options = ("--watch", "--interval", "1", "--heartbeat-file", str(file))
+    running = subprocess.Popen(
+        [sys.executable, "manage.py", name, *options],
+        cwd=ROOT, env=installation.environment, stdout=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        wait_until(file.exists)
+        assert renewed(file)
+        if url:
+            with psycopg.connect(url) as other:
+                tables = other.execute(
+                    "SELECT string_agg(quote_ident(relname), ', ') FROM pg_class "
+                    "WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace"
+                ).fetchone()
+                assert tables
+                other.execute(f"LOCK TABLE {tables[0]} IN ACCESS EXCLUSIVE MODE")
+                wait_until(lambda: not renewed(file))
+                assert running.poll() is None
+            assert renewed(file)
+        running.terminate()
+        assert running.wait(60) == 0
+    finally:
+        running.kill()
+        running.wait()
+
+
+def fresh(probe: str, file: Path) -> bool:
+    """Whether the documented probe finds the file fresh."""
+    documented = re.sub(r"/\S*heartbeat", str(file), probe)
+    return subprocess.run(["sh", "-c", documented], check=False).returncode == 0
+
+
+def test_the_documented_probe(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "how-to" / "monitor.md").read_text()
+    (probe,) = re.findall(r"^\$ (test -n .+ && echo alive)$", page, re.MULTILINE)
+    file = tmp_path / "heartbeat"
+
+    assert not fresh(probe, file)
+    file.touch()
+    assert fresh(probe, file)
+    os.utime(file, (time.time() - 601, time.time() - 601))
+    assert not fresh(probe, file)
