@@ -1,4 +1,4 @@
-"""Each proxy with TLS, as the how-tos show it, in front of a service with the settings of deploy.md.
+"""The proxies with TLS, as the how-tos show them, before a service with the settings of deploy.md.
 
 The proxy listens on ports of its own: what depends on the port in an address is seen, too.
 """
@@ -28,7 +28,7 @@ from tests.support.postgres import free_port
 from tests.support.server import Answer, LiveServer
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.processes
+pytestmark = pytest.mark.terraform
 
 HOW_TO = ROOT / "docs" / "how-to"
 PAGES = {"nginx": "deploy.md", "haproxy": "high-availability.md"}
@@ -49,7 +49,9 @@ def block(page: str, beginning: str) -> str:
     """Return the block of a page that has this line."""
     (found,) = [
         block
-        for block in re.findall(r"^```\w*\n(.+?)^```", (HOW_TO / page).read_text(), re.M | re.S)
+        for block in re.findall(
+            r"^```\w*\n(.+?)^```", (HOW_TO / page).read_text(), re.MULTILINE | re.DOTALL
+        )
         if re.search(f"^{re.escape(beginning)}", block, re.MULTILINE)
     ]
     return str(found)

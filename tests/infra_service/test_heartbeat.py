@@ -89,7 +89,7 @@ def test_systemd_is_notified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
     for command in WATCHES:
-        with pytest.raises(CommandError, match="^--heartbeat-file cannot be written: "):
+        with pytest.raises(CommandError, match=r"^--heartbeat-file cannot be written: "):
             call_command(command, "--watch", "--heartbeat-file", str(tmp_path / "none" / "file"))
 
 
@@ -101,7 +101,6 @@ def installation(tmp_path: Path, committed_template: Installation) -> Iterator[I
     made.drop_database()
 
 
-@pytest.mark.processes
 @pytest.mark.parametrize("name", WATCHES)
 def test_a_command_that_waits_for_the_database_has_none(
     name: str, installation: Installation, tmp_path: Path

@@ -137,7 +137,12 @@ class Collector:
             # So that a collector that starts again does not first say that usage is unknown.
             usage.latest(wait=_FIRST_USAGE_SECONDS)
             telling = Telling(self._destination, self._interval or 0, troubled)
-            self._follow(mirror, usage, stop, reported, telling, beat)
+
+            def end_turn() -> None:
+                telling.tell(self.troubles)
+                beat()
+
+            self._follow(mirror, usage, stop, reported, end_turn)
         finally:
             stop.set()
             self._client.close()
@@ -151,14 +156,12 @@ class Collector:
         usage: UsageReader,
         stop: threading.Event,
         reported: Callable[[Synced], None],
-        telling: Telling,
-        beat: Callable[[], None],
+        end_turn: Callable[[], None],
     ) -> None:
         # Of half an interval at most, so that a service that is back is told within one.
         backoff = Backoff(most=min(LONGEST, (self._interval or 2 * LONGEST) / 2))
         next_snapshot = 0.0
         while not stop.is_set():
-            beat()
             pause = _GATHER_SECONDS
             try:
                 if self._is_current():
@@ -182,7 +185,7 @@ class Collector:
                     log.exception("report_failed_unexpectedly")
                 if not stop.is_set():
                     self._failures.add("report_failed", error)
-            telling.tell(self.troubles)
+            end_turn()
             stop.wait(pause)
 
     def _is_current(self) -> bool:
