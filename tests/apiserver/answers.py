@@ -31,6 +31,9 @@ def send_json(handler: BaseHTTPRequestHandler, value: Any) -> None:
 
 
 def send(handler: BaseHTTPRequestHandler, answer: Fault) -> None:
+    if answer.silent:
+        handler.close_connection = True
+        return
     handler.send_response(answer.status)
     handler.send_header("Content-Type", answer.content_type)
     handler.send_header("Content-Length", str(len(answer.body)))

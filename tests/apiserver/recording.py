@@ -52,7 +52,8 @@ def event(kind: str, raw: Object) -> bytes:
 class Fault:
     """An answer in place of the right one.
 
-    `cut` ends the connection after so many bytes; with `hold` not before `hang_up`.
+    `cut` ends the connection after so many bytes; with `hold` not before `hang_up`. `silent` ends
+    it without an answer.
     """
 
     status: int
@@ -61,6 +62,7 @@ class Fault:
     headers: dict[str, str] = field(default_factory=dict)
     cut: int | None = None
     hold: bool = False
+    silent: bool = False
 
     @classmethod
     def of(cls, name: str, status: int | None = None, **headers: str) -> Fault:

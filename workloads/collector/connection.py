@@ -184,9 +184,20 @@ class Connection:
         headers = self._headers(api, request)
         query = f"?{urlencode(request.parameters)}" if request.parameters else ""
         url = f"{api.configuration.host.rstrip('/')}{request.path}{query}"
-        timeouts = _CONNECT_TIMEOUT, request.silence
-        answer = api.call_api("GET", url, headers, _request_timeout=timeouts)
-        return answer.response, headers.get(_AUTHORIZATION)
+
+        def call() -> Any:
+            timeouts = _CONNECT_TIMEOUT, request.silence
+            return api.call_api("GET", url, headers, _request_timeout=timeouts).response
+
+        try:
+            response = call()
+        except self._failures as error:
+            # The server may close a kept connection at the moment when the next request is sent
+            # on it. RFC 9112, 9.3.1: repeat a safe request, on a new connection, once.
+            if not any(isinstance(cause, ConnectionError) for cause in error.args):
+                raise
+            response = call()
+        return response, headers.get(_AUTHORIZATION)
 
     @staticmethod
     def _headers(api: ApiClient | AccountApi, request: Request) -> dict[str, str]:

@@ -176,6 +176,23 @@ def test_an_answer_that_breaks_off(client: ClusterClient, api: ReplayServer) -> 
         list(client.pages(DEPLOYMENT_LIST))
 
 
+@pytest.mark.parametrize(("closed", "asked"), [(1, 2), (9, 2)])
+def test_a_connection_that_closes_instead_of_answering(
+    client: ClusterClient, api: ReplayServer, closed: int, asked: int
+) -> None:
+    """Repeat the request once: a kept connection may be closed while a request is on its way."""
+    client.get(KUBE_SYSTEM)
+    api.faults[KUBE_SYSTEM] += [Fault(200, b"", silent=True)] * closed
+
+    if closed < asked:
+        client.get(KUBE_SYSTEM)
+    else:
+        with pytest.raises(UnreachableError, match="closed connection without response"):
+            client.get(KUBE_SYSTEM)
+
+    assert len(api.asked(KUBE_SYSTEM)) == 1 + asked
+
+
 def test_nobody_there(api: ReplayServer, client: ClusterClient) -> None:
     api.__exit__()
 
