@@ -27,17 +27,25 @@ def main() -> int:
     names = sys.argv[1:] or [*SCENARIOS]
     if unknown := sorted(set(names) - SCENARIOS.keys()):
         sys.exit(f"There is no scenario {unknown[0]}; known are {', '.join(SCENARIOS)}.")
-    if sentence := programs.missing():
-        sys.exit(sentence)
+    if os.getuid() != 0:
+        sys.exit("make chaos must run as root: it makes network namespaces and small file systems.")
+    os.environ["PATH"] += ":/usr/sbin:/usr/local/sbin:/sbin"
+    lacking = {name: programs.missing(SCENARIOS[name].needs) for name in names}
+    runnable = [name for name in names if not lacking[name]]
     if _INSIDE in os.environ:
-        return _run(names)
+        return _run(runnable)
+    for name in names:
+        if lacking[name]:
+            print(f"NOT RUN {name}: install Debian's {', '.join(lacking[name])}", flush=True)
+    if not runnable:
+        return 1
     with network.network():
-        command = [*network.inside("lab"), sys.executable, "-m", "tools.chaos", *names]
+        command = [*network.inside("lab"), sys.executable, "-m", "tools.chaos", *runnable]
         environment = {**os.environ, _INSIDE: network.PREFIX}
         child = subprocess.Popen(command, env=environment)
         signal.signal(signal.SIGTERM, lambda *_: child.terminate())
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the child got it too, and tidies up
-        return child.wait()
+        return child.wait() or int(runnable != names)
 
 
 def _run(names: list[str]) -> int:
@@ -50,7 +58,7 @@ def _run(names: list[str]) -> int:
         with tempfile.TemporaryDirectory(prefix=f"chaos-{name}-") as directory:
             Path(directory).chmod(0o755)
             try:
-                outcomes += SCENARIOS[name](Path(directory))
+                outcomes += SCENARIOS[name].run(Path(directory))
             finally:
                 _keep_logs(name, Path(directory))
         print(f"    {time.monotonic() - started:.0f} s", flush=True)

@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from tests.e2e.database import contradictions, snapshot
 from tests.e2e.traffic import GoneError, Ledger, Traffic
@@ -29,12 +30,15 @@ class Seen:
     reasons: Counter[tuple[int, str]] = field(default_factory=Counter)
     pushes: list[float] = field(default_factory=list)
     slowest: float = 0.0
-    worst_gap: float = 0.0
 
     def first_push_after(self, moment: float) -> float | None:
         """Return after how many seconds the first push was acknowledged that was so later."""
         later = [pushed - moment for pushed in self.pushes if pushed > moment]
         return round(min(later), 1) if later else None
+
+    def longest_gap(self) -> float:
+        """Return the longest time between two acknowledged pushes, of any client."""
+        return max((b - a for a, b in pairwise(sorted(self.pushes))), default=0.0)
 
 
 class ChaosTraffic(Traffic):

@@ -9,12 +9,13 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from tools.chaos.network import inside
 
-NEEDED = {
+#: Debian's packages of the programs that scenarios run.
+PACKAGES = {
     "ip": "iproute2",
     "setpriv": "util-linux",
     "mkfs.ext4": "e2fsprogs",
@@ -30,15 +31,9 @@ NEEDED = {
 UNPRIVILEGED = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 
 
-def missing() -> str:
-    """Return a sentence that says what must be installed, or nothing."""
-    os.environ["PATH"] += ":/usr/sbin:/usr/local/sbin:/sbin"
-    packages = sorted({package for name, package in NEEDED.items() if not shutil.which(name)})
-    if packages:
-        return f"make chaos needs Debian's {', '.join(packages)}: apt-get install them first."
-    if os.getuid() != 0:
-        return "make chaos must run as root: it makes network namespaces and small file systems."
-    return ""
+def missing(needed: Iterable[str]) -> list[str]:
+    """Return the packages of those programs that are not installed."""
+    return sorted({PACKAGES[name] for name in needed if not shutil.which(name)})
 
 
 class Program:

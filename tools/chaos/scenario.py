@@ -121,6 +121,7 @@ def _compare(this: Course) -> None:
     outcome.acknowledged = traffic.acknowledged()
     wait_until(lambda: this.front.request("GET", "/readyz").status == 200, 60)
     outcome.figures["slowest"] = f"{traffic.history.slowest:.1f} s"
+    outcome.figures["longest gap between pushes"] = f"{traffic.history.longest_gap():.1f} s"
     if this.back:
         outcome.back_after = traffic.history.first_push_after(this.back)
     # Clients that were stopped in the middle do not know what became of their last request.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 from tools.chaos.report import Outcome
 from tools.chaos.scenarios import (
@@ -20,18 +21,29 @@ from tools.chaos.scenarios import (
     redis,
 )
 
-Scenario = Callable[[Path], list[Outcome]]
+
+class Scenario(NamedTuple):
+    """A function that returns the outcomes, and the programs that it runs."""
+
+    run: Callable[[Path], list[Outcome]]
+    needs: tuple[str, ...]
+
+
+#: Two instances behind nginx, with PostgreSQL.
+_SERVICE = ("ip", "nginx", "setpriv")
 
 SCENARIOS: dict[str, Scenario] = {
-    "partition": partition.network_partition,
-    "asynchronous": asynchronous.lost_lock,
-    "patroni": patroni.changes_of_primary,
-    "pgbouncer": pgbouncer.in_transaction_mode,
-    "disk": disks.full_disk_of_postgresql,
-    "sqlite": embedded.disk_lock_and_backup,
-    "objects": objects.store_misbehaves,
-    "redis": redis.redis_fails,
-    "instances": instances.killed_and_restarted,
-    "many": many.many_clients,
-    "administrator": administrator.administrators_deeds,
+    "partition": Scenario(partition.network_partition, _SERVICE),
+    "asynchronous": Scenario(asynchronous.lost_lock, _SERVICE),
+    "patroni": Scenario(
+        patroni.changes_of_primary, (*_SERVICE, "haproxy", "etcd", "patroni", "patronictl")
+    ),
+    "pgbouncer": Scenario(pgbouncer.in_transaction_mode, (*_SERVICE, "pgbouncer")),
+    "disk": Scenario(disks.full_disk_of_postgresql, (*_SERVICE, "mkfs.ext4")),
+    "sqlite": Scenario(embedded.disk_lock_and_backup, ("ip", "mkfs.ext4")),
+    "objects": Scenario(objects.store_misbehaves, _SERVICE),
+    "redis": Scenario(redis.redis_fails, (*_SERVICE, "redis-server")),
+    "instances": Scenario(instances.killed_and_restarted, (*_SERVICE, "haproxy")),
+    "many": Scenario(many.many_clients, _SERVICE),
+    "administrator": Scenario(administrator.administrators_deeds, _SERVICE),
 }
