@@ -25,9 +25,8 @@ from infra_service.webhooks.models import MAX_ERROR, Delivery
 from infra_service.webhooks.reach import reaches
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from infra_service.webhooks.reach import Reach
     from infra_service.webhooks.sending import Answer
 
 #: Seconds between two attempts, as the Standard Webhooks specification has them: three days in all.
@@ -47,15 +46,12 @@ _GONE: Final = 410
 
 
 @retrying
-def claim(
-    reached: Mapping[uuid.UUID, Reach], most: int, room: Callable[[uuid.UUID], int]
-) -> list[Delivery]:
+def claim(room: Mapping[uuid.UUID, int], most: int) -> list[Delivery]:
     """Take up to so many deliveries that are due, and as many of an endpoint as it has room for."""
-    open_ = [pk for pk in reached if room(pk) > 0]
-    due = Delivery.objects.due().filter(endpoint_id__in=open_)
+    due = Delivery.objects.due().filter(endpoint_id__in=list(room))
     is_by_row = connection.features.has_select_for_update_skip_locked
     # SQLite's only lock is not taken in vain.
-    if most <= 0 or not open_ or not (is_by_row or due.exists()):
+    if most <= 0 or not room or not (is_by_row or due.exists()):
         return []
     mine = uuid.uuid4()
     with transaction.atomic():
@@ -65,7 +61,7 @@ def claim(
         ids: list[int] = []
         looked_at: Any = due.order_by("next_attempt_at", "id").values_list("pk", "endpoint_id")
         for pk, endpoint_id in looked_at[: most * _LOOKED_AT]:
-            if len(ids) < most and taken[endpoint_id] < room(endpoint_id):
+            if len(ids) < most and taken[endpoint_id] < room[endpoint_id]:
                 taken[endpoint_id] += 1
                 ids.append(pk)
         if not ids:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import time
-from collections import Counter
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, Final
 
 from infra_service.lib.commandline.isolation import isolated
 from infra_service.webhooks import claiming, publishing, sending, trail
 from infra_service.webhooks.claiming import Attempt
+from infra_service.webhooks.fair_share import THREADS, FairShare
 from infra_service.webhooks.health_changes import publish_health_changes
 from infra_service.webhooks.reach import reaches
 from infra_service.webhooks.timed import publish_timed
@@ -24,11 +24,6 @@ if TYPE_CHECKING:
     from infra_service.webhooks.reach import Reach
     from infra_service.webhooks.sending import Answer
 
-#: Messages of one process that are on their way at once, and of them to one endpoint.
-_THREADS: Final = 32
-_OF_ENDPOINT: Final = 8
-#: To one that has failed last: who does not answer must not take all threads.
-_OF_FAILING: Final = 1
 #: Seconds between two looks for deliveries of ended endpoints, and for events that only time makes.
 _SWEEP_EVERY: Final = 30.0
 #: Seconds that a pass waits for answers, and between two looks at the trail while it has work.
@@ -45,7 +40,7 @@ class Deliverer:
     def __init__(self, stop: threading.Event, attempted: Callable[[Attempt], None]) -> None:
         self._stop, self._attempted = stop, attempted
         self._running: dict[Future[Answer], Delivery] = {}
-        self._failing: set[uuid.UUID] = set()
+        self._share = FairShare()
         self._reached: dict[uuid.UUID, Reach] = {}
         self._read_at = self._looked_at = self._swept_at = -math.inf
 
@@ -55,7 +50,7 @@ class Deliverer:
         What is on its way when it is stopped is waited for and written down.
         """
         trail.begin()
-        with ThreadPoolExecutor(_THREADS, thread_name_prefix="sending") as pool:
+        with ThreadPoolExecutor(THREADS, thread_name_prefix="sending") as pool:
             try:
                 while not self._stop.is_set():
                     if self._pass(pool) or self._running:
@@ -82,6 +77,7 @@ class Deliverer:
         # A published event may be for an endpoint that is new.
         if published or now - self._read_at >= _FRESH:
             self._reached, self._read_at = reaches(), now
+            self._share.forget_others(self._reached)
         if is_time_to_sweep:
             self._swept_at = now
             published += self._sweep()
@@ -105,17 +101,16 @@ class Deliverer:
         return published
 
     def _start(self, pool: ThreadPoolExecutor) -> int:
-        on_the_way = Counter(delivery.endpoint_id for delivery in self._running.values())
-
-        def room(endpoint_id: uuid.UUID) -> int:
-            most = _OF_FAILING if endpoint_id in self._failing else _OF_ENDPOINT
-            return most - on_the_way[endpoint_id]
-
-        claimed = claiming.claim(self._reached, _THREADS - len(self._running), room)
-        for delivery in claimed:
-            reach = self._reached[delivery.endpoint_id]
-            self._running[pool.submit(sending.attempt, delivery, reach)] = delivery
-        return len(claimed)
+        started = 0
+        for is_slow, is_first in ((False, True), (True, True), (False, False)):
+            most, room = self._share.room(self._reached, is_slow=is_slow, is_first=is_first)
+            for delivery in claiming.claim(room, most):
+                reach = self._reached[delivery.endpoint_id]
+                future = pool.submit(sending.attempt, delivery, reach)
+                self._running[future] = delivery
+                self._share.start(future, delivery.endpoint_id)
+                started += 1
+        return started
 
     def _collect(self, timeout: float | None) -> int:
         """Write down what has come of those that are over; None waits for all of them."""
@@ -126,15 +121,13 @@ class Deliverer:
         if over and others:
             over, _ = wait(self._running, _GATHER)
         attempts = [Attempt(self._running.pop(one), one.result()) for one in over]
+        for future in over:
+            answer = future.result()
+            is_success = None if answer.is_withheld else answer.is_success
+            self._share.finish(future, is_success=is_success)
         if attempts:
             claiming.note(attempts)
         for attempt in attempts:
-            if attempt.answer.is_withheld:
-                continue
-            endpoint_id = attempt.delivery.endpoint_id
-            if attempt.answer.is_success:
-                self._failing.discard(endpoint_id)
-            else:
-                self._failing.add(endpoint_id)
-            self._attempted(attempt)
+            if not attempt.answer.is_withheld:
+                self._attempted(attempt)
         return len(attempts)

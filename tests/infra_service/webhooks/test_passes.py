@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from prometheus_client import CollectorRegistry
 
-from infra_service.webhooks import delivering
+from infra_service.webhooks import delivering, fair_share
 from infra_service.webhooks.claiming import Attempt, claim
 from infra_service.webhooks.metrics import DeliveryCollector
 from infra_service.webhooks.models import Delivery, TrailPosition, WebhookEndpoint, WebhookEvent
@@ -32,7 +32,7 @@ def test_while_there_is_work_the_trail_is_looked_at_now_and_then(
 ) -> None:
     """Asked whether there is more, read, and asked again: not with each piece that is sent."""
     monkeypatch.setattr(delivering, "_WAIT", 60.0)
-    monkeypatch.setattr(delivering, "_OF_ENDPOINT", 1)
+    monkeypatch.setattr(fair_share, "_OF_PROVEN", 1)
     hook_of(client, receiver, "cluster.create")
     for number in range(6):
         event(str(number)).save()
@@ -51,7 +51,7 @@ def test_rights_are_looked_at_while_messages_wait(
     """Those that are taken away after the first message keep the others from being sent."""
     assert delivering._FRESH <= 1
     monkeypatch.setattr(delivering, "_FRESH", 0.0)
-    monkeypatch.setattr(delivering, "_OF_ENDPOINT", 1)
+    monkeypatch.setattr(fair_share, "_OF_PROVEN", 1)
     hook_of(client, receiver, "cluster.create")
     for number in range(4):
         event(str(number)).save()
@@ -102,7 +102,7 @@ def test_what_waits_is_not_compared_with_all_that_waits(
     entered(hook, 300)
 
     with plans_of("webhooks_delivery", analyze=True) as plans:
-        claimed = claim(reaches(), 8, lambda _: 8)
+        claimed = claim(dict.fromkeys(reaches(), 8), 8)
 
     (of_due,) = (plan for plan in plans if "LIMIT 64" in plan.sql)
     assert len(claimed) == 8

@@ -1,0 +1,86 @@
+"""The threads of ``deliver_events``, divided so that slow receivers do not delay the others."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import uuid
+    from collections.abc import Collection, Hashable
+
+#: Messages of one process that are on their way at once.
+THREADS: Final = 48
+#: Of them, to receivers that failed or were slow last.
+_TO_SLOW: Final = 16
+_TO_QUICK: Final = THREADS - _TO_SLOW
+#: To one receiver whose last message succeeded quickly; to any other, one.
+_OF_PROVEN: Final = 8
+#: Seconds after which an attempt counts as slow, also while it lasts.
+SLOW_AFTER: Final = 3.0
+
+
+class FairShare:
+    """Limits of the messages that may be sent to each receiver at once.
+
+    A receiver is slow from the moment when an attempt fails or lasts too long, until one succeeds
+    quickly. Slow receivers have threads of their own. After an attempt, each rests for so long that
+    all of them together need no more than these.
+    """
+
+    def __init__(self) -> None:
+        self._on_the_way: dict[Hashable, tuple[uuid.UUID, float]] = {}
+        self._proven: set[uuid.UUID] = set()
+        # Until when each slow receiver rests.
+        self._slow: dict[uuid.UUID, float] = {}
+
+    def start(self, attempt: Hashable, receiver: uuid.UUID) -> None:
+        """Record that an attempt starts."""
+        self._on_the_way[attempt] = receiver, time.monotonic()
+
+    def finish(self, attempt: Hashable, *, is_success: bool | None) -> None:
+        """Record the end of an attempt; ``is_success`` is None when nothing was sent."""
+        receiver, started = self._on_the_way.pop(attempt)
+        if is_success is None:
+            return
+        now = time.monotonic()
+        seconds = now - started
+        if is_success and seconds <= SLOW_AFTER:
+            self._slow.pop(receiver, None)
+            self._proven.add(receiver)
+        else:
+            self._mark_slow(receiver, now)
+            self._slow[receiver] += seconds * max(0.0, len(self._slow) / _TO_SLOW - 1)
+
+    def room(
+        self, receivers: Collection[uuid.UUID], *, is_slow: bool, is_first: bool
+    ) -> tuple[int, dict[uuid.UUID, int]]:
+        """Return how many messages may start now, in all and to each of these receivers.
+
+        ``is_slow`` selects the slow receivers or all others, and ``is_first`` those without a
+        message on its way: they come first, so that long queues of others do not delay them.
+        """
+        now = time.monotonic()
+        for receiver, started in self._on_the_way.values():
+            if now - started > SLOW_AFTER and receiver not in self._slow:
+                self._mark_slow(receiver, now)
+        busy = Counter(receiver for receiver, _ in self._on_the_way.values())
+        room = {}
+        for one in receivers:
+            rests = bool(busy) and self._slow.get(one, now) > now
+            most = 1 if is_first or one not in self._proven else _OF_PROVEN
+            if (one in self._slow) == is_slow and not rests and most > busy[one]:
+                room[one] = most - busy[one]
+        of_kind = sum(number for one, number in busy.items() if (one in self._slow) == is_slow)
+        threads = (_TO_SLOW if is_slow else _TO_QUICK) - of_kind
+        return min(threads, THREADS - len(self._on_the_way)), room
+
+    def forget_others(self, receivers: Collection[uuid.UUID]) -> None:
+        """Forget all receivers but these."""
+        self._proven.intersection_update(receivers)
+        self._slow = {one: until for one, until in self._slow.items() if one in receivers}
+
+    def _mark_slow(self, receiver: uuid.UUID, now: float) -> None:
+        self._proven.discard(receiver)
+        self._slow[receiver] = now
