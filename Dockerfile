@@ -38,7 +38,8 @@ COPY apikeys apikeys
 COPY states states
 COPY workloads workloads
 COPY filterlang filterlang
-RUN /venv/bin/python -m compileall -q . && useradd --uid 10001 --no-create-home --no-log-init --shell /usr/sbin/nologin infra
+RUN /venv/bin/python -m compileall -q . && useradd --uid 10001 --no-create-home --no-log-init --shell /usr/sbin/nologin infra \
+    && install -d -m 700 -o infra -g infra /var/lib/infra-archive
 USER 10001
 # Settings come from the environment, secrets too: none is in the image.
 ENV PATH=/venv/bin:$PATH PYTHONUNBUFFERED=1 VAR_DIR=/tmp BIND=0.0.0.0:8000

@@ -6,10 +6,15 @@ import signal
 import sys
 
 from infra_service import __version__
+from infra_service.lib.commandline.environment_files import EnvironmentFileError, load_named
 
 
 def main() -> None:
-    """Run one management command."""
+    """Run one management command, with the settings of each ``--env-file FILE`` before its name."""
+    try:
+        sys.argv = load_named(sys.argv)
+    except EnvironmentFileError as error:
+        sys.exit(str(error))
     is_agent = sys.argv[1:2] == ["sync_workloads"] and any(
         argument.split("=")[0] == "--report-to" for argument in sys.argv
     )

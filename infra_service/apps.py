@@ -13,6 +13,7 @@ class InfraServiceConfig(AppConfig):
         # Checks and signals register themselves.
         from infra_service import checks, list_checks, logins, logs  # noqa: F401, PLC0415
         from infra_service.lib.database import checks as database_checks  # noqa: F401, PLC0415
+        from infra_service.operations import checks as deployment_checks  # noqa: F401, PLC0415
 
         logs.configure(settings.LOG_LEVEL)
 

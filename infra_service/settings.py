@@ -114,6 +114,8 @@ STORAGES = {
 
 # --- Database -------------------------------------------------------------------------------------
 
+# `check --deploy` refuses a database that is only the default.
+DATABASE_IS_CHOSEN = bool(env.str("DATABASE_URL", default=""))
 DATABASES = {"default": env.db_url("DATABASE_URL", default=f"sqlite:///{VAR_DIR / 'db.sqlite3'}")}
 if env.str("DATABASE_REPLICA_URL", default=""):
     DATABASES["replica"] = {**env.db_url("DATABASE_REPLICA_URL"), "TEST": {"MIRROR": "default"}}

@@ -8,5 +8,6 @@ archive before, so a line or a file that was changed, removed or moved is found.
 from apikeys.archiving.checking import check_archives
 from apikeys.archiving.errors import ArchiveError
 from apikeys.archiving.leaving import FILE_EVENTS, archive_next
+from apikeys.archiving.privileges import missing_privilege
 
-__all__ = ["FILE_EVENTS", "ArchiveError", "archive_next", "check_archives"]
+__all__ = ["FILE_EVENTS", "ArchiveError", "archive_next", "check_archives", "missing_privilege"]

@@ -12,6 +12,7 @@ from django.utils import timezone
 from apikeys import audit
 from apikeys.archiving import files
 from apikeys.archiving.errors import ArchiveError
+from apikeys.archiving.privileges import missing_privilege
 from apikeys.models import AuditArchive, AuditEvent
 
 if TYPE_CHECKING:
@@ -36,10 +37,13 @@ def archive_next(*, before: dt.datetime, directory: Path, actor: Actor) -> Audit
 
     Raises:
         ArchiveError: a file is not what it should be, the moment is not a day ago, or the role
-            may not remove events. Nothing that is not in a checked archive was removed.
+            may not remove events, also while there are none to remove. Nothing that is not in a
+            checked archive was removed.
     """
     if before > timezone.now() - _YOUNGEST:
         raise ArchiveError("only what is older than a day is archived")
+    if missing := missing_privilege():
+        raise ArchiveError(f"{missing}: archive as the owner of the tables")
     with files.only_one(directory):
         last = AuditArchive.objects.order_by("number").last()
         if last is not None:

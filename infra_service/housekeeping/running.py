@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import structlog
 from django.db import Error as DatabaseFailure
 
-from infra_service.housekeeping.parts import PARTS
+from infra_service.housekeeping.parts import PARTS, is_archived_elsewhere
 from infra_service.models import HousekeepingPart
 
 if TYPE_CHECKING:
@@ -51,6 +51,8 @@ def run_part(name: str, *, most_seconds: float, stop: threading.Event) -> Outcom
     began, removed = time.monotonic(), 0
     holder = None
     try:
+        if name == "events" and is_archived_elsewhere():
+            return Outcome(Status.HELD)
         holder = HousekeepingPart.objects.take(name)
         if holder is None:
             return Outcome(Status.HELD)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
 
 import environ
 from django.core.exceptions import ImproperlyConfigured
@@ -21,6 +22,9 @@ class MountedSecrets(FileAwareMapping):  # type: ignore[misc,unused-ignore]
     """``<NAME>_FILE`` before ``<NAME>``. A file's last line end is not a part of the value.
 
     Editors and ``openssl rand -base64 32 > file`` write one, and no key could be read with it.
+
+    A process that systemd started reads its own copy of the file, if the unit loads one of the same
+    name (``LoadCredential=``): the file itself is readable for root only.
     """
 
     def __getitem__(self, key: str) -> str:
@@ -28,10 +32,21 @@ class MountedSecrets(FileAwareMapping):  # type: ignore[misc,unused-ignore]
 
         Raises:
             KeyError: it is not set.
-            OSError: the file cannot be read.
+            ImproperlyConfigured: the file cannot be read.
         """
-        value: str = super().__getitem__(key)
-        return value.rstrip("\r\n")
+        name = self.env.get(f"{key}_FILE")
+        if not name:
+            value: str = super().__getitem__(key)
+            return value
+        credential = Path(self.env.get("CREDENTIALS_DIRECTORY", ""), Path(name).name)
+        file = credential if credential.is_absolute() and credential.is_file() else Path(name)
+        try:
+            return file.read_text(encoding="utf-8").rstrip("\r\n")
+        except OSError as error:
+            reason = f"cannot be read: {error.strerror}"
+        except ValueError:
+            reason = "is not UTF-8 text"
+        raise ImproperlyConfigured(f"{key}_FILE names {file}, which {reason}")
 
 
 class Environment(environ.Env):  # type: ignore[misc,unused-ignore]
@@ -47,6 +62,18 @@ class Environment(environ.Env):  # type: ignore[misc,unused-ignore]
         """
         value: str = self.str(name, default=default)
         return [part.strip() for part in value.split(",") if part.strip()]
+
+    def db_url(self, name: str, default: object = environ.Env.NOTSET) -> dict[str, Any]:
+        """Return Django's settings of a database, from its URL.
+
+        Raises:
+            ImproperlyConfigured: the URL is not set and has no default, or is empty, as after a
+                shell has read ``postgres://…?a=b&c=d`` without quotes.
+        """
+        if not self.str(name, default=default):
+            raise ImproperlyConfigured(f"{name} is empty")
+        found: dict[str, Any] = super().db_url(name, default=default)
+        return found
 
     def days(self, name: str, default: int) -> int:
         """Return a number of days, with a moment so long ago: else each look for it would fail.

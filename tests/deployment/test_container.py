@@ -246,7 +246,8 @@ def test_compose_gives_it_no_more_than_it_needs(name: str) -> None:
     assert int(service["stop_grace_period"].removesuffix("s")) > gunicorn.graceful_timeout
     assert [mount.split(":")[0] for mount in service["tmpfs"]] == ["/tmp", "/run/infra-service"]
     assert "privileged" not in service
-    assert "volumes" not in service
+    archives = ["archives:/var/lib/infra-archive"] if name == "archive" else []
+    assert service.get("volumes", []) == archives
 
 
 @pytest.mark.parametrize("name", COMPOSE["services"])
@@ -291,14 +292,15 @@ def test_compose_runs_the_images_command_after_the_migrations() -> None:
     assert all(port.startswith("127.0.0.1:") for port in service["ports"])
 
 
-def test_only_migrations_are_done_as_the_owner_and_nothing_as_the_superuser() -> None:
+def test_migrations_and_the_archive_run_as_the_owner_and_nothing_as_the_superuser() -> None:
     roles = {
         name: COMPOSE["services"][name]["environment"]["DATABASE_URL"].split(":")[1]
         for name in OURS
     }
     database = COMPOSE["services"]["database"]
 
-    assert roles.pop("migrate") == "//infra_owner"
+    as_owner = {"migrate", "archive"}
+    assert {roles.pop(name) for name in as_owner} == {"//infra_owner"}
     assert roles
     assert set(roles.values()) == {"//infra"}
     assert "POSTGRES_USER" not in database["environment"]
@@ -309,7 +311,8 @@ def test_only_migrations_are_done_as_the_owner_and_nothing_as_the_superuser() ->
     assert (target, mode) == ("/docker-entrypoint-initdb.d/create-roles.sql", "ro")
     for name in OURS:
         secret = str(COMPOSE["services"][name]["environment"])
-        assert ("OWNER_PASSWORD" in secret) == (name == "migrate")
+        assert ("OWNER_PASSWORD" in secret) == (name in as_owner)
+        assert ("AUDIT_ARCHIVE_DIR" in secret) == (name == "archive")
         assert "POSTGRES_PASSWORD" not in secret
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from django.core.management import CommandError
 
 from tests.deployment.roles import FORBIDDEN, Roles
 from tests.e2e.backend import Backend, document
+from tests.support.installation import ROOT
 
 pytestmark = pytest.mark.skipif(
     not os.environ.get("DATABASE_URL", "").startswith("postgres"), reason="PostgreSQL has roles"
@@ -71,10 +74,37 @@ def test_events_leave_by_the_owner_alone(roles: Roles, tmp_path: Path) -> None:
         )
     command = ("archive_audit_events", "--before", "2021-01-01", "--to", str(tmp_path), "--json")
 
-    with pytest.raises(CommandError, match="permission denied"):
+    refused = f"the role {roles.service} may not archive audit events"
+    with pytest.raises(CommandError, match=refused):
         roles.serving.run_commands(command)
     (told,) = roles.migrating.run_commands(command)
     assert told.startswith('{"archives": 1')
+
+
+def test_the_services_role_may_not_set_an_archive(
+    roles: Roles, tmp_path: Path, subtests: pytest.Subtests
+) -> None:
+    """Also while no event is old enough, so that nobody finds out after 400 days."""
+    for server, may in ((roles.migrating, True), (roles.serving, False)):
+        environment = {**server.environment, "AUDIT_ARCHIVE_DIR": str(tmp_path)}
+        for command, refusal in (
+            (("check", "--database", "default"), "(infra_service.E008)"),
+            (
+                ("housekeeping", "--only", "events"),
+                f"the role {roles.service} may not archive audit events",
+            ),
+        ):
+            with subtests.test(command, may=may):
+                done = subprocess.run(
+                    [sys.executable, "manage.py", *command],
+                    cwd=ROOT,
+                    env=environment,
+                    check=False,
+                    capture_output=True,
+                    text=True,
+                )
+                assert (done.returncode == 0) is may, done.stderr
+                assert (refusal in done.stdout + done.stderr) is not may
 
 
 @pytest.mark.parametrize(

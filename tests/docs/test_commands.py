@@ -73,5 +73,9 @@ def test_commands(place: Path, installation: LiveServer, store_url: str) -> None
         # Events of the demo data are from before.
         two_days_ago = dt.datetime.now(dt.UTC) - dt.timedelta(days=2)
         words["2026-01-01"] = f"{two_days_ago:%Y-%m-%d}"
+        for name in ("/etc/infra-service.env", "/etc/infra-owner.env", "/srv/audit-archives"):
+            words[name] = str(place / Path(name).name)
+        for name in ("infra-service.env", "infra-owner.env"):
+            (place / name).touch()
         assert walk.through(DOCS / "how-to" / "retention.md")
         assert walk.through(DOCS / "how-to" / "object-storage.md")

@@ -38,10 +38,47 @@ def test_without_a_file_the_environment_is_read(monkeypatch: pytest.MonkeyPatch)
 def test_a_file_that_is_not_there_is_no_default(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("SOME_KEYS_FILE", str(tmp_path / "missing"))
+    file = tmp_path / "missing"
+    monkeypatch.setenv("SOME_KEYS_FILE", str(file))
 
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(ImproperlyConfigured) as refused:
         Env().str("SOME_KEYS", default="nothing")
+
+    told = f"SOME_KEYS_FILE names {file}, which cannot be read: No such file or directory"
+    assert str(refused.value) == told
+
+
+def test_a_file_that_is_no_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "keys"
+    file.write_bytes(b"\xff\xfe")
+    monkeypatch.setenv("SOME_KEYS_FILE", str(file))
+
+    with pytest.raises(ImproperlyConfigured, match="keys, which is not UTF-8 text"):
+        Env().str("SOME_KEYS")
+
+
+def test_a_unit_reads_its_own_copy_of_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With ``LoadCredential=infra-service.SOME_KEYS``, which needs no rights on the file."""
+    credentials = tmp_path / "credentials"
+    credentials.mkdir()
+    (credentials / "infra-service.SOME_KEYS").write_text("one,two\n")
+    (tmp_path / "other").write_text("three")
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(credentials))
+    monkeypatch.setenv("SOME_KEYS_FILE", "/nonexistent/infra-service.SOME_KEYS")
+    monkeypatch.setenv("OTHER_KEYS_FILE", str(tmp_path / "other"))
+
+    assert Env().parts("SOME_KEYS") == ["one", "two"]
+    assert Env().str("OTHER_KEYS") == "three"
+
+
+def test_the_url_of_a_database_is_not_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_URL", "")
+
+    with pytest.raises(ImproperlyConfigured, match="SOME_URL is empty"):
+        Env().db_url("SOME_URL", default="sqlite://:memory:")
+    assert Env().db_url("NOT_SET", default="sqlite://:memory:")["NAME"] == ":memory:"
 
 
 @pytest.mark.parametrize(

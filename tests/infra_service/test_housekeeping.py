@@ -151,6 +151,23 @@ def test_old_events_leave_only_when_it_is_said_where(
     assert not AuditEvent.objects.filter(resource_id="old").exists()
 
 
+def test_events_that_another_process_archives_are_not_reported_as_done(
+    db: None, settings: Any, tmp_path: Path
+) -> None:
+    """The unit that archives as the owner has ``AUDIT_ARCHIVE_DIR``; the other one has not."""
+    AuditEvent.objects.create(
+        action="test.done", resource_id="old", occurred_at=timezone.now() - 401 * DAY
+    )
+    settings.AUDIT_ARCHIVE_DIR = str(tmp_path)
+    assert housekeeping("--only", "events")["events"]["status"] == "done"
+    archived = HousekeepingPart.objects.get(name="events")
+
+    settings.AUDIT_ARCHIVE_DIR = ""
+
+    assert housekeeping("--only", "events")["events"]["status"] == "held"
+    assert HousekeepingPart.objects.get(name="events").succeeded_at == archived.succeeded_at
+
+
 def test_all_parts_are_done(db: None) -> None:
     outcomes = housekeeping()
 

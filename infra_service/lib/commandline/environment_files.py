@@ -1,0 +1,92 @@
+"""Environment files as systemd reads them: settings for ``manage.py --env-file``, without a shell.
+
+A shell gives ``&``, ``;`` and ``$`` in a value a meaning; ``. FILE`` can lose a setting and report
+success. The grammar is that of ``EnvironmentFile=`` in systemd.exec(5): comments, single and double
+quotes, backslashes, continued lines, and no substitution. A line that systemd would ignore with a
+warning is an error here.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+OPTION: Final = "--env-file"
+_ENTRY: Final = re.compile(
+    r"""[ \t\n\r]*
+    (?: [#;] (?: \\[\s\S] | [^\\\n\r] )*
+      | (?P<name> [^=\n\r]* ) =
+        (?P<quoted> (?: [ \t]*+ (?: '[^']*' | "(?: \\[\s\S] | [^\\"] )*" ) )*+ ) [ \t]*+
+        (?P<plain> (?!['"]) (?: \\[\s\S] | [^\\\n\r] )* )
+      | \Z
+    ) (?: [\n\r] | \Z )""",
+    re.VERBOSE,
+)
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_QUOTED: Final = re.compile(r"""'([^']*)'|"((?:\\[\s\S]|[^\\"])*)\"""")
+
+
+class EnvironmentFileError(Exception):
+    """A file cannot be read, or is no environment file; the message says where."""
+
+
+def load_named(arguments: list[str]) -> list[str]:
+    """Set the variables of each ``--env-file FILE`` before the command, and return the others.
+
+    A later file wins over an earlier one, and the environment wins over all files.
+
+    Raises:
+        EnvironmentFileError: a file is not named, cannot be read, or has a line that sets nothing.
+    """
+    program, *rest = arguments
+    values: dict[str, str] = {}
+    while rest and rest[0].partition("=")[0] == OPTION:
+        option, is_joined, file = rest.pop(0).partition("=")
+        if not is_joined:
+            file = rest.pop(0) if rest else ""
+        if not file:
+            raise EnvironmentFileError(f"{option} needs the name of a file")
+        values.update(_read(Path(file)))
+    for name, value in values.items():
+        os.environ.setdefault(name, value)
+    return [program, *rest]
+
+
+def _read(file: Path) -> Iterator[tuple[str, str]]:
+    try:
+        text = file.read_bytes().decode()
+    except OSError as error:
+        raise EnvironmentFileError(f"{file} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise EnvironmentFileError(f"{file} is not UTF-8 text") from error
+    at = 0
+    while at < len(text):
+        found = _ENTRY.match(text, at)
+        name = found["name"] if found else ""
+        if found is None or (name is not None and not _NAME.fullmatch(name.rstrip())):
+            start = at + len(text[at:]) - len(text[at:].lstrip())
+            line = text.count("\n", 0, start) + 1
+            raise EnvironmentFileError(f"{file}, line {line}: not NAME=VALUE")
+        if name is not None:
+            yield name.rstrip(), _unquote(found["quoted"]) + _unescape(found["plain"])
+        at = found.end()
+
+
+def _unquote(text: str) -> str:
+    return "".join(
+        re.sub(r'\\(?:\n|([\\"$`]))', lambda escape: escape[1] or "", double) if double else single
+        for single, double in _QUOTED.findall(text)
+    )
+
+
+def _unescape(text: str) -> str:
+    """Remove the white space at the end, and the backslashes, with the line end behind one."""
+    parts = re.findall(r"\\[\s\S]|[^\\]", text)
+    while parts and parts[-1] in " \t":
+        parts.pop()
+    return "".join(part[1:].strip("\n\r") if len(part) > 1 else part for part in parts)

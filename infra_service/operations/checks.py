@@ -1,0 +1,49 @@
+"""Checks of a deployment: ``check --deploy`` and ``check --database default`` run them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, Tags, register
+from django.db import OperationalError
+
+from apikeys.archiving import missing_privilege
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+@register(Tags.security, deploy=True)
+def database_is_chosen(**_kwargs: Any) -> list[CheckMessage]:
+    """Report an embedded database that nobody asked for: ``DATABASE_URL`` may have been lost."""
+    if settings.DATABASE_IS_CHOSEN:
+        return []
+    return [
+        Error(
+            "DATABASE_URL is not set: the service would store everything in SQLite in VAR_DIR.",
+            hint="Set DATABASE_URL to a PostgreSQL, or to sqlite:///PATH to deploy on SQLite.",
+            id="infra_service.E007",
+        )
+    ]
+
+
+@register(Tags.database)
+def role_may_archive(databases: Sequence[str] | None = None, **_kwargs: Any) -> list[CheckMessage]:
+    """Report an archive directory of a process that cannot remove events from the audit log."""
+    if not settings.AUDIT_ARCHIVE_DIR or "default" not in (databases or ()):
+        return []
+    try:
+        missing = missing_privilege()
+    except OperationalError:
+        return []  # whoever needs the database will say so
+    if not missing:
+        return []
+    return [
+        Error(
+            f"AUDIT_ARCHIVE_DIR is set, and {missing}.",
+            hint="Remove AUDIT_ARCHIVE_DIR from the service's settings, and archive as the owner "
+            "of the tables: infra-archive.timer, or compose's profile archive.",
+            id="infra_service.E008",
+        )
+    ]
