@@ -1,4 +1,4 @@
-"""What docs/explanation says of rules and sizes is so."""
+"""The write rules and sizes in docs/explanation match the code."""
 
 import re
 import uuid
@@ -58,14 +58,14 @@ PUSHES = [
     ("locked", None, document(6), (423, "STATE_LOCKED")),
     ("locked", "other", document(6), (423, "STATE_LOCKED")),
     ("locked", "held", document(3, "other lineage"), (200, "")),
-    ("not locked", "other", document(6), (409, "LOCK_NOT_HELD")),
-    ("not locked", None, document(6), (200, "")),
-    ("not locked", None, document(4), (409, "SERIAL_CONFLICT")),
-    ("not locked", None, document(6, "other lineage"), (409, "LINEAGE_MISMATCH")),
+    ("unlocked", "other", document(6), (409, "LOCK_NOT_HELD")),
+    ("unlocked", None, document(6), (200, "")),
+    ("unlocked", None, document(4), (409, "SERIAL_CONFLICT")),
+    ("unlocked", None, document(6, "other lineage"), (409, "LINEAGE_MISMATCH")),
     ("locked", "held", document(5), (200, "")),
-    ("not locked", None, document(5), (200, "")),
+    ("unlocked", None, document(5), (200, "")),
     ("locked", None, document(5), (423, "STATE_LOCKED")),
-    ("not locked", "other", document(5), (409, "LOCK_NOT_HELD")),
+    ("unlocked", "other", document(5), (409, "LOCK_NOT_HELD")),
 ]
 
 
@@ -92,11 +92,11 @@ def test_the_table_has_these_rules() -> None:
     assert [(state, answer) for state, _, answer in RULES] == [
         ("locked", "423"),
         ("locked", "stored"),
-        ("not locked", "409"),
-        ("not locked", "409"),
-        ("not locked", "stored"),
-        ("not locked", "409"),
-        ("locked, or not", "200"),
+        ("unlocked", "409"),
+        ("unlocked", "409"),
+        ("unlocked", "stored"),
+        ("unlocked", "409"),
+        ("any", "200"),
     ]
 
 
@@ -114,35 +114,36 @@ def test_sizes() -> None:
     (line,) = re.findall(r"^limit_request_line = (\d+)$", GUNICORN.read_text(), re.MULTILINE)
     reports = f"{settings.WORKLOADS_MAX_BYTES // mebibyte} MiB, {MAX_WORKLOADS:,} workloads"
 
-    assert {name: told[name] for name in told if name not in {"what", "---"}} == {
-        "a state document": f"{settings.STATE_MAX_BYTES // mebibyte} MiB",
-        "a report of workloads, unfolded": reports,
-        "another body": f"{settings.DATA_UPLOAD_MAX_MEMORY_SIZE // mebibyte} MiB",
-        "a LockInfo": f"{lockinfo.MAX_BYTES // 1024} KiB",
-        "a filter": f"1024 characters, {grammar.MAX_DEPTH} nested parentheses",
-        "a page": f"{pagination.MAX_PAGE_SIZE} items",
-        "rows that are looked through for a page": (
+    assert {name: told[name] for name in told if name not in {"item", "---"}} == {
+        "state document": f"{settings.STATE_MAX_BYTES // mebibyte} MiB",
+        "workload report, decompressed": reports,
+        "other bodies": f"{settings.DATA_UPLOAD_MAX_MEMORY_SIZE // mebibyte} MiB",
+        "LockInfo": f"{lockinfo.MAX_BYTES // 1024} KiB",
+        "filter": f"1024 characters, {grammar.MAX_DEPTH} nested parentheses",
+        "page": f"{pagination.MAX_PAGE_SIZE} items",
+        "rows read for a page": (
             f"{most:,} of a set that an index finds, or of the list; of the list "
-            f"{most // reading._DEARER_IN_ORDER:,} where texts or labels are searched; "
-            f"{most // reading._DEARER_BY_KEY:,} that run an image; {reading._LEAST_ROWS:,} when "
-            "texts are searched often, or `managed` is asked"
+            f"{most // reading._DEARER_IN_ORDER:,} for searches in texts or labels; "
+            f"{most // reading._DEARER_BY_KEY:,} that run an image; {reading._LEAST_ROWS:,} for "
+            "frequent text searches, or with `managed`"
         ),
-        "a request line": f"{line} bytes",
-        "open connections of a worker": (
-            f"{WorkerConnections.default:,}, and up to {worker._MOST_LINGERING} that have their "
-            "last answer and are not closed by the client (`tests/infra_service/test_worker.py`)"
+        "request line": f"{line} bytes",
+        "open connections per worker": (
+            f"{WorkerConnections.default:,}, and up to {worker._MOST_LINGERING} that have "
+            "received their last response and wait for the client to close "
+            "(`tests/infra_service/test_worker.py`)"
         ),
-        "components, or environments, that a token is bound to": f"{models.MAX_BOUND_IDS}",
-        "a serial": f"{MAX_SERIAL}",
-        "a lineage": f"{sealing._MAX_LINEAGE} characters",
-        "a name": f"{CatalogueEntry._meta.get_field('name').max_length} characters",
-        "a minted token's life": f"{access_tokens.MAX_MINTED_LIFETIME.seconds // 3600} hours",
-        "keys of one owner that work": (
-            f"{revalidation.MAX_WORKING_KEYS}, where a key makes them, or prolongs expired ones"
+        "components, or environments, in a binding": f"{models.MAX_BOUND_IDS}",
+        "serial": f"{MAX_SERIAL}",
+        "lineage": f"{sealing._MAX_LINEAGE} characters",
+        "name": f"{CatalogueEntry._meta.get_field('name').max_length} characters",
+        "lifetime of a minted token": f"{access_tokens.MAX_MINTED_LIFETIME.seconds // 3600} hours",
+        "active keys per owner": (
+            f"{revalidation.MAX_WORKING_KEYS}, when a key creates them or extends expired keys"
         ),
-        "a rotation's grace period": f"{actions.MAX_GRACE_PERIOD.days} days",
-        "webhooks of one owner": f"{MAX_ENDPOINTS}",
-        "transitions of a workload": f"{MOST_TRANSITIONS}, and {KEPT.days} days",
+        "grace period of a rotation": f"{actions.MAX_GRACE_PERIOD.days} days",
+        "webhooks per owner": f"{MAX_ENDPOINTS}",
+        "transitions per workload": f"{MOST_TRANSITIONS}, and {KEPT.days} days",
     }
 
 
