@@ -104,7 +104,7 @@ def test_move_here(place: Path, service: LiveServer, s3_port: int, database_url:
     }
     environment = {**operators(place, service), **variables(s3_port)}
 
-    assert Walk(place, environment, words).through(HOW_TO / "move-from-another-backend.md")
+    assert Walk(place, environment, words).through(HOW_TO / "import-states.md")
     moved = names_of_states(service, mine)
     places = ("network/prod", "shop/staging", "shop/prod", "cache/prod", "queue/prod", "dns/prod")
     assert [moved[name] is not None for name in places] == [True] * 6
@@ -125,4 +125,4 @@ def test_move_away(place: Path, service: LiveServer, s3_port: int) -> None:
     }
     environment = {**operators(place, service), **variables(s3_port)}
 
-    assert Walk(place, environment, words).through(HOW_TO / "move-out.md")
+    assert Walk(place, environment, words).through(HOW_TO / "export-states.md")

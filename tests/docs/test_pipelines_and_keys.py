@@ -156,5 +156,5 @@ def test_a_stuck_lock(place: Path, service: LiveServer) -> None:
     }
     walk = Walk(place, {**readers(place, {}), **credentials}, words)
 
-    assert walk.through(ROOT / "docs/how-to/break-a-stuck-lock.md")
+    assert walk.through(ROOT / "docs/how-to/release-a-stuck-lock.md")
     assert backend.holder() is None
