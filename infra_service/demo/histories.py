@@ -25,18 +25,18 @@ from infra_service.demo.states import Place, missing_catalogue, place_of, places
 from states.actions import history, locks
 from states.actions.facts import record_facts
 from states.actions.push import push
-from states.actions.registration import find, find_or_register
+from states.actions.registration import find_or_register
 from states.document.uploads import Upload
 from states.lockinfo import LockInfo
 from states.models import StateVersion
 from states.pipeline.lock_file import Provider
 from states.pipeline.module_manifest import Module
+from states.targets import StateTarget
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from apikeys.actors import Actor
-    from states.models import StateKey
 
 #: States with a past: the first of all, so that there is enough to look at and the rest is cheap.
 MOST: Final = 120
@@ -68,7 +68,7 @@ def load_histories(
     used: dict[str, dt.datetime] = {}
     for number in numbers:
         place = place_of(number)
-        if find(place.component_id, place.environment_id) is None:
+        if target_at(place).find() is None:
             one = _History(number, place, writers, now)
             with transaction.atomic():
                 created.update(one.play())
@@ -87,10 +87,7 @@ class _History:
     ) -> None:
         self._chance = Chance(_HISTORY, number)
         self._writers, self._now = writers, now
-        self._key: StateKey = {
-            "component_id": place.component_id,
-            "environment_id": place.environment_id,
-        }
+        self._target = target_at(place)
         reads = {one.part: _address_of(one) for one in places_read(number)}
         self._stack = Stack(place.part, place.environment, self._chance, reads)
         self._part = place.part
@@ -104,7 +101,7 @@ class _History:
         """Do it all, in its order, and return how many rows of each kind it made."""
         moments = self._moments(self._now - self._quiet_for())
         registered = _at(self._writer(), moments[0] - _SECOND)
-        state = find_or_register(**self._key, actor=registered)
+        state = find_or_register(target=self._target, actor=registered)
         for moment in moments[:-1]:
             self._apply(moment)
             self._stack.change()
@@ -139,10 +136,10 @@ class _History:
         lock = self._lock(writer, moment)
         done = _at(writer, moment + _APPLY)
         upload = Upload.of(self._stack.document())
-        state = push(**self._key, upload=upload, lock_id=lock.uuid, force=False, actor=done)
+        state = push(target=self._target, upload=upload, lock_id=lock.uuid, force=False, actor=done)
         # Events of one millisecond have no order.
         released = _at(writer, moment + _APPLY + _SECOND)
-        locks.unlock(**self._key, lock_id=lock.uuid, actor=released)
+        locks.unlock(target=self._target, lock_id=lock.uuid, actor=released)
         if _is_pipeline(writer):
             self._say_what_was_used(state.pk, _at(writer, moment + _APPLY + 2 * _SECOND))
         self.used[writer.token_id] = max(moment, self.used.get(writer.token_id, moment))
@@ -177,7 +174,7 @@ class _History:
             Version="1.11.4",
             Created=f"{moment:%Y-%m-%dT%H:%M:%S.%fZ}",
         )
-        return locks.lock(**self._key, info=lock, actor=_at(writer, moment))
+        return locks.lock(target=self._target, info=lock, actor=_at(writer, moment))
 
     def _end(self, state_id: uuid.UUID, moment: dt.datetime, version: int) -> None:
         """Leave the state in its situation, after a moment that comes after the last apply."""
@@ -192,7 +189,7 @@ class _History:
             self._lock(writer, now - 3 * _DAY)
             reason = "the runner was shut down in the middle of its apply"
             actor = _at(self._writers[0], now - 3 * _DAY + 47 * _MINUTE)
-            locks.force_unlock(**self._key, reason=reason, actor=actor)
+            locks.force_unlock(target=self._target, reason=reason, actor=actor)
         elif self._situation == _RESTORED:
             history.restore(
                 state_id=state_id,
@@ -203,10 +200,15 @@ class _History:
             )
             self._created["versions"] += 1
         elif self._situation == _DELETED:
-            history.delete(**self._key, actor=_at(self._writers[0], now - 2 * _DAY))
+            history.delete(target=self._target, actor=_at(self._writers[0], now - 2 * _DAY))
 
     def _writer(self) -> Actor:
         return self._chance.choice(self._writers)
+
+
+def target_at(place: Place) -> StateTarget:
+    """Return the state at a place of the demo's catalogue."""
+    return StateTarget(component_id=place.component_id, environment_id=place.environment_id)
 
 
 def _address_of(place: Place) -> str:

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 from uuid_utils.compat import uuid7
 
-from infra_service.lib.database.compiled import Prefetch
 from states import addresses
 from states.actions import catalogue
-from states.actions.registration import STATE, STATE_AT, find
 from states.models import Component, Environment, State
+from states.targets import StateTarget
 
 if TYPE_CHECKING:
     import uuid
@@ -20,21 +19,15 @@ if TYPE_CHECKING:
     from states.addresses import Names
 
 
-@dataclass(frozen=True, slots=True)
-class Destination:
-    """The state that is imported to; what of it is not there yet gets these ids.
+@dataclass(slots=True, kw_only=True)
+class Destination(StateTarget):
+    """The target of an import; ``titles`` are the names that people gave the entries elsewhere."""
 
-    By ``names`` if it has any. ``titles`` are how people call what has the names.
-    """
-
-    component_id: uuid.UUID
-    environment_id: uuid.UUID
-    names: Names | None = None
     titles: Names | None = None
 
     @classmethod
-    def of(cls, names: Names) -> Destination:
-        return cls(uuid7(), uuid7(), names)
+    def named(cls, names: Names) -> Destination:
+        return cls(component_id=uuid7(), environment_id=uuid7(), names=names)
 
     @classmethod
     def as_before(
@@ -46,12 +39,13 @@ class Destination:
     ) -> Destination:
         """Return what had these ids elsewhere, and gets them again unless they are taken."""
         if names is None:
-            return cls(component_id, environment_id)
+            return cls(component_id=component_id, environment_id=environment_id)
+        if Component.objects.filter(pk=component_id).exists():
+            component_id = uuid7()
+        if Environment.objects.filter(pk=environment_id).exists():
+            environment_id = uuid7()
         return cls(
-            uuid7() if Component.objects.filter(pk=component_id).exists() else component_id,
-            uuid7() if Environment.objects.filter(pk=environment_id).exists() else environment_id,
-            names,
-            titles,
+            component_id=component_id, environment_id=environment_id, names=names, titles=titles
         )
 
     def __str__(self) -> str:
@@ -63,15 +57,6 @@ class Destination:
     @property
     def path(self) -> str:
         return addresses.path_at(self.component_id, self.environment_id, self.names)
-
-    def look(self) -> Prefetch[State]:
-        if self.names is not None:
-            return Prefetch(STATE_AT[self.names.application is not None], **self.names.given)
-        return Prefetch(STATE, component_id=self.component_id, environment_id=self.environment_id)
-
-    def find(self) -> State | None:
-        """Return the state, deleted or not."""
-        return find(self.component_id, self.environment_id, self.look())
 
 
 def name_as_before(*, destination: Destination, state_id: uuid.UUID, actor: Actor) -> None:

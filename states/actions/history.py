@@ -10,12 +10,12 @@ from apikeys import audit
 from infra_service.lib.api import memory
 from infra_service.lib.database.retries import retrying
 from states.actions import rules
-from states.actions.push import ATTEMPTS, append_version, next_serial
-from states.actions.registration import find
+from states.actions.push import append_version, next_serial
+from states.actions.races import RaceLostError, compare_and_swap
 from states.actions.replacement import check_replacement
 from states.document import format4, restamp, sealing
 from states.document.uploads import Upload
-from states.errors import StateNotFound, VersionNotFound, WriteConflict
+from states.errors import StateNotFound, VersionNotFound
 from states.keeping import reading
 from states.models import ResourceEntry, State
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     import uuid
 
     from apikeys.actors import Actor
-    from infra_service.lib.database.compiled import Prefetch
     from states.models import StateVersion
+    from states.targets import StateTarget
 
 
 #: Bytes that restoring holds for each of the document: the old one, the new one, and what a push
@@ -60,33 +60,37 @@ def restore(
     memory.take(RESTORE_FACTOR * sealing.size_of(gzipped))
     old = sealing.decompress(gzipped)
     format4.refuse_encrypted(old)
-    for _ in range(ATTEMPTS):
-        state = State.objects.visible().filter(pk=state_id).first()
-        if state is None:
-            raise StateNotFound
-        rules.check_lock(state, lock_id)
-        upload = Upload.of(
-            restamp.replace_serial_and_lineage(
-                old, serial=next_serial(state), lineage=state.lineage
-            )
-        )
-        check_replacement(state, upload)
-        version = append_version(state, upload, actor, "state.restore", restored=number, **details)
-        if version is not None:
-            return version
-        actor = actor.refresh()
-    raise WriteConflict
+    return _append(
+        state_id=state_id, old=old, lock_id=lock_id, actor=actor, restored=number, **details
+    )
 
 
-@retrying
-def delete(
+@compare_and_swap
+def _append(
     *,
-    component_id: uuid.UUID,
-    environment_id: uuid.UUID,
+    state_id: uuid.UUID,
+    old: bytes,
+    lock_id: uuid.UUID | None,
     actor: Actor,
-    look: Prefetch[State] | None = None,
     **details: Any,
-) -> None:
+) -> StateVersion:
+    """Append the old document with the serial and lineage of the state as it is now."""
+    state = State.objects.visible().filter(pk=state_id).first()
+    if state is None:
+        raise StateNotFound
+    rules.check_lock(state, lock_id)
+    upload = Upload.of(
+        restamp.replace_serial_and_lineage(old, serial=next_serial(state), lineage=state.lineage)
+    )
+    check_replacement(state, upload)
+    version = append_version(state, upload, actor, "state.restore", **details)
+    if version is None:
+        raise RaceLostError
+    return version
+
+
+@compare_and_swap
+def delete(*, target: StateTarget, actor: Actor, **details: Any) -> None:
     """Hide the state; its history is kept for STATE_RETENTION_DAYS, and a push revives it.
 
     ``details`` go to the trail.
@@ -95,29 +99,18 @@ def delete(
         StateNotFound: nothing is stored.
         StateLocked: somebody works with it.
     """
-    for _ in range(ATTEMPTS):
-        state = _find(component_id, environment_id, look)
-        rules.check_lock(state, None)
-        with transaction.atomic():
-            if State.objects.as_seen(state).change(deleted_at=actor.now(), indexed_number=0):
-                ResourceEntry.objects.forget(state.pk)
-                audit.record(
-                    actor, "state.delete", state.pk, version=state.version_number, **details
-                )
-                return
-    raise WriteConflict
-
-
-def _find(
-    component_id: uuid.UUID, environment_id: uuid.UUID, look: Prefetch[State] | None
-) -> State:
-    state = find(component_id, environment_id, look)
+    state = target.find()
     if state is None or state.current_version_id is None or state.deleted_at is not None:
         raise StateNotFound
-    return state
+    rules.check_lock(state, None)
+    with transaction.atomic():
+        if not State.objects.as_seen(state).change(deleted_at=actor.now(), indexed_number=0):
+            raise RaceLostError
+        ResourceEntry.objects.forget(state.pk)
+        audit.record(actor, "state.delete", state.pk, version=state.version_number, **details)
 
 
-@retrying
+@compare_and_swap
 def undelete(*, state_id: uuid.UUID, actor: Actor) -> None:
     """Bring a deleted state back as it was; one that is not deleted stays as it is.
 
@@ -126,15 +119,13 @@ def undelete(*, state_id: uuid.UUID, actor: Actor) -> None:
         StateLocked: somebody is about to make it anew.
         WriteConflict: lost the race too often.
     """
-    for _ in range(ATTEMPTS):
-        state = State.objects.filter(pk=state_id).first()
-        if state is None:
-            raise StateNotFound
-        if state.deleted_at is None:
-            return
-        rules.check_lock(state, None)
-        with transaction.atomic():
-            if State.objects.as_seen(state).change(deleted_at=None, updated_at=actor.now()):
-                audit.record(actor, "state.undelete", state.pk, version=state.version_number)
-                return
-    raise WriteConflict
+    state = State.objects.filter(pk=state_id).first()
+    if state is None:
+        raise StateNotFound
+    if state.deleted_at is None:
+        return
+    rules.check_lock(state, None)
+    with transaction.atomic():
+        if not State.objects.as_seen(state).change(deleted_at=None, updated_at=actor.now()):
+            raise RaceLostError
+        audit.record(actor, "state.undelete", state.pk, version=state.version_number)

@@ -11,19 +11,20 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from django.db.models import Q
 from django.utils import timezone
 
-from infra_service.lib.database.retries import retrying
 from states.actions import locks, rules
-from states.actions.push import ATTEMPTS, append_version, next_serial
+from states.actions.push import append_version, next_serial
+from states.actions.races import RaceLostError, compare_and_swap
 from states.actions.registration import find_or_register
 from states.actions.replacement import check_replacement, not_a_state
-from states.errors import StateNotFound, WriteConflict
+from states.errors import StateNotFound
 from states.lockinfo import LockInfo
 from states.models import ImportedVersion, State
+from states.targets import StateTarget
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -168,7 +169,7 @@ def _is_from(state: State, origin: Origin) -> bool:
     return ImportedVersion.objects.filter(is_from, pk=state.current_version_id).exists()
 
 
-@retrying
+@compare_and_swap
 def import_version(
     *,
     destination: Destination,
@@ -191,39 +192,31 @@ def import_version(
         StorageUnavailable: the object store did not take the document.
         WriteConflict: lost the race too often.
     """
-    at: dict[str, Any] = {
-        "component_id": destination.component_id,
-        "environment_id": destination.environment_id,
-        "actor": actor,
-        "names": destination.names,
-    }
-    lock = origin.lock
-    for _ in range(ATTEMPTS):
-        state = find_or_register(**at, look=destination.look())
-        same = ImportedVersion.objects.filter(digest=imported.digest)
-        if (found := same.values_list("version__state_id", flat=True).first()) is not None:
-            if found != state.pk:
-                raise ImportRefusedError(_ELSEWHERE)
-            return False
-        _check(state, origin, Offered(imported.source_version, number))
-        check_replacement(state, upload)
-        if state.lock_id is None and not is_last:
-            locks.lock(**at, info=lock, look=destination.look())
-            continue
-        version = append_version(
-            state,
-            upload,
-            actor,
-            "state.import",
-            number=number,
-            imported=imported,
-            source=imported.source,
-            key=imported.key,
-            source_version=imported.source_version,
-        )
-        if version is not None:
-            return True
-    raise WriteConflict
+    state = find_or_register(target=destination, actor=actor)
+    same = ImportedVersion.objects.filter(digest=imported.digest)
+    if (found := same.values_list("version__state_id", flat=True).first()) is not None:
+        if found != state.pk:
+            raise ImportRefusedError(_ELSEWHERE)
+        return False
+    _check(state, origin, Offered(imported.source_version, number))
+    check_replacement(state, upload)
+    if state.lock_id is None and not is_last:
+        locks.lock(target=destination, info=origin.lock, actor=actor)
+        raise RaceLostError  # check the state again, as it is under the lock
+    version = append_version(
+        state,
+        upload,
+        actor,
+        "state.import",
+        number=number,
+        imported=imported,
+        source=imported.source,
+        key=imported.key,
+        source_version=imported.source_version,
+    )
+    if version is None:
+        raise RaceLostError
+    return True
 
 
 class Rehearsal:
@@ -260,10 +253,5 @@ def end_import(*, destination: Destination, origin: Origin, actor: Actor) -> Sta
     if state is None:
         raise StateNotFound
     if state.lock_id == origin.lock.uuid:
-        locks.unlock(
-            component_id=state.component_id,
-            environment_id=state.environment_id,
-            lock_id=state.lock_id,
-            actor=actor,
-        )
+        locks.unlock(target=StateTarget.of(state), lock_id=state.lock_id, actor=actor)
     return state

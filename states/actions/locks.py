@@ -1,6 +1,6 @@
-"""What can be done to a state's lock; each whole or not at all.
+"""Acquire, release and force-unlock the lock of a state, atomically.
 
-A LOCK is one UPDATE, so that of any number at the same moment one gets it.
+A LOCK is a single UPDATE, so that exactly one of many simultaneous requests acquires it.
 """
 
 from __future__ import annotations
@@ -11,10 +11,9 @@ from django.db.models import F, UUIDField
 
 from apikeys import audit
 from infra_service.lib.database.compiled import Parameter
-from infra_service.lib.database.retries import retrying
-from states.actions.push import ATTEMPTS
-from states.actions.registration import find, find_or_register
-from states.errors import LockNotHeld, StateLocked, WriteConflict
+from states.actions.races import RaceLostError, compare_and_swap
+from states.actions.registration import find_or_register
+from states.errors import LockNotHeld, StateLocked
 from states.lockinfo import LockInfo
 from states.models import State
 
@@ -22,9 +21,8 @@ if TYPE_CHECKING:
     import uuid
 
     from apikeys.actors import Actor
-    from infra_service.lib.database.compiled import Prefetch
-    from states.addresses import Names
     from states.models import StateQuerySet
+    from states.targets import StateTarget
 
 
 def _unlocked() -> StateQuerySet:
@@ -37,11 +35,11 @@ def _locked() -> StateQuerySet:
 
 
 _REVISED: Final = F("revision") + 1
-#: Locks a state unless it is locked: one atomic statement, so that one of many wins.
-_TAKE: Final = audit.AuditedUpdate(
+#: Acquire the lock of an unlocked state: one atomic statement, so that one of many wins.
+_ACQUIRE: Final = audit.AuditedUpdate(
     _unlocked, "lock_id", "lock_info", "lock_acquired_at", "lock_taken_by", revision=_REVISED
 )
-#: Unlocks a state if this lock holds it.
+#: Release the lock if it is still held.
 _RELEASE: Final = audit.AuditedUpdate(
     _locked,
     lock_id=None,
@@ -52,89 +50,62 @@ _RELEASE: Final = audit.AuditedUpdate(
 )
 
 
-@retrying
-def lock(
-    *,
-    component_id: uuid.UUID,
-    environment_id: uuid.UUID,
-    info: LockInfo,
-    actor: Actor,
-    look: Prefetch[State] | None = None,
-    names: Names | None = None,
-) -> LockInfo:
-    """Lock the state, at once or not at all; its own holder is told again that it holds it.
+@compare_and_swap
+def lock(*, target: StateTarget, info: LockInfo, actor: Actor) -> LockInfo:
+    """Acquire the lock without waiting; repeating an acquired lock succeeds again.
 
     Raises:
         StateLocked: another lock holds the state.
         WriteConflict: lost the race too often.
     """
-    for _ in range(ATTEMPTS):
-        state = find_or_register(
-            component_id=component_id,
-            environment_id=environment_id,
-            actor=actor,
-            look=look,
-            names=names,
-        )
-        if state.lock_info is not None:
-            holder = LockInfo(**state.lock_info)
-            if state.lock_id != info.uuid:
-                raise StateLocked(holder.as_dict())
-            return holder
-        taken = {
-            "lock_info": info.as_dict(),
-            "lock_acquired_at": actor.now(),
-            "lock_taken_by": {"lock_id": info.ID, "name": actor.name, "token_id": actor.token_id},
-        }
-        said = {"lock": info.described()}
-        if _TAKE.run(actor, "state.lock", state.pk, said, pk=state.pk, lock_id=info.uuid, **taken):
-            return info
-        actor = actor.refresh(look)
-    raise WriteConflict
+    state = find_or_register(target=target, actor=actor)
+    if state.lock_info is not None:
+        holder = LockInfo(**state.lock_info)
+        if state.lock_id != info.uuid:
+            raise StateLocked(holder.as_dict())
+        return holder
+    acquired = {
+        "lock_info": info.as_dict(),
+        "lock_acquired_at": actor.now(),
+        "lock_taken_by": {"lock_id": info.ID, "name": actor.name, "token_id": actor.token_id},
+    }
+    details = {"lock": info.described()}
+    if not _ACQUIRE.run(
+        actor, "state.lock", state.pk, details, pk=state.pk, lock_id=info.uuid, **acquired
+    ):
+        raise RaceLostError
+    return info
 
 
-@retrying
-def unlock(
-    *,
-    component_id: uuid.UUID,
-    environment_id: uuid.UUID,
-    lock_id: uuid.UUID,
-    actor: Actor,
-    look: Prefetch[State] | None = None,
-) -> None:
-    """Release this lock; a state that is not locked is left as it is.
+@compare_and_swap
+def unlock(*, target: StateTarget, lock_id: uuid.UUID, actor: Actor) -> None:
+    """Release this lock; do nothing if the state is not locked.
 
     Raises:
         LockNotHeld: another lock holds the state.
         WriteConflict: lost the race too often.
     """
-    for _ in range(ATTEMPTS):
-        state = find(component_id, environment_id, look)
-        if state is None or state.lock_info is None:
-            return
-        if state.lock_id != lock_id:
-            raise LockNotHeld
-        if _release(state, LockInfo(**state.lock_info), actor, "state.unlock"):
-            return
-        actor = actor.refresh(look)
-    raise WriteConflict
+    state = target.find()
+    if state is None or state.lock_info is None:
+        return
+    if state.lock_id != lock_id:
+        raise LockNotHeld
+    _release(state, LockInfo(**state.lock_info), actor, "state.unlock")
 
 
-def _release(state: State, held: LockInfo, actor: Actor, action: str, **details: Any) -> bool:
-    """Unlock the state if the lock that was read still holds it, and who acts is the same."""
-    said = {"lock": held.described(state.lock_taken_by), **details}
-    return _RELEASE.run(actor, action, state.pk, said, pk=state.pk, held=state.lock_id)
+def _release(state: State, held: LockInfo, actor: Actor, action: str, **details: Any) -> None:
+    """Release the lock that was read.
+
+    Raises:
+        RaceLostError: the lock or the caller changed meanwhile.
+    """
+    details = {"lock": held.described(state.lock_taken_by), **details}
+    if not _RELEASE.run(actor, action, state.pk, details, pk=state.pk, held=state.lock_id):
+        raise RaceLostError
 
 
-@retrying
 def force_unlock(
-    *,
-    component_id: uuid.UUID,
-    environment_id: uuid.UUID,
-    reason: str,
-    actor: Actor,
-    lock_id: uuid.UUID | None = None,
-    look: Prefetch[State] | None = None,
+    *, target: StateTarget, reason: str, actor: Actor, lock_id: uuid.UUID | None = None
 ) -> None:
     """Release the lock that holds the state now, and record its holder and the reason.
 
@@ -147,8 +118,11 @@ def force_unlock(
         WriteConflict: lost the race too often.
     """
     found = lock_id
-    for _ in range(ATTEMPTS):
-        state = find(component_id, environment_id, look)
+
+    @compare_and_swap
+    def release(*, target: StateTarget, actor: Actor) -> None:
+        nonlocal found
+        state = target.find()
         if state is None or state.lock_info is None:
             return
         if found not in (None, state.lock_id):
@@ -157,7 +131,6 @@ def force_unlock(
             raise LockNotHeld
         found = state.lock_id
         held = LockInfo(**state.lock_info)
-        if _release(state, held, actor, "state.force_unlock", reason=reason):
-            return
-        actor = actor.refresh(look)
-    raise WriteConflict
+        _release(state, held, actor, "state.force_unlock", reason=reason)
+
+    release(target=target, actor=actor)

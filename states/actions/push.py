@@ -1,8 +1,7 @@
-"""Giving a state a new version, whole or not at all.
+"""Push a new version of a state, atomically.
 
-Races are decided by conditional writes, never by a check before: a push compares and swaps the
-current version. A loser reads again and is judged by the rules again. ``states.actions.locks`` and
-``states.actions.history`` do the same for what else can be done to a state.
+A push compares and swaps the current version (``states.actions.races``). ``states.actions.locks``
+and ``states.actions.history`` do the same for locks, restores and deletions.
 """
 
 from __future__ import annotations
@@ -12,14 +11,14 @@ from typing import TYPE_CHECKING, Any, Final
 from django.db.models import F, PositiveIntegerField, UUIDField
 
 from apikeys import audit
-from infra_service.lib.database.compiled import Parameter, Prefetch
-from infra_service.lib.database.retries import retrying
+from infra_service.lib.database.compiled import Parameter
 from states import metrics
 from states.actions import rules
+from states.actions.races import RaceLostError, compare_and_swap
 from states.actions.registration import find_or_register
 from states.actions.replacement import check_replacement
 from states.document import sealing
-from states.errors import SerialConflict, WriteConflict
+from states.errors import SerialConflict
 from states.keeping import storage
 from states.lockinfo import LockInfo
 from states.models import MAX_SERIAL, State, StateVersion
@@ -31,25 +30,19 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
 
     from apikeys.actors import Actor
-    from states.addresses import Names
     from states.document.uploads import Upload
     from states.models import ImportedVersion
-
-# Each attempt is lost only to another writer's success.
-ATTEMPTS: Final = 50
+    from states.targets import StateTarget
 
 
-@retrying
+@compare_and_swap
 def push(
     *,
-    component_id: uuid.UUID,
-    environment_id: uuid.UUID,
+    target: StateTarget,
     upload: Upload,
     lock_id: uuid.UUID | None,
     force: bool,
     actor: Actor,
-    look: Prefetch[State] | None = None,
-    names: Names | None = None,
 ) -> State:
     """Store a new version and make it the current one; what is current already is left alone.
 
@@ -62,28 +55,25 @@ def push(
         InvalidDocument: see ``states.actions.replacement``.
         WriteConflict: lost the race too often.
     """
-    for _ in range(ATTEMPTS):
-        state = find_or_register(
-            component_id=component_id,
-            environment_id=environment_id,
-            actor=actor,
-            look=look,
-            names=names,
-        )
-        rules.check_lock(state, lock_id)
-        rules.check_demand(state, lock_id)
-        if rules.is_current(state, upload):
-            metrics.UNCHANGED.inc()
-            return state
-        if not force:
-            check_replacement(state, upload)
-            if lock_id is None:
-                rules.check_succession(state, upload)
-        if append_version(state, upload, actor, "state.push", **_means(state, force=force)):
-            metrics.STORED.inc()
-            return state
-        actor = actor.refresh(look)
-    raise WriteConflict
+    # 1. Find the state, or register it.
+    state = find_or_register(target=target, actor=actor)
+    # 2. Check the lock.
+    rules.check_lock(state, lock_id)
+    rules.check_demand(state, lock_id)
+    # 3. Skip a document that is current already.
+    if rules.is_current(state, upload):
+        metrics.UNCHANGED.inc()
+        return state
+    # 4. Check that the document may replace the current one.
+    if not force:
+        check_replacement(state, upload)
+        if lock_id is None:
+            rules.check_succession(state, upload)
+    # 5. Store the version and make it current, if the state is as it was read.
+    if not append_version(state, upload, actor, "state.push", **_means(state, force=force)):
+        raise RaceLostError
+    metrics.STORED.inc()
+    return state
 
 
 def _means(state: State, *, force: bool) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from states.keeping import reading
 from states.lock_holders import holder_of
 from states.models import StateVersion
 from states.models.imported_versions import with_imported
+from states.targets import StateTarget
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,7 +57,7 @@ def lock_of(state: State, request: HttpRequest) -> dict[str, Any]:
 
 def backend_of(state: State, request: HttpRequest) -> dict[str, Any]:
     """Return the address that Terraform is told: by names, and by ids where these differ."""
-    ids = {name: str(value) for name, value in state.key.items()}
+    ids = {name: str(value) for name, value in StateTarget.of(state).ids.items()}
     paths = dict.fromkeys((addresses.path_of(state), reverse("state-backend", kwargs=ids)))
     address, *others = map(request.build_absolute_uri, paths)
     return {

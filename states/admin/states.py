@@ -21,6 +21,7 @@ from states.admin.values import MOST_ROWS
 from states.admin.versions import VersionPages
 from states.lock_holders import holder_of
 from states.models import State, StateVersion
+from states.targets import StateTarget
 
 if TYPE_CHECKING:
     import uuid
@@ -119,7 +120,9 @@ class StateAdmin(VersionPages, ReadOnlyAdmin):
     )
     def force_unlock(self, state: State, actor: Actor, *, reason: str, lock_id: uuid.UUID) -> str:
         """Break the lock that was looked at."""
-        locks.force_unlock(**state.key, reason=reason, lock_id=lock_id, actor=actor)
+        locks.force_unlock(
+            target=StateTarget.of(state), reason=reason, lock_id=lock_id, actor=actor
+        )
         return "The lock is broken."
 
     @object_tool(
@@ -171,7 +174,7 @@ class StateAdmin(VersionPages, ReadOnlyAdmin):
     )
     def delete_state(self, state: State, actor: Actor, *, reason: str) -> str:
         """Hide the state."""
-        history.delete(**state.key, actor=actor, reason=reason)
+        history.delete(target=StateTarget.of(state), actor=actor, reason=reason)
         return "The state is deleted; it can be brought back until its retention ends."
 
     @object_tool(

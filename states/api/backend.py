@@ -23,7 +23,6 @@ from infra_service.lib.database.compiled import Prefetch
 from states import addresses, lockinfo
 from states.actions import history, locks
 from states.actions.push import push
-from states.actions.registration import STATE
 from states.addresses import FORMS, Place
 from states.api.backend_openapi import (
     BY_IDS,
@@ -37,15 +36,13 @@ from states.errors import StateNotFound
 from states.keeping import reading
 from states.lockinfo import LockInfo
 from states.models import State
+from states.targets import STATE, StateTarget
 
 if TYPE_CHECKING:
     import uuid
     from collections.abc import Sequence
 
     from rest_framework.request import Request
-
-    from states.addresses import Names
-    from states.models import StateKey
 
 
 _COLUMNS: Final = [field.attname for field in State._meta.concrete_fields]
@@ -58,30 +55,31 @@ class BackendView(SendsDocuments):
 
     accepts_basic = True
     token_kinds = ACCESS_TOKENS
-    #: The look at the state, which is taken in the round trip that tells who calls.
-    look: Prefetch[State] | None = None
-    #: By what a state is to be registered, at an address of names.
-    names: Names | None = None
+    #: The query that runs with the caller's: of the state record, or on a read of its document.
+    prefetched: Prefetch[State] | None = None
 
     def prefetch(self, request: Request) -> Prefetch[State] | None:  # noqa: ARG002 - of all views
-        """Return what is to be read together with the caller (``TokenAuthentication``)."""
-        key = {name: parse_uuid(text) for name, text in self.kwargs.items()}
-        if None not in key.values():
-            self.look = Prefetch(reading.CURRENT if self.is_read else STATE, **key)
-        return self.look
+        """Return the query that ``TokenAuthentication`` runs in its own round trip."""
+        ids = {name: parse_uuid(text) for name, text in self.kwargs.items()}
+        if None not in ids.values():
+            self.prefetched = self.prefetch_by_ids(**ids)
+        return self.prefetched
 
-    def key(self) -> StateKey:
-        """Return the component's and the environment's id.
+    def target(self) -> StateTarget:
+        """Return the state of the address, which the token's binding must include.
 
         Raises:
-            InvalidParameter: one is no UUID.
-            StateNotFound: the token is bound elsewhere.
+            InvalidParameter: an id is not a UUID.
+            StateNotFound: the state is outside of the binding.
         """
         component_id, environment_id = self._id("component_id"), self._id("environment_id")
+        prefetched = self.prefetched or self.prefetch_by_ids(
+            component_id=component_id, environment_id=environment_id
+        )
         binding = caller_of(self.request).binding
         application_id = None
         if binding.application_ids is not None:
-            row = None if self.look is None else self.look.peek()
+            row = prefetched.peek()
             application_id = (
                 addresses.application_of(component_id)
                 if row is None
@@ -89,15 +87,21 @@ class BackendView(SendsDocuments):
             )
         if not binding.allows_state(component_id, environment_id, application_id):
             raise StateNotFound
-        return {"component_id": component_id, "environment_id": environment_id}
+        return StateTarget(
+            component_id=component_id, environment_id=environment_id, prefetched=prefetched
+        )
 
     @property
     def is_read(self) -> bool:
-        """Whether the look is at the current document."""
+        """Whether the current document is read."""
         return self.request.method in ("GET", "HEAD")
 
+    def prefetch_by_ids(self, **ids: uuid.UUID | None) -> Prefetch[State]:
+        """Return the query of the state with these ids."""
+        return Prefetch(reading.CURRENT if self.is_read else STATE, **ids)
+
     def place_of(self, row: Sequence[Any]) -> Place:
-        """Return where the state of a look belongs."""
+        """Return the ids of the entries that the state of a prefetched row belongs to."""
         return Place(*(row[-len(reading.PLACE) :] if self.is_read else _PLACE(row)))
 
     def _id(self, name: str) -> uuid.UUID:
@@ -105,22 +109,22 @@ class BackendView(SendsDocuments):
 
     def take_lock(self, request: Request) -> Response:
         """Lock the state: 200 with the LockInfo, or 423 with the holder's."""
-        key, actor = self.key(), Actor.of(request)
+        target, actor = self.target(), Actor.of(request)
         info = LockInfo.parse(bodies.read_body(request._request, lockinfo.MAX_BYTES))
-        locked = locks.lock(**key, info=info, actor=actor, look=self.look, names=self.names)
+        locked = locks.lock(target=target, info=info, actor=actor)
         return Response(locked.as_dict())
 
     def release_lock(self, request: Request) -> HttpResponse:
         """Release the lock that the body names; an empty body is ``terraform force-unlock``."""
-        key, actor = self.key(), Actor.of(request)
+        target, actor = self.target(), Actor.of(request)
         body = bodies.read_body(request._request, lockinfo.MAX_BYTES)
         if body:
             lock_id = LockInfo.parse(body).uuid
-            locks.unlock(**key, lock_id=lock_id, actor=actor, look=self.look)
+            locks.unlock(target=target, lock_id=lock_id, actor=actor)
         else:
             demand_scope(request, Scope.STATE_ADMIN)
             reason = "terraform force-unlock"
-            locks.force_unlock(**key, reason=reason, actor=actor, look=self.look)
+            locks.force_unlock(target=target, reason=reason, actor=actor)
         return HttpResponse()
 
 
@@ -139,12 +143,12 @@ class StateView(BackendView):
 
     def get(self, request: Request, **_path: str) -> HttpResponse:
         """Return the current document, exactly as it was pushed."""
-        gzipped = reading.read_current(**self.key(), actor=Actor.of(request), look=self.look)
+        gzipped = reading.read_current(current=self.target().prefetch(), actor=Actor.of(request))
         return document_response(request, gzipped)
 
     def post(self, request: Request, **_path: str) -> HttpResponse:
         """Store a new state version; the body is the complete document."""
-        key, actor = self.key(), Actor.of(request)
+        target, actor = self.target(), Actor.of(request)
         lock_id = _parameter(request, "ID")
         held = None if lock_id is None else _uuid("ID", lock_id)
         force = _parameter(request, "force")
@@ -153,20 +157,12 @@ class StateView(BackendView):
         if force == "true":
             demand_scope(request, Scope.STATE_ADMIN)
         upload = uploads.read_document(request._request)
-        push(
-            **key,
-            upload=upload,
-            lock_id=held,
-            force=force == "true",
-            actor=actor,
-            look=self.look,
-            names=self.names,
-        )
+        push(target=target, upload=upload, lock_id=held, force=force == "true", actor=actor)
         return HttpResponse()
 
     def delete(self, request: Request, **_path: str) -> HttpResponse:
         """Hide the state; its history is kept for a while, and a push revives it."""
-        history.delete(**self.key(), actor=Actor.of(request), look=self.look)
+        history.delete(target=self.target(), actor=Actor.of(request))
         return HttpResponse()
 
     def lock(self, request: Request, **_path: str) -> Response:
@@ -204,9 +200,8 @@ class OutputsView(BackendView):
         """Return the current document without its resources, for ``terraform_remote_state``."""
         hide = Scope.STATE_SECRETS not in caller_of(request).scopes
         gzipped = reading.read_current(
-            **self.key(),
+            current=self.target().prefetch(),
             actor=Actor.of(request),
-            look=self.look,
             part=OUTPUTS_DOCUMENT,
             secrets=not hide,
         )

@@ -15,7 +15,6 @@ from apikeys.authentication import caller_of
 from infra_service.lib.api.parameters import InvalidParameter
 from infra_service.lib.database.compiled import Prefetch
 from states import addresses
-from states.actions.registration import STATE, STATE_AT
 from states.addresses import Names
 from states.api.backend import BackendView, LockView, OutputsView, StateView
 from states.api.backend_openapi import (
@@ -27,55 +26,55 @@ from states.api.backend_openapi import (
 )
 from states.errors import StateNotFound
 from states.keeping import reading
+from states.targets import STATE_AT, StateTarget
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
 
-    from states.models import State, StateKey
+    from states.models import State
 
 
 class ByNames(BackendView):
-    """Which state is meant, at an address of names."""
-
-    #: The look at the state of these names, which brings its ids.
-    named: Prefetch[State] | None = None
+    """The target of an address of names."""
 
     def prefetch(self, request: Request) -> Prefetch[State] | None:
         names = Names(**self.kwargs)
         if names.is_valid and not _has_escaped_slash(request):
             at = reading.CURRENT_AT if self.is_read else STATE_AT
             query = at[names.application is not None]
-            self.named = Prefetch(query, **names.given)
-        return self.named
+            self.prefetched = Prefetch(query, **names.given)
+        return self.prefetched
 
-    def key(self) -> StateKey:
-        """Return the ids of what is named, and new ones for what is to be registered.
+    def target(self) -> StateTarget:
+        """Return the state of the names, with new ids for entries that are not registered.
 
         Raises:
             InvalidParameter: a name has the wrong form.
-            StateNotFound: the token is bound elsewhere, or nothing is there to be read.
+            StateNotFound: the state is outside of the binding, or a read finds none.
         """
         binding = caller_of(self.request).binding
-        if self.named is None:
-            Names(**self.kwargs).refuse(binding)
+        names = Names(**self.kwargs)
+        if self.prefetched is None:
+            names.refuse(binding)
             raise _no_address()
-        row = self.named.row()
+        row = self.prefetched.row()
         if row is not None:
             place = self.place_of(row)
         elif self.is_read:
             raise StateNotFound
         else:
-            self.names = Names(**self.kwargs)
-            place = addresses.find_place(self.names)
+            place = addresses.find_place(names)
         if not binding.allows_state(*place):
             raise StateNotFound
-        key: StateKey = {
-            "component_id": place.component_id or uuid7(),
-            "environment_id": place.environment_id or uuid7(),
-        }
-        self.look = Prefetch(reading.CURRENT if self.is_read else STATE, **key)
-        self.look.store(row)
-        return key
+        target = StateTarget(
+            component_id=place.component_id or uuid7(),
+            environment_id=place.environment_id or uuid7(),
+            names=names if row is None else None,
+        )
+        # From here on by ids: the names may lead elsewhere, and the binding was checked for these.
+        target.prefetched = self.prefetch_by_ids(**target.ids)
+        target.prefetched.store(row)
+        return target
 
 
 def _has_escaped_slash(request: Request) -> bool:
@@ -127,9 +126,9 @@ class NoAddressView(StateView):
     reads_bodies_of = frozenset()
 
     def prefetch(self, request: Request) -> None:
-        """Ask for nothing along."""
+        """Prefetch nothing."""
 
-    def key(self) -> StateKey:
+    def target(self) -> StateTarget:
         """Refuse.
 
         Raises:

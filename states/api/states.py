@@ -19,6 +19,7 @@ from states.api.serializers import ForceUnlockSerializer, StateSerializer
 from states.api.states_openapi import states_schema
 from states.errors import StateNotFound
 from states.models import State
+from states.targets import StateTarget
 
 if TYPE_CHECKING:
     from django.db.models import Q
@@ -65,7 +66,7 @@ class StateViewSet(ResourceViewSet[State]):
 
     def destroy(self, request: Request, **_path: str) -> Response:
         """Delete a state: it is hidden, and kept for a while."""
-        history.delete(**self.get_object().key, actor=Actor.of(request))
+        history.delete(target=StateTarget.of(self.get_object()), actor=Actor.of(request))
         return Response(status=204)
 
     @action(detail=True, methods=["post"], url_path="force-unlock")
@@ -74,7 +75,7 @@ class StateViewSet(ResourceViewSet[State]):
         state = self.get_object()
         options = self.read_options(ForceUnlockSerializer)
         locks.force_unlock(
-            **state.key,
+            target=StateTarget.of(state),
             reason=options["reason"],
             lock_id=options.get("lock_id"),
             actor=Actor.of(request),

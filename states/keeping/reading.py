@@ -15,7 +15,7 @@ from structlog.contextvars import bind_contextvars
 from apikeys import audit
 from infra_service.lib.api import memory
 from infra_service.lib.database import replica
-from infra_service.lib.database.compiled import CompiledQuery, Parameter, Prefetch
+from infra_service.lib.database.compiled import CompiledQuery, Parameter
 from states import addresses
 from states.document import sealing
 from states.document.sealing import Place, Sealed
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
 
     from apikeys.actors import Actor
+    from infra_service.lib.database.compiled import Prefetch
     from states.models import StateQuerySet
 
 
@@ -116,17 +117,10 @@ _WHOLE: Final = CompiledQuery(_whole)
 _BESIDE: Final = 2
 
 
-def read_current(
-    *,
-    component_id: uuid.UUID,
-    environment_id: uuid.UUID,
-    actor: Actor,
-    look: Prefetch[State] | None = None,
-    **details: Any,
-) -> bytes:
-    """Return the current document, gzip'd; ``look`` may have been taken already.
+def read_current(*, current: Prefetch[State], actor: Actor, **details: Any) -> bytes:
+    """Return the current document, gzip'd; ``current`` is a prefetch of ``CURRENT``.
 
-    ``details`` tell the trail what is read of it.
+    ``details`` are recorded in the audit log.
 
     Raises:
         StateNotFound: nothing is stored.
@@ -135,8 +129,7 @@ def read_current(
             other bytes than it holds.
         StorageUnavailable: it is in the object store, which does not answer.
     """
-    look = look or Prefetch(CURRENT, component_id=component_id, environment_id=environment_id)
-    stored, gzipped = _unsealed(look.row)
+    stored, gzipped = _unsealed(current.row)
     if stored is None:
         raise StateNotFound
     audit.record(actor, "state.read", stored.state_id, version=stored.number, **details)

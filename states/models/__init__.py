@@ -7,7 +7,7 @@ from states.models.installations import Installation
 from states.models.leaked_tokens import LeakedToken
 from states.models.resource_counts import CountTotal, StateCount
 from states.models.resources import ResourceDigest, ResourceEntry
-from states.models.states import KEY_NAME_LENGTH, OUTDATED, State, StateKey, StateQuerySet
+from states.models.states import KEY_NAME_LENGTH, OUTDATED, State, StateQuerySet
 from states.models.version_facts import UsedVersion, VersionFacts
 from states.models.versions import MAX_SERIAL, StateVersion
 
@@ -28,7 +28,6 @@ __all__ = [
     "State",
     "StateCount",
     "StateDependency",
-    "StateKey",
     "StateQuerySet",
     "StateVersion",
     "UsedVersion",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, TypedDict
+from typing import TYPE_CHECKING, Any, Final
 
 from django.db import models
 from django.db.models import F, Q
@@ -29,13 +29,6 @@ _INDEXED: Final = Q(deleted_at=None, indexed_number__gte=F("version_number"))
 OUTDATED: Final = "0"
 #: Characters of a key's name in ``State.index_key``, behind the number of the rules and a dot.
 KEY_NAME_LENGTH: Final = 12
-
-
-class StateKey(TypedDict):
-    """What a state is found by."""
-
-    component_id: uuid.UUID
-    environment_id: uuid.UUID
 
 
 class StateQuerySet(models.QuerySet["State"]):
@@ -253,8 +246,3 @@ class State(models.Model):
 
     def __str__(self) -> str:
         return f"{self.component} in {self.environment}"
-
-    @property
-    def key(self) -> StateKey:
-        """What it is found by."""
-        return {"component_id": self.component_id, "environment_id": self.environment_id}

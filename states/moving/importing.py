@@ -237,7 +237,7 @@ class Import:
         if state.home is not None:
             return state.home
         names = self.map.names(state.key)
-        return None if names is None else Destination.of(names)
+        return None if names is None else Destination.named(names)
 
 
 def read_back(plan: Plan) -> Iterator[Row]:

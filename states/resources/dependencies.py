@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from infra_service.lib.api.identifiers import parse_uuid
 from states import addresses
 from states.models import State, StateDependency
+from states.targets import StateTarget
 
 if TYPE_CHECKING:
     import uuid
@@ -39,7 +40,7 @@ def write_dependencies(state: State, found: Sequence[RemoteState]) -> None:
         StateDependency.objects.filter(pk__in=gone[start : start + _ROWS]).delete()
     StateDependency.objects.bulk_create(
         [
-            StateDependency(state_id=state.pk, **state.key, **row._asdict())
+            StateDependency(state_id=state.pk, **StateTarget.of(state).ids, **row._asdict())
             for row in rows
             if row not in present
         ],

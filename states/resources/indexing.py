@@ -36,6 +36,7 @@ from states.resources.entries import write_entries
 from states.resources.finding import Found, NamesTooLongError, find_contents
 from states.resources.leaked_tokens import report_leaks
 from states.resources.leaks import Leak, find_leaks
+from states.targets import StateTarget
 
 if TYPE_CHECKING:
     import uuid
@@ -250,7 +251,9 @@ def _replace(state: State, read: _Read) -> bool:
         )
         if swapped:
             StateCount.objects.replace(
-                state.pk, amounts(read.resources, read.terraform_version), **state.key
+                state.pk,
+                amounts(read.resources, read.terraform_version),
+                **StateTarget.of(state).ids,
             )
         else:
             transaction.set_rollback(True)

@@ -18,7 +18,6 @@ from apikeys.models import AccessToken, ApiKey, AuditArchive, AuditEvent, TrustP
 from infra_service.demo import histories, loading
 from infra_service.demo.states import load_states
 from infra_service.webhooks.models import Delivery
-from states.actions.registration import find
 from states.lock_holders import STALE_AFTER
 from states.lockinfo import LockInfo
 from states.models import (
@@ -31,6 +30,7 @@ from states.models import (
     VersionFacts,
 )
 from states.resources.indexing import index_due
+from states.targets import StateTarget
 from tests.conftest import ClientWith
 from tests.support.terminal import Terminal
 from workloads.availability import availability, known_spans
@@ -317,7 +317,7 @@ def test_the_states_hold_together(client_with: ClientWith) -> None:
     document = answer.json()
     assert (document["serial"], document["lineage"]) == (state.serial, state.lineage)
     assert len(answer.content) == state.size_bytes
-    assert find(state.component_id, state.environment_id) == state
+    assert StateTarget.of(state).find() == state
 
 
 def test_the_clusters_count_their_workloads() -> None:

@@ -18,6 +18,7 @@ from infra_service.lib.database.pages import reading
 from states.actions.registration import find_or_register
 from states.errors import StateNotFound
 from states.models import Application, Component, Environment, State
+from states.targets import StateTarget
 from tests.conftest import ApiClient, ClientWith, error_reason
 from tests.support.plans import analyze, plans_of, steps_of_sqlite
 
@@ -44,10 +45,8 @@ class World:
         for component, environment in (
             ("web", "dev"), ("web", "prod"), ("db", "prod"), ("ledger", "prod"),
         ):  # fmt: skip
-            find_or_register(
-                component_id=self[component], environment_id=self[environment],
-                actor=Actor(name="test"),
-            )  # fmt: skip
+            target = StateTarget(component_id=self[component], environment_id=self[environment])
+            find_or_register(target=target, actor=Actor(name="test"))
 
     def __getitem__(self, name: str) -> Any:
         return self.entries[name].pk
@@ -228,8 +227,13 @@ def test_no_state_is_registered_outside_a_binding(world: World) -> None:
     actor = Actor(name="test", grant=replace(Actor(name="test").grant, binding=inside))
 
     with pytest.raises(StateNotFound):
-        find_or_register(component_id=world["ledger"], environment_id=world["dev"], actor=actor)
-    found = find_or_register(component_id=world["web"], environment_id=world["unused"], actor=actor)
+        find_or_register(
+            target=StateTarget(component_id=world["ledger"], environment_id=world["dev"]),
+            actor=actor,
+        )
+    found = find_or_register(
+        target=StateTarget(component_id=world["web"], environment_id=world["unused"]), actor=actor
+    )
 
     assert found.application_id == world["shop"]
     assert State.objects.filter(component_id=world["ledger"]).count() == 1

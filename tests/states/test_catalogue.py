@@ -13,6 +13,7 @@ from apikeys.models import AuditEvent
 from states.actions import catalogue
 from states.actions.registration import find_or_register
 from states.models import Application, Component, Environment, State
+from states.targets import StateTarget
 from tests.conftest import LONG_AGO, ApiClient, ClientWith, error_reason
 
 MOMENT = "%Y-%m-%dT%H:%M:%S.%fZ"
@@ -192,9 +193,13 @@ def moving(db: None) -> tuple[Component, Application, Application]:
     old, new = Application.objects.create(name="old"), Application.objects.create(name="new")
     component = Component.objects.create(name="dns", application=old)
     for _ in range(2):
-        find_or_register(component_id=component.pk, environment_id=uuid.uuid4(), actor=ACTOR)
+        find_or_register(
+            target=StateTarget(component_id=component.pk, environment_id=uuid.uuid4()), actor=ACTOR
+        )
     other = Component.objects.create(application=old)
-    find_or_register(component_id=other.pk, environment_id=uuid.uuid4(), actor=ACTOR)
+    find_or_register(
+        target=StateTarget(component_id=other.pk, environment_id=uuid.uuid4()), actor=ACTOR
+    )
     return component, old, new
 
 
@@ -233,7 +238,9 @@ def test_a_state_that_is_registered_after_a_move(
         changes={"application_id": new.pk},
         actor=ACTOR,
     )
-    find_or_register(component_id=component.pk, environment_id=uuid.uuid4(), actor=ACTOR)
+    find_or_register(
+        target=StateTarget(component_id=component.pk, environment_id=uuid.uuid4()), actor=ACTOR
+    )
 
     assert State.objects.filter(component=component, application=new).count() == 3
 
@@ -255,6 +262,8 @@ def test_a_move_costs_the_same_however_many_states(
 
     first = queries(new)
     for _ in range(4):
-        find_or_register(component_id=component.pk, environment_id=uuid.uuid4(), actor=ACTOR)
+        find_or_register(
+            target=StateTarget(component_id=component.pk, environment_id=uuid.uuid4()), actor=ACTOR
+        )
     assert queries(old) == first
     assert not State.objects.filter(component=component).exclude(application=old).exists()

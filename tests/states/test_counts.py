@@ -14,6 +14,7 @@ from apikeys.bindings import Binding
 from infra_service.demo.states import load_states
 from states.models import CountTotal, State, StateCount
 from states.models.resource_counts import Amount, Counted, Kind
+from states.targets import StateTarget
 from tests.conftest import ApiClient, ClientWith, error_reason
 from tests.states.conftest import Backend
 from tests.states.indexed import index
@@ -170,10 +171,10 @@ def test_who_sees_all_is_answered_from_the_totals(client_with: ClientWith) -> No
     states = list(State.objects.order_by("pk"))
     for each in states[:20]:
         found = {Counted(Kind.RESOURCE_TYPE, f"t{number}"): Amount(1) for number in range(5)}
-        StateCount.objects.replace(each.pk, found, **each.key)
+        StateCount.objects.replace(each.pk, found, **StateTarget.of(each).ids)
     StateCount.objects.bulk_create(
         StateCount(
-            state_id=each.pk, **each.key, kind=Kind.RESOURCE_TYPE, value="t0",
+            state_id=each.pk, **StateTarget.of(each).ids, kind=Kind.RESOURCE_TYPE, value="t0",
             resources=1, data_sources=0,
         )
         for each in states[20:]

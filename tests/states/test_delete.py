@@ -4,9 +4,8 @@ import uuid
 from typing import Any
 
 from apikeys.models import AuditEvent
-from states.actions import history
-from states.actions.registration import find
 from states.models import StateVersion
+from states.targets import StateTarget
 from tests.conftest import error_reason
 from tests.states.conftest import Backend, document
 
@@ -92,10 +91,10 @@ def test_one_that_was_overtaken_looks_again(
     """Somebody locks after the deletion has looked: the compare-and-swap notices."""
     admin.push(document())
     state = admin.record
-    before = find(state.component_id, state.environment_id)
+    before = StateTarget.of(state).find()
     assert before is not None
     admin.lock(lock_id)
-    real, looks = find, iter([before])
-    monkeypatch.setattr(history, "find", lambda *key: next(looks, None) or real(*key))
+    real, reads = StateTarget.find, iter([before])
+    monkeypatch.setattr(StateTarget, "find", lambda target: next(reads, None) or real(target))
 
     assert admin.delete().status_code == 423

@@ -8,11 +8,10 @@ import pytest
 from django.db import connection
 
 from apikeys.models import AuditEvent
-from states.actions import registration
-from states.actions.registration import find
 from states.errors import StateLocked
 from states.lockinfo import LockInfo
 from states.models import State
+from states.targets import StateTarget
 from tests.conftest import ClientWith, error_reason
 from tests.states.conftest import Backend, document, lock_info
 
@@ -269,11 +268,11 @@ def test_one_that_lost_the_race_is_refused(
     """Another takes the lock after this one has looked: the UPDATE decides, not the look."""
     backend.push(document())
     state = backend.record
-    before = find(state.component_id, state.environment_id)
+    before = StateTarget.of(state).find()
     assert before is not None
     backend.lock(lock_id)
-    real, looks = find, iter([before])
-    monkeypatch.setattr(registration, "find", lambda *key: next(looks, None) or real(*key))
+    real, reads = StateTarget.find, iter([before])
+    monkeypatch.setattr(StateTarget, "find", lambda target: next(reads, None) or real(target))
 
     response = backend.lock(uuid.uuid4())
 

@@ -15,18 +15,12 @@ from django.utils import timezone
 from apikeys import audit
 from apikeys.models import AccessToken, AuditEvent
 from infra_service.lib.database import retries
-from states.actions import history, locks, registration
 from states.models import State, StateVersion
+from states.targets import StateTarget
 from tests.conftest import error_reason
 from tests.states.conftest import Backend, document, lock_info
 
 Interrupt = Callable[[Callable[[], Any]], None]
-
-
-def replace_find(monkeypatch: pytest.MonkeyPatch, find: Callable[..., State | None]) -> None:
-    """Have every action look by this."""
-    for module in (registration, locks, history):
-        monkeypatch.setattr(module, "find", find)
 
 
 @pytest.fixture
@@ -34,16 +28,16 @@ def after_the_first_look(monkeypatch: pytest.MonkeyPatch) -> Interrupt:
     """Let something happen right after the next action has read the state."""
 
     def arrange(event: Callable[[], Any]) -> None:
-        real = registration.find
+        real = StateTarget.find
         pending = [event]
 
-        def find(*key: uuid.UUID) -> State | None:
-            seen = real(*key)
+        def find(target: StateTarget) -> State | None:
+            seen = real(target)
             if pending:
                 pending.pop()()
             return seen
 
-        replace_find(monkeypatch, find)
+        monkeypatch.setattr(StateTarget, "find", find)
 
     return arrange
 
@@ -190,20 +184,20 @@ def test_one_that_always_loses_is_told_to_come_again(
 ) -> None:
     """Whatever is read is outdated at once: somebody takes the lock, and gives it back."""
     admin.push(document(1))
-    real = registration.find
+    real = StateTarget.find
 
     said = lock_info(lock_id)
     held = {"lock_id": lock_id, "lock_info": said, "lock_acquired_at": timezone.now()}
     free = dict.fromkeys(held)
     before, after = (held, free) if method == "unlock" else (free, held)
 
-    def find(*key: uuid.UUID) -> State | None:
+    def find(target: StateTarget) -> State | None:
         State.objects.all().change(**before)
-        seen = real(*key[:2])  # and not what was read with the caller
+        seen = real(StateTarget(**target.ids))  # not the row that was prefetched with the caller
         State.objects.all().change(**after)
         return seen
 
-    replace_find(monkeypatch, find)
+    monkeypatch.setattr(StateTarget, "find", find)
 
     response = {
         "push": lambda: admin.push(document(2)),

@@ -16,6 +16,7 @@ from states.actions import catalogue
 from states.actions.registration import find_or_register
 from states.errors import SlugTaken
 from states.models import Application, Component, Environment, SlugClaim, State, of_state
+from states.targets import StateTarget
 from tests.conftest import ApiClient, ClientWith, error_reason
 
 KINDS = {"application": Application, "component": Component, "environment": Environment}
@@ -214,7 +215,9 @@ def eight(admin: ApiClient) -> None:
             find_or_register(
                 component_id=uuid.UUID(component), environment_id=environment, actor=ACTOR
             )
-    find_or_register(component_id=uuid.uuid4(), environment_id=uuid.uuid4(), actor=ACTOR)
+    find_or_register(
+        target=StateTarget(component_id=uuid.uuid4(), environment_id=uuid.uuid4()), actor=ACTOR
+    )
 
 
 @pytest.mark.both
@@ -338,7 +341,9 @@ def test_another_entry_gets_the_slug_at_the_same_moment(
 
 
 def test_a_state_is_shown_with_its_path(db: None) -> None:
-    state = find_or_register(component_id=uuid.uuid4(), environment_id=uuid.uuid4(), actor=ACTOR)
+    state = find_or_register(
+        target=StateTarget(component_id=uuid.uuid4(), environment_id=uuid.uuid4()), actor=ACTOR
+    )
     by_ids = f"/api/v1/state/{state.component_id}/env/{state.environment_id}"
 
     def path() -> str:

@@ -1,0 +1,91 @@
+"""The state that a request or command addresses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from django.db.models import UUIDField
+from structlog.contextvars import bind_contextvars
+
+from infra_service.lib.database.compiled import CompiledQuery, Parameter, Prefetch, instance_of
+from states import addresses
+from states.models import State
+
+if TYPE_CHECKING:
+    import uuid
+
+    from django.db.models import QuerySet
+
+    from apikeys.actors import Actor
+    from states.addresses import Names
+
+
+def _by_ids() -> QuerySet[State, Any]:
+    ids = (Parameter("component_id", UUIDField()), Parameter("environment_id", UUIDField()))
+    return State.objects.of(*ids).with_demand().values_list()
+
+
+def _by_names(*, with_application: bool) -> QuerySet[State, Any]:
+    names = addresses.parameters(with_application=with_application)
+    return addresses.states_at(names).with_demand().values_list()
+
+
+STATE: Final = CompiledQuery(_by_ids)
+#: The same by names, for addresses without and with an application.
+STATE_AT: Final = {
+    flag: CompiledQuery(partial(_by_names, with_application=flag)) for flag in (False, True)
+}
+
+
+@dataclass(slots=True, kw_only=True)
+class StateTarget:
+    """The state of a component in an environment, which need not exist yet.
+
+    ``names`` are set if missing entries are registered by names; the ids are then those that new
+    entries get. ``prefetched`` is the query of the state, which may have run already.
+    """
+
+    component_id: uuid.UUID
+    environment_id: uuid.UUID
+    names: Names | None = None
+    prefetched: Prefetch[State] | None = None
+
+    @classmethod
+    def of(cls, state: State) -> StateTarget:
+        """Return the target of an existing state."""
+        return cls(component_id=state.component_id, environment_id=state.environment_id)
+
+    @property
+    def ids(self) -> dict[str, uuid.UUID]:
+        """The component's and the environment's id, as parameters of a query by ids."""
+        return {"component_id": self.component_id, "environment_id": self.environment_id}
+
+    def prefetch(self) -> Prefetch[State]:
+        """Return the query of the state; it runs with the next query of the caller."""
+        if self.prefetched is None:
+            if self.names is None:
+                self.prefetched = Prefetch(STATE, **self.ids)
+            else:
+                query = STATE_AT[self.names.application is not None]
+                self.prefetched = Prefetch(query, **self.names.given)
+        return self.prefetched
+
+    def refresh(self, actor: Actor) -> Actor:
+        """Load actor and state again in one query; return the actor.
+
+        Raises:
+            CredentialsInvalid, TokenExpired, CallerChanged: see ``Actor.refresh``.
+        """
+        return actor.refresh(self.prefetch())
+
+    def find(self) -> State | None:
+        """Return the state record with its demand, deleted or not; bind its id to the log."""
+        row = self.prefetch().row()
+        if row is None:
+            return None
+        state = instance_of(State, row[:-1])
+        state.requires_lock = row[-1]
+        bind_contextvars(state_id=str(state.pk))
+        return state
