@@ -69,7 +69,7 @@ def main() -> None:
             work=f"import a state of {SIZE // 1000} KB, of {FEW}, on SQLite",
             ours=seconds / FEW * 1000,
             peer=MILLISECONDS,
-            peer_name=f"as asked: {1000 // MILLISECONDS} a second",
+            peer_name=f"the target: {1000 // MILLISECONDS} a second",
             unit="ms",
             at_most=1,
         )

@@ -90,7 +90,7 @@ def main() -> None:
     by_ids, by_names = (sum(found[name]) for name in ("ids", "component/environment"))
     publish(
         Figure(
-            work="what component/environment adds to a request at ids, CPU",
+            work="extra CPU of a component/environment address over ids",
             ours=max(by_names - by_ids, 0.001),
             peer=MOST,
             peer_name="the target itself",
