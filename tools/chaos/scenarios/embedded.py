@@ -150,7 +150,7 @@ def _backed_up(this: Course, disk: SmallDisk) -> None:
     copy = disk.path.parent / "backup" / "db.sqlite3"
     copy.parent.mkdir()
     subprocess.run([sys.executable, "-c", _BACKUP, disk.path / "db.sqlite3", copy], check=True)
-    restored = Front(copy.parent, **{**this.front.environment, "VAR_DIR": str(copy.parent)})
+    restored = Front(copy.parent, (), **{**this.front.environment, "VAR_DIR": str(copy.parent)})
     found = restored.manage("verify_states", "--json")
     with closing(sqlite3.connect(copy)) as database:
         stored = {md5 for (md5,) in database.execute("SELECT md5 FROM states_stateversion")}
