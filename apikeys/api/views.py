@@ -42,6 +42,7 @@ from apikeys.scopes import Scope, with_included
 from apikeys.tokens import TokenKind
 from infra_service.lib.api.fields import NothingSerializer
 from infra_service.lib.api.idempotency import idempotent, stored_answer
+from infra_service.lib.api.throttling import RateLimited, count_failure
 from infra_service.lib.api.viewsets import ListView, ResourceViewSet
 
 if TYPE_CHECKING:
@@ -101,6 +102,9 @@ class ApiKeyViewSet(ResourceViewSet[ApiKey]):
             return None
         if not rotated.grant.networks.allows(self.request.META.get("REMOTE_ADDR", "")):
             raise AddressNotAllowed(rotated.pk)
+        # Whoever found a replaced secret must not use up the requests of its key.
+        if exceeded := count_failure(self.request._request):
+            raise RateLimited(exceeded)
         return stored_answer(self.request, digest)
 
     def own(self) -> ApiKeyQuerySet:

@@ -8,14 +8,15 @@ import structlog
 from django.db import InterfaceError, OperationalError
 
 from states.errors import DocumentUnreadable, StorageUnavailable
+from states.keeping import storage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 T = TypeVar("T")
 
-#: Items in a row for which the object store or the database failed, after which a run stops: each
-#: of them may take as long as the client waits.
+#: Items in a row for which the object store or the database failed, after which a run stops unless
+#: the store itself answers: each of them may take as long as the client waits.
 OUTAGE: Final = 3
 UNEXPECTED: Final = "An unexpected error; the log has its traceback."
 
@@ -41,15 +42,19 @@ class Attempts:
         The log names the item with its problem, and has the traceback of an unexpected one.
 
         Raises:
-            StorageUnavailable, InterfaceError, OperationalError: the object store or the database
-                failed for several items in a row.
+            StorageUnavailable, InterfaceError, OperationalError: the database failed for several
+                items in a row; or the object store did, and does not answer for its bucket either.
         """
         try:
             result = work()
         except (StorageUnavailable, InterfaceError, OperationalError) as error:
             self._unanswered += 1
             if self._unanswered == OUTAGE:
-                raise
+                if not isinstance(error, StorageUnavailable):
+                    raise
+                # Objects that the store cannot read must not keep back all others, run after run.
+                storage.find_bucket()
+                self._unanswered = 0
             problem = str(error)
         except DocumentUnreadable as error:
             self._unanswered, problem = 0, str(error.detail)

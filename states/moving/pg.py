@@ -12,6 +12,8 @@ import psycopg
 from psycopg import errors, sql
 from psycopg.conninfo import make_conninfo
 
+from infra_service.lib.database.connecting import with_defaults
+from infra_service.lib.database.postgresql.silence import WatchedConnection
 from infra_service.lib.http_client.addresses import is_loopback
 from states.moving.sources import SourceError, SourceState, SourceVersion, TooLargeError
 
@@ -22,6 +24,8 @@ _SCHEME: Final = "pg"
 _SCHEMA: Final = "terraform_remote_state"
 _ON_A_PAGE: Final = 200
 _STATEMENT_SECONDS: Final = 60
+#: Without a byte of an answer: longer than the server itself lets a statement run.
+_SILENT_SECONDS: Final = 75.0
 
 #: Terraform locks a state by an advisory lock on the id of its row, in its session.
 _STATES: Final = sql.SQL("""
@@ -43,7 +47,7 @@ _DATA: Final = sql.SQL("SELECT convert_to(data, 'UTF8') FROM {table} WHERE name 
 class PgTable:
     """The states of one schema, which has a row for each workspace; a row has one version."""
 
-    def __init__(self, parameters: dict[str, str], schema: str) -> None:
+    def __init__(self, parameters: dict[str, Any], schema: str) -> None:
         self._parameters = parameters
         self._schema = schema
         place = f"{parameters.get('host', '')}:{parameters.get('port', '')}".rstrip(":")
@@ -90,7 +94,10 @@ class PgTable:
 
     def _connection(self) -> psycopg.Connection[tuple[Any, ...]]:
         if self._open is None or self._open.closed:
-            connection = psycopg.connect(make_conninfo("", **self._parameters), autocommit=True)
+            connection = WatchedConnection.connect(
+                make_conninfo("", **self._parameters), autocommit=True
+            )
+            connection.limit(_SILENT_SECONDS)
             connection.read_only = True
             # A pooler may give each transaction to another session, which knows none of them.
             connection.prepare_threshold = None
@@ -159,7 +166,9 @@ def open_table(text: str) -> PgTable:
     if is_remote and "PGSSLMODE" not in os.environ:
         # As Terraform's own backend has it.
         parameters.setdefault("sslmode", "require")
-    return PgTable({name: value for name, value in parameters.items() if value}, schema)
+    named = {name: value for name, value in parameters.items() if value}
+    # Like a replica: a standby is a source as good as its primary.
+    return PgTable(with_defaults(named, is_replica=True), schema)
 
 
 _FORM: Final = (

@@ -15,6 +15,9 @@ from apikeys import actions
 from apikeys.actors import Actor
 from apikeys.models import AccessToken, ApiKey, AuditEvent, User
 from infra_service.housekeeping.parts import PARTS
+from infra_service.lib.api import limits, throttling
+from infra_service.lib.api.counters import MemoryCounters
+from infra_service.lib.api.limits import Limiter
 from infra_service.models import ANSWERS_KEPT, SECRETS_KEPT, IdempotentRequest
 from states.models import Component
 from tests.apikeys.conftest import KeyClient, KeyOwner, KeyWith
@@ -60,6 +63,23 @@ def test_a_key_that_rotates_itself_can_repeat_it(owner: KeyOwner, grace_period: 
     assert again.json() == first.json()
     assert KeyClient(again.json()["secret"]).get("/v1/whoami").status_code == 200
     assert AuditEvent.objects.filter(action="api_key.rotate").count() == 1
+
+
+def test_repeated_rotations_are_limited(
+    owner: KeyOwner, monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    """They count as failures of their address, and not for the key that works."""
+    settings.RATE_LIMIT_FAILURES, settings.RATE_LIMIT_KEY = 3, 2
+    limiter = Limiter(MemoryCounters())
+    monkeypatch.setattr(throttling, "limiter", lambda: limiter)
+    monkeypatch.setattr(limits.time, "time", lambda: 1_800_000_000.0)
+    secret = post(owner, f"{owner.path}:rotate").json()["secret"]
+
+    answers = [post(owner, f"{owner.path}:rotate") for _ in range(5)]
+
+    assert [answer.status_code for answer in answers] == [200, 200, 200, 429, 429]
+    assert error_reason(answers[-1]) == "RATE_LIMITED"
+    assert KeyClient(secret).get("/v1/whoami").status_code == 200
 
 
 def test_a_replaced_secret_repeats_nothing_else(owner: KeyOwner) -> None:

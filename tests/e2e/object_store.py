@@ -69,6 +69,7 @@ class Line:
     - ``"before"``: the connection is closed before anything of the request is passed on;
     - ``"during"``: after a part of the request was passed on;
     - ``"after"``: the whole request is passed on and answered, and the answer is lost;
+    - ``"object"``: the connection is closed for the objects whose names have a part of ``broken``;
     - ``"silence"``: nothing is passed on, and the connection stays open;
     - ``"missing"``: whatever object is asked for, the answer is 404;
     - ``"altered"``: the last byte of each part of an object that is sent is another one.
@@ -77,6 +78,7 @@ class Line:
     def __init__(self, target: int) -> None:
         self.target = target
         self.fault = ""
+        self.broken: set[bytes] = set()
         self.cut = 0
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
@@ -112,6 +114,8 @@ class Line:
                     if data.startswith((b"GET /", b"HEAD /")):
                         paths.append(data.split(b" ", 2)[1])
                     if self.fault == "before":
+                        break
+                    if self.fault == "object" and any(part in data for part in self.broken):
                         break
                     if self.fault == "silence":
                         continue

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 import psycopg
 import pytest
@@ -19,6 +20,7 @@ from infra_service.lib.database.checks import replica_is_of_postgresql
 from tests.e2e.backend import Backend, document
 from tests.support.postgres import Server, binaries
 from tests.support.server import Answer, LiveServer
+from tests.support.silent_line import SilentLine
 from tests.support.waiting import wait_until
 
 SCOPES = ("state:read", "state:write", "state:admin", "cluster:read", "cluster:write")
@@ -85,10 +87,17 @@ def running(primary: Server | None = None) -> Iterator[Server]:
 
 
 @contextlib.contextmanager
-def serving(primary: Server, standby: Server, beside: Pair | None = None) -> Iterator[Pair]:
-    """Run the service with a primary and a replica; beside another, with its users and secrets."""
+def serving(
+    primary: Server, standby: Server, beside: Pair | None = None, port: int | None = None
+) -> Iterator[Pair]:
+    """Run the service with a primary and a replica; beside another, with its users and secrets.
+
+    ``port`` is that of a line to the replica.
+    """
     shared = beside.service.environment if beside else {}
-    urls = {"DATABASE_URL": primary.url, "DATABASE_REPLICA_URL": standby.url, "WEB_WORKERS": "1"}
+    own = urlsplit(standby.url).port
+    replica_url = standby.url.replace(f":{own}/", f":{port or own}/")
+    urls = {"DATABASE_URL": primary.url, "DATABASE_REPLICA_URL": replica_url, "WEB_WORKERS": "1"}
     with (
         tempfile.TemporaryDirectory(prefix="infra-live-") as home,
         contextlib.closing(LiveServer(Path(home), **shared | urls)) as service,
@@ -277,6 +286,25 @@ def test_another_history_with_the_same_number_is_not_read(pair: Pair) -> None:
 
 
 @pytest.mark.django_db
+def test_a_replica_that_is_cut_off_delays_one_list_by_its_limits(pair: Pair) -> None:
+    """The network vanishes; each further list pays at most once a second."""
+    with (
+        contextlib.closing(SilentLine(urlsplit(pair.replica.url).port or 5432)) as line,
+        serving(pair.primary, pair.replica, beside=pair, port=line.port) as cut_off,
+    ):
+        wait_until(cut_off.is_from_replica)
+        line.cut()
+        started, slowest, reads = time.monotonic(), 0.0, 0
+        while time.monotonic() - started < 8:
+            began = time.monotonic()
+            assert not cut_off.is_from_replica()
+            slowest, reads = max(slowest, time.monotonic() - began), reads + 1
+        assert slowest < settings.DATABASE_REPLICA_MAX_LAG + replica.QUERY
+        assert reads > 20
+        line.mend()
+        wait_until(cut_off.is_from_replica)
+
+
 def test_without_the_setting_nothing_is_asked(django_assert_num_queries: Any) -> None:
     with django_assert_num_queries(0):
         assert replica.read(lambda alias: alias) == connection.alias

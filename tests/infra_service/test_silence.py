@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import psycopg
@@ -63,6 +64,16 @@ def test_while_somebody_looks_nobody_waits(silent: socket.socket) -> None:
     with watching._looking, pytest.raises(psycopg.OperationalError, match="does not answer"):
         watching.refuse_if_silent()
     assert connections(silent) == 0
+
+
+@on_postgresql
+def test_a_server_that_is_back_refuses_nobody(db: None) -> None:
+    """Requests wait a moment for the one that looks first."""
+    watching = Watch(connection.get_connection_params())
+    watching.suspect()
+    with ThreadPoolExecutor(8) as pool:
+        for refused in [pool.submit(watching.refuse_if_silent) for _ in range(8)]:
+            refused.result()
 
 
 def test_a_refusal_is_an_answer(silent: socket.socket) -> None:

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 from django.core.management import call_command
-from django.core.management.base import SystemCheckError
+from django.core.management.base import CommandError, SystemCheckError
 from django.test import Client
 from structlog.testing import capture_logs
 
 from infra_service.operations.object_storage import s3_storage
 from states.keeping import faults, readiness
+from states.models import State
 from tests.conftest import error_reason
 from tests.e2e import object_store
 from tests.e2e.object_store import BUCKET, Line
@@ -72,6 +73,28 @@ def test_a_push_and_a_read(installation: Installation, backend: Backend) -> None
 
     installation.with_bucket(BUCKET)
     assert backend.get().content == document(1)
+
+
+def test_objects_that_cannot_be_read_keep_back_no_others(
+    installation: Installation, backend: Backend, line: Line
+) -> None:
+    """Three failures in a row stop a pass only if the store does not answer for its bucket."""
+    states = [Backend(backend.client) for _ in range(5)]
+    for each in states:
+        assert each.push(document(1)).status_code == 200
+    ordered = sorted(states, key=lambda each: each.record.pk)
+    bad = {str(each.record.pk).encode() for each in ordered[:4]}
+    line.fault, line.broken = "object", bad
+
+    with pytest.raises(CommandError, match="1 states indexed; 4 failed"):
+        call_command("index_states")
+    line.fault = "before"
+    with pytest.raises(CommandError, match="stopped after 0 states"):
+        call_command("index_states")
+
+    line.fault = ""
+    call_command("index_states")
+    assert not State.objects.due().exists()
 
 
 def test_an_object_that_is_missing_in_its_bucket(

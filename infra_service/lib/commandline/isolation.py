@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeVar
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import structlog
 from django.db import Error
@@ -18,6 +19,21 @@ T = TypeVar("T")
 log = structlog.get_logger("infra_service.commands")
 
 
+#: The works of the items that failed in the block of `recording_failures`.
+_failures: Final[ContextVar[list[str] | None]] = ContextVar("failures", default=None)
+
+
+@contextmanager
+def recording_failures() -> Iterator[list[str]]:
+    """Give a list that gets the work of each item that fails in the block."""
+    failures: list[str] = []
+    token = _failures.set(failures)
+    try:
+        yield failures
+    finally:
+        _failures.reset(token)
+
+
 @contextmanager
 def isolated(work: str, item: object = "") -> Iterator[None]:
     """Log an exception of the block and continue behind it.
@@ -29,6 +45,9 @@ def isolated(work: str, item: object = "") -> Iterator[None]:
     except Exception as error:
         _raise_failure_of_database(error)
         log.exception("item_failed", work=work, item=str(item))
+        failures = _failures.get()
+        if failures is not None:
+            failures.append(work)
 
 
 def process_isolated(work: str, items: Sequence[T], action: Callable[[Sequence[T]], None]) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import structlog
+from django.core.management.base import CommandError
 from django.db import Error as DatabaseFailure
 from django.db import connection
 
 from infra_service.lib.commandline.base import ServiceCommand
+from infra_service.lib.commandline.isolation import recording_failures
 from infra_service.lib.commandline.stopping import stopped_by_signals
 from infra_service.lib.commandline.watching import add_watch_options, stop_of
 from infra_service.webhooks.actions import reencrypt_secrets
@@ -43,7 +45,8 @@ class Command(ServiceCommand):
         """Deliver.
 
         Raises:
-            CommandError: the interval is none.
+            CommandError: the interval is not positive; or, of a run without ``--watch``, an item
+                failed with an unexpected error.
         """
         stop = stop_of(options)
         with stopped_by_signals(stop.set), self.progress("messages") as bar:
@@ -54,14 +57,22 @@ class Command(ServiceCommand):
                 bar.advance()
 
             deliverer = Deliverer(stop, count)
+            failures: list[str] = []
             if options["watch"]:
                 self._watch(deliverer, stop, options["interval"])
             else:
-                reencrypt_secrets()
-                deliverer.run(None)
+                with recording_failures() as failures:
+                    reencrypt_secrets()
+                    deliverer.run(None)
         self.report(
             counts, f"{counts['delivered']} messages delivered; {counts['failed']} attempts failed"
         )
+        if failures:
+            works = ", ".join(sorted(set(failures)))
+            raise CommandError(
+                f"{len(failures)} items failed, and the others are done ({works}). "
+                "The log has the tracebacks."
+            )
 
     def _watch(self, deliverer: Deliverer, stop: threading.Event, interval: float) -> None:
         while not stop.is_set():

@@ -4,10 +4,13 @@ import json
 import os
 import signal
 from http.server import BaseHTTPRequestHandler
+from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
 
+from apikeys.models import AuditEvent
+from infra_service.webhooks import publishing
 from tests.conftest import ApiClient
 from tests.infra_service.webhooks.conftest import hook_of
 from tests.infra_service.webhooks.receiver import Receiver, answers
@@ -32,6 +35,27 @@ def test_once(client: ApiClient, receiver: Receiver, capsys: pytest.CaptureFixtu
     event("b").save()
     assert run(capsys) == {"delivered": 1, "failed": 0}
     assert len(receiver.received) == 2
+
+
+def test_once_with_an_item_that_fails(
+    client: ApiClient, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The others are delivered, and the exit status is that of a failure."""
+    hook_of(client, receiver, "cluster.create")
+    bad, good = event("bad"), event("good")
+    bad.save()
+    good.save()
+    original = publishing._event_of
+
+    def fail(one: AuditEvent, *others: Any) -> Any:
+        if one.pk == bad.pk:
+            raise LookupError
+        return original(one, *others)
+
+    monkeypatch.setattr(publishing, "_event_of", fail)
+    with pytest.raises(CommandError, match=r"1 items failed, .* \(publish an event\)"):
+        call_command("deliver_events")
+    assert len(receiver.received) == 1
 
 
 def test_until_it_is_stopped(

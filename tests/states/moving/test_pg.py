@@ -2,14 +2,17 @@
 
 import hashlib
 import os
+import time
 import uuid
 from collections.abc import Iterator
+from contextlib import closing
 from urllib.parse import urlsplit
 
 import psycopg
 import pytest
 from psycopg import sql
 
+from states.moving import pg
 from states.moving.pg import PgTable
 from states.moving.sources import (
     SourceError,
@@ -19,6 +22,7 @@ from states.moving.sources import (
     open_source,
 )
 from tests.support.postgres import free_port
+from tests.support.silent_line import SilentLine
 
 URL = os.environ.get("DATABASE_URL", "")
 LIMIT = 1000
@@ -156,6 +160,33 @@ def test_connection_that_broke_is_opened_again(backend: Backend) -> None:
         list(source.states())
 
     assert [state.key for state in source.states()] == ["prod"]
+
+
+@on_postgresql
+def test_a_server_that_falls_silent(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither a new connection nor a statement on an open one waits for ever."""
+    monkeypatch.setattr(pg, "_SILENT_SECONDS", 1.0)
+    backend.put("prod", "{}")
+    parts = urlsplit(URL)
+    line = SilentLine(parts.port or 5432)
+    with closing(line):
+        address = f"pg://{parts.username}@127.0.0.1:{line.port}{parts.path}"
+        source = open_source(f"{address}?schema={backend.schema}&connect_timeout=2")
+        assert [state.key for state in source.states()] == ["prod"]
+        line.cut()
+        for sentence in ("does not answer", "timeout"):
+            started = time.monotonic()
+            with pytest.raises(SourceError, match=f"PostgreSQL: .*{sentence}"):
+                list(source.states())
+            assert time.monotonic() - started < 30
+
+
+def test_a_dead_host_is_noticed() -> None:
+    source = open_source("pg://somebody@127.0.0.1/database?keepalives_idle=9")
+    assert isinstance(source, PgTable)
+    given = {name: source._parameters[name] for name in ("keepalives_idle", "tcp_user_timeout")}
+    assert given == {"keepalives_idle": "9", "tcp_user_timeout": 6000}
+    assert source._parameters["target_session_attrs"] == "any"
 
 
 class TestSentences:

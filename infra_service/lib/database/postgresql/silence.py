@@ -28,6 +28,8 @@ BOUND: Final = 2
 _INTERVAL: Final = 0.1
 # Seconds for which the last look holds.
 _FRESH: Final = 1.0
+# Seconds that others wait for a look: a server that is back answers sooner.
+_MOMENT: Final = 0.1
 
 
 class Watch:
@@ -50,12 +52,12 @@ class Watch:
         self._is_silent, self._looked = True, 0.0
 
     def refuse_if_silent(self) -> None:
-        """Wait for nothing while the server is known to be silent.
+        """Wait for no more than a moment while the server is known to be silent.
 
         Raises:
             OperationalError: it is, as far as is known.
         """
-        if self._is_silent and self._looking.acquire(blocking=False):
+        if self._is_silent and self._looking.acquire(timeout=_MOMENT):
             try:
                 self._look()
             finally:
