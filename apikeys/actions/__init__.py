@@ -18,7 +18,7 @@ from apikeys.actions.api_keys import (
 )
 from apikeys.actions.exchange import exchange_assertion, prove, recording_refusals
 from apikeys.actions.issuers import change_issuer, create_issuer, disable_issuer
-from apikeys.actions.people import revoke_credentials
+from apikeys.actions.people import deactivate_user, revoke_credentials
 from apikeys.actions.trust_policies import (
     change_trust_policy,
     create_trust_policy,
@@ -35,6 +35,7 @@ __all__ = [
     "create_api_key",
     "create_issuer",
     "create_trust_policy",
+    "deactivate_user",
     "disable_issuer",
     "disable_trust_policy",
     "exchange_assertion",

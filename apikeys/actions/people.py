@@ -1,4 +1,4 @@
-"""What is done with all keys, tokens and trust policies of a user."""
+"""Deactivate a user, and revoke all keys, tokens and trust policies of a user."""
 
 from __future__ import annotations
 
@@ -6,13 +6,30 @@ from typing import TYPE_CHECKING
 
 from django.db import transaction
 
+from apikeys import audit
 from apikeys.actions.access_tokens import revoke_access_token
 from apikeys.actions.api_keys import revoke_api_key
 from apikeys.actions.trust_policies import disable_trust_policy
+from apikeys.models import User
 
 if TYPE_CHECKING:
     from apikeys.actors import Actor
-    from apikeys.models import User
+
+
+@transaction.atomic
+def deactivate_user(*, user: User, actor: Actor) -> bool:
+    """Make a user inactive; return whether the user was active.
+
+    The user's sessions expire, and keys, tokens and trust policies of the user are refused until
+    the user is active again.
+    """
+    locked = User.objects.select_for_update(no_key=True).get(pk=user.pk)
+    if not locked.is_active:
+        return False
+    audit.record(actor, "user.change", locked.pk, name=locked.username, is_active=False)
+    locked.is_active = False
+    locked.save(update_fields=["is_active"])
+    return True
 
 
 @transaction.atomic

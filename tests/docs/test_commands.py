@@ -74,8 +74,8 @@ def test_commands(place: Path, installation: LiveServer, store_url: str) -> None
         two_days_ago = dt.datetime.now(dt.UTC) - dt.timedelta(days=2)
         words["2026-01-01"] = f"{two_days_ago:%Y-%m-%d}"
         for name in ("/etc/infra-service.env", "/etc/infra-owner.env", "/srv/audit-archives"):
-            words[name] = str(place / Path(name).name)
+            words[name] = str(place / name.replace("/", "-"))
         for name in ("infra-service.env", "infra-owner.env"):
-            (place / name).touch()
+            (place / f"-etc-{name}").touch()
         assert walk.through(DOCS / "how-to" / "retention.md")
         assert walk.through(DOCS / "how-to" / "object-storage.md")

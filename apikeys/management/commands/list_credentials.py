@@ -15,6 +15,7 @@ from apikeys.api.binding_serializers import BindingSerializer
 from apikeys.models import AccessToken, ApiKey, User
 from apikeys.usability import status_word
 from infra_service.lib.api.fields import TimestampField
+from infra_service.lib.commandline import tables
 from infra_service.lib.commandline.base import ServiceCommand
 
 if TYPE_CHECKING:
@@ -92,11 +93,9 @@ class Command(ServiceCommand):
         if days is not None:
             owned["created_by__in"] = User.objects.idle(days, timezone.now())
         found = list(chain.from_iterable(_found(owned, options["expiring"], all_=options["all"])))
-        rows = [_HEADINGS, *map(_row, found)]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         self.report(
             {"credentials": _Listed(found, many=True).data},
-            *("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows),
+            *tables.lines(_HEADINGS, [_row(credential) for credential in found]),
         )
 
 
@@ -136,17 +135,13 @@ def _row(credential: ApiKey | AccessToken) -> tuple[str, ...]:
         credential.pk,
         credential.created_by.username,
         getattr(credential, "kind", _API_KEY),
-        "".join(c if c.isprintable() else repr(c)[1:-1] for c in credential.name),
+        tables.name(credential.name),
         status_word(reason).lower(),
-        _moment(credential.last_used_at),
-        _moment(credential.ends_at),
+        tables.moment(credential.last_used_at),
+        tables.moment(credential.ends_at),
         _where(credential.binding),
         ",".join(credential.scopes),
     )
-
-
-def _moment(moment: dt.datetime | None) -> str:
-    return "never" if moment is None else f"{moment.astimezone(dt.UTC):%Y-%m-%d %H:%MZ}"
 
 
 def _where(binding: Binding) -> str:

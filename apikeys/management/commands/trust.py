@@ -1,101 +1,192 @@
-"""Make issuers and trust policies what a file says."""
+"""Apply issuers and trust policies from a file, list them, or disable them."""
 
 from __future__ import annotations
 
-import datetime as dt
-import json
-import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from django.core.management.base import CommandError
-from django.db import connection, transaction
+from django.db import transaction
+from rest_framework import serializers
 
 from apikeys import actions
-from apikeys.actors import Actor
-from apikeys.api.federation_serializers import IssuerSerializer, TrustPolicySerializer
-from apikeys.bindings import EVERYWHERE
-from apikeys.federation import kinds
-from apikeys.federation.platforms import PLATFORMS
-from apikeys.management.options import checked, errors_for_people, find_or_create_user
+from apikeys.actions.trust_policies import endings
+from apikeys.management.trust_file import ACTOR, apply_file
 from apikeys.models import Issuer, TrustPolicy
+from infra_service.lib.api.fields import TimestampField
+from infra_service.lib.commandline import tables
 from infra_service.lib.commandline.base import ServiceCommand
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
     from collections.abc import Iterator
 
-_ACTOR: Final = Actor.of_command("trust")
-#: What a table that leaves something out means.
-_OF_ISSUER: Final = {
-    "jwks_url": "", "inline_keys": None, "ca": "", "max_assertion_seconds": 3600,
-}  # fmt: skip
-_OF_POLICY: Final = {"expires_at": None, "binding": EVERYWHERE, "max_token_seconds": 3600}
+_HEADINGS: Final = ("ID", "OWNER", "NAME", "ISSUER", "STATUS", "LAST USED", "ENDS", "SCOPES")
+
+
+class _ListedIssuer(serializers.Serializer[Any]):
+    """An issuer in JSON."""
+
+    id = serializers.CharField()
+    name = serializers.CharField()
+    kind = serializers.CharField()
+    url = serializers.CharField()
+    disabled_at = TimestampField()
+
+
+class _ListedPolicy(serializers.Serializer[Any]):
+    """A trust policy in JSON."""
+
+    id = serializers.CharField()
+    owner = serializers.CharField(source="owner.username")
+    name = serializers.CharField()
+    issuer_id = serializers.CharField()
+    scopes = serializers.JSONField()
+    made_by = serializers.CharField()
+    unusable_reason = serializers.SerializerMethodField()
+    last_used_at = TimestampField()
+    expires_at = TimestampField()
+
+    def get_unusable_reason(self, policy: TrustPolicy) -> str | None:
+        """Return the first reason why the policy gives no tokens."""
+        return _unusable_reason(policy)
 
 
 class Command(ServiceCommand):
-    """Create and change the issuers and policies that a file names, all or none.
+    """Apply a file of issuers and policies, all or none, list them, or disable some.
 
-    An issuer is known by its name, a policy by its owner and name. What the file does not name, and
-    what is disabled, is left alone.
+    An issuer is known by its name, a policy by its owner and name.
     """
 
     help = (
         "Create the issuers and trust policies that a TOML file names, and make those that are "
         "there what it says; all or none. An issuer is known by its name, a policy by its owner "
-        "and name. What the file does not name is left alone."
+        "and name. What the file does not name is left alone, unless --prune is given. Or list "
+        "all of them, or disable some, which is final and ends the tokens that were got by them."
     )
     examples = (
-        "trust --file trust.toml --dry-run",
+        "trust --list",
+        "trust --file trust.toml --prune --dry-run",
         "trust --file trust.toml --create-users --json",
+        "trust --disable fed-0123456789abcdefghijklmno",
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument(
+        what = parser.add_mutually_exclusive_group(required=True)
+        what.add_argument(
             "--file",
             type=Path,
-            required=True,
             help="a TOML file with [[issuers]] and [[trust_policies]] tables",
         )
+        what.add_argument(
+            "--list", action="store_true", help="list the issuers and policies, without changes"
+        )
+        what.add_argument(
+            "--disable", nargs="+", metavar="ID", help="disable these policies and issuers"
+        )
+        parser.add_argument("--all", action="store_true", help="with --list: also disabled ones")
         parser.add_argument(
             "--create-users", action="store_true", help="create owners that are not there yet"
+        )
+        parser.add_argument(
+            "--prune",
+            action="store_true",
+            help="with --file: disable the other policies of the owners in the file, except those "
+            "that an API key created",
         )
         parser.add_argument(
             "--dry-run", action="store_true", help="only show what would become of it"
         )
 
     def handle(self, *_args: Any, **options: Any) -> None:
-        """Do what the file says.
+        """Apply, list or disable.
 
         Raises:
-            CommandError: no or a bad file, an unknown user or issuer, or what an action refuses.
+            CommandError: no or a bad file, an unknown user, issuer or policy, or what an action
+                refuses.
         """
-        path: Path = options["file"]
-        tables = _tables(path)
-        with transaction.atomic():
-            _wait_for_other_runs()
-            issuers = [
-                _applied(path, "issuers", number, _issuer, table)
-                for number, table in enumerate(tables["issuers"], 1)
-            ]
-            ids = {issuer["name"]: issuer["id"] for issuer in issuers}
-            policies = [
-                _applied(path, "trust_policies", number, _policy, table, ids, options)
-                for number, table in enumerate(tables["trust_policies"], 1)
-            ]
-            transaction.set_rollback(options["dry_run"])
+        if options["prune"] and options["file"] is None:
+            raise CommandError("--prune needs --file")
+        if options["list"]:
+            self._list(with_disabled=options["all"])
+        elif options["disable"]:
+            self._disable(options["disable"], dry_run=options["dry_run"])
+        else:
+            self._apply(options)
+
+    def _apply(self, options: dict[str, Any]) -> None:
+        given = {name: options[name] for name in ("create_users", "prune", "dry_run")}
+        issuers, policies = apply_file(options["file"], **given)
         if options["dry_run"]:
             for each in (*issuers, *policies):
                 each["id"] = None if each["result"] == "created" else each["id"]
         outcome = {"dry_run": options["dry_run"], "issuers": issuers, "trust_policies": policies}
         self.report(outcome, *_lines(issuers, policies))
 
+    def _list(self, *, with_disabled: bool) -> None:
+        which = {} if with_disabled else {"disabled_at": None}
+        issuers = Issuer.objects.filter(**which).order_by("name", "pk")
+        policies = list(
+            TrustPolicy.objects.filter(**which)
+            .select_related("owner", "issuer")
+            .order_by("owner__username", "name", "pk")
+        )
+        listed = {
+            "issuers": _ListedIssuer(issuers, many=True).data,
+            "trust_policies": _ListedPolicy(policies, many=True).data,
+        }
+        shown = (
+            f"issuer {tables.name(issuer.name)} {issuer.pk} {issuer.kind} {issuer.url}"
+            + (" disabled" if issuer.disabled_at else "")
+            for issuer in issuers
+        )
+        self.report(listed, *shown, *tables.lines(_HEADINGS, [_row(policy) for policy in policies]))
 
-def _wait_for_other_runs() -> None:
-    """Let one run at a time look for what is missing; SQLite has one writer anyway."""
-    if connection.vendor == "postgresql":
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_xact_lock(hashtext('manage.py trust'))")
+    def _disable(self, ids: list[str], *, dry_run: bool) -> None:
+        with transaction.atomic():
+            found = [_find(each) for each in ids]
+            for each in found:
+                if isinstance(each, Issuer):
+                    actions.disable_issuer(issuer_id=each.pk, actor=ACTOR)
+                else:
+                    actions.disable_trust_policy(policy=each, actor=ACTOR)
+            transaction.set_rollback(dry_run)
+        changed = {each.pk: each.disabled_at is None for each in found}
+        self.report(
+            {
+                "dry_run": dry_run,
+                "disabled": [{"id": pk, "changed": is_new} for pk, is_new in changed.items()],
+            },
+            *(
+                f"{pk} disabled" if is_new else f"{pk} was disabled already"
+                for pk, is_new in changed.items()
+            ),
+        )
+
+
+def _find(text: str) -> Issuer | TrustPolicy:
+    for model in (TrustPolicy, Issuer):
+        found: Issuer | TrustPolicy | None = model._default_manager.filter(pk=text).first()
+        if found is not None:
+            return found
+    raise CommandError(f"there is no trust policy or issuer {text!r}; nothing is disabled")
+
+
+def _unusable_reason(policy: TrustPolicy) -> str | None:
+    return next((reason for reason, _because in endings(policy)), None)
+
+
+def _row(policy: TrustPolicy) -> tuple[str, ...]:
+    return (
+        policy.pk,
+        policy.owner.username,
+        tables.name(policy.name),
+        tables.name(policy.issuer.name or policy.issuer.url),
+        (_unusable_reason(policy) or "active").replace("_", " "),
+        tables.moment(policy.last_used_at),
+        tables.moment(policy.expires_at),
+        ",".join(policy.scopes),
+    )
 
 
 def _lines(issuers: list[dict[str, Any]], policies: list[dict[str, Any]]) -> Iterator[str]:
@@ -108,107 +199,3 @@ def _lines(issuers: list[dict[str, Any]], policies: list[dict[str, Any]]) -> Ite
 
 def _of(outcome: dict[str, Any]) -> str:
     return f"{outcome['id'] or '(new)'} {outcome['result']}"
-
-
-def _tables(path: Path) -> dict[str, list[dict[str, Any]]]:
-    try:
-        read = tomllib.loads(path.read_text())
-    except (OSError, ValueError) as error:
-        raise CommandError(f"{path}: {error}") from error
-    found: dict[str, Any] = {"issuers": [], "trust_policies": [], **read}
-    for name, tables in found.items():
-        if name not in ("issuers", "trust_policies"):
-            raise CommandError(f"{path}: there is {name}, which is unknown")
-        if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-            raise CommandError(f"{path}: {name} are no [[{name}]] tables")
-    if not any(found.values()):
-        raise CommandError(f"{path}: there are no [[issuers]] and no [[trust_policies]] tables")
-    return found
-
-
-def _applied(path: Path, kind: str, number: int, apply: Any, table: Any, *more: Any) -> Any:
-    fields = {
-        name: value.isoformat() if isinstance(value, dt.datetime) else value
-        for name, value in table.items()
-    }
-    try:
-        _read_files(fields, path.parent)
-        with errors_for_people():
-            return apply(fields, *more)
-    except CommandError as error:
-        raise CommandError(f"{path}: {kind} {number}: {error}") from error
-
-
-def _read_files(fields: dict[str, Any], folder: Path) -> None:
-    """Put what ``ca_file`` and ``inline_keys_file`` name, beside the TOML file, in their place."""
-    try:
-        if "ca_file" in fields:
-            fields["ca"] = (folder / fields.pop("ca_file")).read_text()
-        if "inline_keys_file" in fields:
-            fields["inline_keys"] = json.loads(
-                (folder / fields.pop("inline_keys_file")).read_text()
-            )
-    except (OSError, ValueError, TypeError) as error:
-        raise CommandError(str(error)) from error
-
-
-def _issuer(given: dict[str, Any]) -> dict[str, Any]:
-    fields = checked(IssuerSerializer, given)
-    platform = PLATFORMS[fields["kind"]]
-    usual = {"url": platform.url, "algorithms": list(platform.algorithms)}
-    fields = {**_OF_ISSUER, **usual, **fields}
-    found = _only(Issuer.objects.filter(name=fields["name"], disabled_at=None))
-    if found is None:
-        issuer = actions.create_issuer(fields=fields, actor=_ACTOR)
-    else:
-        actions.change_issuer(issuer_id=found.pk, changes=fields, actor=_ACTOR)
-        issuer = Issuer.objects.get(pk=found.pk)
-    return {"name": issuer.name, "id": issuer.pk, "result": _result(found, issuer)}
-
-
-def _policy(given: dict[str, Any], ids: dict[str, str], options: dict[str, Any]) -> dict[str, Any]:
-    names = {}
-    for name in ("issuer", "owner"):
-        if not isinstance(given.get(name), str):
-            raise CommandError(f"{name} is missing")
-        names[name] = given.pop(name)
-    # A name alone could be that of an issuer which somebody else has registered.
-    issuer = Issuer.objects.filter(pk=ids.get(names["issuer"], names["issuer"])).first()
-    if issuer is None:
-        raise CommandError(f"there is no issuer {names['issuer']!r} in the file, or with this id")
-    owner = find_or_create_user(names["owner"], create=options["create_users"])
-    fields = {**_OF_POLICY, **checked(TrustPolicySerializer, {**given, "issuer_id": issuer.pk})}
-    policies = TrustPolicy.objects.filter(owner=owner)
-    found = _only(policies.filter(name=fields["name"], disabled_at=None))
-    if found is None:
-        policy = actions.create_trust_policy(owner_id=owner.pk, actor=_ACTOR, **fields)
-    else:
-        actions.change_trust_policy(
-            policies=policies, policy_id=found.pk, changes=fields, actor=_ACTOR
-        )
-        policy = policies.get(pk=found.pk)
-    return {
-        "name": policy.name,
-        "owner": owner.username,
-        "id": policy.pk,
-        "result": _result(found, policy),
-        "warnings": kinds.policy_warnings(issuer.kind, policy.conditions),
-    }
-
-
-def _only(rows: Any) -> Any:
-    """Return the one row; None where there is none.
-
-    Raises:
-        CommandError: there are several, and the name does not tell which is meant.
-    """
-    found = list(rows.order_by("pk")[:2])
-    if len(found) > 1:
-        raise CommandError(f"there are several of this name: {found[0].pk} and {found[1].pk}")
-    return found[0] if found else None
-
-
-def _result(before: Any, after: Any) -> str:
-    if before is None:
-        return "created"
-    return "unchanged" if before.revision == after.revision else "changed"

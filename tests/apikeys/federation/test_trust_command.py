@@ -201,3 +201,90 @@ def test_of_two_of_one_name_none_is_taken(trust: Any) -> None:
         trust(ISSUER + POLICY)
     by_id = POLICY.replace('"github"', f'"{issuer.pk}"')
     assert trust(by_id)["trust_policies"][0]["result"] == "created"
+
+
+OTHER = POLICY.replace('"deploy"', '"other"')
+
+
+def test_prune_disables_other_policies_of_the_same_owners(trust: Any) -> None:
+    User.objects.create(username="somebody else")
+    trust(ISSUER + POLICY + OTHER + OTHER.replace('"operator"', '"somebody else"'))
+    of_a_key = TrustPolicy.objects.get(name="other", owner__username="operator")
+    of_a_key.pk, of_a_key.name, of_a_key.maker_token_id = "fed-ofatoken", "made", "tok-1"
+    of_a_key.save(force_insert=True)
+    before = AuditEvent.objects.count()
+
+    tried = trust(ISSUER + POLICY, "--prune", "--dry-run")["trust_policies"]
+
+    assert [(one["name"], one["result"]) for one in tried] == [
+        ("deploy", "unchanged"), ("other", "disabled"),
+    ]  # fmt: skip
+    assert AuditEvent.objects.count() == before
+    assert not TrustPolicy.objects.exclude(disabled_at=None).exists()
+
+    assert trust(ISSUER + POLICY, "--prune")["trust_policies"] == tried
+
+    (disabled,) = TrustPolicy.objects.exclude(disabled_at=None)
+    assert (disabled.name, disabled.owner.username) == ("other", "operator")
+    event = AuditEvent.objects.get(action="trust_policy.disable")
+    assert (event.resource_id, event.actor_name) == (disabled.pk, "command trust")
+    # Again there is nothing to disable.
+    assert len(trust(ISSUER + POLICY, "--prune")["trust_policies"]) == 1
+
+
+def test_the_list(trust: Any) -> None:
+    trust(ISSUER + POLICY + OTHER)
+    run("trust", "--disable", TrustPolicy.objects.get(name="other").pk)
+
+    listed = json.loads(run("trust", "--list", "--json"))
+    everything = json.loads(run("trust", "--list", "--all", "--json"))
+    shown = run("trust", "--list", "--all").splitlines()
+
+    policy = TrustPolicy.objects.get(name="deploy")
+    assert [one["name"] for one in listed["issuers"]] == ["github"]
+    assert listed["trust_policies"] == [
+        {
+            "id": policy.pk, "owner": "operator", "name": "deploy", "issuer_id": policy.issuer_id,
+            "scopes": ["state:read", "state:write"], "made_by": None, "unusable_reason": None,
+            "last_used_at": None, "expires_at": None,
+        }
+    ]  # fmt: skip
+    assert [one["unusable_reason"] for one in everything["trust_policies"]] == [
+        None, "policy_disabled",
+    ]  # fmt: skip
+    assert shown[0].startswith(f"issuer github {policy.issuer_id} GITHUB https://")
+    assert [" ".join(line.split()[1:]) for line in shown[2:]] == [
+        "operator deploy github active never never state:read,state:write",
+        "operator other github policy disabled never never state:read,state:write",
+    ]
+
+
+def test_disabling_is_all_or_nothing_and_idempotent(trust: Any) -> None:
+    trust(ISSUER + POLICY)
+    policy, issuer = TrustPolicy.objects.get(), Issuer.objects.get()
+
+    with pytest.raises(CommandError, match="no trust policy or issuer 'fed-0'; nothing is"):
+        run("trust", "--disable", policy.pk, "fed-0")
+    assert run("trust", "--disable", policy.pk, "--dry-run") == f"{policy.pk} disabled\n"
+    assert TrustPolicy.objects.get().disabled_at is None
+
+    assert run("trust", "--disable", policy.pk, issuer.pk) == (
+        f"{policy.pk} disabled\n{issuer.pk} disabled\n"
+    )
+    again = json.loads(run("trust", "--disable", policy.pk, issuer.pk, "--json"))
+
+    assert again["disabled"] == [
+        {"id": policy.pk, "changed": False}, {"id": issuer.pk, "changed": False},
+    ]  # fmt: skip
+    actions = AuditEvent.objects.filter(action__endswith=".disable")
+    assert sorted(actions.values_list("action", flat=True)) == [
+        "issuer.disable", "trust_policy.disable",
+    ]  # fmt: skip
+    # What is disabled does not count: the file makes it anew, under another id.
+    assert trust(ISSUER + POLICY)["trust_policies"][0]["result"] == "created"
+
+
+@pytest.mark.parametrize("options", [("--list", "--prune"), ("--disable", "x", "--prune"), ()])
+def test_options_that_do_not_go_together(options: tuple[str, ...]) -> None:
+    with pytest.raises(CommandError):
+        run("trust", *options)

@@ -1,0 +1,77 @@
+"""Deactivate a person or a machine account, with all keys, tokens and trust policies."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from django.core.management.base import CommandError
+from django.db import transaction
+
+from apikeys import actions
+from apikeys.actors import Actor
+from apikeys.models import User
+from infra_service.lib.commandline.base import ServiceCommand
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+
+_ACTOR: Final = Actor.of_command("deactivate_user")
+
+
+class Command(ServiceCommand):
+    """Deactivate a user. Idempotent."""
+
+    help = (
+        "Make a user inactive. Sessions of the user expire, and keys, tokens and trust policies of "
+        "the user are refused at once, until somebody makes the user active again in the admin. "
+        "With --revoke they are revoked and disabled, which is final."
+    )
+    examples = (
+        "deactivate_user ada --dry-run",
+        "deactivate_user ada",
+        "deactivate_user ada --revoke --json",
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("username", help="the user name")
+        parser.add_argument(
+            "--revoke",
+            action="store_true",
+            help="revoke the user's keys and tokens, and disable the trust policies, for good",
+        )
+        parser.add_argument("--dry-run", action="store_true", help="only count what would stop")
+
+    def handle(self, *_args: Any, **options: Any) -> None:
+        """Deactivate the user.
+
+        Raises:
+            CommandError: there is no such user.
+        """
+        username = options["username"]
+        with transaction.atomic():
+            user = User.objects.filter(username=username).first()
+            if user is None:
+                raise CommandError(f"there is no user {username!r}")
+            counts = {
+                "api_keys": user.api_keys.active().count(),
+                "access_tokens": user.access_tokens.issued().active().count(),
+                "trust_policies": user.trust_policies.filter(disabled_at=None).count(),
+            }
+            changed = actions.deactivate_user(user=user, actor=_ACTOR)
+            if options["revoke"]:
+                actions.revoke_credentials(user=user, actor=_ACTOR)
+            transaction.set_rollback(options["dry_run"])
+        done = "would be deactivated" if options["dry_run"] else "deactivated"
+        what = "revoked" if options["revoke"] else "refused"
+        self.report(
+            {
+                "user": username,
+                "changed": changed,
+                "revoked": options["revoke"],
+                "dry_run": options["dry_run"],
+                **counts,
+            },
+            f"{username} {done if changed else 'was inactive already'}",
+            f"{what}: {counts['api_keys']} API keys, {counts['access_tokens']} access tokens, "
+            f"{counts['trust_policies']} trust policies",
+        )

@@ -1,0 +1,26 @@
+"""Tables of text that commands print."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+
+def lines(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield the headings and each row, in columns as wide as their longest text."""
+    widths = [max(map(len, column)) for column in zip(headings, *rows, strict=True)]
+    for row in (headings, *rows):
+        yield "  ".join(map(str.ljust, row, widths)).rstrip()
+
+
+def name(text: str) -> str:
+    """Return a name on one line, without characters that control a terminal."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def moment(value: dt.datetime | None) -> str:
+    """Return a time in UTC, to the minute, or "never"."""
+    return "never" if value is None else f"{value.astimezone(dt.UTC):%Y-%m-%d %H:%MZ}"
