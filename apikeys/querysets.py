@@ -199,7 +199,7 @@ class CredentialQuerySet(GrantHolderQuerySet[C]):
         return self.filter(created_by=caller.user_id).inside(caller.binding)
 
     def revoke(self, *credential_ids: str) -> int:
-        """Revoke those that are not; return how many were changed. Final, and idempotent."""
+        """Revoke credentials; return the number of those that were not revoked before."""
         return self.filter(pk__in=credential_ids, revoked_at=None).change(revoked_at=Now())
 
     def touch(self, credential_id: str, now: dt.datetime, address: str) -> bool:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from django.db import transaction
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from apikeys import audit, tokens
@@ -134,11 +134,10 @@ def revoke_access_token(*, token: AccessToken, actor: Actor) -> int:
         SecretRetired: the actor's secret was replaced.
     """
     refuse_retired(actor)
+    working = AccessToken.objects.filter(pk=token.pk, revoked_at=None)
+    revocation = {"revoked_at": Now()}
     if not change_and_record(
-        token.pk,
-        actor,
-        partial(AccessToken.objects.revoke, token.pk),
-        partial(audit.record, actor, "access_token.revoke", token.pk),
+        token.pk, working, revocation, actor=actor, action="access_token.revoke"
     ):
         return 0
     policies = TrustPolicy.objects.filter(maker_token_id=token.pk)

@@ -1,16 +1,12 @@
-"""What is done with API keys.
-
-Two changes at the same moment are decided by conditional updates: who loses reads again and is
-judged again.
-"""
+"""Create, change, rotate and revoke API keys."""
 
 from __future__ import annotations
 
 import datetime as dt
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from django.db import transaction
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from apikeys import audit, tokens
@@ -27,6 +23,7 @@ from apikeys.errors import (
 from apikeys.grants import Grant
 from apikeys.identifiers import api_key_id
 from apikeys.models import ApiKey, TrustPolicy
+from apikeys.races import RaceLostError, compare_and_swap
 from apikeys.tokens import TokenKind
 from infra_service.lib.database.retries import retrying
 
@@ -41,9 +38,6 @@ if TYPE_CHECKING:
 
 #: How long a secret works after the rotation that has replaced it.
 MAX_GRACE_PERIOD: Final = dt.timedelta(days=7)
-
-# Each attempt is lost only to another writer's success.
-_ATTEMPTS: Final = 20
 
 
 @retrying
@@ -84,7 +78,7 @@ def create_api_key(
     return key, secret
 
 
-@retrying
+@compare_and_swap(ConcurrentChange)
 def change_api_key(
     *, keys: ApiKeyQuerySet, key_id: str, changes: Mapping[str, Any], actor: Actor
 ) -> None:
@@ -101,34 +95,34 @@ def change_api_key(
         ConcurrentChange: lost the race too often.
     """
     refuse_retired(actor)
-    for _ in range(_ATTEMPTS):
-        key = _find_key(keys, key_id)
-        held, wanted = key.grant, _wanted(key, changes, actor)
-        grows, revives = not wanted.is_within(held), _has_expired(key)
+    key = _find_key(keys, key_id)
+    held, wanted = key.grant, _wanted(key, changes, actor)
+    grows, revives = not wanted.is_within(held), _has_expired(key)
+    if grows:
+        actor.grant.check(wanted)
+    before = described(key)
+    values = {"name": changes.get("name", key.name), **wanted.columns()}
+    for field, value in values.items():
+        setattr(key, field, value)
+    changed = differences(before, described(key))
+    if not changed:
+        return
+    as_seen = ApiKey.objects.as_seen(key)
+    with transaction.atomic():
         if grows:
-            actor.grant.check(wanted)
-        before = described(key)
-        values = {"name": changes.get("name", key.name), **wanted.columns()}
-        for field, value in values.items():
-            setattr(key, field, value)
-        changed = differences(before, described(key))
-        if not changed:
-            return
-        as_seen = ApiKey.objects.as_seen(key)
-        with transaction.atomic():
-            if grows:
-                descent.check_maker(key, held, wanted)
-            record = audit.record_working_key if revives else audit.record
-            if change_and_record(
-                key.pk,
-                actor,
-                partial(as_seen.change, **values),
-                partial(record, actor, "api_key.update", key.pk, **changed),
-            ):
-                if not held.is_within(wanted):
-                    descent.narrow(key.pk, wanted, actor)
-                return
-    raise ConcurrentChange
+            descent.check_maker(key, held, wanted)
+        if not change_and_record(
+            key.pk,
+            as_seen,
+            values,
+            actor=actor,
+            action="api_key.update",
+            record=audit.record_working_key if revives else audit.record,
+            **changed,
+        ):
+            raise RaceLostError
+        if not held.is_within(wanted):
+            descent.narrow(key.pk, wanted, actor)
 
 
 def _wanted(key: ApiKey, changes: Mapping[str, Any], actor: Actor) -> Grant:
@@ -153,7 +147,6 @@ def _wanted(key: ApiKey, changes: Mapping[str, Any], actor: Actor) -> Grant:
     )
 
 
-@retrying
 def rotate_api_key(
     *, keys: ApiKeyQuerySet, key_id: str, grace_period: dt.timedelta, actor: Actor
 ) -> str:
@@ -171,7 +164,10 @@ def rotate_api_key(
         raise GracePeriodOutOfRange(MAX_GRACE_PERIOD)
     refuse_retired(actor)
     seen = None
-    for _ in range(_ATTEMPTS):
+
+    @compare_and_swap(ConcurrentChange)
+    def rotate(*, actor: Actor) -> str:
+        nonlocal seen
         key = _find_key(keys, key_id)
         if key.revoked_at is not None:
             raise ApiKeyRevoked
@@ -189,17 +185,21 @@ def rotate_api_key(
             # Without a grace period it is kept to be recognized, and ended long before any clock.
             "previous_digest_expires_at": now + grace_period if grace_period else key.created_at,
         }
+        seconds = int(grace_period.total_seconds())
         as_seen = ApiKey.objects.as_seen(key)
-        details = {"grace_period_seconds": int(grace_period.total_seconds())}
         with transaction.atomic():
-            if change_and_record(
+            if not change_and_record(
                 key.pk,
-                actor,
-                partial(as_seen.change, **values),
-                partial(audit.record, actor, "api_key.rotate", key.pk, **details),
+                as_seen,
+                values,
+                actor=actor,
+                action="api_key.rotate",
+                grace_period_seconds=seconds,
             ):
-                return secret
-    raise ConcurrentChange
+                raise RaceLostError
+        return secret
+
+    return rotate(actor=actor)
 
 
 @retrying
@@ -215,12 +215,9 @@ def revoke_api_key(*, key: ApiKey, actor: Actor) -> int:
         SecretRetired: the actor's secret was replaced.
     """
     refuse_retired(actor)
-    if not change_and_record(
-        key.pk,
-        actor,
-        partial(ApiKey.objects.revoke, key.pk),
-        partial(audit.record, actor, "api_key.revoke", key.pk),
-    ):
+    working = ApiKey.objects.filter(pk=key.pk, revoked_at=None)
+    revocation = {"revoked_at": Now()}
+    if not change_and_record(key.pk, working, revocation, actor=actor, action="api_key.revoke"):
         return 0
     descent.disable_policies(TrustPolicy.objects.filter(maker=key.pk), key.pk, actor)
     return 1 + descent.revoke(ApiKey.objects.made_by_keys([key.pk]), key.pk, actor)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import ssl
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from django.db import transaction
@@ -111,12 +110,8 @@ def disable_issuer(*, issuer_id: str, actor: Actor) -> None:
     issuer = _locked(issuer_id)
     _check_policies(issuer, actor)
     working = Issuer.objects.filter(pk=issuer.pk, disabled_at=None)
-    change_and_record(
-        issuer.pk,
-        actor,
-        partial(working.change, disabled_at=timezone.now()),
-        partial(audit.record, actor, "issuer.disable", issuer.pk),
-    )
+    disabled = {"disabled_at": timezone.now()}
+    change_and_record(issuer.pk, working, disabled, actor=actor, action="issuer.disable")
 
 
 def _check_actor(actor: Actor) -> None:

@@ -4,33 +4,43 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
 
+from apikeys import audit
 from apikeys.models import AccessToken, TrustPolicy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from apikeys.actors import Actor
     from apikeys.models import ApiKey
+    from apikeys.querysets import GrantHolderQuerySet, IssuerQuerySet
 
 
 def change_and_record(
-    credential_id: str, actor: Actor, change: Callable[[], int], record: Callable[[], None]
+    credential_id: str,
+    rows: GrantHolderQuerySet[Any] | IssuerQuerySet,
+    values: Mapping[str, Any],
+    *,
+    actor: Actor,
+    action: str,
+    record: Callable[..., None] = audit.record,
+    **details: Any,
 ) -> bool:
-    """Change a key or token and record it, in a transaction; return whether it was changed.
+    """Change a key, token, policy or issuer and record the event, in the caller's transaction.
 
-    The event comes last: with it the actor is looked at again, and the change may have waited
-    until somebody else let go of the row. What changes the actor itself must be recorded before
-    it does, and its own condition fails when somebody has changed the row meanwhile.
+    ``rows`` holds the row if it is as it was read; return False, and roll back, if it is not. The
+    event is recorded last, because it revalidates the actor and the change may have waited for
+    another transaction. A change of the actor's own credential is recorded first, because the
+    actor is not valid afterwards.
     """
     caller = actor.caller
     is_own = caller is not None and credential_id in (caller.token_id, caller.api_key_id)
     if is_own:
-        record()
-    if not change():
+        record(actor, action, credential_id, **details)
+    if not rows.change(**values):
         transaction.set_rollback(True)
         return False
     if not is_own:
-        record()
+        record(actor, action, credential_id, **details)
     return True
 
 

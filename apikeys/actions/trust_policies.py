@@ -6,11 +6,11 @@ Whoever decides whom a policy trusts hands on all that it gives, as with a key.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from apikeys import audit
@@ -144,12 +144,9 @@ def disable_trust_policy(*, policy: TrustPolicy, actor: Actor) -> None:
         SecretRetired: the actor's secret was replaced.
     """
     refuse_retired(actor)
-    change_and_record(
-        policy.pk,
-        actor,
-        partial(TrustPolicy.objects.disable, policy.pk),
-        partial(audit.record, actor, "trust_policy.disable", policy.pk),
-    )
+    enabled = TrustPolicy.objects.filter(pk=policy.pk, disabled_at=None)
+    disabled = {"disabled_at": Now()}
+    change_and_record(policy.pk, enabled, disabled, actor=actor, action="trust_policy.disable")
 
 
 def _lock_issuer(issuer_id: str) -> Issuer:

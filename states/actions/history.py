@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any, Final
 from django.db import transaction
 
 from apikeys import audit
+from apikeys.races import RaceLostError, compare_and_swap
 from infra_service.lib.api import memory
 from infra_service.lib.database.retries import retrying
 from states.actions import rules
 from states.actions.push import append_version, next_serial
-from states.actions.races import RaceLostError, compare_and_swap
 from states.actions.replacement import check_replacement
 from states.document import format4, restamp, sealing
 from states.document.uploads import Upload
-from states.errors import StateNotFound, VersionNotFound
+from states.errors import StateNotFound, VersionNotFound, WriteConflict
 from states.keeping import reading
 from states.models import ResourceEntry, State
 
@@ -65,7 +65,7 @@ def restore(
     )
 
 
-@compare_and_swap
+@compare_and_swap(WriteConflict)
 def _append(
     *,
     state_id: uuid.UUID,
@@ -89,7 +89,7 @@ def _append(
     return version
 
 
-@compare_and_swap
+@compare_and_swap(WriteConflict)
 def delete(*, target: StateTarget, actor: Actor, **details: Any) -> None:
     """Hide the state; its history is kept for STATE_RETENTION_DAYS, and a push revives it.
 
@@ -110,7 +110,7 @@ def delete(*, target: StateTarget, actor: Actor, **details: Any) -> None:
         audit.record(actor, "state.delete", state.pk, version=state.version_number, **details)
 
 
-@compare_and_swap
+@compare_and_swap(WriteConflict)
 def undelete(*, state_id: uuid.UUID, actor: Actor) -> None:
     """Bring a deleted state back as it was; one that is not deleted stays as it is.
 

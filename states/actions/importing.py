@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from django.db.models import Q
 from django.utils import timezone
 
+from apikeys.races import RaceLostError, compare_and_swap
 from states.actions import locks, rules
 from states.actions.push import append_version, next_serial
-from states.actions.races import RaceLostError, compare_and_swap
 from states.actions.registration import find_or_register
 from states.actions.replacement import check_replacement, not_a_state
-from states.errors import StateNotFound
+from states.errors import StateNotFound, WriteConflict
 from states.lockinfo import LockInfo
 from states.models import ImportedVersion, State
 from states.targets import StateTarget
@@ -169,7 +169,7 @@ def _is_from(state: State, origin: Origin) -> bool:
     return ImportedVersion.objects.filter(is_from, pk=state.current_version_id).exists()
 
 
-@compare_and_swap
+@compare_and_swap(WriteConflict)
 def import_version(
     *,
     destination: Destination,

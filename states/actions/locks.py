@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 from django.db.models import F, UUIDField
 
 from apikeys import audit
+from apikeys.races import RaceLostError, compare_and_swap
 from infra_service.lib.database.compiled import Parameter
-from states.actions.races import RaceLostError, compare_and_swap
 from states.actions.registration import find_or_register
-from states.errors import LockNotHeld, StateLocked
+from states.errors import LockNotHeld, StateLocked, WriteConflict
 from states.lockinfo import LockInfo
 from states.models import State
 
@@ -50,7 +50,7 @@ _RELEASE: Final = audit.AuditedUpdate(
 )
 
 
-@compare_and_swap
+@compare_and_swap(WriteConflict)
 def lock(*, target: StateTarget, info: LockInfo, actor: Actor) -> LockInfo:
     """Acquire the lock without waiting; repeating an acquired lock succeeds again.
 
@@ -77,7 +77,7 @@ def lock(*, target: StateTarget, info: LockInfo, actor: Actor) -> LockInfo:
     return info
 
 
-@compare_and_swap
+@compare_and_swap(WriteConflict)
 def unlock(*, target: StateTarget, lock_id: uuid.UUID, actor: Actor) -> None:
     """Release this lock; do nothing if the state is not locked.
 
@@ -119,7 +119,7 @@ def force_unlock(
     """
     found = lock_id
 
-    @compare_and_swap
+    @compare_and_swap(WriteConflict)
     def release(*, target: StateTarget, actor: Actor) -> None:
         nonlocal found
         state = target.find()

@@ -1,6 +1,6 @@
 """Push a new version of a state, atomically.
 
-A push compares and swaps the current version (``states.actions.races``). ``states.actions.locks``
+A push compares and swaps the current version (``apikeys.races``). ``states.actions.locks``
 and ``states.actions.history`` do the same for locks, restores and deletions.
 """
 
@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, Final
 from django.db.models import F, PositiveIntegerField, UUIDField
 
 from apikeys import audit
+from apikeys.races import RaceLostError, compare_and_swap
 from infra_service.lib.database.compiled import Parameter
 from states import metrics
 from states.actions import rules
-from states.actions.races import RaceLostError, compare_and_swap
 from states.actions.registration import find_or_register
 from states.actions.replacement import check_replacement
 from states.document import sealing
-from states.errors import SerialConflict
+from states.errors import SerialConflict, WriteConflict
 from states.keeping import storage
 from states.lockinfo import LockInfo
 from states.models import MAX_SERIAL, State, StateVersion
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from states.targets import StateTarget
 
 
-@compare_and_swap
+@compare_and_swap(WriteConflict)
 def push(
     *,
     target: StateTarget,

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from apikeys import actions
-from apikeys.actions import api_keys
+from apikeys import actions, races
 from apikeys.actors import Actor
 from apikeys.models import ApiKey, AuditEvent
 from apikeys.querysets import ApiKeyQuerySet
@@ -245,7 +244,7 @@ def test_who_loses_the_race_is_judged_again(
 def test_who_loses_every_race_is_told(
     owner: KeyOwner, target: KeyOwner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(api_keys, "_ATTEMPTS", 2)
+    monkeypatch.setattr(races, "ATTEMPTS", 2)
     monkeypatch.setattr(ApiKeyQuerySet, "as_seen", lambda self, _key: self.none())
 
     for response in (

@@ -44,6 +44,8 @@ ROOMS: Final[dict[str, tuple[str, ...]]] = {
         "tests/states/test_admin_states.py",
         "tests/infra_service/test_overview.py",
     ),
+    "states/targets.py": (*_STATES, "tests/states/test_import_states.py"),
+    "apikeys/races.py": (*_STATES, "tests/apikeys/test_patch_key.py"),
     "states/actions/registration.py": (
         *_STATES,
         "tests/states/test_bound_catalogue.py",
