@@ -80,14 +80,18 @@ def find_caller(token: str, prefetch: Prefetch[Any] | None = None, address: str 
         TokenExpired: the token was right until it expired.
         AddressNotAllowed: the token is limited to networks, and the address is in none of them.
     """
+    # 1. Recognize the kind of token by its prefix.
     kind = tokens.kind_of(token)
     if kind is None:
         raise refused(Authentication.MALFORMED)
     now = timezone.now()
+    # 2. Look up its digest; refuse an unknown, revoked or expired token.
     caller, last_used_at = _identify(kind, tokens.digest(token), now, prefetch)
+    # 3. Check the client's address.
     if not caller.networks.allows(address):
         metrics.count(Authentication.ADDRESS)
         raise AddressNotAllowed(caller.token_id)
+    # 4. Record the use, at most once a minute.
     if last_used_at is None or last_used_at <= now - LAST_USED_RESOLUTION:
         model = ApiKey if kind is TokenKind.API_KEY else AccessToken
         model.objects.touch(caller.token_id, now, address)

@@ -1,4 +1,4 @@
-"""The work of ``deliver_events``: one thread has the database, others have the connections."""
+"""Deliver events: one thread uses the database, others send messages."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _GATHER: Final = 0.01
 
 
 class Deliverer:
-    """Publishes events of the trail and sends what is due, until told to stop."""
+    """Publish events of the audit log as deliveries, and send those that are due."""
 
     def __init__(self, stop: threading.Event, attempted: Callable[[Attempt], None]) -> None:
         self._stop, self._attempted = stop, attempted
@@ -45,9 +45,9 @@ class Deliverer:
         self._read_at = self._looked_at = self._swept_at = -math.inf
 
     def run(self, interval: float | None) -> None:
-        """Work until nothing is due, or with an interval until somebody stops it.
+        """Repeat passes until nothing is due; with an interval, until the stop event is set.
 
-        What is on its way when it is stopped is waited for and written down.
+        Attempts that are in progress then are awaited and recorded.
         """
         trail.begin()
         with ThreadPoolExecutor(THREADS, thread_name_prefix="sending") as pool:
@@ -62,27 +62,31 @@ class Deliverer:
                 self._collect(timeout=None)
 
     def _pass(self, pool: ThreadPoolExecutor) -> bool:
-        """Do a piece of each work; return whether there was any.
+        """Do a part of each step; return whether there was anything to do.
 
-        Each kind of work is isolated: a failure of one does not keep the others waiting.
+        Each step is isolated: its failure does not delay the others.
         """
         now = time.monotonic()
         published = started = ended = 0
+        # 1. Read new events of the audit log; insert a delivery for each webhook that wants one.
         if now - self._looked_at >= _WAIT:
             with isolated("publish events"):
                 published = publishing.publish_next()
             # After a full batch there may be more.
             self._looked_at = -math.inf if published else now
         is_time_to_sweep = now - self._swept_at >= _SWEEP_EVERY
-        # A published event may be for an endpoint that is new.
+        # 2. Load the webhooks; a published event may be for a new one.
         if published or now - self._read_at >= _FRESH:
             self._reached, self._read_at = reaches(), now
             self._share.forget_others(self._reached)
+        # 3. End deliveries of disabled webhooks; publish events that only time causes.
         if is_time_to_sweep:
             self._swept_at = now
             published += self._sweep()
+        # 4. Claim due deliveries by conditional updates and send them in threads.
         with isolated("start deliveries"):
             started = self._start(pool)
+        # 5. Record the answers.
         with isolated("collect answers"):
             ended = self._collect(timeout=0 if published or started else _WAIT)
         is_idle = not (published or started or ended)

@@ -72,9 +72,9 @@ class Indexed(NamedTuple):
 
 
 def index_due() -> Iterator[Indexed]:
-    """Index the states that are due, in the order of their ids, and yield each that is done.
+    """Index the states that are due, in the order of their ids, and yield each indexed one.
 
-    What is pushed meanwhile goes before what is only to be read again.
+    States with a new version go before states that are only indexed again.
 
     Raises:
         IncompleteError: some states failed; all others are done.
@@ -89,7 +89,7 @@ def index_due() -> Iterator[Indexed]:
 
 
 class _Pass:
-    """One look at the states that are due; it tries each of them once."""
+    """One pass over the states that are due; it tries each once."""
 
     def __init__(self) -> None:
         self.attempts = Attempts()
@@ -166,19 +166,21 @@ def _outdate(states: StateQuerySet) -> None:
 
 @retrying
 def _index(state_id: uuid.UUID, version_id: uuid.UUID) -> Indexed | None:
-    """Index a state; None when somebody else is at it, or has changed it meanwhile."""
+    """Index a state; return None if another indexer claimed it, or it changed meanwhile."""
+    # 1. Claim the version.
     with _claimed(version_id) as is_ours:
         due = State.objects.due().filter(pk=state_id, current_version_id=version_id)
         state = due.first() if is_ours else None
         if state is None:
             return None
+        # 2. Load and decrypt the document; find its resources.
         read = _read(state)
         try:
             is_replaced = _replace(state, read)
         except (InterfaceError, OperationalError):
             raise
         except Exception:
-            # The names of a document that a database refuses would be refused again and again.
+            # Names that the database refuses would be refused in each pass.
             log.exception("document_not_indexed", state_id=str(state.pk))
             read = _Read(problem=UNEXPECTED)
             is_replaced = _replace(state, read)
@@ -189,7 +191,7 @@ def _index(state_id: uuid.UUID, version_id: uuid.UUID) -> Indexed | None:
 
 @contextlib.contextmanager
 def _claimed(version_id: uuid.UUID) -> Iterator[bool]:
-    """Hold the version's row against other indexers: pushes and locks never wait for that one."""
+    """Lock the version's row against other indexers; pushes and LOCKs never wait for it."""
     if not connection.features.has_select_for_update_skip_locked:
         yield True
         return
@@ -237,15 +239,17 @@ def _read(state: State) -> _Read:
 def _replace(state: State, read: _Read) -> bool:
     """Let the index have these resources of the state; return whether the state is as it was."""
     with transaction.atomic():
+        # 3. Write resources, dependencies and leaked tokens.
         write_entries(state, read.resources)
         write_dependencies(state, read.remote_states)
         report_leaks(state, read.leaks)
+        # 4. Mark the version as indexed, if the state is as it was read; else roll back.
         as_read = State.objects.due().filter(
             pk=state.pk,
             current_version_id=state.current_version_id,
             indexed_number=state.indexed_number,
         )
-        # Late, because a push waits for the row from here to the end.
+        # Last, because a push waits for this row from here on.
         swapped = as_read.update(
             indexed_number=state.version_number, index_problem=read.problem, index_key=stamp()
         )

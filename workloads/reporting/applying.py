@@ -1,10 +1,9 @@
-"""How a report of a cluster's workloads is applied, whoever brings it.
+"""Apply a report of a cluster's workloads.
 
-A report says all (a snapshot: what is absent from it is gone) or what changed (a delta). It is
-compared with the rows first, while nothing is locked. Then one short transaction swaps the time of
-the cluster's last report, which fails when another report was applied meanwhile, and writes what is
-different. So two reports never mix, and readers see the workloads of before or of after and never
-half.
+A snapshot contains every workload; absent ones are deleted. A delta contains the changed ones. The
+report is compared with the rows before anything is locked. One short transaction then swaps the
+time of the cluster's last report, which fails if another report was applied meanwhile, and writes
+the differences. Two reports therefore never mix, and readers never see half of one.
 """
 
 from __future__ import annotations
@@ -64,10 +63,14 @@ def apply_report(*, cluster_id: uuid.UUID, report: Report, actor: Actor) -> Appl
         if attempt:
             actor = actor.refresh()
             _announce(cluster_id, report)
+        # 1. Load the cluster; refuse a report that is stale, or of another cluster.
         cluster = _judge(cluster_id, report)
+        # 2. Compare the report with the rows, without a lock.
         changes = compare(cluster_id, report, _observed_at(cluster, report))
+        # 3. Write resource usage less often than the rest.
         if changes.measures_many and not _is_usage_due(cluster):
             changes.leave_usage()
+        # 4. Claim the cluster and write the differences, unless another report was faster.
         if _store(cluster, report, changes, actor):
             return Applied(
                 created=len(changes.new) - changes.replaced,
