@@ -1,71 +1,129 @@
-"""docs/how-to/infra-service@.service: nobody's rights, our server, and files where it may write."""
+"""The units of docs/how-to: few rights, own directories, and secrets for the right process only."""
 
 import re
+import shutil
+import subprocess
+from pathlib import Path
 
+import pytest
+
+from tests.deployment.units import HOW_TO, values
 from tests.support.installation import ROOT
 
-UNIT = (ROOT / "docs" / "how-to" / "infra-service@.service").read_text()
-MIGRATE = (ROOT / "docs" / "how-to" / "infra-migrate.service").read_text()
-PAGE = (ROOT / "docs" / "how-to" / "deploy.md").read_text()
+UNITS = {path.stem: path.read_text() for path in HOW_TO.glob("infra-*.service")}
+UNIT = UNITS["infra-service@"]
+PAGE = (HOW_TO / "deploy.md").read_text()
+#: The only units with the role that owns the tables.
+OF_THE_OWNER = {"infra-migrate", "infra-archive"}
+OF_THE_SERVICE = UNITS.keys() - OF_THE_OWNER
+SECRETS = {
+    "SECRET_KEY", "SECRET_KEY_FALLBACKS", "STATE_ENCRYPTION_KEYS", "DATABASE_URL",
+    "DATABASE_REPLICA_URL", "CACHE_URL", "STATE_STORAGE_URL", "OIDC_CLIENT_SECRET",
+}  # fmt: skip
+MANAGE = "/opt/infra-service/.venv/bin/python manage.py"
 
 
-def values(name: str) -> list[str]:
-    return re.findall(rf"^{name}=(.*)$", UNIT, re.MULTILINE)
+@pytest.mark.parametrize("name", UNITS)
+def test_it_has_no_rights(name: str) -> None:
+    unit = UNITS[name]
 
-
-def test_it_has_no_rights() -> None:
-    assert values("User") == ["infra"]
-    assert values("CapabilityBoundingSet") == [""]
-    assert values("NoNewPrivileges") == ["true"]
-    assert values("ProtectSystem") == ["strict"]
+    if name in OF_THE_OWNER:
+        # Whoever runs as the service's user can read the environment of its other processes.
+        assert values(unit, "DynamicUser") == ["true"]
+        assert values(unit, "User") == []
+    else:
+        assert values(unit, "User") == ["infra"]
+    assert values(unit, "CapabilityBoundingSet") == [""]
+    assert values(unit, "NoNewPrivileges") == ["true"]
+    assert values(unit, "ProtectSystem") == ["strict"]
+    assert values(unit, "PrivateTmp") == ["true"]
 
 
 def test_it_writes_only_to_its_own_directories() -> None:
-    directories = {f"/run/{name}" for name in values("RuntimeDirectory")[0].split()}
-    environment = dict(pair.split("=", 1) for pair in values("Environment"))
+    directories = {f"/run/{name}" for name in values(UNIT, "RuntimeDirectory")[0].split()}
+    environment = dict(pair.split("=", 1) for pair in values(UNIT, "Environment"))
 
     # Apart from /tmp; and of this user alone.
     assert environment["VAR_DIR"] in directories
-    assert values("RuntimeDirectoryMode") == ["0700"]
-    assert values("PrivateTmp") == ["true"]
+    assert values(UNIT, "RuntimeDirectoryMode") == ["0700"]
     assert environment["PORT"] == "%i"
 
 
 def test_it_migrates_and_then_runs_our_server() -> None:
-    (directory,) = values("WorkingDirectory")
-    (start,) = values("ExecStart")
+    (start,) = values(UNIT, "ExecStart")
 
-    manage = f"{directory}/.venv/bin/python manage.py"
-    assert values("Requires") == ["infra-migrate.service"]
-    assert "infra-migrate.service" in values("After")[0]
-    migrations = re.findall(r"^ExecStart=(.*)$", MIGRATE, re.MULTILINE)
-    assert migrations == [
-        f"{manage} migrate", f"{manage} setup_groups", f"{manage} grant_service_role infra",
+    assert values(UNIT, "Requires") == ["infra-migrate.service"]
+    assert "infra-migrate.service" in values(UNIT, "After")[0]
+    assert values(UNITS["infra-migrate"], "ExecStart") == [
+        f"{MANAGE} migrate", f"{MANAGE} setup_groups", f"{MANAGE} grant_service_role infra",
     ]  # fmt: skip
     command = "gunicorn -c python:infra_service.gunicorn infra_service.wsgi"
-    assert start == f"{directory}/.venv/bin/{command}"
+    assert start == f"/opt/infra-service/.venv/bin/{command}"
     # A reload would run new code in a process that has a part of the old.
-    assert values("ExecReload") == []
+    assert values(UNIT, "ExecReload") == []
 
 
 def test_it_waits_longer_for_its_end_than_requests_may_take() -> None:
     gunicorn = (ROOT / "infra_service" / "gunicorn.py").read_text()
     (graceful,) = re.findall(r"^graceful_timeout = (\d+)$", gunicorn, re.MULTILINE)
 
-    assert int(values("TimeoutStopSec")[0]) > int(graceful)
+    assert int(values(UNIT, "TimeoutStopSec")[0]) > int(graceful)
 
 
-def test_the_secrets_are_in_a_file_of_their_own() -> None:
-    (file,) = values("EnvironmentFile")
-    ours, owners = re.findall(r"^EnvironmentFile=(.*)$", MIGRATE, re.MULTILINE)
+@pytest.mark.parametrize("name", UNITS)
+def test_the_owners_password_is_for_the_owners_units_alone(name: str) -> None:
+    files = values(UNITS[name], "EnvironmentFile")
 
-    assert ours == file
-    for path in (file, owners):
+    expected = ["/etc/infra-service.env"]
+    if name in OF_THE_OWNER:
+        expected.append("/etc/infra-owner.env")
+    assert files == expected
+    for path in files:
         assert f"install -m 600 /dev/null {path}" in PAGE
-    assert not re.search("SECRET_KEY=|KEYS=|DATABASE_URL=", UNIT + MIGRATE)
+    assert ("infra-owner" in UNITS[name]) is (name in OF_THE_OWNER)
+    assert not re.search("SECRET_KEY=|KEYS=|DATABASE_URL=", UNITS[name])
 
 
-def test_the_owners_password_is_not_the_services() -> None:
-    """Who runs as the service's user reads what its other processes have in their environment."""
-    assert "DynamicUser=true" in MIGRATE
-    assert "infra-owner" not in UNIT
+@pytest.mark.parametrize("name", UNITS)
+def test_each_unit_loads_the_secrets_that_may_lie_in_files(name: str) -> None:
+    loaded = values(UNITS[name], "LoadCredential")
+
+    owners = ["infra-owner.DATABASE_URL"] if name in OF_THE_OWNER else []
+    assert sorted(loaded) == sorted([*owners, *(f"infra-service.{each}" for each in SECRETS)])
+    listed = PAGE[PAGE.index("The units load") : PAGE.index("The owner's URL goes")]
+    assert set(re.findall(r"`([A-Z_]+)`", listed)) == SECRETS
+
+
+def test_only_the_archives_unit_archives() -> None:
+    archive = UNITS["infra-archive"]
+
+    assert values(archive, "StateDirectory") == ["infra-archive"]
+    assert values(archive, "StateDirectoryMode") == ["0700"]
+    assert "AUDIT_ARCHIVE_DIR=/var/lib/infra-archive" in values(archive, "Environment")
+    (start,) = values(archive, "ExecStart")
+    assert start.startswith(f"{MANAGE} housekeeping --only events --max-seconds ")
+    for name in UNITS.keys() - {"infra-archive"}:
+        assert "AUDIT_ARCHIVE_DIR" not in UNITS[name]
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is missing")
+def test_systemd_reads_the_units(tmp_path: Path) -> None:
+    """Without the programs of an installation, which systemd looks for as well."""
+    names = []
+    for path in (*HOW_TO.glob("infra-*.service"), *HOW_TO.glob("infra-*.timer")):
+        text = re.sub(
+            r"^ExecStart=.*$", "ExecStart=/bin/true", path.read_text(), flags=re.MULTILINE
+        )
+        (tmp_path / path.name).write_text(text)
+        names.append(str(tmp_path / path.name.replace("@.", "@8000.")))
+
+    done = subprocess.run(
+        ["systemd-analyze", "verify", *names],
+        env={"SYSTEMD_UNIT_PATH": f"{tmp_path}:"},
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+
+    told = [line for line in done.stderr.splitlines() if "infra-" in line]
+    assert (done.returncode, told) == (0, [])

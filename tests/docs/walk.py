@@ -157,7 +157,7 @@ class Walk:
                 done += 1
                 if step.file:
                     _, (where,) = shell.run("pwd -P")
-                    file = Path(where) / step.file
+                    file = Path(where) / self._meant(step.file)
                     file.parent.mkdir(parents=True, exist_ok=True)
                     file.write_text(self._meant(step.content))
                 else:

@@ -51,13 +51,18 @@ def load_named(arguments: list[str]) -> list[str]:
             file = rest.pop(0) if rest else ""
         if not file:
             raise EnvironmentFileError(f"{option} needs the name of a file")
-        values.update(_read(Path(file)))
+        values.update(read(Path(file)))
     for name, value in values.items():
         os.environ.setdefault(name, value)
     return [program, *rest]
 
 
-def _read(file: Path) -> Iterator[tuple[str, str]]:
+def read(file: Path) -> Iterator[tuple[str, str]]:
+    """Yield the name and the value of each variable.
+
+    Raises:
+        EnvironmentFileError: the file cannot be read, or has a line that sets nothing.
+    """
     try:
         text = file.read_bytes().decode()
     except OSError as error:
