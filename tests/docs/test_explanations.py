@@ -122,9 +122,8 @@ def test_sizes() -> None:
         "filter": f"1024 characters, {grammar.MAX_DEPTH} nested parentheses",
         "page": f"{pagination.MAX_PAGE_SIZE} items",
         "rows read for a page": (
-            f"{most:,} of a set that an index finds, or of the list; of the list "
-            f"{most // reading._DEARER_IN_ORDER:,} for searches in texts or labels; "
-            f"{most // reading._DEARER_BY_KEY:,} that run an image; {reading._LEAST_ROWS:,} for "
+            f"{most:,}; in list order {most // reading._DEARER_IN_ORDER:,} for searches in texts "
+            f"or labels; {most // reading._DEARER_BY_KEY:,} for images; {reading._LEAST_ROWS:,} for "
             "frequent text searches, or with `managed`"
         ),
         "request line": f"{line} bytes",
