@@ -123,8 +123,8 @@ def test_sizes() -> None:
         "page": f"{pagination.MAX_PAGE_SIZE} items",
         "rows read for a page": (
             f"{most:,}; in list order {most // reading._DEARER_IN_ORDER:,} for searches in texts "
-            f"or labels; {most // reading._DEARER_BY_KEY:,} for images; {reading._LEAST_ROWS:,} for "
-            "frequent text searches, or with `managed`"
+            f"or labels; {most // reading._DEARER_BY_KEY:,} for images; {reading._LEAST_ROWS:,} "
+            "for frequent text searches, or with `managed`"
         ),
         "request line": f"{line} bytes",
         "open connections per worker": (
