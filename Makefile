@@ -86,6 +86,11 @@ clean:  ## Remove the environment, never the data under var/
 	$(BIN)/pip install -q --require-hashes -r requirements.txt
 	@touch $@
 
+# The optional parts that the service runs with: sso, s3, kubernetes.
+.venv/extra-%: requirements-%.txt | .venv/run
+	$(BIN)/pip install -q --require-hashes -r $<
+	@touch $@
+
 .venv/dev: requirements-dev.txt | .venv/bin/python
 	$(BIN)/pip install -q --require-hashes -r requirements-dev.txt
 	@touch $@ .venv/run

@@ -25,8 +25,9 @@ workers = int(os.environ.get("WEB_WORKERS", "2"))
 threads = int(os.environ.get("WEB_THREADS", "32"))
 _port = os.environ.get("PORT", "8000")
 bind = os.environ.get("BIND", f"127.0.0.1:{_port}")
-# The kernel spreads connections over the workers.
-reuse_port = True
+# The kernel spreads connections over the workers. With reuse_port, gunicorn ignores a socket that
+# systemd passes, which the workers share.
+reuse_port = "LISTEN_FDS" not in os.environ
 # The most that gunicorn takes: a long filter is longer still when it is percent-encoded.
 limit_request_line = 8190
 # gunicorn would believe every process of this machine, and whoever comes by a Unix socket, that the

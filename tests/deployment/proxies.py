@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import pwd
 import re
 import shutil
 import socket
@@ -90,7 +92,9 @@ def command(proxy: str, text: str, directory: Path) -> list[str]:
     if proxy == "nginx":
         (directory / "site.conf").write_text(text)
         (directory / "nginx.conf").write_text(_MAIN.format(home=directory))
-        return [program("nginx"), "-c", str(directory / "nginx.conf")]
+        # Large bodies wait in files of this directory, where another user may not enter.
+        user = f"user {pwd.getpwuid(os.getuid()).pw_name};"
+        return [program("nginx"), "-c", str(directory / "nginx.conf"), "-g", user]
     (directory / "haproxy.cfg").write_text(text)
     return [program("haproxy"), "-f", str(directory / "haproxy.cfg")]
 
