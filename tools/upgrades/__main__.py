@@ -1,9 +1,10 @@
 """From the release before to this one and back, under traffic: ``python -m tools.upgrades COMMIT``.
 
-The release before is checked out beside this one. On PostgreSQL two instances serve while the
-schema is migrated, and are exchanged one after the other, there and back. On SQLite, and for
-``make run``, the service is stopped, migrated and started. Every answer is counted; what nobody
-should be told ends the run with 1.
+The release before is checked out beside this one. On PostgreSQL, with both roles, two instances
+serve behind nginx with ``deploy/nginx.conf`` while the owner migrates the schema. They restart
+one after the other, there and back. On SQLite, and for ``make run``, the service is stopped,
+migrated and started. Every answer is counted. A 5xx other than 503 with Retry-After, a broken
+connection and a lost push end the run with 1.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -19,9 +21,12 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.deployment.proxies import nginx_file
+from tests.deployment.proxies import running as proxy
+from tests.deployment.roles import Roles
 from tests.e2e.database import snapshot
 from tests.support.installation import ROOT
-from tests.support.postgres import running
+from tests.support.postgres import free_port, running
 from tests.support.server import LiveServer
 from tools.upgrades.clients import Everything, Front
 
@@ -83,73 +88,93 @@ def clients(server: LiveServer, front: Front) -> Everything:
     return Everything(front, token, key, [cluster["id"] for cluster in listed])
 
 
-def instance(home: Path, root: Path, name: str, shared: dict[str, str]) -> LiveServer:
+def instance(home: Path, root: Path, name: str, shared: dict[str, str], port: int) -> LiveServer:
     """Return an instance with the code of a release, not started yet."""
     directory = home / f"{name}-{root.name}"
     directory.mkdir()
-    given = {k: v for k, v in shared.items() if k not in {"VAR_DIR", "BIND"}}
-    server = LiveServer(directory, **given)
-    server.root = root
+    given = {k: v for k, v in shared.items() if k != "VAR_DIR"}
+    server = LiveServer(directory, **{**given, "BIND": f"127.0.0.1:{port}"})
+    server.root, server.port = root, port
     return server
 
 
+def migrate(roles: Roles, root: Path) -> None:
+    """Migrate as the owner, with the code of a release, as the unit infra-migrate does."""
+    started = time.monotonic()
+    roles.migrating.root = root
+    commands = (("migrate",), ("setup_groups",), ("grant_service_role", roles.service))
+    printed = roles.migrating.manage_all(*commands)
+    print(*printed, f"{time.monotonic() - started:.1f} s", sep="\n", flush=True)
+
+
 def rolling(old_root: Path, home: Path, rows: int, seconds: int) -> list[str]:
-    """Go there and back on PostgreSQL, with two instances; return what went wrong."""
-    with running() as postgres:
-        first = instance(
-            home, old_root, "a", {"DATABASE_URL": postgres.url, "RATE_LIMIT_FAILURES": "0"}
-        )
-        first.prepare()
-        fill(first, rows)
-        old = [first, instance(home, old_root, "b", first.environment)]
-        new = [instance(home, ROOT, name, first.environment) for name in ("a", "b")]
-        front = Front(*old)
-        with contextlib.ExitStack() as ends:
-            for server in (*old, *new):
-                ends.callback(server.close)
-            for server in old:
-                server.start()
-            everything = clients(first, front)
-            everything.start()
-            ends.callback(everything.stop)
+    """Go there and back on PostgreSQL, with two instances behind nginx; return what went wrong."""
+    with running() as postgres, contextlib.ExitStack() as ends:
+        os.environ["DATABASE_URL"] = postgres.url
+        ends.callback(os.environ.pop, "DATABASE_URL")
+        roles = ends.enter_context(contextlib.closing(Roles(home)))
+        roles.migrating.root = old_root
+        roles.migrating.make_operator(("migrate", "--verbosity", "0"))
+        migrate(roles, old_root)
+        shared = {**roles.serving.environment, "RATE_LIMIT_FAILURES": "0"}
+        ports = (free_port(), free_port())
+        old = [instance(home, old_root, f"{i}", shared, port) for i, port in enumerate(ports)]
+        new = [instance(home, ROOT, f"{i}", shared, port) for i, port in enumerate(ports)]
+        fill(old[0], rows)
+        for server in (*old, *new):
+            ends.callback(server.close)
+        for server in old:
+            server.start()
+        front = Front(free_port())
+        text = nginx_file(f"127.0.0.1:{front.port}", [f"127.0.0.1:{port}" for port in ports])
+        ends.enter_context(proxy("nginx", text, front.port, home))
+        everything = clients(old[0], front)
+        everything.start()
+        ends.callback(everything.stop)
 
-            def phase(name: str) -> None:
-                print(f"{time.strftime('%X')} {name}", flush=True)
-                front.phase = name
+        def phase(name: str) -> None:
+            print(f"{time.strftime('%X')} {name}", flush=True)
+            front.phase = name
 
-            def replace(position: int, server: LiveServer) -> None:
-                server.start()
-                leaving = front.instances[position]
-                front.instances[position] = server
-                leaving.stop()
-                time.sleep(seconds)
-
-            phase("1 old code, old schema")
+        def restart(leaving: LiveServer, coming: LiveServer) -> None:
+            leaving.stop()
+            coming.start()
             time.sleep(seconds)
-            phase("2 migrating")
-            started = time.monotonic()
-            print(new[0].manage("migrate"), f"{time.monotonic() - started:.1f} s", flush=True)
-            phase("3 old code, new schema")
-            time.sleep(seconds)
-            phase("4 old and new code")
-            replace(0, new[0])
-            phase("5 new code")
-            replace(1, new[1])
-            phase("6 back: the old release migrates nothing")
-            print(old[0].manage("migrate"), flush=True)
-            phase("7 back: old and new code")
-            replace(0, old[0])
-            phase("8 back: old code, new schema")
-            replace(1, old[1])
-            everything.stop()
-            tell(front, everything)
-            for position, server in enumerate(new):
-                server.start()
-                front.instances[position] = server
-            wrong = [*everything.failed, *broken_promises(new[0], everything)]
-            for server in (*old, *new):
-                wrong += exceptions(server)
-            return wrong
+
+        phase("1 old code, old schema")
+        time.sleep(seconds)
+        phase("2 migrating")
+        migrate(roles, ROOT)
+        phase("3 old code, new schema")
+        time.sleep(seconds)
+        phase("4 old and new code")
+        restart(old[0], new[0])
+        phase("5 new code")
+        restart(old[1], new[1])
+        phase("6 back: the old release migrates nothing")
+        migrate(roles, old_root)
+        phase("7 back: old and new code")
+        restart(new[0], old[0])
+        phase("8 back: old code, new schema")
+        restart(new[1], old[1])
+        everything.stop()
+        tell(front, everything)
+        wrong = [*everything.failed, *unanswered(front)]
+        restart(old[0], new[0])
+        wrong += broken_promises(new[0], everything)
+        for server in (*old, *new):
+            wrong += exceptions(server)
+        return wrong
+
+
+def unanswered(front: Front) -> list[str]:
+    """Return each broken connection and each 5xx, except 503 with Retry-After."""
+    allowed = {"503 with Retry-After"}
+    return [
+        f"{phase}: {count} times {status}"
+        for (phase, status), count in front.answers.items()
+        if status not in allowed and not status.startswith(("2", "4"))
+    ]
 
 
 def broken_promises(server: LiveServer, everything: Everything) -> list[str]:
@@ -170,15 +195,15 @@ def exceptions(server: LiveServer) -> list[str]:
 
 
 def tell(front: Front, everything: Everything) -> None:
-    """Print how often was answered what, by phase and release."""
-    for (phase, release, status), count in sorted(front.answers.items()):
-        print(f"{phase:40} {release:10} {status} {count:6}")
+    """Print the number of each answer, by phase."""
+    for (phase, status), count in sorted(front.answers.items()):
+        print(f"{phase:40} {status:20} {count:6}")
     print(f"{everything.acknowledged()} pushes acknowledged", flush=True)
 
 
 def embedded(old_root: Path, home: Path, rows: int) -> list[str]:
     """Stop, migrate and start on SQLite, and back; return what went wrong."""
-    old = instance(home, old_root, "sqlite", {})
+    old = instance(home, old_root, "sqlite", {}, free_port())
     old.prepare()
     fill(old, rows)
     new = LiveServer(old.directory, **old.environment)
@@ -186,7 +211,7 @@ def embedded(old_root: Path, home: Path, rows: int) -> list[str]:
     wrong: list[str] = []
     everything = None
     for name, server in (("old", old), ("new", new), ("old again", old), ("new again", new)):
-        front = Front(server)
+        front = Front(server.port)
         front.phase = name
         started = time.monotonic()
         server.manage("migrate", "--verbosity", "0")
@@ -197,12 +222,12 @@ def embedded(old_root: Path, home: Path, rows: int) -> list[str]:
                 everything = clients(server, front)
             everything.front = front
             for ledger in everything.ledgers:
-                ledger.backend.server = front  # type: ignore[assignment]
+                ledger.backend.server = front
             everything.start()
             time.sleep(5)
             everything.stop()
             tell(front, everything)
-            wrong += broken_promises(server, everything)
+            wrong += [*unanswered(front), *broken_promises(server, everything)]
     wrong += [*everything.failed] if everything else []
     return wrong + exceptions(old)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 import http.client
-import itertools
 import json
 import threading
 import time
@@ -25,40 +24,43 @@ def filtered(path: str, field: str, value: str) -> str:
     return f"{path}?{urlencode({'filter': expression})}"
 
 
-class Front:
-    """Stands for the proxy: each request to the next instance, and once more to the other one.
+class Front(LiveServer):
+    """The service as clients reach it: a proxy, or one instance. It counts the answers by phase."""
 
-    It has the shape of a server where clients use one.
-    """
-
-    def __init__(self, *instances: LiveServer) -> None:
-        self.instances = list(instances)
-        self.answers: Counter[tuple[str, str, int]] = Counter()
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self.answers: Counter[tuple[str, str]] = Counter()
         self.phase = ""
-        self._turns = itertools.count()
         self._mutex = threading.Lock()
 
-    def request(self, method: str, path: str, body: bytes | None = None, **given: Any) -> Answer:
-        """Send a request to an instance that takes it."""
-        turn = next(self._turns)
-        for number in range(20):
-            instance = self.instances[(turn + number) % len(self.instances)]
-            try:
-                answer = instance.request(method, path, body, **given)
-            except (ConnectionError, http.client.HTTPException):
-                time.sleep(0.05)
-                continue
+    def request(self, *given: Any, **more: Any) -> Answer:
+        """Send a request, and count its answer; ``no answer`` is a broken connection.
+
+        Raises:
+            GoneError: there was no answer.
+        """
+        try:
+            answer = super().request(*given, **more)
+            counted = "503 with Retry-After" if is_busy(answer) else str(answer.status)
+        except (OSError, http.client.HTTPException) as error:
+            counted = "no answer"
+            raise GoneError from error
+        finally:
             with self._mutex:
-                self.answers[self.phase, instance.root.name, answer.status] += 1
-            return answer
-        raise ConnectionError("no instance")
+                self.answers[self.phase, counted] += 1
+        return answer
+
+
+def is_busy(answer: Answer) -> bool:
+    """Whether the service asks the client to repeat the request."""
+    return answer.status == 503 and answer.headers.get("Retry-After", "").isdecimal()
 
 
 class Everything(Traffic):
     """Clients that push and lock, and others that list, report and make keys."""
 
     def __init__(self, front: Front, token: str, key: str, cluster_ids: list[str]) -> None:
-        super().__init__(front, token)  # type: ignore[arg-type]  # it has what is used of a server
+        super().__init__(front, token)
         self.front, self.token, self.key, self.clusters = front, token, key, cluster_ids
         own = [Ledger(self.ledgers[0].backend, shared=False)]
         habits = (self.read_lists, self.read_contents, self.report, self.make_keys)
@@ -75,7 +77,8 @@ class Everything(Traffic):
                 habit(ledger)
 
     def _ask(self, ask: Callable[[], Answer], *expected: int) -> int:
-        answer = ask()
+        while is_busy(answer := ask()):
+            time.sleep(0.1)
         if answer.status in expected:
             return answer.status
         with self._mutex:
