@@ -1,4 +1,4 @@
-"""The audit trail: who did what, with which token, to what, from where, in which request."""
+"""The audit log: actor, token, action, resource, client address and request of each change."""
 
 from __future__ import annotations
 
@@ -22,15 +22,14 @@ if TYPE_CHECKING:
 M = TypeVar("M", bound=Model)
 
 
-def record(actor: Actor, action: str, resource_id: object, **details: Any) -> None:
-    """Append one event; call it in the transaction of the change that it tells of.
+def authorize_and_record(actor: Actor, action: str, resource_id: object, **details: Any) -> None:
+    """Revalidate the caller and append one event, in the transaction of the change.
 
-    The caller is looked at again in the same statement. So a change of the caller itself comes
-    after its event.
+    Both happen in one statement. Change the caller's own credential after this call.
 
     Raises:
-        CredentialsInvalid, TokenExpired: the caller has ended since it was let in.
-        CallerChanged: it has lost rights since.
+        CredentialsInvalid, TokenExpired: the token was revoked, or expired, meanwhile.
+        CallerChanged: the caller lost permissions meanwhile.
     """
     event = _event(actor, action, resource_id, details)
     if actor.caller is None:
@@ -39,11 +38,11 @@ def record(actor: Actor, action: str, resource_id: object, **details: Any) -> No
         revalidation.insert_if_unchanged(event, actor.caller)
 
 
-def record_new(actor: Actor, action: str, row: Model, **details: Any) -> None:
-    """Insert a new row and append its event, as ``record`` does, in one statement.
+def authorize_and_insert(actor: Actor, action: str, row: Model, **details: Any) -> None:
+    """Revalidate the caller, insert a row and append its event, in one statement.
 
     Raises:
-        CredentialsInvalid, TokenExpired, CallerChanged: as ``record``.
+        CredentialsInvalid, TokenExpired, CallerChanged: see ``authorize_and_record``.
     """
     event = _event(actor, action, row.pk, details)
     if actor.caller is not None:
@@ -54,13 +53,14 @@ def record_new(actor: Actor, action: str, row: Model, **details: Any) -> None:
         insert(event)
 
 
-def record_working_key(actor: Actor, action: str, key_id: str, **details: Any) -> None:
-    """Append the event of a key that is about to work, or to work again, as ``record`` does.
+def record_key_activation(actor: Actor, action: str, key_id: str, **details: Any) -> None:
+    """Append the event of a key that becomes active; check the owner's number of active keys.
 
-    Whoever revokes the caller waits until the transaction ends, and then finds the key.
+    A simultaneous revocation of the caller waits for this transaction, and then finds the key.
 
     Raises:
-        TooManyApiKeys: the caller's owner has enough.
+        TooManyApiKeys: the owner has the maximum number of active keys.
+        CredentialsInvalid, TokenExpired, CallerChanged: see ``authorize_and_record``.
     """
     event = _event(actor, action, key_id, details)
     if actor.caller is None:
@@ -72,7 +72,7 @@ def record_working_key(actor: Actor, action: str, key_id: str, **details: Any) -
 def record_consequences(
     actor: Actor, action: str, details: Mapping[str, Mapping[str, Any]]
 ) -> None:
-    """Append what follows from an event that the transaction has, by the ids of the resources."""
+    """Append the events that follow from one of this transaction, by the ids of the resources."""
     AuditEvent.objects.bulk_create(
         [_event(actor, action, resource_id, dict(d)) for resource_id, d in details.items()]
     )

@@ -20,7 +20,7 @@ class RecordedPassword:
         """Record whose it is; never the password."""
         del password
         actor = actors.current_actor()
-        audit.record(
+        audit.authorize_and_record(
             actor, "user.password", user.pk, name=user.username, own=actor.user_id == user.pk
         )
 

@@ -77,5 +77,7 @@ def set_up(actor: Actor) -> dict[str, bool]:
         changed[name] = before != after
         if changed[name]:
             group.permissions.set(after)
-            audit.record(actor, "group.change", group.pk, name=name, may=sorted(permissions))
+            audit.authorize_and_record(
+                actor, "group.change", group.pk, name=name, may=sorted(permissions)
+            )
     return changed

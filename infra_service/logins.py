@@ -25,14 +25,14 @@ _RECORDED_FAILURES: Final = Limit("login_failures", "all", 60)
 @receiver(user_logged_in)
 def record_login(request: HttpRequest, user: User, **_kwargs: Any) -> None:
     """Record that somebody logged in."""
-    audit.record(Actor.of_person(request, user), "user.login", user.pk)
+    audit.authorize_and_record(Actor.of_person(request, user), "user.login", user.pk)
 
 
 @receiver(user_logged_out)
 def record_logout(request: HttpRequest, user: User | None, **_kwargs: Any) -> None:
     """Record that somebody logged out; a session that had ended was nobody's."""
     if user is not None:
-        audit.record(Actor.of_person(request, user), "user.logout", user.pk)
+        audit.authorize_and_record(Actor.of_person(request, user), "user.logout", user.pk)
 
 
 @receiver(user_login_failed)
@@ -46,7 +46,7 @@ def record_failure(
     if _beyond_the_trail("login_failed", **told):
         return
     actor = Actor(name="") if request is None else Actor.of_person(request)
-    audit.record(actor, "user.login_failed", "" if user is None else user.pk, **told)
+    audit.authorize_and_record(actor, "user.login_failed", "" if user is None else user.pk, **told)
 
 
 def record_refusal(
@@ -56,7 +56,7 @@ def record_refusal(
     told = {"reason": reason, **details, **({} if user is None else {"name": user.username})}
     if not _beyond_the_trail("login_refused", **told):
         pk = "" if user is None else user.pk
-        audit.record(Actor.of_person(request), "user.login_refused", pk, **told)
+        audit.authorize_and_record(Actor.of_person(request), "user.login_refused", pk, **told)
 
 
 def _beyond_the_trail(event: str, **told: Any) -> bool:

@@ -36,7 +36,7 @@ def create_cluster(*, fields: Mapping[str, Any], actor: Actor) -> Cluster:
     cluster = Cluster(**fields)
     with _unique_name(), transaction.atomic():
         cluster.save(force_insert=True)
-        audit.record(actor, "cluster.create", cluster.pk, **fields)
+        audit.authorize_and_record(actor, "cluster.create", cluster.pk, **fields)
     return cluster
 
 
@@ -53,7 +53,9 @@ def change_cluster(*, cluster_id: uuid.UUID, changes: Mapping[str, Any], actor: 
         if changed:
             Cluster.objects.filter(pk=cluster_id).update(**changed, updated_at=timezone.now())
             details = {n: {"from": getattr(cluster, n), "to": changed[n]} for n in changed}
-            audit.record(actor, "cluster.update", cluster_id, **{"name": cluster.name, **details})
+            audit.authorize_and_record(
+                actor, "cluster.update", cluster_id, **{"name": cluster.name, **details}
+            )
 
 
 @contextmanager
@@ -78,7 +80,9 @@ def delete_cluster(*, cluster_id: uuid.UUID, actor: Actor) -> None:
     workloads, _ = Workload.objects.filter(cluster=cluster).delete()
     image_rows.remove(cluster_id)
     cluster.delete()
-    audit.record(actor, "cluster.delete", cluster_id, name=cluster.name, workloads=workloads)
+    audit.authorize_and_record(
+        actor, "cluster.delete", cluster_id, name=cluster.name, workloads=workloads
+    )
 
 
 def record_collection_failure(

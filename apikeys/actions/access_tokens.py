@@ -58,7 +58,7 @@ def issue_access_token(
     )
     secret = _hand_out(token, actor, scopes, binding, allowed_networks)
     owner = user.get_username()
-    audit.record_new(actor, "access_token.issue", token, owner=owner, **described(token))
+    audit.authorize_and_insert(actor, "access_token.issue", token, owner=owner, **described(token))
     return token, secret
 
 
@@ -102,7 +102,7 @@ def mint_access_token(
         expires_at=expires_at,
     )
     secret = _hand_out(token, actor, scopes, binding, allowed_networks)
-    audit.record_new(actor, "access_token.mint", token, **described(token))
+    audit.authorize_and_insert(actor, "access_token.mint", token, **described(token))
     return token, secret
 
 

@@ -73,7 +73,7 @@ def create_api_key(
         **maker_columns(actor),
     )
     refuse_ended(key)
-    audit.record_working_key(actor, "api_key.create", key.pk, **described(key))
+    audit.record_key_activation(actor, "api_key.create", key.pk, **described(key))
     key.save(force_insert=True)
     return key, secret
 
@@ -117,7 +117,7 @@ def change_api_key(
             values,
             actor=actor,
             action="api_key.update",
-            record=audit.record_working_key if revives else audit.record,
+            record=audit.record_key_activation if revives else audit.authorize_and_record,
             **changed,
         ):
             raise RaceLostError

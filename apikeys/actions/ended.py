@@ -54,6 +54,8 @@ def _remove(ended: Any, column: str, actor: Actor) -> Iterator[int]:
             if not rows:
                 return
             removed, _ = ended.filter(pk__in=[pk for pk, _ in rows]).delete()
-            audit.record(actor, "access_token.remove", "access_tokens", tokens=removed)
+            audit.authorize_and_record(
+                actor, "access_token.remove", "access_tokens", tokens=removed
+            )
         yield removed
         rest = ended.filter((f"{column}__gte", rows[-1][1]))

@@ -61,7 +61,7 @@ def recording_refusals(policy_id: str, actor: Actor) -> Iterator[None]:
         if refused.reason != "policy_unknown" and not limiter().hit(
             Limit("refusal", policy_id, RECORDED_A_MINUTE)
         ):
-            audit.record(actor, "assertion.refuse", policy_id, **details)
+            audit.authorize_and_record(actor, "assertion.refuse", policy_id, **details)
         raise
 
 
@@ -131,7 +131,9 @@ def exchange_assertion(
         _use(proof.assertion)
         insert(token)
         origin = {"trust_policy_id": policy.pk, "run": token.run}
-        audit.record(by, "access_token.exchange", token.pk, **described(token), **origin)
+        audit.authorize_and_record(
+            by, "access_token.exchange", token.pk, **described(token), **origin
+        )
         unchanged = TrustPolicy.objects.as_seen(policy).filter(
             disabled_at=None, issuer__revision=policy.issuer.revision, issuer__disabled_at=None
         )

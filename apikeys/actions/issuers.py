@@ -61,7 +61,7 @@ def create_issuer(*, fields: Mapping[str, Any], actor: Actor) -> Issuer:
     _check_actor(actor)
     issuer = Issuer(**_completed(fields))
     _refuse_unsound(issuer, actor)
-    audit.record(actor, "issuer.create", issuer.pk, **_described(issuer))
+    audit.authorize_and_record(actor, "issuer.create", issuer.pk, **_described(issuer))
     issuer.save(force_insert=True)
     return issuer
 
@@ -93,7 +93,7 @@ def change_issuer(*, issuer_id: str, changes: Mapping[str, Any], actor: Actor) -
         return
     _refuse_unsound(issuer, actor)
     forgotten = {} if _OF_KEYS.isdisjoint(changed) else _NO_KEYS
-    audit.record(actor, "issuer.update", issuer.pk, **changed)
+    audit.authorize_and_record(actor, "issuer.update", issuer.pk, **changed)
     values = {name: getattr(issuer, name) for name in changed}
     Issuer.objects.filter(pk=issuer.pk).change(**values, **forgotten)
 

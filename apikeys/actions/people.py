@@ -26,7 +26,9 @@ def deactivate_user(*, user: User, actor: Actor) -> bool:
     locked = User.objects.select_for_update(no_key=True).get(pk=user.pk)
     if not locked.is_active:
         return False
-    audit.record(actor, "user.change", locked.pk, name=locked.username, is_active=False)
+    audit.authorize_and_record(
+        actor, "user.change", locked.pk, name=locked.username, is_active=False
+    )
     locked.is_active = False
     locked.save(update_fields=["is_active"])
     return True

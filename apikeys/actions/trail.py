@@ -22,7 +22,7 @@ def change_and_record(
     *,
     actor: Actor,
     action: str,
-    record: Callable[..., None] = audit.record,
+    record: Callable[..., None] = audit.authorize_and_record,
     **details: Any,
 ) -> bool:
     """Change a key, token, policy or issuer and record the event, in the caller's transaction.

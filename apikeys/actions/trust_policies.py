@@ -85,7 +85,7 @@ def create_trust_policy(
     )
     refuse_ended(policy)
     _refuse_too_wide(policy)
-    audit.record(actor, "trust_policy.create", policy.pk, **described(policy))
+    audit.authorize_and_record(actor, "trust_policy.create", policy.pk, **described(policy))
     policy.save(force_insert=True)
     return policy
 
@@ -131,7 +131,7 @@ def change_trust_policy(
         descent.check_maker(policy, held, wanted)
     refuse_ended(policy)
     _refuse_too_wide(policy)
-    audit.record(actor, "trust_policy.update", policy.pk, **changed)
+    audit.authorize_and_record(actor, "trust_policy.update", policy.pk, **changed)
     TrustPolicy.objects.filter(pk=policy.pk).change(**values)
 
 

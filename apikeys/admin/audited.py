@@ -66,4 +66,6 @@ class AuditedAdmin(KeysetAdmin):
 
     def _record(self, request: HttpRequest, obj: Any, what: str, changes: Any) -> None:
         action = f"{self.opts.model_name}.{what}"
-        audit.record(Actor.of_person(request), action, obj.pk, name=str(obj), changes=changes)
+        audit.authorize_and_record(
+            Actor.of_person(request), action, obj.pk, name=str(obj), changes=changes
+        )

@@ -93,7 +93,7 @@ def _enter(path: Path, number: int, previous: str, actor: Actor) -> AuditArchive
     try:
         with transaction.atomic():
             archive.save(force_insert=True)
-            audit.record(
+            audit.authorize_and_record(
                 actor, "audit.archive", path.name, events=found.events, digest=found.digest
             )
     except DatabaseError as error:

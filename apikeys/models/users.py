@@ -28,7 +28,7 @@ class UserManager(DjangoUserManager["User"]):
         with transaction.atomic(using=self.db):
             user = super().create_superuser(*args, **fields)
             made = {"name": user.username, "is_superuser": True}
-            audit.record(actors.current_actor(), "user.create", user.pk, **made)
+            audit.authorize_and_record(actors.current_actor(), "user.create", user.pk, **made)
         return user
 
     def idle(self, days: int, now: dt.datetime) -> QuerySet[User]:

@@ -64,7 +64,7 @@ def _user(name: str, shown: str, now: dt.datetime, created: Counter[str]) -> Use
     if user is None:
         made = _command(now - 364 * _DAY)
         user = User.objects.create_user(name, display_name=shown, date_joined=made.now())
-        audit.record(made, "user.create", user.pk, name=name)
+        audit.authorize_and_record(made, "user.create", user.pk, name=name)
         created["users"] += 1
     return user
 

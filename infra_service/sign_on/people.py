@@ -94,7 +94,7 @@ def _registered(request: HttpRequest, claims: Mapping[str, Any]) -> User:
         with transaction.atomic():
             user.save()
             SocialAccount.objects.create(user=user, provider=issuer, uid=subject)
-            audit.record(
+            audit.authorize_and_record(
                 Actor.of_person(request, user),
                 "user.create",
                 user.pk,
@@ -154,7 +154,7 @@ def _set_rights(
     for name, value in given.items():
         setattr(user, name, value)
     user.save(update_fields=[*given])
-    audit.record(
+    audit.authorize_and_record(
         Actor.of_person(request, user),
         "user.change",
         user.pk,

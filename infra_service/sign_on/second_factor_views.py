@@ -92,7 +92,7 @@ def second_factors_page(request: HttpRequest) -> HttpResponse:
             logins.record_refusal(request, "password", user)
             error = "The password is wrong."
         elif change := _change(request, user):
-            audit.record(
+            audit.authorize_and_record(
                 Actor.of_person(request),
                 "user.second_factor",
                 user.pk,

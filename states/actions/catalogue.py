@@ -69,7 +69,7 @@ def create(
         claims.claim_by_name(entry, actor, suffix=slug_suffix)
     _insert(entry)
     said = _values({**fields, "slug": entry.slug})
-    audit.record(actor, f"{model._meta.model_name}.create", entry.pk, **said)
+    audit.authorize_and_record(actor, f"{model._meta.model_name}.create", entry.pk, **said)
     return entry
 
 
@@ -148,7 +148,7 @@ def change(
     # 4. The audit log.
     was, now = _values({name: before[name] for name in changed}), _values(changed)
     details = {name: {"from": was[name], "to": now[name]} for name in changed}
-    audit.record(actor, f"{model._meta.model_name}.update", entry_id, **details)
+    audit.authorize_and_record(actor, f"{model._meta.model_name}.update", entry_id, **details)
 
 
 def _changed(entry: CatalogueEntry, changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -60,7 +60,7 @@ def record_facts(
         update_fields=[*SAID, "recorded_at", "recorded_by", "token_id"],
     )
     _use(version, providers, modules)
-    audit.record(
+    audit.authorize_and_record(
         actor,
         "state.facts",
         version.state_id,

@@ -107,7 +107,9 @@ def delete(*, target: StateTarget, actor: Actor, **details: Any) -> None:
         if not State.objects.as_seen(state).change(deleted_at=actor.now(), indexed_number=0):
             raise RaceLostError
         ResourceEntry.objects.forget(state.pk)
-        audit.record(actor, "state.delete", state.pk, version=state.version_number, **details)
+        audit.authorize_and_record(
+            actor, "state.delete", state.pk, version=state.version_number, **details
+        )
 
 
 @compare_and_swap(WriteConflict)
@@ -128,4 +130,4 @@ def undelete(*, state_id: uuid.UUID, actor: Actor) -> None:
     with transaction.atomic():
         if not State.objects.as_seen(state).change(deleted_at=None, updated_at=actor.now()):
             raise RaceLostError
-        audit.record(actor, "state.undelete", state.pk, version=state.version_number)
+        audit.authorize_and_record(actor, "state.undelete", state.pk, version=state.version_number)

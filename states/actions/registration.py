@@ -49,6 +49,6 @@ def find_or_register(*, target: StateTarget, actor: Actor) -> State:
         State.objects.bulk_create([state], ignore_conflicts=True)
         registered: State = State.objects.of(component_id, environment_id).with_demand().get()
         if registered.pk == state.pk:
-            audit.record(actor, "state.create", state.pk)
+            audit.authorize_and_record(actor, "state.create", state.pk)
     bind_contextvars(state_id=str(registered.pk))
     return registered

@@ -93,7 +93,7 @@ def _prune_versions(
     while batch := list(old.order_by("number")[:_BATCH]):
         with transaction.atomic():
             _remove(batch)
-            audit.record(
+            audit.authorize_and_record(
                 actor, "state.prune", state.pk, versions=[version.number for version in batch]
             )
         yield _discard_objects(batch)
@@ -138,7 +138,7 @@ def _forget(state: State, actor: Actor) -> Iterator[Pruned]:
         _remove(batch)
         ResourceEntry.objects.forget(state.pk)  # which a release without an index has left there
         State.objects.filter(pk=state.pk).delete()
-        audit.record(actor, "state.purge", state.pk, version=state.version_number)
+        audit.authorize_and_record(actor, "state.purge", state.pk, version=state.version_number)
     yield _discard_objects(batch, states=1)
 
 

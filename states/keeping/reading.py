@@ -132,7 +132,9 @@ def read_current(*, current: Prefetch[State], actor: Actor, **details: Any) -> b
     stored, gzipped = _unsealed(current.row)
     if stored is None:
         raise StateNotFound
-    audit.record(actor, "state.read", stored.state_id, version=stored.number, **details)
+    audit.authorize_and_record(
+        actor, "state.read", stored.state_id, version=stored.number, **details
+    )
     return gzipped
 
 
@@ -158,7 +160,7 @@ def read_version(
         stored, gzipped = find_version(state_id=state_id, number=number)
     if stored is None:
         raise VersionNotFound
-    audit.record(actor, "state.read", state_id, version=number, **details)
+    audit.authorize_and_record(actor, "state.read", state_id, version=number, **details)
     return gzipped
 
 

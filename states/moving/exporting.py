@@ -92,7 +92,7 @@ def export(target: Target, *, history: bool, actor: Actor) -> Iterator[Exported]
         if versions:
             target.tell(msgspec.json.encode(ExportedState.of(state, versions)))
             numbers = [version.number for version in versions]
-            audit.record(actor, "state.export", state.pk, versions=numbers)
+            audit.authorize_and_record(actor, "state.export", state.pk, versions=numbers)
         yield Exported(path_of(state), len(versions), state.lock_id is not None, problems)
     target.finish()
 

@@ -55,7 +55,7 @@ def report_leaks(state: State, leaks: Sequence[Leak]) -> None:
                 address=leak.address,
                 version_number=state.version_number,
             )
-            audit.record(
+            audit.authorize_and_record(
                 actor,
                 "state.token_found",
                 state.pk,

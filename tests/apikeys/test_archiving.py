@@ -166,7 +166,7 @@ def test_the_next_run_goes_on(
 ) -> None:
     with monkeypatch.context() as patched:
         if place == "record":
-            patched.setattr(leaving.audit, "record", killed)
+            patched.setattr(leaving.audit, "authorize_and_record", killed)
         elif place == "rename":
             patched.setattr(PrivateDirectory, "rename", killed)
         elif place == "delete":

@@ -26,9 +26,9 @@ def trail(auditor: ApiClient) -> None:
     ada = Actor(
         name="ada", user_id=SOMEBODY, token_id="tok-a", address="2001:db8::1", request_id="r1"
     )
-    audit.record(ada, "state.push", "s1", version=1)
-    audit.record(ada, "state.lock", "s1")
-    audit.record(Actor(name="bob", token_id="tok-b"), "state.push", "s2")
+    audit.authorize_and_record(ada, "state.push", "s1", version=1)
+    audit.authorize_and_record(ada, "state.lock", "s1")
+    audit.authorize_and_record(Actor(name="bob", token_id="tok-b"), "state.push", "s2")
 
 
 def found(auditor: ApiClient, **query: Any) -> list[tuple[str, str]]:

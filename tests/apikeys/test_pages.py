@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from apikeys.actors import Actor
-from apikeys.audit import record
+from apikeys.audit import authorize_and_record
 from apikeys.models import AuditEvent
 from infra_service.lib.database.pages import read_page, reading
 from infra_service.lib.database.pages.conditions import Kind, conditions_of
@@ -66,7 +66,7 @@ def test_any_filter(db: None, monkeypatch: pytest.MonkeyPatch, **given: Any) -> 
     monkeypatch.setattr(reading, "_LEAST_ROWS", 1)
     with transaction.atomic():  # the trail forgets nothing, but what never was
         for action, token_id, resource_id, actor_name in given["rows"]:
-            record(Actor(name=actor_name, token_id=token_id), action, resource_id)
+            authorize_and_record(Actor(name=actor_name, token_id=token_id), action, resource_id)
         events = AuditEvent.objects.filter(given["condition"])
 
         found, _ = all_pages(events, given["key"], given["size"])
@@ -82,7 +82,7 @@ def events(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "_LEAST_ROWS", 1)
     for number in range(40):
         name = "common" if number else "rare"
-        record(Actor(name=name, token_id=name), "test.done", "one", number=number)
+        authorize_and_record(Actor(name=name, token_id=name), "test.done", "one", number=number)
 
 
 def pages(**condition: Any) -> int:

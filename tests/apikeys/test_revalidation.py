@@ -13,7 +13,7 @@ from django.utils import timezone
 from apikeys import revalidation
 from apikeys.actors import Actor
 from apikeys.api import views
-from apikeys.audit import AuditedUpdate, record
+from apikeys.audit import AuditedUpdate, authorize_and_record
 from apikeys.callers import find_caller
 from apikeys.errors import CallerChanged, CredentialsInvalid, TokenExpired
 from apikeys.models import AccessToken, ApiKey, AuditEvent, Issuer, TrustPolicy, User
@@ -136,7 +136,7 @@ def test_a_token_that_has_come_to_its_end(
     monkeypatch.setattr(timezone, "now", lambda: now)
 
     with pytest.raises(TokenExpired):
-        record(actor, "x", "y")
+        authorize_and_record(actor, "x", "y")
     with pytest.raises(TokenExpired):
         actor.unchanged()
     with pytest.raises(TokenExpired):
@@ -234,18 +234,18 @@ def test_a_deed_of_each_kind_and_each_form_of_caller(
     assert not User.objects.filter(actor.unchanged()).exists()
     assert not rename_users(actor)
     with pytest.raises((CredentialsInvalid, CallerChanged)):
-        record(actor, "z", "y")
+        authorize_and_record(actor, "z", "y")
     assert not AuditEvent.objects.filter(action="z").exists()
 
 
 def test_an_issued_token(client_with: ClientWith) -> None:
     client = client_with("state:write")
     actor = Actor(name="x", caller=find_caller(client.secret))
-    record(actor, "x", "y")
+    authorize_and_record(actor, "x", "y")
     AccessToken.objects.change(scopes=["state:read"])
 
     with pytest.raises(CallerChanged):
-        record(actor, "x", "y")
+        authorize_and_record(actor, "x", "y")
     assert AuditEvent.objects.filter(action="x").count() == 1
 
 

@@ -12,7 +12,7 @@ TABLE = AuditEvent._meta.db_table
 
 @pytest.fixture
 def event(db: None) -> AuditEvent:
-    audit.record(Actor(name="ada"), "state.push", "s1", version=1)
+    audit.authorize_and_record(Actor(name="ada"), "state.push", "s1", version=1)
     return AuditEvent.objects.get()
 
 

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from apikeys import actions
 from apikeys.actors import Actor
-from apikeys.audit import record
+from apikeys.audit import authorize_and_record
 from apikeys.models import AccessToken, ApiKey, AuditEvent, User
 from apikeys.scopes import Scope
 from apikeys.tokens import TokenKind
@@ -364,7 +364,7 @@ def test_what_was_never_used(db: None, operator: User) -> None:
 def test_failed_logins(db: None, operator: User) -> None:
     def fail(address: str, name: str = "") -> None:
         told = {"name": name} if name else {}
-        record(Actor(name="", address=address), "user.login_failed", "", **told)
+        authorize_and_record(Actor(name="", address=address), "user.login_failed", "", **told)
 
     fail("192.0.2.1")
     for _ in range(3):
@@ -384,7 +384,7 @@ def test_failed_logins(db: None, operator: User) -> None:
 
 def test_so_many_are_counted(monkeypatch: pytest.MonkeyPatch, db: None, operator: User) -> None:
     for number in range(4):
-        record(ACTOR, "user.login_failed", "")
+        authorize_and_record(ACTOR, "user.login_failed", "")
         key(operator, str(number), NOW() + DAY)
     ApiKey.objects.update(created_at=NOW() - 30 * DAY)
     for module in (counting, credentials, events):
@@ -411,7 +411,7 @@ def test_jobs_that_did_not_run(db: None) -> None:
 def test_the_latest_events(db: None) -> None:
     member = person("viewer")
     for n in range(12):
-        record(ACTOR, "test.done", n)
+        authorize_and_record(ACTOR, "test.done", n)
 
     latest = member.get("/admin/").context["overview"]["events"]
 
@@ -424,13 +424,13 @@ def test_events_have_names_for_ids(db: None, operator: User) -> None:
     load_clusters(1)
     state, cluster = State.objects.all()[0], Cluster.objects.get()
     made = token(operator, "a token")
-    record(ACTOR, "state.push", state.pk)
-    record(ACTOR, "state.push", uuid.uuid4())
-    record(ACTOR, "cluster.update", cluster.pk)
-    record(ACTOR, "cluster.delete", uuid.uuid4(), name="a gone cluster")
-    record(ACTOR, "user.login", operator.pk)
-    record(ACTOR, "user.login_failed", "")
-    record(ACTOR, "access_token.remove", "access_tokens", tokens=3)
+    authorize_and_record(ACTOR, "state.push", state.pk)
+    authorize_and_record(ACTOR, "state.push", uuid.uuid4())
+    authorize_and_record(ACTOR, "cluster.update", cluster.pk)
+    authorize_and_record(ACTOR, "cluster.delete", uuid.uuid4(), name="a gone cluster")
+    authorize_and_record(ACTOR, "user.login", operator.pk)
+    authorize_and_record(ACTOR, "user.login_failed", "")
+    authorize_and_record(ACTOR, "access_token.remove", "access_tokens", tokens=3)
 
     page = viewer.get("/admin/")
 
@@ -448,7 +448,7 @@ def test_events_have_names_for_ids(db: None, operator: User) -> None:
 def test_names_in_events_are_for_who_may_see_what_they_name(db: None) -> None:
     # Without the event of its creation, whose details have the name.
     cluster = Cluster.objects.create(name="prod-eu-1")
-    record(ACTOR, "cluster.update", cluster.pk)
+    authorize_and_record(ACTOR, "cluster.update", cluster.pk)
     client = person()
     user = User.objects.get(username="nobody-person")
     user.user_permissions.add(Permission.objects.get(codename="view_auditevent"))
@@ -475,7 +475,7 @@ def test_queries(db: None, operator: User) -> None:
         done = {"succeeded_at": NOW() - 3 * DAY}
         HousekeepingPart.objects.update_or_create(name="tokens", defaults=done)
         for _ in range(total):
-            record(ACTOR, "user.login_failed", operator.pk)
+            authorize_and_record(ACTOR, "user.login_failed", operator.pk)
         with CaptureQueriesContext(connection) as captured:
             answer = client.get("/admin/")
         assert len(answer.context["overview"]["attention"]) == 8

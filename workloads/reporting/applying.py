@@ -138,7 +138,9 @@ def _store(cluster: Cluster, report: Report, changes: Differences, actor: Actor)
         if not _claim(cluster, report, changes, actor):
             return False
         if _is_new(cluster, report):
-            audit.record(actor, "cluster.identify", cluster.pk, uid=report.cluster_uid)
+            audit.authorize_and_record(
+                actor, "cluster.identify", cluster.pk, uid=report.cluster_uid
+            )
         if _looks_ahead(cluster):
             rows = Workload.objects.filter(cluster=cluster, observed_at__gt=cluster.read_at)
             rows.update(observed_at=cluster.read_at)

@@ -40,7 +40,7 @@ def send_test(*, endpoint: WebhookEndpoint, actor: Actor) -> Delivery:
         owner_id=endpoint.owner_id,
         data={"id": resource_id, "name": endpoint.name},
     )
-    audit.record(actor, "webhook.test", endpoint.pk)
+    audit.authorize_and_record(actor, "webhook.test", endpoint.pk)
     return Delivery.objects.create(endpoint=endpoint, event=event, resource_id=resource_id)
 
 
@@ -55,7 +55,9 @@ def redeliver(*, delivery: Delivery, actor: Actor) -> None:
     """
     refuse_retired(actor)
     _refuse_disabled(delivery.endpoint)
-    audit.record(actor, "webhook.redeliver", delivery.endpoint_id, delivery=delivery.pk)
+    audit.authorize_and_record(
+        actor, "webhook.redeliver", delivery.endpoint_id, delivery=delivery.pk
+    )
     Delivery.objects.filter(pk=delivery.pk).update(
         status=Delivery.Status.WAITING, next_attempt_at=timezone.now(), attempts=0, claim=None
     )

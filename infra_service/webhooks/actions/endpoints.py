@@ -73,7 +73,9 @@ def create_endpoint(
     trail.begin()
     if health_changes.TYPE in endpoint.event_types:
         health_changes.begin()
-    audit.record(actor, "webhook.create", endpoint.pk, **_for_the_trail(_described(endpoint)))
+    audit.authorize_and_record(
+        actor, "webhook.create", endpoint.pk, **_for_the_trail(_described(endpoint))
+    )
     endpoint.save(force_insert=True)
     return endpoint, secrets.shown(secret)
 
@@ -134,7 +136,7 @@ def _change(endpoint: WebhookEndpoint, changes: Mapping[str, Any], actor: Actor)
     refuse_ended(endpoint)
     if health_changes.TYPE in endpoint.event_types:
         health_changes.begin()
-    audit.record(actor, "webhook.update", endpoint.pk, **_for_the_trail(changed))
+    audit.authorize_and_record(actor, "webhook.update", endpoint.pk, **_for_the_trail(changed))
     columns = (*_CHANGED, "scopes", "expires_at", "disabled_at", "disabled_reason")
     WebhookEndpoint.objects.filter(pk=endpoint.pk).change(
         updated_at=timezone.now(), **{column: getattr(endpoint, column) for column in columns}
@@ -157,7 +159,7 @@ def rotate_secret(
     actor.grant.check(Grant(frozenset(endpoint.scopes), endpoint.binding, actor.grant.expires_at))
     secret = secrets.new_secret()
     encrypted, key_name = secrets.encrypt(secret, endpoint.pk)
-    audit.record(actor, "webhook.rotate_secret", endpoint.pk)
+    audit.authorize_and_record(actor, "webhook.rotate_secret", endpoint.pk)
     now = timezone.now()
     WebhookEndpoint.objects.filter(pk=endpoint.pk).change(
         secret=encrypted,
@@ -182,7 +184,7 @@ def delete_endpoint(
         SecretRetired: the actor's secret was replaced.
     """
     endpoint = _locked(endpoints, endpoint_id, actor)
-    audit.record(actor, "webhook.delete", endpoint.pk, name=endpoint.name)
+    audit.authorize_and_record(actor, "webhook.delete", endpoint.pk, name=endpoint.name)
     Delivery.objects.filter(endpoint=endpoint).delete()
     endpoint.delete()
 
@@ -204,7 +206,7 @@ def disable_endpoint(*, endpoint_id: uuid.UUID, reason: str, actor: Actor) -> No
         WebhookEndpoint.objects.filter(pk=endpoint_id).change(
             disabled_at=now, disabled_reason=reason
         )
-        audit.record(actor, "webhook.disable", endpoint_id, reason=reason)
+        audit.authorize_and_record(actor, "webhook.disable", endpoint_id, reason=reason)
     Delivery.objects.waiting().filter(endpoint_id=endpoint_id).update(
         status=Delivery.Status.FAILED, next_attempt_at=None, error=DISABLED
     )

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from apikeys import actions
 from apikeys.actors import Actor
-from apikeys.audit import record
+from apikeys.audit import authorize_and_record
 from apikeys.models import AccessToken, ApiKey, AuditEvent, User
 from apikeys.scopes import Scope
 from infra_service.admin import csv_export
@@ -36,7 +36,7 @@ def fill(operator: User, number: int) -> None:
         owner = User.objects.create(username=f"user-{User.objects.count():03}")
         make_token(operator, f"token {n}")
         make_key(owner, f"key {n}")
-        record(ACTOR, "test.done", n)
+        authorize_and_record(ACTOR, "test.done", n)
 
 
 @pytest.mark.parametrize(
@@ -184,7 +184,7 @@ def test_nothing_is_there() -> None:
 def test_the_trail_is_newest_first() -> None:
     client = person("viewer")
     for n in range(3):
-        record(ACTOR, "test.done", f"resource-{n}")
+        authorize_and_record(ACTOR, "test.done", f"resource-{n}")
 
     rows = shown(client.get(TRAIL), r'<span class="identifier"[^>]*>(resource-\d)<')
 
@@ -373,9 +373,9 @@ def test_several_are_revoked_at_once(operator: User) -> None:
 
 def test_the_trail_by_action_and_resource() -> None:
     client = person("viewer")
-    record(ACTOR, "test.one", "a")
-    record(ACTOR, "test.two", "a")
-    record(ACTOR, "test.two", "b")
+    authorize_and_record(ACTOR, "test.one", "a")
+    authorize_and_record(ACTOR, "test.two", "a")
+    authorize_and_record(ACTOR, "test.two", "b")
 
     def found(**query: str) -> list[tuple[str, str]]:
         events = client.get(TRAIL, query).context["cl"].result_list

@@ -155,7 +155,9 @@ def test_more_than_is_read_at_once(
     hook_of(client, receiver, "cluster.create")
     with transaction.atomic():
         for number in range(10):
-            audit.record(Actor(name="test"), "cluster.create", uuid.uuid4(), name=str(number))
+            audit.authorize_and_record(
+                Actor(name="test"), "cluster.create", uuid.uuid4(), name=str(number)
+            )
 
     deliver()
 
