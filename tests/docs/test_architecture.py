@@ -17,6 +17,18 @@ def test_files_exist() -> None:
     assert [name for name in sorted(all_named) if not (ROOT / name).exists()] == []
 
 
+def test_the_reading_list_names_forty_files_and_their_lengths() -> None:
+    listed = re.findall(r"^\| `([\w/]+\.py)` \| (\d+) \|", TEXT, re.MULTILINE)
+    lengths = {name: len((ROOT / name).read_text().splitlines()) for name, _ in listed}
+
+    assert len(lengths) == len(listed) == 40
+    assert [
+        (name, stated, lengths[name])
+        for name, stated in listed
+        if abs(int(stated) - lengths[name]) > max(15, lengths[name] / 6)
+    ] == []
+
+
 def test_words_are_in_order() -> None:
     words = re.findall(r"^\| ([\w ,-]+) \|", TEXT.partition("## Words")[2], re.MULTILINE)[1:]
 
