@@ -56,8 +56,8 @@ class ChaosTraffic(Traffic):
             started = time.monotonic()
             try:
                 answer = ask()
-            except (OSError, http.client.HTTPException):
-                status, reason, answer = 0, "(no answer)", None
+            except (OSError, http.client.HTTPException) as error:
+                status, reason, answer = 0, f"(no answer: {type(error).__name__})", None
             else:
                 status, reason = answer.status, ""
                 if status >= 500:
