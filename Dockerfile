@@ -4,8 +4,11 @@ FROM python:3.11-slim-bookworm AS build
 WORKDIR /app
 # Filled by the base's pip: one of its own would be in the image, with a setuptools that is out of date.
 RUN python -m venv --without-pip /venv
-COPY requirements.txt .
-RUN pip --python /venv/bin/python install --no-cache-dir --only-binary :all: --require-hashes -r requirements.txt
+# Extras by name, such as "sso s3": each has a list of packages of its own, which includes requirements.txt.
+ARG EXTRAS=""
+COPY requirements.txt requirements-kubernetes.txt requirements-s3.txt requirements-sso.txt ./
+RUN for extra in "" $EXTRAS; do pip --python /venv/bin/python install --no-cache-dir --only-binary :all: \
+    --require-hashes -r "requirements${extra:+-$extra}.txt" || exit; done
 
 FROM python:3.11-slim-bookworm AS agent-build
 WORKDIR /app

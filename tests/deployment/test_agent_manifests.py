@@ -11,6 +11,7 @@ import json
 import re
 import shutil
 import subprocess
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,16 @@ PLAIN = {
 }
 WITH_TOKEN = {**PLAIN, "trustPolicy": "", "audience": "", "tokenSecret": "infra-agent-token"}
 PRIVATE = {**PLAIN, "caConfigMap": "infra-ca", "interval": 30}
-GIVEN = [PLAIN, WITH_TOKEN, PRIVATE, {**WITH_TOKEN, **PRIVATE}]
+PLACED = {
+    **PLAIN,
+    "fullnameOverride": "agent-of-prod",
+    "imagePullSecrets": [{"name": "registry"}],
+    "nodeSelector": {"kubernetes.io/os": "linux", "dedicated": "true"},
+    "tolerations": [{"key": "dedicated", "operator": "Exists", "effect": "NoSchedule"}],
+    "labels": {"team": "platform", "cost-centre": "0042"},
+    "annotations": {"example.com/owner": "platform: 1", "cluster-autoscaler/safe-to-evict": "true"},
+}
+GIVEN = [PLAIN, WITH_TOKEN, PRIVATE, {**WITH_TOKEN, **PRIVATE}, PLACED]
 
 
 def test_images_have_the_tag_of_the_release() -> None:
@@ -71,7 +81,7 @@ def rendered(text: str, values: dict[str, Any]) -> str:
         action = re.fullmatch(r"\s*\{\{- (if \.Values\.(\w+)|else|end) \}\}", line)
         if action is None:
             if all(taken):
-                lines.append(re.sub(r"\{\{ \.([\w.]+) \}\}", lambda m: value(m[1], values), line))
+                lines.append(_with_values(line, values))
         elif action[2]:
             assert not taken, "a condition in a condition"
             taken.append(bool(values[action[2]]))
@@ -85,8 +95,17 @@ def rendered(text: str, values: dict[str, Any]) -> str:
     return text
 
 
+def _with_values(line: str, values: dict[str, Any]) -> str:
+    if block := re.fullmatch(r"\s*\{\{- toYaml \.Values\.(\w+) \| nindent (\d+) \}\}", line):
+        return textwrap.indent(yaml.safe_dump(values[block[1]]), " " * int(block[2]))
+    default = r"\{\{ default \.([\w.]+) \.([\w.]+) \}\}"
+    line = re.sub(default, lambda m: value(m[2], values) or value(m[1], values), line)
+    return re.sub(r"\{\{ \.([\w.]+) \}\}", lambda m: value(m[1], values), line)
+
+
 def value(path: str, values: dict[str, Any]) -> str:
-    found: Any = {"Values": values, "Release": {"Namespace": "infra-agent"}}
+    release = {"Namespace": "infra-agent", "Name": "infra-agent"}
+    found: Any = {"Values": values, "Release": release}
     for name in path.split("."):
         found = found[name]
     return str(found)
@@ -141,6 +160,37 @@ def test_helm_renders_what_is_rendered_here(given: dict[str, Any], tmp_path: Pat
 def _kind(document: dict[str, Any]) -> str:
     kind: str = document["kind"]
     return kind
+
+
+def test_the_pod_is_placed_and_named_as_said() -> None:
+    documents = chart(PLACED)
+    deployment = of_kind(documents, "Deployment")
+    template = deployment["spec"]["template"]
+
+    names = {document["metadata"]["name"] for document in documents}
+    assert names == {"agent-of-prod"}
+    for name in ("imagePullSecrets", "nodeSelector", "tolerations"):
+        assert template["spec"][name] == PLACED[name]
+    own = {"app.kubernetes.io/name": "agent-of-prod"}
+    assert deployment["spec"]["selector"]["matchLabels"] == own
+    for metadata in (deployment["metadata"], template["metadata"]):
+        assert metadata["labels"] == {**own, **PLACED["labels"]}
+        assert metadata["annotations"] == PLACED["annotations"]
+
+
+def test_the_probe_reads_the_heartbeat(tmp_path: Path) -> None:
+    (container,) = pod(plain())["containers"]
+    (file,) = [a.partition("=")[2] for a in container["args"] if a.startswith("--heartbeat-file=")]
+    cache = [m["mountPath"] for m in container["volumeMounts"] if m["name"] == "cache"]
+    shell, flag, probe = container["livenessProbe"]["exec"]["command"]
+    here = tmp_path / "heartbeat"
+
+    assert str(Path(file).parent) in cache
+    assert file in probe
+    command = [shell, flag, probe.replace(file, str(here))]
+    assert subprocess.run(command, check=False, stderr=subprocess.DEVNULL).returncode == 1
+    here.touch()
+    assert subprocess.run(command, check=False).returncode == 0
 
 
 def test_values_that_look_like_numbers_stay_texts() -> None:
@@ -229,9 +279,7 @@ def test_the_command_takes_the_arguments(
     assert (options["in_cluster"], options["watch"]) == (True, True)
     mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
     files = {k: v for k, v in options.items() if k.endswith(("_file", "_cache")) and v}
-    assert {str(Path(file).parent) for file in files.values()} == set(mounts.values()) - (
-        {mounts["cache"]} if given.get("tokenSecret") else set()
-    )
+    assert {str(Path(file).parent) for file in files.values()} == set(mounts.values())
     # In a pod the account of the cluster, and the authorities, would be there.
     client = object()
     monkeypatch.setattr("workloads.collector.connect.in_cluster", lambda: client)
@@ -257,6 +305,9 @@ def test_the_pods_token_is_for_the_issuers_audience_alone() -> None:
     {**PLAIN, "audience": ""},
     {**PLAIN, "interval": 0},
     {**PLAIN, "trustpolicy": "fed-1"},
+    {**PLAIN, "fullnameOverride": "Not_A_Name"},
+    {**PLAIN, "labels": {"app.kubernetes.io/name": "other"}},
+    {**PLAIN, "nodeSelector": {"gpu": True}},
 ])  # fmt: skip
 def test_values_that_the_chart_refuses(given: dict[str, Any]) -> None:
     with pytest.raises(jsonschema.ValidationError):

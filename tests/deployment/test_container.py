@@ -7,16 +7,16 @@ are run on that.
 
 from __future__ import annotations
 
-import base64
 import fnmatch
 import json
 import os
 import re
-import secrets
 import shlex
 import shutil
 import subprocess
 import sys
+import time
+import tomllib
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
@@ -25,13 +25,12 @@ from typing import Any
 import pytest
 import yaml
 
-from infra_service import gunicorn, settings
+from infra_service import gunicorn
 from tests.support.installation import ROOT
 from tests.support.server import LiveServer
 
 DOCKERFILE = (ROOT / "Dockerfile").read_text().replace("\\\n", "")
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())
-OURS = [name for name, service in COMPOSE["services"].items() if "build" in service]
 
 
 def instructions(stage: int = -1) -> list[tuple[str, str]]:
@@ -73,13 +72,56 @@ def test_the_base_is_a_release_and_the_packages_have_hashes() -> None:
     assert "ADD" not in DOCKERFILE
 
 
+def test_the_delay_before_the_shutdown_fits_into_the_time_of_a_pod() -> None:
+    page = (ROOT / "docs" / "how-to" / "deploy.md").read_text()
+    (text,) = re.findall(r"^```yaml\n# in the pod\n(.+?)^```", page, re.MULTILINE | re.DOTALL)
+    pod = yaml.safe_load(text)
+    (container,) = pod["containers"]
+    command = container["lifecycle"]["preStop"]["exec"]["command"]
+    began = time.monotonic()
+    subprocess.run(command, check=True)
+    delay = time.monotonic() - began
+
+    assert delay + gunicorn.graceful_timeout < pod["terminationGracePeriodSeconds"]
+
+
 def test_no_secret_is_in_the_image() -> None:
     environment = "\n".join(each("ENV"))
     copied = "\n".join(each("COPY"))
 
-    assert "ARG" not in DOCKERFILE
+    assert each("ARG") == ['EXTRAS=""']
     assert not re.search("SECRET|KEY|PASSWORD|TOKEN|DATABASE_URL", environment)
     assert not re.search(r"\.env|var\b|service\.env| \. ", copied)
+
+
+@pytest.mark.parametrize("extras", ["", "sso", "sso s3 kubernetes"])
+def test_extras_are_installed_with_their_hashes(extras: str, tmp_path: Path) -> None:
+    """By the image's own command; a pip that writes down its arguments is in the place of pip."""
+    pip = tmp_path / "pip"
+    pip.write_text('#!/bin/sh\necho "$@" >> pip.log\n')
+    pip.chmod(0o755)
+    (command,) = [run for run in arguments("RUN", 0) if " install " in run]
+    subprocess.run(
+        ["sh", "-c", command], cwd=tmp_path, check=True,
+        env={"PATH": f"{tmp_path}:{os.environ['PATH']}", "EXTRAS": extras},
+    )  # fmt: skip
+
+    installed = (tmp_path / "pip.log").read_text().splitlines()
+    lists = [
+        "requirements.txt", *(f"requirements-{extra}.txt" for extra in extras.split())
+    ]  # fmt: skip
+    assert [line.rpartition("--require-hashes -r ")[2] for line in installed] == lists
+    (copied,) = arguments("COPY", 0)
+    assert set(lists) <= set(copied.split())
+
+
+def test_each_extra_has_its_packages_in_the_build() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    (copied,) = arguments("COPY", 0)
+
+    assert {f"requirements-{extra}.txt" for extra in project["optional-dependencies"]} <= set(
+        copied.split()
+    )
 
 
 def test_the_context_has_what_is_copied() -> None:
@@ -94,7 +136,7 @@ def test_the_context_has_what_is_copied() -> None:
 
     assert ignore[0] == "*"
     assert copied == let_in
-    packages = {path.parent.name for path in ROOT.glob("*/__init__.py")} - {"tests"}
+    packages = {path.parent.name for path in ROOT.glob("*/__init__.py")} - {"tests", "tools"}
     assert packages == {name for name in copied if (ROOT / name).is_dir()}
 
 
@@ -234,128 +276,3 @@ def test_it_starts_answers_and_writes_only_where_it_may(app: Path, tmp_path: Pat
     assert {path.name for path in var.iterdir()} - {"server.log"} <= {
         "metrics", "db.sqlite3", "db.sqlite3-wal", "db.sqlite3-shm",
     }  # fmt: skip
-
-
-@pytest.mark.parametrize("name", OURS)
-def test_compose_gives_it_no_more_than_it_needs(name: str) -> None:
-    service = COMPOSE["services"][name]
-
-    assert service["read_only"] is True
-    assert service["cap_drop"] == ["ALL"]
-    assert service["security_opt"] == ["no-new-privileges:true"]
-    assert int(service["stop_grace_period"].removesuffix("s")) > gunicorn.graceful_timeout
-    assert [mount.split(":")[0] for mount in service["tmpfs"]] == ["/tmp", "/run/infra-service"]
-    assert "privileged" not in service
-    archives = ["archives:/var/lib/infra-archive"] if name == "archive" else []
-    assert service.get("volumes", []) == archives
-
-
-@pytest.mark.parametrize("name", COMPOSE["services"])
-def test_compose_bounds_memory_and_processes(name: str) -> None:
-    service = COMPOSE["services"][name]
-
-    assert 128 <= service["pids_limit"] <= 1024
-    assert service["mem_limit"] in {"512m", "1g", "2g"}
-
-
-def test_compose_says_why_it_names_no_digest() -> None:
-    text = (ROOT / "compose.yaml").read_text()
-
-    assert "@sha256:" in text or "Images have tags and no digests: " in text
-
-
-@pytest.mark.parametrize("name", OURS)
-def test_what_is_mapped_shares_no_file_system_with_anything_else(name: str) -> None:
-    service = COMPOSE["services"][name]
-    mounts = dict(mount.split(":") for mount in service["tmpfs"])
-
-    assert service["environment"]["VAR_DIR"] in mounts.keys() - {"/tmp"}
-    # Docker alone would take uid=10001; in the container there is no other user.
-    assert mounts[service["environment"]["VAR_DIR"]] == "size=32m,mode=1777"
-
-
-def test_the_images_check_is_only_of_what_serves() -> None:
-    """Everything else would be unhealthy, and `docker compose up --wait` would fail."""
-    checks = {name: COMPOSE["services"][name].get("healthcheck") for name in OURS}
-
-    assert checks.pop("service") is None
-    assert list(checks.values()) == [{"disable": True}] * len(checks)
-    assert checks
-
-
-def test_compose_runs_the_images_command_after_the_migrations() -> None:
-    service = COMPOSE["services"]["service"]
-
-    assert "command" not in service
-    needs = {name: needed["condition"] for name, needed in service["depends_on"].items()}
-    assert needs == {"migrate": "service_completed_successfully"}
-    assert all(port.startswith("127.0.0.1:") for port in service["ports"])
-
-
-def test_migrations_and_the_archive_run_as_the_owner_and_nothing_as_the_superuser() -> None:
-    roles = {
-        name: COMPOSE["services"][name]["environment"]["DATABASE_URL"].split(":")[1]
-        for name in OURS
-    }
-    database = COMPOSE["services"]["database"]
-
-    as_owner = {"migrate", "archive"}
-    assert {roles.pop(name) for name in as_owner} == {"//infra_owner"}
-    assert roles
-    assert set(roles.values()) == {"//infra"}
-    assert "POSTGRES_USER" not in database["environment"]
-    _shell, _flag, line = COMPOSE["services"]["migrate"]["command"]
-    assert line.endswith("grant_service_role infra")
-    source, target, mode = database["volumes"][1].split(":")
-    assert (ROOT / source).is_file()
-    assert (target, mode) == ("/docker-entrypoint-initdb.d/create-roles.sql", "ro")
-    for name in OURS:
-        secret = str(COMPOSE["services"][name]["environment"])
-        assert ("OWNER_PASSWORD" in secret) == (name in as_owner)
-        assert ("AUDIT_ARCHIVE_DIR" in secret) == (name == "archive")
-        assert "POSTGRES_PASSWORD" not in secret
-
-
-def test_compose_sets_what_there_is_and_asks_for_the_secrets() -> None:
-    text = (ROOT / "compose.yaml").read_text()
-    source = Path(settings.__file__).read_text()
-    known = set(re.findall(r'env\.\w+\(\s*"([A-Z_]+)"', source))
-    asked = set(re.findall(r"\$\{(\w+):\?", text))
-    used = set(re.findall(r"\$\{(\w+)", text))
-    example = (ROOT / ".env.example").read_text()
-    offered = dict(re.findall(r"^(\w+)=(.*)$", example, re.MULTILINE))
-
-    assert COMPOSE["services"]["service"]["environment"].keys() <= known
-    assert asked == {
-        "POSTGRES_PASSWORD", "OWNER_PASSWORD", "SERVICE_PASSWORD",
-        "SECRET_KEY", "STATE_ENCRYPTION_KEYS",
-    }  # fmt: skip
-    assert used == offered.keys()
-    assert {name for name in asked if offered[name]} == set()
-
-
-def test_its_settings_are_taken() -> None:
-    """The values that compose gives when .env says no more than it must."""
-    given = COMPOSE["services"]["service"]["environment"]
-    defaults = {k: re.sub(r"\$\{\w+(?::-(.*)|:\?.*)?\}", r"\1", v) for k, v in given.items()}
-    secret = {
-        "SECRET_KEY": secrets.token_urlsafe(50),
-        "STATE_ENCRYPTION_KEYS": base64.b64encode(secrets.token_bytes(32)).decode(),
-        "DATABASE_URL": "sqlite://:memory:",
-        "VAR_DIR": "/nonexistent",
-        "DJANGO_SETTINGS_MODULE": "infra_service.settings",
-    }
-    code = (
-        "from django.conf import settings as s; print(s.CSRF_TRUSTED_ORIGINS, s.BEHIND_TLS_PROXY)"
-    )
-
-    told = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=ROOT,
-        env={"PATH": os.environ["PATH"], **defaults, **secret},
-        check=True,
-        stdout=subprocess.PIPE,
-        text=True,
-    ).stdout
-
-    assert told == "[] False\n"

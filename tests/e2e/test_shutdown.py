@@ -7,7 +7,9 @@ import signal
 import socket
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ from tests.e2e.backend import Backend, document
 from tests.e2e.database import problems, versions_of
 from tests.e2e.wire import Wire
 from tests.support.server import LiveServer
+from tests.support.waiting import wait_until
 
 BODY = document(1, filler="x" * 500_000)
 
@@ -69,6 +72,54 @@ def test_request_in_flight_is_answered(
     assert_gone(workers)
     assert [version["size_bytes"] for version in versions_of(running)] == [len(BODY)]
     assert problems(running) == []
+
+
+def outcome(port: int) -> str:
+    """Return what becomes of a new client."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), 20) as client:
+            client.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            return client.recv(12).decode() or "closed"
+    except OSError as error:
+        return type(error).__name__
+
+
+def test_the_port_is_closed_while_requests_are_answered(running: Backend) -> None:
+    """A new client is refused at once, so that a proxy chooses another instance."""
+    server = running.server
+    with Wire(running) as wire:
+        wire.head("POST", Content_Length=len(BODY), Expect="100-continue")
+        assert wire.line() == b"HTTP/1.1 100 Continue\r\n"
+        assert wire.line() == b"\r\n"
+        wire.send(BODY[:250_000])
+        server.signal(signal.SIGTERM)
+        wait_until(lambda: outcome(server.port) == "ConnectionRefusedError", 5)
+        wire.send(BODY[250_000:])
+        assert wire.answer().status == 200
+    assert server.ended() == 0
+
+
+def test_no_client_waits_in_vain(running: Backend) -> None:
+    """Of those that connect while the port is closed, each is answered or refused."""
+    server = running.server
+    outcomes: Counter[str] = Counter()
+    slowest = 0.0
+    stopped_at = time.monotonic() + 1
+    signalled = False
+    with ThreadPoolExecutor(16) as clients:
+        while time.monotonic() < stopped_at + 1:
+            if not signalled and time.monotonic() > stopped_at:
+                server.signal(signal.SIGTERM)
+                signalled = True
+            began = time.monotonic()
+            outcomes.update(clients.map(outcome, [server.port] * 16))
+            slowest = max(slowest, time.monotonic() - began)
+    assert server.ended() == 0
+    assert outcomes["HTTP/1.1 200"] > 0
+    assert outcomes["ConnectionRefusedError"] > 0
+    # Between the last look at the queue and the end of the port there is an instant.
+    assert outcomes.total() - outcomes["HTTP/1.1 200"] - outcomes["ConnectionRefusedError"] <= 1
+    assert slowest < 5
 
 
 def assert_gone(processes: list[int]) -> None:

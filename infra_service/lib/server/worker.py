@@ -66,8 +66,25 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
         self._probes = {probe: ThreadPoolExecutor(1) for probe in _PROBES}
         super().init_process()
 
-    def accept(self, listener: Any) -> None:
-        """Accept a connection; `murder_pending` ends another one when there are too many."""
+    def set_accept_enabled(self, enabled: bool) -> None:  # noqa: FBT001 - gunicorn's signature
+        """Accept connections, or stop; a worker that is stopping closes the port at once.
+
+        gunicorn would close it last. Until then the kernel takes connections that no worker
+        accepts, and resets them in the end; a proxy would not choose another instance meanwhile.
+        """
+        super().set_accept_enabled(enabled)
+        if not self.alive:
+            for listener in self.sockets:
+                for _ in range(self.cfg.backlog):
+                    if not self.accept(listener):
+                        break
+                listener.close()
+
+    def accept(self, listener: Any) -> bool:
+        """Accept a connection; return whether one was waiting.
+
+        `murder_pending` ends another one when there are too many.
+        """
         try:
             accepted, address = listener.accept()
         except OSError as error:
@@ -75,13 +92,14 @@ class ServiceWorker(ThreadWorker):  # type: ignore[misc,unused-ignore]
                 self._free_descriptor()
             elif error.errno not in (errno.EAGAIN, errno.ECONNABORTED):
                 raise
-            return
+            return False
         client = PacedSocket(fileno=accepted.detach())
         conn = TConn(self.cfg, client, address, listener.getsockname())
         self._connections.add(conn)
         self._count()
         self._wait_for(conn, self._arrival(HEADER_TIMEOUT))
         self._receive(conn, client)  # what is there already
+        return True
 
     def _count(self) -> None:
         """Count connections for gunicorn, which accepts none at the limit and stops at zero.
