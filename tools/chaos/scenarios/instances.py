@@ -59,7 +59,12 @@ def _behind(proxy: str, directory: Path, database: Postgres) -> list[Outcome]:
 
 def _answered_by_the_service(this: Course) -> Outcome:
     """Return the outcome; the proxy itself must not have answered, and no client waited long."""
-    bad = [key for key in this.outcome.reasons if key[0] in (0, 502, 503, 504)]
+    bad = [
+        key
+        for key in this.outcome.reasons
+        # A response of which a client has a part breaks off with its host; no proxy can repeat it.
+        if key[0] in (0, 502, 503, 504) and key != (0, "(no answer: IncompleteRead)")
+    ]
     this.outcome.broken += [f"a client saw {status} {why}" for status, why in bad]
     if this.traffic.history.slowest > _SLOWEST:
         this.outcome.broken.append(f"a request took {this.traffic.history.slowest:.0f} s")
