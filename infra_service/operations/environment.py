@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 import re
 from pathlib import Path
 from typing import Any, Final
@@ -39,7 +40,8 @@ class MountedSecrets(FileAwareMapping):  # type: ignore[misc,unused-ignore]
             value: str = super().__getitem__(key)
             return value
         credential = Path(self.env.get("CREDENTIALS_DIRECTORY", ""), Path(name).name)
-        file = credential if credential.is_absolute() and credential.is_file() else Path(name)
+        is_loaded = credential.is_absolute() and os.access(credential, os.R_OK)
+        file = credential if is_loaded else Path(name)
         try:
             return file.read_text(encoding="utf-8").rstrip("\r\n")
         except OSError as error:
