@@ -35,6 +35,7 @@ THROUGH_THE_PROXY = {"X-Forwarded-Proto": "https", "Host": "infra.example"}
 #: Typed as they stand, they would change the machine of the tests.
 OF_THE_MACHINE = (
     "useradd --system --home-dir /opt/infra-service infra",
+    "git clone <this repository> /opt/infra-service-releases/1.0.0",
     "make PYTHON=/usr/bin/python3 .venv/run",
     "systemctl enable --now infra-archive.timer",
 )
@@ -104,13 +105,19 @@ def test_the_page_deploys(tmp_path: Path, database: Database) -> None:
     programs = postgres.binaries(tmp_path)
     environment = {
         **readers(tmp_path, {}),
-        "PATH": f"{programs}:{os.environ['PATH']}",
+        "PATH": f"{tmp_path}:{programs}:{os.environ['PATH']}",
         "SUPERUSER_URL": database.superuser_url,
         "CLIENT_SECRET": "of the provider",
         "DJANGO_SUPERUSER_PASSWORD": secrets.token_urlsafe(12),
     }
+    # systemctl of the loop that restarts instances one after the other; both are this instance.
+    systemctl = tmp_path / "systemctl"
+    systemctl.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/restarted\n')
+    systemctl.chmod(0o755)
     words = {
-        "git clone <this repository> /opt/infra-service && cd /opt/infra-service": f"cd {ROOT}",
+        "ln -s infra-service-releases/1.0.0 /opt/infra-service && cd /opt/infra-service": (
+            f"cd {ROOT}"
+        ),
         "createdb infra": f"createdb --maintenance-db={os.environ['DATABASE_URL']} {database.name}",
         'psql "$SUPERUSER_URL"': (
             f'psql --quiet "$SUPERUSER_URL" -v owner={database.owner} -v service={database.service}'
@@ -122,6 +129,7 @@ def test_the_page_deploys(tmp_path: Path, database: Database) -> None:
         "STATE_ENCRYPTION_KEYS=…": (
             f"STATE_ENCRYPTION_KEYS={base64.b64encode(secrets.token_bytes(32)).decode()}"
         ),
+        "http://127.0.0.1:$port/": f"{instance.url}/",
         "createsuperuser --username": "createsuperuser --noinput --username",
         "/etc/": f"{machine.path('/etc')}/",
         **manage_py(),
@@ -130,7 +138,7 @@ def test_the_page_deploys(tmp_path: Path, database: Database) -> None:
     by_hand |= {
         "openssl rand -base64 48    # SECRET_KEY": lambda: "",
         "openssl rand -base64 32    # STATE_ENCRYPTION_KEYS": lambda: "",
-        "systemctl enable --now infra-service@8000": migrate_and_start,
+        "systemctl enable --now infra-port@8000.socket infra-service@8000": migrate_and_start,
         "systemctl enable --now infra-housekeeping.timer": once("infra-housekeeping"),
         "systemctl start infra-archive": once("infra-archive"),
         "systemctl enable --now infra-index": once("infra-index"),
@@ -141,6 +149,11 @@ def test_the_page_deploys(tmp_path: Path, database: Database) -> None:
 
         answer = instance.request("GET", "/admin/login/", headers=THROUGH_THE_PROXY)
         assert answer.status == 200
+        assert (tmp_path / "restarted").read_text().splitlines() == [
+            "restart infra-service@8000",
+            "restart infra-service@8001",
+            "restart infra-index infra-webhooks",
+        ]
         (archive_file,) = machine.path("/var/lib/infra-archive").iterdir()
         assert archive_file.name == "audit-00000001.jsonl.gz"
         reads_its_own_copy_of_the_secret(machine)

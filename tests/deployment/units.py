@@ -17,7 +17,6 @@ from typing import Final
 
 from infra_service.lib.commandline import environment_files
 from tests.support.installation import ROOT
-from tests.support.postgres import free_port
 from tests.support.server import LiveServer
 
 HOW_TO: Final = ROOT / "docs" / "how-to"
@@ -102,7 +101,6 @@ class Instance(LiveServer):
 
     def start(self) -> None:
         (command,) = self.machine.commands(self.name)
-        self.port = free_port()
         environment = self.machine.environment(self.name) | {"PORT": str(self.port)}
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
