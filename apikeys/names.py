@@ -8,7 +8,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 
 from apikeys.models import AccessToken, ApiKey, TrustPolicy
-from infra_service.templatetags.charts import identifier
+from infra_service.lib.admin.templatetags.charts import identifier
 
 if TYPE_CHECKING:
     import uuid

@@ -17,7 +17,7 @@ from django.views.decorators.cache import never_cache
 
 from apikeys.actors import Actor
 from infra_service import bound_names, event_names
-from infra_service.admin.site import TrailedSite
+from infra_service.lib.admin.site import TrailedSite
 from infra_service.lib.api.throttling import count_login
 from infra_service.overview import overview
 from infra_service.sign_on.configuration import OIDC, PASSWORD, REQUIRED

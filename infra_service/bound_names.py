@@ -19,7 +19,7 @@ from workloads.models import Cluster
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from infra_service.admin.site import Names
+    from infra_service.lib.admin.site import Names
 
 _MODELS: Final[dict[str, Any]] = {"cluster": Cluster, **KINDS}
 #: Names that are offered while somebody types.

@@ -47,6 +47,7 @@ APPEND_SLASH = False
 
 INSTALLED_APPS = [
     "infra_service.apps.InfraServiceConfig",
+    "infra_service.lib.admin.apps.AdminLibraryConfig",
     "apikeys.apps.ApiKeysConfig",
     "states.apps.StatesConfig",
     "workloads.apps.WorkloadsConfig",

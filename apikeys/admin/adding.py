@@ -10,7 +10,7 @@ from django.http import HttpResponseRedirect
 from django.template.response import TemplateResponse
 from rest_framework.exceptions import APIException
 
-from infra_service.admin import ReadOnlyAdmin
+from infra_service.lib.admin import ReadOnlyAdmin
 
 if TYPE_CHECKING:
     from django import forms

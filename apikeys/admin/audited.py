@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 from apikeys import audit
 from apikeys.actors import Actor
 from apikeys.admin.choices import ChoicesOfNumbers
-from infra_service.admin import KeysetAdmin
+from infra_service.lib.admin import KeysetAdmin
 
 if TYPE_CHECKING:
     from django.http import HttpRequest

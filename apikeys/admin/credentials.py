@@ -22,9 +22,9 @@ from apikeys.names import credential_link, credential_names, user_link
 from apikeys.querysets import ApiKeyStatus
 from apikeys.tokens import TokenKind
 from apikeys.usability import UnusableReason, status_word
-from infra_service.admin import object_tool
-from infra_service.admin.badges import badge
-from infra_service.admin.moments import moment_of
+from infra_service.lib.admin import object_tool
+from infra_service.lib.admin.badges import badge
+from infra_service.lib.admin.moments import moment_of
 from infra_service.lib.database.pages.segments import Segment
 
 if TYPE_CHECKING:

@@ -17,10 +17,10 @@ from apikeys.admin.filters import DisabledFilter, UseFilter
 from apikeys.admin.grants import GrantColumns
 from apikeys.federation.kinds import policy_warnings
 from apikeys.models import AuditEvent, Issuer, TrustPolicy
-from infra_service.admin import object_tool
-from infra_service.admin.badges import badge
-from infra_service.templatetags.moments import relative
-from infra_service.templatetags.words import breakable
+from infra_service.lib.admin import object_tool
+from infra_service.lib.admin.badges import badge
+from infra_service.lib.admin.templatetags.moments import relative
+from infra_service.lib.admin.templatetags.words import breakable
 
 if TYPE_CHECKING:
     from django import forms

@@ -8,14 +8,14 @@ from django.contrib import admin
 from django.utils.html import format_html, format_html_join
 
 from apikeys.bindings import EVERYWHERE
-from infra_service.admin import ReadOnlyAdmin
+from infra_service.lib.admin import ReadOnlyAdmin
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from django.http import HttpRequest
 
-    from infra_service.admin.site import Names
+    from infra_service.lib.admin.site import Names
 
 #: Of each kind in a row of a list; the object's page has all.
 _IN_A_ROW: Final = 3

@@ -14,11 +14,11 @@ from apikeys.bindings import EVERYWHERE, LISTS
 from apikeys.models import AccessToken, User
 from apikeys.networks import ANYWHERE
 from apikeys.scopes import Scope
-from infra_service.admin.names import names_of
+from infra_service.lib.admin.names import names_of
 from infra_service.lib.api.identifiers import parse_uuid
 
 if TYPE_CHECKING:
-    from infra_service.admin.site import TrailedSite
+    from infra_service.lib.admin.site import TrailedSite
 
 _LIFETIME: Final = dt.timedelta(days=90)
 _MOMENT: Final = "%Y-%m-%dT%H:%M"

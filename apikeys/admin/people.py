@@ -19,8 +19,8 @@ from apikeys.actors import Actor
 from apikeys.admin.audited import AuditedAdmin, person_of
 from apikeys.models import User
 from apikeys.people import may_change_user, may_give_group
-from infra_service.admin.badges import badge
-from infra_service.admin.moments import moment_of
+from infra_service.lib.admin.badges import badge
+from infra_service.lib.admin.moments import moment_of
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from django.contrib import admin, messages
 from django.template.response import TemplateResponse
 
-from infra_service.admin import ReadOnlyAdmin
+from infra_service.lib.admin import ReadOnlyAdmin
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet

@@ -14,10 +14,10 @@ from django.utils.html import format_html
 
 from apikeys.models import AuditEvent, User
 from apikeys.names import credential_link, credential_names, user_link
-from infra_service.admin import ReadOnlyAdmin
-from infra_service.admin.input_filters import DateFilter, InputFilter
-from infra_service.templatetags.charts import identifier
-from infra_service.templatetags.moments import relative
+from infra_service.lib.admin import ReadOnlyAdmin
+from infra_service.lib.admin.input_filters import DateFilter, InputFilter
+from infra_service.lib.admin.templatetags.charts import identifier
+from infra_service.lib.admin.templatetags.moments import relative
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,8 +9,8 @@ from django.contrib import admin
 from django.urls import reverse
 from django.utils.html import format_html
 
-from infra_service.admin import EditableAdmin
-from infra_service.admin.names import names_of
+from infra_service.lib.admin import EditableAdmin
+from infra_service.lib.admin.names import names_of
 from infra_service.lib.api.identifiers import parse_uuid
 from states.actions import catalogue
 from states.admin.filters import ApplicationFilter
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
 
     from apikeys.actors import Actor
-    from infra_service.admin.site import TrailedSite
+    from infra_service.lib.admin.site import TrailedSite
     from states.models.catalogue_entry import CatalogueEntry
 
     ModelForm = forms.ModelForm[Any]

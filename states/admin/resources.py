@@ -10,11 +10,11 @@ from django.template.response import TemplateResponse
 from django.urls import path, reverse
 from django.utils.html import format_html
 
-from infra_service.admin import ReadOnlyAdmin
-from infra_service.admin.input_filters import InputFilter
+from infra_service.lib.admin import ReadOnlyAdmin
+from infra_service.lib.admin.input_filters import InputFilter
+from infra_service.lib.admin.templatetags.words import breakable
 from infra_service.lib.api.identifiers import parse_uuid
 from infra_service.lib.database.pages import read_page
-from infra_service.templatetags.words import breakable
 from states.admin.forms import FindForm
 from states.models import ResourceEntry, State
 from states.resources.digests import digests

@@ -10,8 +10,8 @@ from django.utils.html import format_html
 from django.utils.timesince import timesince
 from rest_framework.exceptions import APIException
 
-from infra_service.admin import ReadOnlyAdmin, object_tool
-from infra_service.templatetags.moments import relative
+from infra_service.lib.admin import ReadOnlyAdmin, object_tool
+from infra_service.lib.admin.templatetags.moments import relative
 from states.actions import history, locks
 from states.admin import comparison
 from states.admin.filters import StandingFilter

@@ -16,7 +16,7 @@ from django.utils.text import slugify
 from rest_framework.exceptions import APIException
 
 from apikeys.actors import Actor
-from infra_service.admin import ReadOnlyAdmin
+from infra_service.lib.admin import ReadOnlyAdmin
 from states.admin import comparison, contents_page, state_page
 from states.admin.forms import LAST_NUMBER, CompareForm
 from states.admin.values import MOST_ROWS

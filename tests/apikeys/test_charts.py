@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.template import Context, Template
 
-from infra_service.templatetags.charts import (
+from infra_service.lib.admin.templatetags.charts import (
     HEIGHT,
     WIDTH,
     bar_chart,

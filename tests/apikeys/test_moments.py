@@ -5,7 +5,7 @@ import datetime as dt
 import pytest
 from django.utils import timezone
 
-from infra_service.templatetags.moments import relative
+from infra_service.lib.admin.templatetags.moments import relative
 
 
 @pytest.mark.parametrize(

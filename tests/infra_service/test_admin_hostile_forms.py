@@ -18,7 +18,7 @@ from django.db import connection, transaction
 from django.test import Client
 
 from apikeys.models import User
-from infra_service.admin import ReadOnlyAdmin
+from infra_service.lib.admin import ReadOnlyAdmin
 from states.models import State
 from tests.apikeys.admin.conftest import make_key, make_token
 from tests.infra_service.test_admin_webhooks import make_delivery, make_endpoint

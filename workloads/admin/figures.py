@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from django.utils.html import format_html
 
-from infra_service.admin.badges import badge
-from infra_service.templatetags.charts import shares
+from infra_service.lib.admin.badges import badge
+from infra_service.lib.admin.templatetags.charts import shares
 from workloads.signs import sign, word
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 from django.contrib.admin import SimpleListFilter
 from django.db.models.functions import Now
 
-from infra_service.admin.input_filters import InputFilter
+from infra_service.lib.admin.input_filters import InputFilter
 from infra_service.lib.api.identifiers import parse_uuid
 from workloads.cluster_health import ClusterHealth, is_in_health, is_silent
 from workloads.models import KINDS, Cluster, Workload

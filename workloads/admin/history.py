@@ -7,7 +7,7 @@ import itertools
 import math
 from typing import TYPE_CHECKING, Any, Final
 
-from infra_service.templatetags.charts import shares
+from infra_service.lib.admin.templatetags.charts import shares
 from workloads.admin.figures import mark
 from workloads.availability import availability, known_spans
 from workloads.kubernetes.health import HealthStatus

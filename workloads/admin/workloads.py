@@ -11,9 +11,9 @@ from django.urls import reverse
 from django.utils.html import format_html
 
 from apikeys.bindings import EVERYWHERE
-from infra_service.admin import ReadOnlyAdmin
-from infra_service.admin.moments import moment_of
-from infra_service.templatetags.words import breakable
+from infra_service.lib.admin import ReadOnlyAdmin
+from infra_service.lib.admin.moments import moment_of
+from infra_service.lib.admin.templatetags.words import breakable
 from workloads.admin.clusters import as_of
 from workloads.admin.figures import cpu_bar, cpu_text, mark, memory_bar, memory_text
 from workloads.admin.filters import (

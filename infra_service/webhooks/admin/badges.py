@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from infra_service.admin.badges import badge
+from infra_service.lib.admin.badges import badge
 from infra_service.webhooks.models import Delivery
 
 _SIGNS: Final = {

@@ -10,10 +10,10 @@ from django.urls import reverse
 from django.utils.html import format_html
 
 from apikeys.models import AuditEvent
-from infra_service.admin import ReadOnlyAdmin, object_tool
-from infra_service.admin.input_filters import InputFilter
-from infra_service.admin.moments import moment_of
-from infra_service.templatetags.charts import identifier
+from infra_service.lib.admin import ReadOnlyAdmin, object_tool
+from infra_service.lib.admin.input_filters import InputFilter
+from infra_service.lib.admin.moments import moment_of
+from infra_service.lib.admin.templatetags.charts import identifier
 from infra_service.webhooks import actions
 from infra_service.webhooks.admin.badges import delivery_badge
 from infra_service.webhooks.messages import message_id

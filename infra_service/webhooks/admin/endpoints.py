@@ -14,10 +14,10 @@ from apikeys.admin.filters import DisabledFilter
 from apikeys.admin.grants import BindingColumns
 from apikeys.models import User
 from apikeys.names import credential_link, credential_names
-from infra_service.admin import object_tool
-from infra_service.admin.badges import badge
-from infra_service.templatetags.moments import relative
-from infra_service.templatetags.words import breakable
+from infra_service.lib.admin import object_tool
+from infra_service.lib.admin.badges import badge
+from infra_service.lib.admin.templatetags.moments import relative
+from infra_service.lib.admin.templatetags.words import breakable
 from infra_service.webhooks import actions
 from infra_service.webhooks.admin.badges import delivery_badge
 from infra_service.webhooks.models import BY_OPERATOR, Delivery, WebhookEndpoint

@@ -15,7 +15,7 @@ from apikeys.actors import Actor
 from apikeys.audit import authorize_and_record
 from apikeys.models import AccessToken, ApiKey, AuditEvent, User
 from apikeys.scopes import Scope
-from infra_service.admin import csv_export
+from infra_service.lib.admin import csv_export
 from tests.apikeys.admin.conftest import (
     GROUPS,
     KEYS,

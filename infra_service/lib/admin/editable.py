@@ -8,7 +8,7 @@ from django.contrib import admin, messages
 from django.http import HttpResponseRedirect
 from rest_framework.exceptions import APIException
 
-from infra_service.admin.model_admin import ReadOnlyAdmin
+from infra_service.lib.admin.model_admin import ReadOnlyAdmin
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

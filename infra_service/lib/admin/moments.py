@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
 
-from infra_service.templatetags.moments import relative
+from infra_service.lib.admin.templatetags.moments import relative
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,9 +13,9 @@ from django.template.response import TemplateResponse
 from django.urls import path, reverse
 from rest_framework.exceptions import APIException
 
-from infra_service.admin.change_list import CSV, KeysetChangeList
-from infra_service.admin.csv_export import csv_of
-from infra_service.admin.moments import moment_of
+from infra_service.lib.admin.change_list import CSV, KeysetChangeList
+from infra_service.lib.admin.csv_export import csv_of
+from infra_service.lib.admin.moments import moment_of
 from infra_service.lib.database.pages.segments import with_nulls_last
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from django.http import HttpRequest
     from django.urls import URLPattern
 
-    from infra_service.admin.site import TrailedSite
-    from infra_service.admin.tools import ObjectTool
+    from infra_service.lib.admin.site import TrailedSite
+    from infra_service.lib.admin.tools import ObjectTool
     from infra_service.lib.database.pages.segments import Segment
 
     ModelAdmin = admin.ModelAdmin[Any]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from django.http import HttpRequest
 
-    from infra_service.admin.change_list import KeysetChangeList
+    from infra_service.lib.admin.change_list import KeysetChangeList
 
 #: Rows of a file, and how many are read at a time.
 MOST_ROWS: Final = 10_000

@@ -5,8 +5,8 @@
 ``EditableAdmin`` also adds and changes, by our actions.
 """
 
-from infra_service.admin.editable import EditableAdmin
-from infra_service.admin.model_admin import KeysetAdmin, ReadOnlyAdmin
-from infra_service.admin.tools import object_tool
+from infra_service.lib.admin.editable import EditableAdmin
+from infra_service.lib.admin.model_admin import KeysetAdmin, ReadOnlyAdmin
+from infra_service.lib.admin.tools import object_tool
 
 __all__ = ["EditableAdmin", "KeysetAdmin", "ReadOnlyAdmin", "object_tool"]

@@ -1,0 +1,8 @@
+from django.apps import AppConfig
+
+
+class AdminLibraryConfig(AppConfig):
+    """Finds the templates, template tags and static files of every admin page."""
+
+    name = "infra_service.lib.admin"
+    label = "admin_library"
