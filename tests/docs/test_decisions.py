@@ -8,7 +8,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 DECISIONS = sorted((ROOT / "docs" / "adr").glob("*.md"))
 #: Words of a record: a page with its tables.
-MOST_WORDS = 510
+MOST_WORDS = 540
 
 
 def test_numbers_are_linear() -> None:
