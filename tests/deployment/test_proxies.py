@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
+import re
 import socketserver
 import subprocess
 import threading
@@ -47,6 +48,16 @@ def test_the_proxy_accepts_the_file(name: str, file: Path, tmp_path: Path) -> No
     done = subprocess.run(
         [*command(name, text, tmp_path), *check], capture_output=True, text=True, check=False
     )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_haproxy_accepts_the_file_of_the_failover(tmp_path: Path) -> None:
+    page = (HOW_TO / "high-availability.md").read_text()
+    (listen,) = re.findall(r"^```\n(listen primary\n.+?)^```", page, re.MULTILINE | re.DOTALL)
+    times = "timeout connect 1s\n timeout client 1m\n timeout server 1m"
+    text = f"defaults\n mode tcp\n {times}\n\n{listen}"
+    check = [*command("haproxy", text, tmp_path), "-c", "-q"]
+    done = subprocess.run(check, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
 
