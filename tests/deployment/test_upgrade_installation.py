@@ -127,6 +127,10 @@ class Machine:
         server.port = self.port
         return server
 
+    def wait_until_all_run(self, version: str) -> None:
+        """Wait until each unit's process, which starts in ``/``, has entered this release."""
+        wait_until(lambda: set(self.directories().values()) == {f"{RELEASES}/{version}"})
+
     def directories(self) -> dict[str, str]:
         """Return the release that each running unit has loaded."""
         units = (f"infra-service@{self.port}", "infra-index", "infra-webhooks")
@@ -199,13 +203,13 @@ def test_an_upgrade_and_the_way_back_lose_nothing(machine: Machine, traffic: Tra
 
     assert "with the extras: s3 sso kubernetes" in printed
     assert machine.version() == "1.1.0"
-    assert set(machine.directories().values()) == {f"{RELEASES}/1.1.0"}
+    machine.wait_until_all_run("1.1.0")
     assert machine.system.run("systemctl is-active infra-housekeeping.timer").strip() == "active"
 
     machine.system.run(back)
 
     assert machine.version() == "1.0.0"
-    assert set(machine.directories().values()) == {f"{RELEASES}/1.0.0"}
+    machine.wait_until_all_run("1.0.0")
     compared(machine, traffic)
 
 
