@@ -1,4 +1,4 @@
-"""Who acts: a caller over HTTP, a person in the admin, or a command."""
+"""Actors of changes: a caller over HTTP, a person in the admin, or a command."""
 
 from __future__ import annotations
 
@@ -31,9 +31,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Actor:
-    """Who acts: a caller over HTTP, a person in the admin, or a command.
+    """The actor of a change: a caller over HTTP, a person in the admin, or a command.
 
-    ``grant`` is what they may hand on: a caller what the token holds, an operator everything.
+    ``grant`` limits the grants that the actor can give: the token's for a caller, every permission
+    for an operator.
     """
 
     name: str
@@ -43,9 +44,9 @@ class Actor:
     address: str | None = None
     request_id: str = ""
     client_request_id: str = ""
-    # Of an API request; an operator has none.
+    # Only for an API request; an operator has no caller.
     caller: Caller | None = None
-    # When it acts, if that is not now: a made-up past, which only seed_demo has.
+    # The time of the action if it is in the past, which only seed_demo uses.
     at: dt.datetime | None = None
 
     @classmethod
@@ -65,9 +66,9 @@ class Actor:
 
     @classmethod
     def of_person(cls, request: HttpRequest, user: User | None = None) -> Actor:
-        """Return the person who is logged in to the admin, an operator; or, at the door, the user.
+        """Return the logged-in admin user as an operator; during login, the user.
 
-        A person who is not logged in has no name.
+        A person who is not logged in has an empty name.
         """
         person = request.user if user is None else user
         return cls(
@@ -80,17 +81,17 @@ class Actor:
 
     @classmethod
     def of_command(cls, name: str) -> Actor:
-        """Return the actor of a management command: whoever may run it, an operator."""
+        """Return the actor of a management command, which is an operator."""
         return cls(name=f"command {name}")
 
     def now(self) -> dt.datetime:
-        """Return when it acts."""
+        """Return the time of the action."""
         return timezone.now() if self.at is None else self.at
 
     def dated(
         self, time: str, new_id: Callable[[dt.datetime], object] = uuid7_of
     ) -> dict[str, Any]:
-        """Return the id and the time of a new row, unless they are its defaults, those of now."""
+        """Return the id and time of a new row for an action in the past; empty for the present."""
         return {} if self.at is None else {"id": new_id(self.at), time: self.at}
 
     def unchanged(self) -> Q:
@@ -120,7 +121,7 @@ _acting: ContextVar[Callable[[], Actor] | None] = ContextVar("acting", default=N
 
 @contextmanager
 def acting(actor: Callable[[], Actor]) -> Iterator[None]:
-    """Say who acts in the block, for what is recorded where nobody can be asked."""
+    """Set the current actor in the block, for events without an explicit actor."""
     before = _acting.set(actor)
     try:
         yield
@@ -129,6 +130,6 @@ def acting(actor: Callable[[], Actor]) -> Iterator[None]:
 
 
 def current_actor() -> Actor:
-    """Return who acts: the person in the admin, or a command."""
+    """Return the current actor: the person in the admin, or a command."""
     actor = _acting.get()
     return Actor(name="command") if actor is None else actor()

@@ -36,11 +36,9 @@ class TokenAuthentication(BaseAuthentication):
     def authenticate(self, request: Request) -> tuple[Caller, Caller] | None:
         """Return the caller, or None when no credentials were sent.
 
-        Raises:
-            CredentialsMalformed: another scheme, or no token where one belongs.
-            CredentialsInvalid: a token that is not valid.
-            TokenExpired: the token was right until it expired.
-            AddressNotAllowed: the token may not be used from the client's address.
+        Raises: CredentialsMalformed: another scheme, or no token in the header. CredentialsInvalid:
+        the token is not valid. TokenExpired: the token was valid until it expired.
+        AddressNotAllowed: the token cannot be used from the client's address.
         """
         if not request.META.get("HTTP_AUTHORIZATION"):
             return None
@@ -52,7 +50,7 @@ class TokenAuthentication(BaseAuthentication):
         return caller, caller
 
     def authenticate_header(self, request: Request) -> str:
-        """Return the challenge of a 401; it names an error only when credentials were sent."""
+        """Return the challenge of a 401, with an error only when credentials were sent."""
         bearer = f"Bearer {_REALM}"
         if request.META.get("HTTP_AUTHORIZATION"):
             bearer += ', error="invalid_token"'
@@ -60,7 +58,7 @@ class TokenAuthentication(BaseAuthentication):
 
 
 def token_of(request: Request) -> str:
-    """Return the token that a request sends; empty where there is none."""
+    """Return the token in a request; empty if missing."""
     header: str = request.META.get("HTTP_AUTHORIZATION", "")
     scheme, _, credentials = header.partition(" ")
     if scheme.lower() == "bearer":
@@ -83,6 +81,6 @@ def _accepts_basic(request: Request) -> bool:
 def _password(credentials: str) -> str:
     try:
         pair = base64.b64decode(credentials.strip(), validate=True).decode()
-    except ValueError:  # no base64, no ASCII, no UTF-8
+    except ValueError:  # not base64, ASCII or UTF-8
         return ""
     return pair.partition(":")[2]

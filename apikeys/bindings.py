@@ -1,4 +1,4 @@
-"""Where keys and tokens work: what is inside of a binding, and of two."""
+"""Bindings of keys and tokens to clusters, components, environments and applications."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ if TYPE_CHECKING:
 
     Ids = frozenset[uuid.UUID] | None
 
-#: What the states of a binding are bound by.
+#: Kinds of entries that limit access to states.
 LISTS: Final = ("component_ids", "environment_ids", "application_ids")
 
 
-#: Stands in the row of what is bound to applications and to no components. A release that knows no
-#: applications finds a component that is none, and lets nothing through.
+#: A placeholder in the row of a binding to applications without components. An earlier release
+#: without applications finds an unknown component, and denies access.
 _NO_COMPONENT: Final = [str(uuid.UUID(int=0))]
 
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """Where a token works. None is everywhere; outside, everything is answered with 404.
+    """The binding of a token; None is unrestricted. Everything outside the binding gets a 404.
 
-    A token is bound to one cluster; or to components, environments and applications, all of which
-    must hold for a state; or to nothing.
+    A token is bound to a single cluster; or to components, environments and applications, all of
+    which must match a state; or to nothing.
     """
 
     cluster_id: uuid.UUID | None = None
     component_ids: Ids = None
     environment_ids: Ids = None
-    #: Applications, with all components that they have when a request comes.
+    #: Applications, with all their components at the time of a request.
     application_ids: Ids = None
 
     @classmethod
@@ -43,21 +43,21 @@ class Binding:
         environment_ids: Collection[str] | None,
         application_ids: Collection[str] | None,
     ) -> Binding:
-        """Return the binding that a row's ``bound_…`` columns hold."""
+        """Return the binding in the ``bound_…`` columns of a row."""
         if application_ids is not None and component_ids == _NO_COMPONENT:
             component_ids = None
         lists = map(_uuids, (component_ids, environment_ids, application_ids))
         return cls(cluster_id, *lists)
 
     def columns(self) -> dict[str, Any]:
-        """Return what the ``bound_…`` columns of a row hold."""
+        """Return the values of the ``bound_…`` columns of a row."""
         columns = {f"bound_{name}": _texts(ids) for name, ids in self.lists.items()}
         if self.application_ids is not None and self.component_ids is None:
             columns["bound_component_ids"] = _NO_COMPONENT
         return {"bound_cluster_id": self.cluster_id, **columns}
 
     def described(self) -> dict[str, Any] | None:
-        """Return the binding as the audit trail keeps it."""
+        """Return the description of the binding for the audit log."""
         if self == EVERYWHERE:
             return None
         return {
@@ -67,12 +67,12 @@ class Binding:
 
     @property
     def lists(self) -> dict[str, Ids]:
-        """What the states are bound by."""
+        """Return the lists of ids that limit access to states."""
         return {name: getattr(self, name) for name in LISTS}
 
     @property
     def ids_by_kind(self) -> dict[str, list[str]]:
-        """The ids that it names of each kind, sorted; only kinds that it names."""
+        """Return its ids by kind, sorted, without empty kinds."""
         named: dict[str, Iterable[uuid.UUID]] = {
             "cluster": [] if self.cluster_id is None else [self.cluster_id],
             "application": self.application_ids or (),
@@ -87,7 +87,7 @@ class Binding:
         environment_id: uuid.UUID | None,
         application_id: uuid.UUID | None,
     ) -> bool:
-        """Whether the state of this component and environment is inside; None is a new one.
+        """Return whether the binding contains a state; a component of None is a new component.
 
         ``application_id`` is the component's.
         """
@@ -99,16 +99,17 @@ class Binding:
         )
 
     def allows_cluster(self, cluster_id: uuid.UUID) -> bool:
-        """Whether the cluster is inside."""
+        """Return whether the binding contains the cluster."""
         return self.cluster_id in (None, cluster_id) and not any(
             ids is not None for ids in self.lists.values()
         )
 
     def is_within(self, other: Binding) -> bool:
-        """Whether everything that is inside this binding is inside the other."""
+        """Return whether the other binding contains this binding."""
         return (
             other.cluster_id in (None, self.cluster_id)
-            # A cluster's token reaches clusters, which components and environments do not hold.
+            # A cluster token reaches clusters, which bindings to components and environments
+            # exclude.
             and (self.cluster_id is None or other.allows_cluster(self.cluster_id))
             and _within(self.component_ids, other.component_ids)
             and _within(self.environment_ids, other.environment_ids)
@@ -116,9 +117,10 @@ class Binding:
         )
 
     def within_applications_of(self, other: Binding) -> Binding:
-        """Return the binding, of components alone within the applications of the other.
+        """Limit a binding to components alone to the applications of the other binding.
 
-        So they are inside of it, and none is reached any more that is moved to elsewhere.
+        The result stays within the other binding: a component that moves to another application is
+        no longer accessible.
         """
         if self.component_ids is None or self.application_ids is not None:
             return self
@@ -126,12 +128,12 @@ class Binding:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is inside: no row of a key or token holds such a binding."""
+        """Return whether nothing is inside; rows of keys and tokens never hold such a binding."""
         lists = [ids for ids in self.lists.values() if ids is not None]
         return not all(lists) or (self.cluster_id is not None and bool(lists))
 
     def intersection(self, other: Binding) -> Binding:
-        """Return what is inside both."""
+        """Return the intersection of both bindings."""
         if self.cluster_id and other.cluster_id and self.cluster_id != other.cluster_id:
             return NOWHERE
         common = (_common(ids, other.lists[name]) for name, ids in self.lists.items())
@@ -139,7 +141,7 @@ class Binding:
 
 
 EVERYWHERE: Final = Binding()
-# No cluster, because it names components, and none of those.
+# The binding names components, so it contains no cluster; the list of components is empty.
 NOWHERE: Final = Binding(component_ids=frozenset(), environment_ids=frozenset())
 
 

@@ -1,4 +1,4 @@
-"""From a token to its caller: one query by digest that brings all that a request needs."""
+"""Token authentication with a single query by digest, which loads all that a request needs."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _OF_TOKEN = (
     "trust_policy__allowed_networks", "trust_policy__revision",
 )  # fmt: skip
 
-#: The outcome that is counted for a reason; an expired token has an error of its own.
+#: Outcomes in the metrics by reason; an expired token has an error of its own.
 _OUTCOMES: Final = {
     UnusableReason.REVOKED: Authentication.REVOKED,
     UnusableReason.API_KEY_REVOKED: Authentication.REVOKED,
@@ -75,10 +75,9 @@ def find_caller(token: str, prefetch: Prefetch[Any] | None = None, address: str 
 
     The row of ``prefetch`` is loaded in the same query if the token exists.
 
-    Raises:
-        CredentialsInvalid: the form, the digest or the status is wrong; the answer is the same.
-        TokenExpired: the token was right until it expired.
-        AddressNotAllowed: the token is limited to networks, and the address is in none of them.
+    Raises: CredentialsInvalid: the form, digest or status is wrong; the response is identical.
+    TokenExpired: the token was valid until it expired. AddressNotAllowed: the client's address is
+    outside the token's networks.
     """
     # 1. Recognize the kind of token by its prefix.
     kind = tokens.kind_of(token)
@@ -111,7 +110,7 @@ def refresh(caller: Caller, prefetch: Prefetch[Any] | None = None) -> Caller:
 def _identify(
     kind: TokenKind, digest: bytes, now: dt.datetime, prefetch: Prefetch[Any] | None = None
 ) -> tuple[Caller, dt.datetime | None]:
-    """Return the caller, and when its secret was last used."""
+    """Return the caller and the time of the last use of its secret."""
     row = _find_row(kind, digest, now, prefetch)
     if row is None:
         raise refused(Authentication.UNKNOWN)
@@ -130,7 +129,7 @@ def _identify(
                 grant, expires_at=_sooner(grant.expires_at, row["previous_digest_expires_at"])
             )
     elif api_key_id := row["api_key_id"]:
-        # Minted: it has no more than its key has now.
+        # A minted token never exceeds the current grant of its key.
         grant = grant.intersection(_grant(row, "api_key__"))
         rotated_at = row["api_key__rotated_at"]
         is_retired = rotated_at is not None and row["created_at"] <= rotated_at
@@ -161,7 +160,7 @@ def _sooner(end: dt.datetime | None, other: dt.datetime) -> dt.datetime:
 
 
 def refused(why: Authentication, token_id: str | None = None) -> CredentialsInvalid:
-    """Count the refusal and return its error, which tells the caller the same for all of them."""
+    """Count the refusal and return its error, which is the same for all reasons."""
     metrics.count(why)
     return CredentialsInvalid(token_id)
 

@@ -1,8 +1,8 @@
-"""What a caller is told about their credentials and parameters, and about keys and tokens.
+"""Errors of credentials, their parameters, keys and tokens.
 
-Each error carries what the project's one error form needs: ``default_code`` is the reason,
-``meaning`` what the reference says of it, and
-``auth_header`` is the challenge (RFC 9110 §11.6.1, RFC 6750 §3).
+Each error has the attributes of the project's error form: ``default_code`` is the reason,
+``meaning`` its description in the reference, and ``auth_header`` is the challenge (RFC 9110
+§11.6.1, RFC 6750 §3).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class CredentialsMissing(NotAuthenticated):
 
 
 class _TokenRefused(AuthenticationFailed):
-    """Credentials do not work; ``token_id`` is theirs if they once did, so that they count."""
+    """Refused credentials; ``token_id`` is set if they once worked, for the rate limit."""
 
     def __init__(self, token_id: str | None = None) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ class CredentialsInvalid(_TokenRefused):
 
 
 class CredentialsMalformed(CredentialsInvalid):
-    """The header holds no token where one belongs; what else it holds is not looked at."""
+    """A header without a token; the other parts of the header are ignored."""
 
     default_detail = (
         "Send the token as 'Authorization: Bearer <token>', or on the state backend alone "
@@ -66,7 +66,7 @@ class TokenExpired(_TokenRefused):
 
 
 class AddressNotAllowed(PermissionDenied):
-    """The credential is limited to networks; it counts as a failed authentication."""
+    """A credential used outside its networks; counts as a failed authentication."""
 
     meaning = "The token is right, but may not be used from the client's address."
     default_code = "ADDRESS_NOT_ALLOWED"
@@ -113,7 +113,7 @@ def _with_article(kind: TokenKind) -> str:
 
 
 class GrantExceeded(PermissionDenied):
-    """``latest`` is the end of what is held, where something was to end later."""
+    """A grant beyond the actor's; ``latest`` is the latest allowed expiry, if exceeded."""
 
     meaning = (
         "Nobody hands on more than they hold: ``scopes`` are what is missing, or the binding or "
@@ -213,7 +213,7 @@ class ApiKeyExpired(APIException):
 
 
 class TooManyApiKeys(APIException):
-    """A revocation takes all that descends from a key along in one transaction."""
+    """The limit of active keys, because a revocation covers all descendants in one transaction."""
 
     meaning = "The owner has as many keys that work as there may be."
     status_code = 400
@@ -233,14 +233,14 @@ class ConcurrentChange(APIException):
 
 
 class ExpiryPast(InvalidParameter):
-    """The end that was asked for has come before the key or token was made."""
+    """The requested expiry is before the creation of the key or token."""
 
     def __init__(self) -> None:
         super().__init__("expires_at", "Not in the future.", "PAST")
 
 
 class GracePeriodOutOfRange(InvalidParameter):
-    """The old secret was to work for longer after a rotation than it may."""
+    """The requested grace period of the old secret exceeds the maximum."""
 
     def __init__(self, maximum: dt.timedelta) -> None:
         most = int(maximum.total_seconds())

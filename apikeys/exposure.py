@@ -1,4 +1,4 @@
-"""Secrets of ours that lie where others read them: whose they are, as long as they work."""
+"""Lookup and revocation of exposed secrets of this service."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Exposed(NamedTuple):
-    """The key or access token that a secret belongs to."""
+    """The key or access token of an exposed secret."""
 
     credential: ApiKey | AccessToken
     #: A rotation has replaced the secret, which still works for the grace period.
@@ -27,17 +27,17 @@ class Exposed(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """What it is, in a message."""
+        """Return the kind for messages."""
         return str(self.credential._meta.verbose_name)
 
 
 def digest_of(secret: str) -> bytes:
-    """Return what a secret is found by."""
+    """Return the digest of a secret."""
     return tokens.digest(secret)
 
 
 def working(digests: Collection[bytes]) -> dict[bytes, Exposed]:
-    """Return by their digests whose secrets these are, of those that let somebody in now."""
+    """Return the credentials of these secrets by digest, if they currently work."""
     if not digests:
         return {}
     found: dict[bytes, Exposed] = {}
@@ -53,9 +53,9 @@ def working(digests: Collection[bytes]) -> dict[bytes, Exposed]:
 
 
 def revoke(exposed: Exposed, *, actor: Actor) -> None:
-    """Revoke the credential, unless its secret is retired already: the new one is nowhere.
+    """Revoke the credential, unless its secret is already retired: the new secret is not exposed.
 
-    What it has made goes along, as always.
+    The revocation includes all descendants.
     """
     if exposed.is_retired:
         return

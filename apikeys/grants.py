@@ -1,4 +1,4 @@
-"""Who calls, and what they may do, where and until when; nobody hands on more than they hold."""
+"""Grants of callers: scopes, binding, networks and expiry. No grant exceeds its giver's."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """Scopes, where they work and until when: what a token holds, or is to be given.
+    """Scopes, binding, networks and expiry of a token.
 
-    An end that is None never comes.
+    An expiry of None means never.
     """
 
     scopes: frozenset[str]
@@ -31,7 +31,7 @@ class Grant:
     networks: Networks = ANYWHERE
 
     def columns(self) -> dict[str, Any]:
-        """Return what the columns of a row hold."""
+        """Return the values for the columns of a row."""
         return {
             "scopes": sorted(self.scopes),
             "expires_at": self.expires_at,
@@ -40,7 +40,7 @@ class Grant:
         }
 
     def is_within(self, other: Grant) -> bool:
-        """Whether the other may do all of this, for as long."""
+        """Return whether the other grant includes this grant, for at least as long."""
         return (
             self.scopes <= with_included(other.scopes)
             and self.binding.is_within(other.binding)
@@ -50,11 +50,11 @@ class Grant:
 
     @property
     def is_empty(self) -> bool:
-        """Whether it allows nothing: no row holds such a grant."""
+        """Return whether the grant allows nothing; rows never hold an empty grant."""
         return not self.scopes or self.binding.is_empty or self.networks.ranges == frozenset()
 
     def intersection(self, other: Grant) -> Grant:
-        """Return what both may do, for as long as both may."""
+        """Return the intersection of both grants, with the earlier expiry."""
         ends = [end for end in (self.expires_at, other.expires_at) if end is not None]
         return Grant(
             with_included(self.scopes) & with_included(other.scopes),
@@ -70,10 +70,9 @@ class Grant:
         expires_at: dt.datetime | None,
         networks: Networks | None = None,
     ) -> Grant:
-        """Return what its holder gives away; binding and networks are the holder's unless given.
+        """Return a grant for another credential; binding and networks default to this grant's.
 
-        Raises:
-            GrantExceeded: it would be more than what is held.
+        Raises: GrantExceeded: the result would exceed this grant.
         """
         where = self.binding if binding is None else binding
         wanted = Grant(
@@ -86,11 +85,10 @@ class Grant:
         return wanted
 
     def check(self, wanted: Grant, holder: str = "Your token") -> None:
-        """Refuse to hand on what is not held.
+        """Refuse a grant that exceeds this grant.
 
-        Raises:
-            GrantExceeded: names the scopes, the end or the networks, or says that the binding is
-                too wide.
+        Raises: GrantExceeded: names the scopes, the expiry or the networks, or reports a wider
+        binding.
         """
         if missing := wanted.scopes - with_included(self.scopes):
             raise GrantExceeded(holder, scopes=sorted(missing))
@@ -102,7 +100,7 @@ class Grant:
             raise GrantExceeded(holder, networks=self.networks.column() or ())
 
 
-#: What an operator holds, at the command line and in the admin.
+#: The grant of an operator, in commands and the admin.
 EVERYTHING: Final = Grant(frozenset(Scope.values))
 
 
@@ -116,20 +114,20 @@ class Caller:
 
     kind: TokenKind
     token_id: str
-    # The key itself, or the key that the token was minted from; None when an operator issued it.
+    # The key itself, or the key behind the minted token; None for a token from an operator.
     api_key_id: str | None
-    # The policy by which a pipeline got the token; None for all others.
+    # The policy of a pipeline's token; None for all other tokens.
     trust_policy_id: str | None
     user_id: uuid.UUID
     username: str
     scopes: frozenset[str]
     binding: Binding
     expires_at: dt.datetime | None
-    # Of the secret that was sent: a key has two for a while after a rotation.
+    # The expiry of the secret in use: a key has two secrets during a grace period.
     digest: bytes = field(repr=False)
-    # Whether it is the secret before the key's last rotation, or a token from before that.
+    # Whether the secret, or the secret behind the token, was replaced by the key's last rotation.
     is_retired: bool
-    # As they were read, to find out whether somebody has changed the token, or its origin, since.
+    # The versions as read, to detect changes of the token or its origin since.
     revision: int
     api_key_revision: int | None
     trust_policy_revision: int | None
@@ -138,6 +136,6 @@ class Caller:
 
     @property
     def grant(self) -> Grant:
-        """What the caller may hand on, at most until its end; a retired secret not apikey:write."""
+        """Return the grant that the caller can hand on; a retired secret excludes apikey:write."""
         lost = {Scope.APIKEY_WRITE.value} if self.is_retired else set()
         return Grant(self.scopes - lost, self.binding, self.expires_at, self.networks)

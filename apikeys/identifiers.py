@@ -1,4 +1,4 @@
-"""The identifiers of keys, tokens, issuers and policies, which a person can tell apart."""
+"""Identifiers of keys, tokens, issuers and policies, with a prefix for each kind."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def access_token_id(moment: dt.datetime | None = None) -> str:
 
 
 def issuer_id() -> str:
-    """Return a new issuer id, ``^iss-[0-9a-z]+$``; a service token has an underscore there."""
+    """Return a new issuer id, ``^iss-[0-9a-z]+$``; a service token has an underscore instead."""
     return f"iss-{_base36_uuid7(None)}"
 
 

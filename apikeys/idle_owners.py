@@ -27,6 +27,6 @@ def signed_on_last(before: Any, owner: str = "") -> Q:
 
 
 def idle_before(now: dt.datetime) -> dt.datetime | None:
-    """Return the moment since which an owner must have signed on; None where there is no limit."""
+    """Return the moment since which an owner must have signed on; None if there is no limit."""
     days: int = settings.OWNER_IDLE_DAYS
     return now - dt.timedelta(days=days) if days > 0 else None

@@ -1,4 +1,4 @@
-"""What became of authentications, for Prometheus and for the log; the client is told less."""
+"""Outcomes of authentications for Prometheus and the log; clients get less detail."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ from prometheus_client import Counter
 
 
 class Authentication(StrEnum):
-    """How an authentication ended."""
+    """The outcome of an authentication."""
 
     OK = "ok"
-    # No credentials on a path that needs them.
+    # Missing credentials on a path that requires them.
     MISSING = "missing"
-    # Another scheme, or not of a token's form.
+    # Another scheme, or not in a token's form.
     MALFORMED = "malformed"
     UNKNOWN = "unknown"
-    # The token, or the key that it was minted from.
+    # The token, or its key, was revoked.
     REVOKED = "revoked"
-    # Its owner's account is closed.
+    # The owner's account is inactive.
     INACTIVE = "inactive"
-    # Its owner has not signed on for OWNER_IDLE_DAYS.
+    # The owner has not signed on for OWNER_IDLE_DAYS.
     IDLE = "idle"
     EXPIRED = "expired"
-    # The client's address is not in the networks of the token, or of its key.
+    # The client's address is outside the networks of the token or its key.
     ADDRESS = "address"
 
 
 AUTHENTICATIONS: Final = Counter(
     "infra_authentications", "Requests by how their authentication ended.", ["result"]
 )
-# Looked up once: half of a counter's cost. And each of them is there, at 0, from the start.
+# Looking up labels is half of a counter's cost. Each outcome also exists from the start, at 0.
 _RESULTS: Final = {result: AUTHENTICATIONS.labels(result.value) for result in Authentication}
 
 
 def count(result: Authentication) -> None:
-    """Count one authentication; the request's log lines name what is not ok."""
+    """Count an authentication; add a failed outcome to the request's log lines."""
     _RESULTS[result].inc()
     if result is not Authentication.OK:
         structlog.contextvars.bind_contextvars(authentication=result.value)

@@ -17,7 +17,7 @@ _SOON: Final = dt.timedelta(days=7)
 
 
 class ActingMiddleware:
-    """Makes the person who is logged in the one who acts."""
+    """Sets the logged-in person as the current actor."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -28,7 +28,7 @@ class ActingMiddleware:
 
 
 class TokenExpiryMiddleware:
-    """Tells a client whose token expires within a week when that is, on every answer."""
+    """Adds the expiry to every response if the client's token expires within a week."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response

@@ -1,4 +1,4 @@
-"""What keys and tokens are called, for who may see them."""
+"""Names of keys, tokens and users, with links for people who may view them."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
     from apikeys.models import User
 
-#: By the beginning of an id.
+#: By the prefix of an id.
 _MODELS: Final = {"key-": ApiKey, "tok-": AccessToken, "fed-": TrustPolicy}
 
 
 def credential_names(user: User | AnonymousUser, ids: Iterable[str | None]) -> dict[str, str]:
-    """Return the names of these keys, tokens and policies by id, as far as the person may see."""
+    """Return the names of keys, tokens and policies by id, if the person may view them."""
     wanted = {one for one in ids if one}
     names: dict[str, str] = {}
     for beginning, model in _MODELS.items():
@@ -34,7 +34,7 @@ def credential_names(user: User | AnonymousUser, ids: Iterable[str | None]) -> d
 
 
 def credential_link(credential_id: str, names: Mapping[str, str]) -> str:
-    """Return a link to the page of a key, token or policy: its name, else the end of its id."""
+    """Return a link to a key, token or policy: its name, or the end of its id."""
     model = _MODELS.get(credential_id[:4], AccessToken)
     url = reverse(f"admin:apikeys_{model._meta.model_name}_change", args=(credential_id,))
     if name := names.get(credential_id):

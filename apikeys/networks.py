@@ -14,16 +14,15 @@ if TYPE_CHECKING:
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
-#: Networks of one key: each request compares with all of them.
+#: Maximum number of networks of a key: each request compares with all of them.
 MAX_NETWORKS: Final = 50
 _MAPPED: Final = ipaddress.IPv6Network("::ffff:0:0/96")
 
 
 def parse_network(text: str) -> Network:
-    """Return the network, an IPv4-mapped one as IPv4, as client addresses are.
+    """Return the network; IPv4-mapped networks become IPv4, like client addresses.
 
-    Raises:
-        ValueError: the text is no network, or has bits to the right of its prefix.
+    Raises: ValueError: the text is not a network, or has bits to the right of its prefix.
     """
     if "%" in text:
         raise ValueError(f"{text!r} has a zone")
@@ -36,13 +35,13 @@ def parse_network(text: str) -> Network:
 
 @dataclass(frozen=True, slots=True)
 class Networks:
-    """Networks without overlaps; None is every address, also an unknown one."""
+    """Networks without overlaps; None allows every address, including unknown addresses."""
 
     ranges: frozenset[Network] | None = None
 
     @classmethod
     def of(cls, networks: Iterable[Network]) -> Networks:
-        """Return the networks, adjacent and overlapping ones merged."""
+        """Return the networks; adjacent and overlapping networks are merged."""
         by_version: dict[int, list[Any]] = {4: [], 6: []}
         for network in networks:
             by_version[network.version].append(network)
@@ -51,35 +50,35 @@ class Networks:
 
     @classmethod
     def of_column(cls, texts: Iterable[str] | None) -> Networks:
-        """Return the networks that a row has."""
+        """Return the networks in a row's column."""
         return ANYWHERE if texts is None else _of_texts(tuple(texts))
 
     def column(self) -> list[str] | None:
-        """Return what a row has."""
+        """Return the value for a row's column."""
         if self.ranges is None:
             return None
         return [str(n) for n in sorted(self.ranges, key=lambda n: (n.version, n))]
 
     def allows(self, address: str) -> bool:
-        """Whether a client of this address may use the key or token."""
+        """Return whether a client at this address may use the credential."""
         if self.ranges is None:
             return True
         parsed = parse_address(address)
         return parsed is not None and any(parsed in network for network in self.ranges)
 
     def is_within(self, other: Networks) -> bool:
-        """Whether the other allows every address that is allowed here."""
+        """Return whether the other networks include all these addresses."""
         if other.ranges is None or self.ranges is None:
             return other.ranges is None
         return all(any(_is_within(n, each) for each in other.ranges) for n in self.ranges)
 
     @property
     def is_over_limit(self) -> bool:
-        """Whether these are more networks than a credential can have."""
+        """Return whether the number of networks exceeds the limit of a credential."""
         return self.ranges is not None and len(self.ranges) > MAX_NETWORKS
 
     def intersection(self, other: Networks) -> Networks:
-        """Return the addresses that both allow. Of two networks, one contains the other or none."""
+        """Return the common addresses. Two networks are disjoint, or one contains the other."""
         if self.ranges is None or other.ranges is None:
             return self if other.ranges is None else other
         return Networks(

@@ -1,4 +1,4 @@
-"""Passwords that are set, in the trail: Django tells every validator of each, whoever set it."""
+"""A password validator that records password changes, because Django notifies every validator."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
 
 
 class RecordedPassword:
-    """A validator that takes every password, and records that one was set."""
+    """A validator that accepts every password and records the change."""
 
     def validate(self, password: str, user: User | None = None) -> None:
-        """Take it."""
+        """Accept the password."""
 
     def password_changed(self, password: str, user: User) -> None:
-        """Record whose it is; never the password."""
+        """Record the user whose password changed; never the password."""
         del password
         actor = actors.current_actor()
         audit.authorize_and_record(
@@ -25,5 +25,5 @@ class RecordedPassword:
         )
 
     def get_help_text(self) -> str:
-        """Say what becomes of it."""
+        """Return the note that changes are recorded."""
         return "The audit trail will say that it was set, and by whom."

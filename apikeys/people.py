@@ -1,7 +1,7 @@
-"""What people may do in the admin, and the one rule: nobody gives, or takes over, what they lack.
+"""Permissions of people in the admin: a person cannot give or take over permissions they lack.
 
-Django computes the permissions of an inactive user as none, and so whoever was deactivated would be
-free for all. Here a user holds what is stored of them.
+Django computes no permissions for an inactive user, so anybody could take over a deactivated user.
+These functions use the stored permissions instead.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def may_change_user(person: User, user: User) -> bool:
-    """Whether the person holds all that the user does, active or not."""
+    """Return whether the person has all permissions of the user, active or not."""
     if person.is_superuser:
         return True
     stored = Permission.objects.filter(Q(user=user) | Q(group__user=user))
@@ -29,14 +29,14 @@ def may_change_user(person: User, user: User) -> bool:
 
 
 def may_give(person: User, permissions: Collection[Permission]) -> bool:
-    """Whether the person holds all of these."""
+    """Return whether the person has all these permissions."""
     return person.is_superuser or _holds(
         person, Permission.objects.filter(pk__in=[permission.pk for permission in permissions])
     )
 
 
 def may_give_group(person: User, group: Group) -> bool:
-    """Whether the person holds all that the group does."""
+    """Return whether the person has all permissions of the group."""
     return person.is_superuser or _holds(person, group.permissions.all())
 
 

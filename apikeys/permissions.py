@@ -1,13 +1,13 @@
-"""The one DRF permission class: every view declares the scopes and the token kinds that it takes.
+"""The DRF permission class: every view declares the scopes and token kinds that it accepts.
 
-A view, or viewset, says
+A view, or viewset, declares
 
 - ``required_scopes``: the scope of each method (``{"GET": Scope.STATE_READ}``) or, in a viewset,
-  of each action (``{"list": Scope.APIKEY_READ}``); None where any valid token will do;
+  of each action (``{"list": Scope.APIKEY_READ}``); None if any valid token suffices;
 - ``token_kinds``: the kinds of token it accepts, and with ``minted_only = True`` of the access
   tokens only those that were minted from an API key;
 
-or ``public = True``. One that says nothing is refused at start-up by a system check.
+or ``public = True``. A system check refuses a view without a declaration at start-up.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class HasScope(BasePermission):
     """Refuses a request without a token (401), of the wrong kind, or without the scope (403)."""
 
     def has_permission(self, request: Request, view: APIView) -> bool:
-        """Return True, or raise the error that tells the caller what is missing."""
+        """Return True, or raise the error with the missing permission."""
         if getattr(view, "public", False):
             return True
         if request.auth is None:
@@ -59,20 +59,18 @@ class HasScope(BasePermission):
 
 
 def demand_scope(request: Request, scope: Scope) -> None:
-    """Refuse a caller without the scope, where what is asked needs more than the view does.
+    """Refuse a caller without the scope, for requests that need more than the view does.
 
-    Raises:
-        ScopeInsufficient: says which scope is missing.
+    Raises: ScopeInsufficient: names the missing scope.
     """
     if scope not in caller_of(request).scopes:
         raise ScopeInsufficient(scope)
 
 
 def demand_kind(request: Request, kinds: frozenset[TokenKind]) -> None:
-    """Refuse a token of another kind, where what is asked takes fewer kinds than the view does.
+    """Refuse a token of another kind, for requests that accept fewer kinds than the view.
 
-    Raises:
-        TokenKindUnsupported: says which kinds are accepted.
+    Raises: TokenKindUnsupported: names the accepted kinds.
     """
     sent = caller_of(request).kind
     if sent not in kinds:

@@ -1,4 +1,4 @@
-"""Rules over many keys and tokens."""
+"""Querysets of keys, tokens and trust policies."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ if TYPE_CHECKING:
     from apikeys.bindings import Binding
     from apikeys.grants import Caller
 
-#: ``last_used_at`` is written at most this often, so that traffic does not become writes.
+#: The minimum interval between writes of ``last_used_at``, so that traffic does not become writes.
 LAST_USED_RESOLUTION: Final = dt.timedelta(minutes=1)
-#: Who has so little time left is shown to operators, so that they see to it.
+#: The remaining lifetime at which operators see a credential as expiring.
 SOON: Final = dt.timedelta(days=30)
-#: Who has not been used once since it was made so long ago is probably not needed.
+#: The age at which a never used credential counts as unused.
 UNUSED_AFTER: Final = dt.timedelta(days=7)
 
 C = TypeVar("C", bound=Model)
@@ -77,7 +77,7 @@ class IsSubset(Func):
     arg_joiner = " <@ "
 
     def as_sqlite(self, compiler: Any, connection: Any, **_extra: Any) -> tuple[str, Any]:  # noqa: ARG002 - Django's signature
-        """Return the same for SQLite, which has no operator for it."""
+        """Return the same for SQLite, which lacks the operator."""
         column, others = self.get_source_expressions()
         column_sql, column_params = compiler.compile(column)
         others_sql, others_params = compiler.compile(others)
@@ -90,10 +90,10 @@ class IsSubset(Func):
 
 
 class GrantHolderQuerySet(QuerySet[C]):
-    """What API keys, access tokens and trust policies have in common."""
+    """Shared rules of API keys, access tokens and trust policies."""
 
     def inside(self, binding: Binding) -> Self:
-        """Return those whose binding is within this one."""
+        """Return rows whose binding is within this binding."""
         inside = self
         if binding.cluster_id is not None:
             inside = inside.filter(bound_cluster_id=binding.cluster_id)
@@ -104,20 +104,20 @@ class GrantHolderQuerySet(QuerySet[C]):
         return inside
 
     def as_seen(self, holder: Any) -> Self:
-        """Return the row if nobody has changed it since it was read."""
+        """Return the row if it is unchanged since it was read."""
         return self.filter(pk=holder.pk, revision=holder.revision)
 
     def locked(self) -> Self:
-        """Return the rows, locked until the transaction ends; rows may refer to them meanwhile."""
+        """Return the rows, locked until the transaction ends; foreign keys can refer to them."""
         return self.select_for_update(no_key=True)
 
     def change(self, **values: Any) -> int:
-        """Update, so that whoever has read it before notices; return how many were changed."""
+        """Update the rows and their revision, which reveals the change; return the number."""
         return self.update(**values, revision=F("revision") + 1)
 
 
 class CredentialQuerySet(GrantHolderQuerySet[C]):
-    """What API keys and access tokens have in common."""
+    """Shared rules of API keys and access tokens."""
 
     statuses: ClassVar[type[TextChoices]]
     revocations: ClassVar[Mapping[str, UnusableReason]] = KEY_REVOCATIONS
@@ -143,14 +143,14 @@ class CredentialQuerySet(GrantHolderQuerySet[C]):
         return self.annotate(status=status, unusable_reason=reason)
 
     def with_searched(self) -> Self:
-        """Annotate ``scopes_text``: the scopes in their order, with a space between them."""
+        """Annotate ``scopes_text``: the scopes in order, separated by spaces."""
         text: Any = Cast("scopes", TextField())
         for part, plain in (('["', ""), ('"]', ""), ('", "', " ")):
             text = Replace(text, Value(part), Value(plain), output_field=TextField())
         return self.annotate(scopes_text=text)
 
     def active(self) -> Self:
-        """Return those that have not ended, also of owners whose credentials are refused."""
+        """Return credentials that have not ended, also with an inactive or idle owner."""
         now, active = timezone.now(), self
         for column in self.revocations:
             active = active.filter((column, None))
@@ -159,11 +159,11 @@ class CredentialQuerySet(GrantHolderQuerySet[C]):
         return active
 
     def usable(self) -> Self:
-        """Return those that work now."""
+        """Return the credentials that currently work."""
         return self.active().exclude(self._owner_refused())
 
     def refused_for_owner(self) -> Self:
-        """Return those that have not ended, and whose owner is inactive or idle."""
+        """Return credentials that have not ended, but have an inactive or idle owner."""
         return self.active().filter(self._owner_refused())
 
     def _owner_refused(self) -> Q:
@@ -171,42 +171,42 @@ class CredentialQuerySet(GrantHolderQuerySet[C]):
         return refused if before is None else refused | signed_on_last(before, "created_by__")
 
     def expiring(self, within: dt.timedelta = SOON) -> Self:
-        """Return those that work now and expire by their own time within this duration."""
+        """Return working credentials that reach their own expiry within this duration."""
         now = timezone.now()
         # The lower bound repeats ``active``, in the form that the index has.
         return self.usable().filter(expires_at__gt=now, expires_at__lte=now + within)
 
     def issued(self) -> Self:
-        """Return those that somebody looks after, which all are but minted tokens."""
+        """Return credentials for an operator's attention: all except minted tokens."""
         return self.all()
 
     def unused(self) -> Self:
-        """Return those that work, are no longer new, and were never used."""
+        """Return working credentials that were never used and are no longer new."""
         return self.usable().filter(
             last_used_at=None, created_at__lte=timezone.now() - UNUSED_AFTER
         )
 
     def expired(self) -> Self:
-        """Return those whose own time is over; a revoked one never expires."""
+        """Return credentials past their own expiry; a revoked credential never expires."""
         return self.filter(revoked_at=None, expires_at__lte=timezone.now())
 
     def revoked(self) -> Self:
-        """Return those that were revoked themselves."""
+        """Return credentials that were revoked themselves."""
         return self.filter(revoked_at__isnull=False)
 
     def visible_to(self, caller: Caller) -> Self:
-        """Return the caller's own, and of them only what is inside the caller's binding."""
+        """Return the caller's credentials within the caller's binding."""
         return self.filter(created_by=caller.user_id).inside(caller.binding)
 
     def revoke(self, *credential_ids: str) -> int:
-        """Revoke credentials; return the number of those that were not revoked before."""
+        """Revoke credentials; return the number of newly revoked credentials."""
         return self.filter(pk__in=credential_ids, revoked_at=None).change(revoked_at=Now())
 
     def touch(self, credential_id: str, now: dt.datetime, address: str) -> bool:
         """Record the credential's use and the client's address, at most once a minute.
 
-        Where another transaction holds the row, or with SQLite the database, the note is left to
-        a later request.
+        If another transaction has locked the row, or with SQLite the database, a later request
+        records the use.
         """
         due = Q(last_used_at=None) | Q(last_used_at__lte=now - LAST_USED_RESOLUTION)
         free = self.filter(due, pk=credential_id).select_for_update(skip_locked=True, no_key=True)
@@ -222,7 +222,7 @@ class ApiKeyQuerySet(CredentialQuerySet[Any]):
     statuses = ApiKeyStatus
 
     def with_status(self) -> Self:
-        """Annotate also ``old_secret_expires_at``, null where no old secret works."""
+        """Annotate also ``old_secret_expires_at``, null without a working old secret."""
         works = When(
             previous_digest_expires_at__gt=timezone.now(), then="previous_digest_expires_at"
         )
@@ -239,7 +239,7 @@ class ApiKeyQuerySet(CredentialQuerySet[Any]):
         return super().with_searched().annotate(made_by_id=made_by)
 
     def made_by_keys(self, key_ids: Collection[str]) -> Self:
-        """Return those that these keys have made, also by tokens."""
+        """Return the keys that these keys made, directly or with tokens."""
         return self.filter(maker__in=key_ids)
 
     def made_by_token(self, token_id: str) -> Self:
@@ -247,18 +247,18 @@ class ApiKeyQuerySet(CredentialQuerySet[Any]):
 
 
 class AccessTokenQuerySet(CredentialQuerySet[Any]):
-    """Rules over many access tokens; a minted one ends with its key, or its trust policy."""
+    """Access tokens; a minted token ends with its key or its trust policy."""
 
     statuses = AccessTokenStatus
     revocations = TOKEN_REVOCATIONS
     expiries = TOKEN_EXPIRIES
 
     def issued(self) -> Self:
-        """Return those that an operator issued; the others were minted and end within hours."""
+        """Return the tokens of operators; minted tokens expire within hours."""
         return self.filter(api_key=None, trust_policy=None)
 
     def ended_with_origin(self) -> Self:
-        """Return those that would work if their key, or their trust policy, still did."""
+        """Return tokens that ended only because their key or trust policy did."""
         now, ended = timezone.now(), Q()
         for column in self.revocations.keys() - KEY_REVOCATIONS:
             ended |= Q((f"{column}__isnull", False))
@@ -270,15 +270,15 @@ class AccessTokenQuerySet(CredentialQuerySet[Any]):
 
 class IssuerQuerySet(QuerySet[Any]):
     def change(self, **values: Any) -> int:
-        """Update, so that whoever has read it before notices; return how many were changed."""
+        """Update the rows and their revision, which reveals the change; return the number."""
         return self.update(**values, updated_at=Now(), revision=F("revision") + 1)
 
 
 class TrustPolicyQuerySet(GrantHolderQuerySet[Any]):
     def change(self, **values: Any) -> int:
-        """Update, so that whoever has read it before notices; return how many were changed."""
+        """Update the rows and their revision, which reveals the change; return the number."""
         return super().change(**values, updated_at=Now())
 
     def disable(self, *policy_ids: str) -> int:
-        """Disable those that are not; return how many were changed."""
+        """Disable the enabled rows; return their number."""
         return self.filter(pk__in=policy_ids, disabled_at=None).change(disabled_at=Now())

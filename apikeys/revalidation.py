@@ -28,18 +28,17 @@ if TYPE_CHECKING:
     from apikeys.models.trail import AuditEvent
     from infra_service.lib.database.compiled import Prefetch
 
-#: How many keys of one owner may work at once. A revocation takes all that descend from a key
-#: along in one transaction, and must always be possible.
+#: The maximum number of active keys per owner. A revocation covers all descendants of a key in a
+#: transaction, and must always be possible.
 MAX_WORKING_KEYS: Final = 1000
 # Each attempt is lost only to another change of the caller.
 _ATTEMPTS: Final = 20
 
 
 def unchanged(caller: Caller) -> Q:
-    """Return the condition for an UPDATE that is no caller's who has been changed.
+    """Return the condition for an UPDATE that the caller is unchanged.
 
-    Raises:
-        TokenExpired: the caller has come to its end.
+    Raises: TokenExpired: the token has expired.
     """
     _refuse_ended(caller)
     return Q(Exists(_as_seen(caller, _seen(caller))))
@@ -51,10 +50,9 @@ def unchanged_of(form: str) -> Q:
 
 
 def as_given(caller: Caller) -> tuple[str, dict[str, Any]]:
-    """Return the caller's form and the values of the parameters for it.
+    """Return the kind of caller and the values of its parameters.
 
-    Raises:
-        TokenExpired: the caller has come to its end.
+    Raises: TokenExpired: the token has expired.
     """
     _refuse_ended(caller)
     return _form(caller), _seen(caller)
@@ -76,14 +74,13 @@ def refresh(caller: Caller, prefetch: Prefetch[Any] | None = None) -> Caller:
 def insert_if_unchanged(
     event: AuditEvent, caller: Caller, *rows: Model, adds_key: bool = False
 ) -> None:
-    """Insert the event of a deed, and rows with it, if the caller may still do it.
+    """Insert the event of a change, and rows with it, if the caller still has permission.
 
-    With ``adds_key`` the caller is also locked until the transaction ends: whoever revokes it
-    waits, and then finds the key that it has made, or made to work again.
+    With ``adds_key`` the caller is also locked until the transaction ends: a revocation waits, and
+    then finds the new or reactivated key.
 
-    Raises:
-        CredentialsInvalid, TokenExpired, CallerChanged: as ``refresh``.
-        TooManyApiKeys: the caller is to add a key that works, and its owner has enough.
+    Raises: CredentialsInvalid, TokenExpired, CallerChanged: see ``refresh``. TooManyApiKeys: the
+    owner of the new key has the maximum number of active keys.
     """
     _refuse_ended(caller)
     statement = (_ADDING if adds_key else _ACTING)[_form(caller)]
@@ -159,7 +156,7 @@ def _exchanged(given: dict[str, Any]) -> QuerySet[Any, Any]:
 _CREDENTIALS: Final = {
     "key": _key, "issued": _issued, "minted": _minted, "exchanged": _exchanged,
 }  # fmt: skip
-#: What callers there are, by what a look at them reads.
+#: Kinds of callers, by the columns that a revalidation reads.
 FORMS: Final = tuple(_CREDENTIALS)
 _PARAMETERS: Final = {
     "token_id": Parameter("token_id", CharField()),
@@ -177,7 +174,7 @@ def _adding(form: str) -> QuerySet[Any, Any]:
     now = Parameter("now", DateTimeField())
     working = ApiKey.objects.filter(
         Q(expires_at=None) | Q(expires_at__gt=now),
-        ~Q(pk=Parameter("key_id", CharField())),  # it may work already, in this transaction
+        ~Q(pk=Parameter("key_id", CharField())),  # it may already work within this transaction
         created_by=Parameter("user_id", UUIDField()),
         revoked_at=None,
     )

@@ -1,4 +1,4 @@
-"""What a pipeline's platform said of the run that a token was exchanged in."""
+"""Pipeline runs, as the platform's token described them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from apikeys.models import AccessToken, Issuer
 if TYPE_CHECKING:
     from apikeys.actors import Actor
 
-#: Of each; a platform says no more than it signs, which may be long.
+#: Maximum characters of each value, which a platform may make long.
 MOST_CHARACTERS: Final = 200
 
 
 class Run(NamedTuple):
-    """A run; what the platform does not say is empty."""
+    """A run; unknown values are empty."""
 
     repository: str = ""
     commit: str = ""
@@ -24,7 +24,7 @@ class Run(NamedTuple):
 
 
 def run_of(actor: Actor) -> Run:
-    """Return the run of the actor's token; one query if it was exchanged, and none of others."""
+    """Return the run of the actor's token, with a query only for tokens from an exchange."""
     if actor.caller is None or actor.caller.trust_policy_id is None:
         return Run()
     tokens = AccessToken.objects.filter(pk=actor.token_id)
@@ -39,7 +39,7 @@ def run_of(actor: Actor) -> Run:
 
 
 def _url(kind: str, issuer: str, repository: str, run: str) -> str:
-    """Return where people see the run; empty where the platform's address is not known."""
+    """Return the URL of the run for people; empty if the platform's URL is unknown."""
     if not (repository and run):
         return ""
     if kind == Issuer.Kind.GITHUB and issuer == "https://token.actions.githubusercontent.com":

@@ -1,4 +1,4 @@
-"""Scopes: what a token may do. The names are the wire format."""
+"""Scopes: the permissions of a token. The names are the wire format."""
 
 from collections.abc import Collection
 from typing import Final
@@ -7,7 +7,7 @@ from django.db.models import TextChoices
 
 
 class Scope(TextChoices):
-    """Every scope, with what it allows. The reference is docs/reference/scopes.md."""
+    """Scopes with their descriptions. The reference is docs/reference/scopes.md."""
 
     APIKEY_READ = "apikey:read", "List and read the caller's own keys and tokens"
     APIKEY_WRITE = (
@@ -36,12 +36,12 @@ class Scope(TextChoices):
     )
 
 
-#: Scopes that another one includes.
+#: Scopes that another scope includes.
 _INCLUDED: Final[dict[str, frozenset[str]]] = {
     Scope.CLUSTER_WRITE: frozenset({Scope.CLUSTER_REPORT.value})
 }
 
 
 def with_included(scopes: Collection[str]) -> frozenset[str]:
-    """Return the scopes, and those that they include."""
+    """Return the scopes and their included scopes."""
     return frozenset(scopes).union(*(_INCLUDED.get(scope, ()) for scope in scopes))

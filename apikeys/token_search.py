@@ -1,9 +1,9 @@
-"""Tokens of ours in text that is not: a scanner for what others store.
+"""Search for this service's tokens in other text: a scanner for stored data.
 
-Each has a checksum, so that what is found is a token: one random text of its form in 4,000 million
-passes. Looked for are tokens as they are written, with characters escaped as JSON does it (once or
-in JSON within JSON), and in base64, of which 42 characters have an own form wherever they begin.
-What is encrypted, compressed, or wrapped into lines is not seen.
+A checksum confirms each match; a random text of the same form passes once in 4,000 million. The
+search covers plain tokens, tokens with characters escaped as in JSON (once or in JSON within JSON),
+and base64, where 42 characters have a fixed form at any offset. Encrypted, compressed or wrapped
+text is not covered.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from apikeys.tokens import LENGTH, TokenKind, kind_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-#: So many different tokens are looked for in one text; it was made for it to have more.
+#: Maximum different tokens in a text; more occur only in a text made for that purpose.
 MOST: Final = 1_000
 
 _PREFIXES: Final = [kind.value.encode() for kind in TokenKind]
-# Consumes a prefix only, so that one that is part of what is no token hides none.
+# Consumes a prefix only, so that a prefix within a false match hides no real token.
 _START: Final = re.compile(
     rb"(?:%b)(?=[0-9A-Za-z]{%d})" % (b"|".join(_PREFIXES), LENGTH - len(_PREFIXES[0]))
 )
-# A character of a token, escaped; of backslashes in a row only the first begins a match, and none
-# is given back, or a megabyte of them would take hours.
+# An escaped character of a token. Only the first backslash of a run begins a match, without
+# backtracking; otherwise a megabyte of backslashes would take hours.
 _ESCAPED: Final = re.compile(
     rb"(?<!\\)\\++u00(3[0-9]|4[1-9a-fA-F]|5[0-9aAfF]|6[1-9a-fA-F]|7[0-9aA])"
 )
@@ -37,7 +37,7 @@ _MAY_BE_ESCAPED: Final = re.compile(rb"\\u00[3-7]")
 
 
 def find_tokens(text: bytes) -> list[str]:
-    """Return the tokens in a text, each once, at most ``MOST``, in linear time."""
+    """Return the distinct tokens in a text, at most ``MOST``, in linear time."""
     if _MAY_BE_ESCAPED.search(text):
         text = _ESCAPED.sub(lambda match: bytes.fromhex(match[1].decode()), text)
     found: dict[str, None] = {}
@@ -59,10 +59,10 @@ def _written(text: bytes) -> Iterator[bytes]:
 
 
 def _encodings() -> dict[bytes, tuple[int, int]]:
-    """Return what each prefix is in base64, wherever it begins in a group of three bytes.
+    """Return the base64 form of each prefix for each offset in a group of three bytes.
 
-    It is cut to the characters in which nothing else has a part. With each: how many bytes of the
-    group stand before the prefix, and which character of the group is the first.
+    The form is cut to the characters that depend on the prefix alone. With each: the number of
+    bytes before the prefix in its group, and the index of the first character in the group.
     """
     found = {}
     for prefix in _PREFIXES:
@@ -75,9 +75,9 @@ def _encodings() -> dict[bytes, tuple[int, int]]:
 
 _ENCODINGS: Final[Mapping[bytes, tuple[int, int]]] = _encodings()
 _ENCODED_START: Final = re.compile(b"|".join(_ENCODINGS))
-#: So many places are decoded; by chance there is one in a text of a megabyte or more.
+#: Maximum places to decode; chance produces a place in about a megabyte of text.
 _MOST_PLACES: Final = 100_000
-#: Characters of whole groups that hold a token and what stands before it.
+#: Characters of whole groups that contain a token and its offset.
 _GROUPS: Final = 60
 _STANDARD: Final = bytes.maketrans(b"-_", b"+/")
 
@@ -88,7 +88,7 @@ def _encoded(text: bytes) -> Iterator[bytes]:
         start = match.start() - first
         if start < 0:
             continue
-        # Of what stands before the token in its group only the last character has bits of it.
+        # Only the last character before the token in its group contains bits of the token.
         foreign = max(first - 1, 0)
         end = start - (-(before + LENGTH) * 8 // 6)
         group = b"A" * foreign + text[start + foreign : end]

@@ -1,9 +1,9 @@
-"""The form of a token, and its digest.
+"""The format of tokens, and their digest.
 
-A token is a prefix that tells its kind, 32 random base62 characters (190 bits), and the CRC-32 of
-all before as 6 base62 characters, so that a mistyped token costs no query and a scanner finds a
-leaked one with few false alarms. Only the SHA-256 digest is stored: a fast hash is right for a
-random secret of this length, which nobody can guess.
+A token is a prefix for its kind, 32 random base62 characters (190 bits), and the CRC-32 of the
+preceding text as 6 base62 characters. So a mistyped token costs no query, and a scanner finds a
+leaked token with few false alarms. Only the SHA-256 digest is stored: a fast hash suffices for a
+random secret of this length.
 """
 
 import enum
@@ -20,7 +20,7 @@ _CHECKSUM_LENGTH: Final = 6
 #: Characters of a token.
 LENGTH: Final = len("isk_") + _RANDOM_LENGTH + _CHECKSUM_LENGTH
 
-#: What a secret scanner looks for. It matches every token and little else.
+#: A pattern for secret scanners. It matches every token and little else.
 TOKEN_PATTERN: Final = r"\bis[kps]_[0-9A-Za-z]{38}\b"  # noqa: S105 - a pattern
 _TOKEN_FORM: Final = re.compile(r"(is[kps]_)[0-9A-Za-z]{38}", re.ASCII)
 
@@ -34,7 +34,7 @@ class TokenKind(enum.Enum):
 
     @property
     def title(self) -> str:
-        """The kind's name in messages for people."""
+        """Return the kind's name for messages."""
         return {
             TokenKind.API_KEY: "API key",
             TokenKind.PERSONAL: "personal access token",
@@ -61,7 +61,7 @@ def generate(kind: TokenKind) -> str:
 
 
 def kind_of(token: str) -> TokenKind | None:
-    """Return the token's kind, or None when its form or checksum is wrong."""
+    """Return the token's kind, or None if its form or checksum is wrong."""
     match = _TOKEN_FORM.fullmatch(token)
     if match is None or _checksum(token[:-_CHECKSUM_LENGTH]) != token[-_CHECKSUM_LENGTH:]:
         return None
@@ -69,5 +69,5 @@ def kind_of(token: str) -> TokenKind | None:
 
 
 def digest(token: str) -> bytes:
-    """Return the 32 bytes under which the token is stored."""
+    """Return the 32-byte digest under which the token is stored."""
     return hashlib.sha256(token.encode("ascii")).digest()

@@ -1,4 +1,4 @@
-"""The reasons for which a key or token does not work, decided in one place.
+"""Reasons why a key or token does not work.
 
 Authentication, the API, the admin and commands read the same column, ``unusable_reason``.
 """
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class UnusableReason(TextChoices):
-    """The reason for which a key or token is refused; the first that applies counts."""
+    """The reason why a key or token is refused; the first that applies counts."""
 
     REVOKED = "REVOKED", "Revoked"
     API_KEY_REVOKED = "API_KEY_REVOKED", "Key revoked"
@@ -29,7 +29,7 @@ class UnusableReason(TextChoices):
     TRUST_POLICY_EXPIRED = "TRUST_POLICY_EXPIRED", "Policy expired"
 
 
-#: Columns whose moment ends a credential for good: its own, and those of its origin.
+#: Columns with the final end of a credential: its own, and those of its origin.
 KEY_REVOCATIONS: Final = {"revoked_at": UnusableReason.REVOKED}
 TOKEN_REVOCATIONS: Final = {
     **KEY_REVOCATIONS,
@@ -37,7 +37,7 @@ TOKEN_REVOCATIONS: Final = {
     "trust_policy__disabled_at": UnusableReason.TRUST_POLICY_DISABLED,
     "trust_policy__issuer__disabled_at": UnusableReason.ISSUER_DISABLED,
 }
-#: Columns with the moment from which a credential does not work any more.
+#: Columns with the moment at which a credential stops working.
 KEY_EXPIRIES: Final = {"expires_at": UnusableReason.EXPIRED}
 TOKEN_EXPIRIES: Final = {
     **KEY_EXPIRIES,
@@ -47,7 +47,7 @@ TOKEN_EXPIRIES: Final = {
 
 
 def status_word(reason: str | None) -> str:
-    """Return the status for people of a credential with this ``unusable_reason``."""
+    """Return the status text of a credential with this ``unusable_reason``."""
     return "Active" if reason is None else str(UnusableReason(reason).label)
 
 
@@ -60,8 +60,8 @@ def unusable_reason(
 ) -> Case:
     """Return the expression of the reason, null while the credential works.
 
-    The moments are values or parameters of a compiled statement. No owner is idle where
-    ``idle_before`` is null.
+    The moments are values or parameters of a compiled statement. With ``idle_before`` null, owners
+    are never idle.
     """
     conditions: list[tuple[Any, UnusableReason]] = [
         *((Q((f"{column}__isnull", False)), reason) for column, reason in revocations.items()),

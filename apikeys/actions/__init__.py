@@ -1,6 +1,6 @@
-"""What is done with keys and tokens, over several models; keyword-only, whole or not at all.
+"""Actions on keys and tokens: keyword-only functions, each in one transaction.
 
-What is handed on is checked in one place, ``actor.grant``, whoever asks: API, admin or command.
+``actor.grant`` limits every grant, for the API, the admin and the commands.
 """
 
 from apikeys.actions.access_tokens import (

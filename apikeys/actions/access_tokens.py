@@ -1,4 +1,4 @@
-"""What is done with access tokens."""
+"""Issue, mint and revoke access tokens."""
 
 from __future__ import annotations
 
@@ -43,11 +43,10 @@ def issue_access_token(
     binding: Binding | None = None,
     allowed_networks: Networks | None = None,
 ) -> tuple[AccessToken, str]:
-    """Issue a token by an operator's word; return it with its secret, kept nowhere.
+    """Issue a token for an operator; return it with its secret, which is not stored.
 
-    Raises:
-        GrantExceeded: it would hold more than the actor.
-        ExpiryPast: it would have ended already.
+    Raises: GrantExceeded: the token would exceed the actor's grant. ExpiryPast: the expiry is in
+    the past.
     """
     token = AccessToken(
         **actor.dated("created_at", access_token_id),
@@ -74,14 +73,13 @@ def mint_access_token(
     binding: Binding | None = None,
     allowed_networks: Networks | None = None,
 ) -> tuple[AccessToken, str]:
-    """Mint a token from the key that calls; return it with its secret, kept nowhere.
+    """Mint a token from the calling key; return it with its secret, which is not stored.
 
-    It lives for ``ttl`` or until ``expires_at``; without either for an hour, or as long as the key.
+    The token lives for ``ttl`` or until ``expires_at``. The default is an hour, or the rest of the
+    key's lifetime.
 
-    Raises:
-        GrantExceeded: it would hold more than the key.
-        LifetimeExceeded: it would live for over 12 hours, or longer than the key.
-        ExpiryPast: it would have ended already.
+    Raises: GrantExceeded: the token would exceed the key's grant. LifetimeExceeded: the token would
+    live for over 12 hours, or longer than the key. ExpiryPast: the expiry is in the past.
     """
     now = timezone.now()
     latest = now + MAX_MINTED_LIFETIME
@@ -113,7 +111,7 @@ def _hand_out(
     binding: Binding | None,
     networks: Networks | None,
 ) -> str:
-    """Give the token a secret and what it may do, and return the secret."""
+    """Set the token's secret and grant, and return the secret."""
     refuse_ended(token)
     grant = actor.grant.handed_on(scopes, binding, token.expires_at, networks)
     secret = tokens.generate(TokenKind[token.kind])
@@ -126,12 +124,11 @@ def _hand_out(
 @retrying
 @transaction.atomic
 def revoke_access_token(*, token: AccessToken, actor: Actor) -> int:
-    """Revoke the token, and all keys that it has made, and so on; policies are disabled.
+    """Revoke the token and all its descendant keys; disable their policies.
 
-    Return how many tokens and keys were revoked: none when it was already.
+    Return the number of revoked tokens and keys: 0 if the token was already revoked.
 
-    Raises:
-        SecretRetired: the actor's secret was replaced.
+    Raises: SecretRetired: the actor's secret was replaced.
     """
     refuse_retired(actor)
     working = AccessToken.objects.filter(pk=token.pk, revoked_at=None)

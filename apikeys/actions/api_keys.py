@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from apikeys.networks import Networks
     from apikeys.querysets import ApiKeyQuerySet
 
-#: How long a secret works after the rotation that has replaced it.
+#: How long the previous secret works after a rotation.
 MAX_GRACE_PERIOD: Final = dt.timedelta(days=7)
 
 
@@ -52,14 +52,12 @@ def create_api_key(
     binding: Binding | None = None,
     allowed_networks: Networks | None = None,
 ) -> tuple[ApiKey, str]:
-    """Create a key; return it with its secret, kept nowhere.
+    """Create a key; return it with its secret, which is not stored.
 
-    Binding and networks are the actor's unless given.
+    Binding and networks default to the actor's.
 
-    Raises:
-        GrantExceeded: it would hold more than the actor, or for longer.
-        SecretRetired: the actor's secret was replaced.
-        ExpiryPast: it would have ended already.
+    Raises: GrantExceeded: the key would exceed the actor's grant or expiry. SecretRetired: the
+    actor's secret was replaced. ExpiryPast: the expiry is in the past.
     """
     refuse_retired(actor)
     grant = actor.grant.handed_on(scopes, binding, expires_at, allowed_networks)
@@ -82,17 +80,15 @@ def create_api_key(
 def change_api_key(
     *, keys: ApiKeyQuerySet, key_id: str, changes: Mapping[str, Any], actor: Actor
 ) -> None:
-    """Change fields of one of these keys: its name, or what it may do.
+    """Change the name or the grant of a key in the queryset.
 
-    What it loses, the keys that it has made lose too.
+    Descendant keys lose the same permissions.
 
-    Raises:
-        ApiKeyNotFound: it is none of these.
-        ApiKeyRevoked, ApiKeyExpired: it cannot be changed any more, or only be extended.
-        GrantExceeded: it would get more power, or more time, than the actor or its maker has.
-        TooManyApiKeys: it would work again, and its owner has enough that do.
-        SecretRetired: the actor's secret was replaced.
-        ConcurrentChange: lost the race too often.
+    Raises: ApiKeyNotFound: the queryset does not contain the key. ApiKeyRevoked, ApiKeyExpired: a
+    revoked key cannot change; an expired key can only be extended. GrantExceeded: the key would
+    exceed the grant or expiry of the actor or of its maker. TooManyApiKeys: the key would become
+    active, and its owner has the maximum. SecretRetired: the actor's secret was replaced.
+    ConcurrentChange: other writers won every attempt.
     """
     refuse_retired(actor)
     key = _find_key(keys, key_id)
@@ -126,10 +122,10 @@ def change_api_key(
 
 
 def _wanted(key: ApiKey, changes: Mapping[str, Any], actor: Actor) -> Grant:
-    """Return what the key is to hold.
+    """Return the new grant of the key.
 
-    Raises:
-        ApiKeyRevoked, ApiKeyExpired: it cannot be changed any more, or only be extended.
+    Raises: ApiKeyRevoked, ApiKeyExpired: a revoked key cannot change; an expired key can only be
+    extended.
     """
     if key.revoked_at is not None:
         raise ApiKeyRevoked
@@ -141,7 +137,7 @@ def _wanted(key: ApiKey, changes: Mapping[str, Any], actor: Actor) -> Grant:
     return Grant(
         frozenset(changes.get("scopes", key.scopes)),
         binding,
-        # More time is more power: a key that is nearly over would else be kept alive by any other.
+        # A longer lifetime is more power: otherwise any other key could keep an expiring key alive.
         changes.get("expires_at", key.expires_at),
         changes.get("allowed_networks", key.grant.networks),
     )
@@ -150,15 +146,12 @@ def _wanted(key: ApiKey, changes: Mapping[str, Any], actor: Actor) -> Grant:
 def rotate_api_key(
     *, keys: ApiKeyQuerySet, key_id: str, grace_period: dt.timedelta, actor: Actor
 ) -> str:
-    """Give one of these keys a new secret and return it; the old one works for the grace period.
+    """Replace the secret of a key and return it; the old secret works for the grace period.
 
-    Raises:
-        ApiKeyNotFound: it is none of these.
-        ApiKeyRevoked, ApiKeyExpired: it has no secret that works.
-        GrantExceeded: the key holds more than the actor, or for longer.
-        SecretRetired: the actor's secret was replaced.
-        ConcurrentChange: another rotation was faster; its secret is the one that counts.
-        GracePeriodOutOfRange: the old secret was to work for longer than it may.
+    Raises: ApiKeyNotFound: the queryset does not contain the key. ApiKeyRevoked, ApiKeyExpired: the
+    key has no secret that works. GrantExceeded: the key exceeds the actor's grant or expiry.
+    SecretRetired: the actor's secret was replaced. ConcurrentChange: another rotation came first;
+    only its secret is valid. GracePeriodOutOfRange: the grace period exceeds the maximum.
     """
     if not dt.timedelta(0) <= grace_period <= MAX_GRACE_PERIOD:
         raise GracePeriodOutOfRange(MAX_GRACE_PERIOD)
@@ -182,7 +175,8 @@ def rotate_api_key(
             "digest": tokens.digest(secret),
             "rotated_at": now,
             "previous_digest": seen,
-            # Without a grace period it is kept to be recognized, and ended long before any clock.
+            # Without a grace period the old digest stays, so that its use is recognized. Its expiry
+            # lies before any clock.
             "previous_digest_expires_at": now + grace_period if grace_period else key.created_at,
         }
         seconds = int(grace_period.total_seconds())
@@ -205,14 +199,11 @@ def rotate_api_key(
 @retrying
 @transaction.atomic
 def revoke_api_key(*, key: ApiKey, actor: Actor) -> int:
-    """Revoke the key, and all that was minted from it, made by it, and so on.
+    """Revoke the key and all its descendant keys and tokens; disable their policies.
 
-    Policies that they have made are disabled.
+    Return the number of revoked keys: 0 if the key was already revoked.
 
-    Return how many keys were revoked: none when it was already.
-
-    Raises:
-        SecretRetired: the actor's secret was replaced.
+    Raises: SecretRetired: the actor's secret was replaced.
     """
     refuse_retired(actor)
     working = ApiKey.objects.filter(pk=key.pk, revoked_at=None)

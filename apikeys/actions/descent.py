@@ -1,11 +1,11 @@
-"""What follows from a change of a key for the keys and policies that it has made, and so on.
+"""Effects of a change of a key on its descendants: the keys and policies that it made, and so on.
 
-None of them ever has more than the key that made it, in scopes, binding and end. It is so when it
-is made, and each change that takes something from a key takes it from what descends from it, at
-once. So a request looks at one key and not at all before it.
+A descendant never exceeds the scopes, binding and expiry of the key that made it. This holds when
+it is created, and each change that narrows a key narrows its descendants at once. A request
+therefore reads a single key, not the whole chain.
 
-Each generation is locked before the next is read. Who makes a key holds the lock on its maker, so
-that a key that is made meanwhile is either there to be found, or not made.
+Each generation is locked before the next is read. Creating a key locks its maker, so a concurrent
+revocation either finds the new key or prevents it.
 """
 
 from __future__ import annotations
@@ -26,13 +26,12 @@ if TYPE_CHECKING:
 
 
 def check_maker(key: ApiKey | TrustPolicy, held: Grant, wanted: Grant) -> None:
-    """Refuse to give a key or policy, which holds this, more than its maker has.
+    """Refuse a key or policy with a grant beyond its maker's.
 
     The maker is locked until the transaction ends.
 
-    Raises:
-        ApiKeyRevoked: its maker is revoked. A key that had expired by then was left as it was.
-        GrantExceeded: it would have more.
+    Raises: ApiKeyRevoked: the maker is revoked. Its revocation leaves expired keys unchanged.
+    GrantExceeded: the grant exceeds the maker's.
     """
     if key.maker_id is None:
         return
@@ -41,7 +40,7 @@ def check_maker(key: ApiKey | TrustPolicy, held: Grant, wanted: Grant) -> None:
     if key.maker_token_id:
         tokens = AccessToken.objects.locked()
         token = tokens.filter(pk=key.maker_token_id).first()
-        # One that is not there any more has ended, so that nobody knows how much more it had.
+        # The maker was removed after it expired, so its grant is unknown.
         most = most.intersection(held if token is None else token.grant)
         revocations += [] if token is None else [token.revoked_at]
     if any(revocations):
@@ -50,7 +49,7 @@ def check_maker(key: ApiKey | TrustPolicy, held: Grant, wanted: Grant) -> None:
 
 
 def revoke(made: ApiKeyQuerySet, ancestor_id: str, actor: Actor) -> int:
-    """Revoke these keys and all that descends from them; return how many keys."""
+    """Revoke these keys and all their descendants; return the number of keys."""
     revoked = 0
     while generation := _lock(made):
         ApiKey.objects.revoke(*generation)
@@ -63,9 +62,10 @@ def revoke(made: ApiKeyQuerySet, ancestor_id: str, actor: Actor) -> int:
 
 
 def narrow(ancestor_id: str, grant: Grant, actor: Actor) -> None:
-    """Take from all that descends from the key what it has not any more.
+    """Remove the permissions that the key has lost from all its descendants.
 
-    What is left with no scope, nowhere, or with more networks than a key can have, is revoked.
+    A descendant without scopes, with an empty binding, or with more networks than a key can have,
+    is revoked.
     """
     makers = {ancestor_id: grant}
     while makers:
@@ -87,7 +87,7 @@ def narrow(ancestor_id: str, grant: Grant, actor: Actor) -> None:
 
 
 def disable_policies(policies: TrustPolicyQuerySet, ancestor_id: str, actor: Actor) -> None:
-    """Disable these policies, whose maker is revoked, and with them all tokens got by them."""
+    """Disable these policies, whose maker is revoked, and thereby their tokens."""
     if ids := _lock_policies(policies):
         TrustPolicy.objects.disable(*ids)
         because = {"ancestor": ancestor_id}
@@ -95,12 +95,12 @@ def disable_policies(policies: TrustPolicyQuerySet, ancestor_id: str, actor: Act
 
 
 def lock_makers(made: TrustPolicy) -> None:
-    """Lock what made a policy until the transaction ends."""
+    """Lock the maker of a policy until the transaction ends."""
     _lock_credentials(made.maker_id, made.maker_token_id)
 
 
 def lock_caller(actor: Actor) -> None:
-    """Lock the caller until the transaction ends: who revokes it waits, and finds what it makes."""
+    """Lock the caller until the transaction ends: a revocation waits, and finds the new rows."""
     if actor.caller is not None:
         _lock_credentials(actor.caller.api_key_id, actor.caller.token_id)
 
@@ -139,7 +139,7 @@ def _lock(keys: ApiKeyQuerySet) -> dict[str, ApiKey]:
 
 
 def _narrow(key: ApiKey | TrustPolicy, grant: Grant) -> dict[str, Any]:
-    """Give the key or policy this grant and return what the trail keeps of it."""
+    """Set the grant of the key or policy and return its changes for the audit log."""
     before = described(key)
     type(key).objects.filter(pk=key.pk).change(**grant.columns())
     for column, value in grant.columns().items():

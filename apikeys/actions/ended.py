@@ -1,6 +1,6 @@
-"""Access tokens that ended long ago go; the trail keeps what they were.
+"""Removal of expired access tokens and assertions; the audit log keeps their records.
 
-API keys stay: there are few, and tokens and other keys name them as their origin.
+API keys stay: they are few, and tokens and other keys name them as their origin.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ if TYPE_CHECKING:
 
     from apikeys.actors import Actor
 
-#: Tokens that go in one transaction: on SQLite everybody who writes waits for it.
+#: Tokens per transaction: on SQLite every other writer waits for it.
 BATCH: Final = 500
 
 
 def remove_ended_tokens(*, actor: Actor) -> Iterator[int]:
-    """Remove what ended ``ACCESS_TOKENS_KEPT_DAYS`` ago, and yield how many each batch removed.
+    """Remove tokens that expired ``ACCESS_TOKENS_KEPT_DAYS`` ago; yield the size of each batch.
 
-    It can be stopped at any moment and run again. A token that somebody changes at this moment is
-    left to the next run, so that nobody waits for another in a circle.
+    The function can be stopped at any moment and run again. A token that another transaction has
+    locked is left to the next run, which prevents deadlocks.
     """
     before = timezone.now() - dt.timedelta(days=settings.ACCESS_TOKENS_KEPT_DAYS)
     tokens = AccessToken.objects.all()
-    # Each in the order of an index, and each batch behind the one before: what was deleted stays in
-    # the index for a while, and must not be walked past again and again.
+    # Each query follows an index and starts behind the previous batch, because deleted entries stay
+    # in the index for a while and would be walked again.
     yield from _remove(tokens.filter(revoked_at=None, expires_at__lt=before), "expires_at", actor)
     yield from _remove(tokens.filter(revoked_at__lt=before), "id", actor)
 
 
 def remove_expired_assertions() -> Iterator[int]:
-    """Forget assertions that have expired, and could not be used again, and yield how many."""
+    """Remove expired assertions, which cannot be reused; yield the size of each batch."""
     expired = UsedAssertion.objects.filter(expires_at__lt=timezone.now())
     while digests := list(expired.order_by("expires_at").values_list("pk", flat=True)[:BATCH]):
         yield UsedAssertion.objects.filter(pk__in=digests).delete()[0]

@@ -1,4 +1,4 @@
-"""The exchange of an assertion, a platform's signed token, for one of our access tokens."""
+"""Exchange of an assertion, the signed token of a platform, for an access token."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("apikeys.federation")
 
-#: Refusals of one policy that the trail keeps in a minute. Whoever knows its id can be refused by
-#: it, without any proof, and the trail keeps what it has; the log has all of them.
+#: Refusals per policy and minute in the audit log. Anybody with the policy's id can cause refusals
+#: without proof, and audit events stay; the log has all refusals.
 RECORDED_A_MINUTE: Final = 60
-#: Of a claim in the trail: they are an issuer's, and may be of any length.
+#: Characters of a claim in the audit log: issuers choose claims of any length.
 _MOST_TEXT: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What was proved: that the assertion is one of those that the policy trusts."""
+    """Proof that a policy trusts the assertion."""
 
     policy: TrustPolicy
     assertion: Assertion
@@ -51,7 +51,7 @@ class Proof:
 
 @contextmanager
 def recording_refusals(policy_id: str, actor: Actor) -> Iterator[None]:
-    """Tell the log, and the trail where there is such a policy, why the block refused."""
+    """Log the block's refusal, and record it in the audit log if the policy exists."""
     try:
         yield
     except ExchangeRefused as refused:
@@ -66,13 +66,12 @@ def recording_refusals(policy_id: str, actor: Actor) -> Iterator[None]:
 
 
 def prove(*, policy_id: str, token: str) -> Proof:
-    """Return the proof that a platform's token is trusted by a policy, or refuse it.
+    """Return the proof that a policy trusts a platform's token.
 
-    The issuer may be asked for its keys: no transaction is open.
+    The function may fetch the issuer's keys, so call it outside of a transaction.
 
-    Raises:
-        AssertionRefused: it is not.
-        IssuerBusy: too many wait for the issuer's keys.
+    Raises: AssertionRefused: no policy trusts the token. IssuerBusy: too many requests wait for the
+    issuer's keys.
     """
     policy = _working_policy(policy_id)
     assertion = verify(token, policy.issuer)
@@ -96,14 +95,13 @@ def prove(*, policy_id: str, token: str) -> Proof:
 def exchange_assertion(
     *, proof: Proof, scopes: Collection[str] | None, ttl: dt.timedelta | None, actor: Actor
 ) -> tuple[AccessToken, str]:
-    """Mint a token for what was proved; return it with its secret, kept nowhere.
+    """Mint a token for a proof; return it with its secret, which is not stored.
 
-    It has all that the policy gives unless ``scopes`` are fewer, and lives for an hour, or less
-    where the policy or ``ttl`` say so.
+    The token has the policy's whole grant unless ``scopes`` narrow it. It lives for an hour, or
+    less if the policy or ``ttl`` require it.
 
-    Raises:
-        AssertionRefused: the assertion was used before, or the policy was changed meanwhile.
-        NarrowingRefused: more was asked for than the policy gives.
+    Raises: AssertionRefused: the assertion was used before, or the policy changed meanwhile.
+    NarrowingRefused: the request exceeds the policy's grant.
     """
     policy, now = proof.policy, timezone.now()
     wanted = frozenset(policy.scopes if scopes is None else scopes)
@@ -165,10 +163,9 @@ def _lifetime(policy: TrustPolicy, ttl: dt.timedelta | None) -> dt.timedelta:
 
 
 def _use(assertion: Assertion) -> None:
-    """Use the assertion, which nobody can twice: in the transaction that mints.
+    """Mark the assertion as used, in the transaction that mints the token.
 
-    Raises:
-        AssertionRefused: somebody has.
+    Raises: AssertionRefused: the assertion was used before.
     """
     try:
         insert(UsedAssertion(digest=assertion.digest, expires_at=assertion.expires_at))
@@ -177,14 +174,14 @@ def _use(assertion: Assertion) -> None:
 
 
 def _run(kind: str, claims: dict[str, Any]) -> dict[str, Any]:
-    """Return what is kept of the claims with the token."""
+    """Return the claims that are stored with the token."""
     names = {name: claims.get(name) for name in ("jti", "sub")}
     run: dict[str, Any] = _storable({**names, **kinds.described(kind, claims)})
     return run
 
 
 def _storable(value: Any, depth: int = 5) -> Any:
-    """Return the value as every database takes it, and no longer or deeper than it may be."""
+    """Return the value in a form that every database accepts, limited in length and depth."""
     if value is None or isinstance(value, (bool, int)):
         return value
     if isinstance(value, (dict, list)) and depth:

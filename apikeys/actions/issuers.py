@@ -1,4 +1,4 @@
-"""What is done with issuers, whose signatures are believed."""
+"""Register, change and disable issuers, whose signatures the service trusts."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ if TYPE_CHECKING:
 
     from apikeys.actors import Actor
 
-#: What decides where the keys come from: with a change of these, those that are known are not its.
+#: Fields that determine the source of the keys: a change of these discards the stored keys.
 _OF_KEYS: Final = frozenset({"url", "jwks_url", "inline_keys", "ca"})
 _NO_KEYS: Final = {
     "key_set": None, "key_set_fetched_at": None, "key_set_asked_at": None,
     "key_set_settled_at": None, "failures": 0,
 }  # fmt: skip
-#: Members of a key that its owner keeps, and all of a key that both sides know (RFC 7518 §6).
+#: Private members of a key, and symmetric keys as a whole (RFC 7518 §6).
 _PRIVATE: Final = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k"})
-#: The trail keeps the digest of these, which are long.
+#: Long fields, of which the audit log keeps a digest.
 _LONG: Final = ("inline_keys", "ca")
 _SHORT: Final = (
     "kind", "name", "url", "audience", "jwks_url", "algorithms", "max_assertion_seconds",
@@ -51,12 +51,10 @@ _SHORT: Final = (
 @retrying
 @transaction.atomic
 def create_issuer(*, fields: Mapping[str, Any], actor: Actor) -> Issuer:
-    """Register an issuer. The URL and the algorithms are the platform's unless they are given.
+    """Register an issuer. URL and algorithms default to the platform's.
 
-    Raises:
-        InvalidIssuer: it cannot be an issuer of its kind.
-        BindingInsufficient: the actor is bound, and an issuer is for all.
-        SecretRetired: the actor's secret was replaced.
+    Raises: InvalidIssuer: the fields do not fit an issuer of this kind. BindingInsufficient: the
+    actor is bound, but an issuer serves everybody. SecretRetired: the actor's secret was replaced.
     """
     _check_actor(actor)
     issuer = Issuer(**_completed(fields))
@@ -69,14 +67,12 @@ def create_issuer(*, fields: Mapping[str, Any], actor: Actor) -> Issuer:
 @retrying
 @transaction.atomic
 def change_issuer(*, issuer_id: str, changes: Mapping[str, Any], actor: Actor) -> None:
-    """Change an issuer; its kind stays.
+    """Change an issuer, except for its kind.
 
-    Raises:
-        IssuerNotFound: there is none.
-        IssuerDisabled: it is disabled, which is final.
-        IssuerShared: its policies give what the actor could not, or are somebody else's.
-        InvalidIssuer, FieldFixed: it cannot be so.
-        BindingInsufficient, SecretRetired: as for a new one.
+    Raises: IssuerNotFound: the issuer does not exist. IssuerDisabled: the issuer is disabled, which
+    is final. IssuerShared: its policies exceed the actor's grant, or have another owner.
+    InvalidIssuer, FieldFixed: the new fields are not allowed. BindingInsufficient, SecretRetired:
+    see ``create_issuer``.
     """
     _check_actor(actor)
     issuer = _locked(issuer_id)
@@ -101,10 +97,9 @@ def change_issuer(*, issuer_id: str, changes: Mapping[str, Any], actor: Actor) -
 @retrying
 @transaction.atomic
 def disable_issuer(*, issuer_id: str, actor: Actor) -> None:
-    """Disable an issuer: all tokens that its pipelines have got end at once. Final, idempotent.
+    """Disable an issuer and expire all tokens of its pipelines at once. Final, idempotent.
 
-    Raises:
-        IssuerNotFound, IssuerShared, BindingInsufficient, SecretRetired: as for a change.
+    Raises: IssuerNotFound, IssuerShared, BindingInsufficient, SecretRetired: see ``change_issuer``.
     """
     _check_actor(actor)
     issuer = _locked(issuer_id)
@@ -130,10 +125,10 @@ def _locked(issuer_id: str) -> Issuer:
 
 
 def _check_policies(issuer: Issuer, actor: Actor) -> None:
-    """Refuse a caller who does not hold all that the issuer's policies give.
+    """Refuse a caller without the grants of all the issuer's policies.
 
-    With the keys of an issuer a caller could sign tokens that meet those policies. The error does
-    not tell which policies there are.
+    With an issuer's keys a caller could sign tokens that meet those policies. The error does not
+    disclose the policies.
     """
     if actor.caller is None:
         return
@@ -157,7 +152,7 @@ def _refuse_unsound(issuer: Issuer, actor: Actor) -> None:
     if actor.caller is None or not is_known_platform(issuer.url):
         return
     for name in ("inline_keys", "jwks_url", "ca"):
-        # Others would take it for the platform itself.
+        # Otherwise the name could be mistaken for the platform itself.
         if getattr(issuer, name):
             raise InvalidIssuer(name, f"The keys of {issuer.url} are its own to tell.")
 
@@ -198,7 +193,7 @@ def _is_certificates(text: str) -> bool:
 
 
 def _described(issuer: Issuer) -> dict[str, Any]:
-    """Return what the trail keeps of an issuer."""
+    """Return the description of an issuer for the audit log."""
     digests = {
         name: hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
         if (value := getattr(issuer, name))

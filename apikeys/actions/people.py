@@ -36,7 +36,7 @@ def deactivate_user(*, user: User, actor: Actor) -> bool:
 
 @transaction.atomic
 def revoke_credentials(*, user: User, actor: Actor) -> None:
-    """Revoke and disable all that would work, or give tokens, if the user were active."""
+    """Revoke the credentials and disable the policies that would work if the user were active."""
     for key in user.api_keys.active():
         revoke_api_key(key=key, actor=actor)
     for token in user.access_tokens.issued().active():

@@ -1,4 +1,4 @@
-"""Rules of keys and tokens that hold for whoever creates or changes them."""
+"""Rules for every creation or change of keys and tokens."""
 
 from __future__ import annotations
 
@@ -12,27 +12,25 @@ if TYPE_CHECKING:
 
 
 def refuse_retired(actor: Actor) -> None:
-    """Refuse the secret that a rotation has replaced: who has it still is not to take the key.
+    """Refuse a secret that a rotation replaced, so that a former holder cannot take over the key.
 
-    Raises:
-        SecretRetired: it is such a secret, or a token from before the rotation.
+    Raises: SecretRetired: the secret, or the secret behind the token, was replaced.
     """
     if actor.caller is not None and actor.caller.is_retired:
         raise SecretRetired
 
 
 def refuse_ended(credential: GrantHolder) -> None:
-    """Refuse a key, token or policy that would have ended when it is made, however close it was.
+    """Refuse a key, token or policy that has already expired when it is created.
 
-    Raises:
-        ExpiryPast: it would have.
+    Raises: ExpiryPast: the expiry is in the past.
     """
     if credential.expires_at is not None and credential.expires_at <= credential.created_at:
         raise ExpiryPast
 
 
 def maker_columns(actor: Actor) -> dict[str, Any]:
-    """Return what a row keeps of the key, and the token of it, that makes it; nothing of others."""
+    """Return the columns with the key and token that make a row; empty for other actors."""
     caller = actor.caller
     if caller is None:
         return {}

@@ -45,7 +45,7 @@ def change_and_record(
 
 
 def described(credential: ApiKey | AccessToken | TrustPolicy) -> dict[str, Any]:
-    """Return what the trail keeps of a key, token or policy: what it may do, and for how long."""
+    """Return the grant and expiry of a key, token or policy for the audit log."""
     expires_at = credential.expires_at
     described: dict[str, Any] = {
         "name": credential.name,

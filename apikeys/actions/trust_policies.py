@@ -1,6 +1,6 @@
-"""What is done with trust policies: whom an issuer's pipelines must be, and what they may do.
+"""Create, change, disable and try trust policies: trusted pipelines and their grants.
 
-Whoever decides whom a policy trusts hands on all that it gives, as with a key.
+A policy hands on its whole grant, so the rules are those of API keys.
 """
 
 from __future__ import annotations
@@ -59,14 +59,11 @@ def create_trust_policy(
     allowed_networks: Networks | None = None,
     max_token_seconds: int | None = None,
 ) -> TrustPolicy:
-    """Create a policy, whose tokens are its owner's. Unless said, it is bound as the actor.
+    """Create a policy, whose tokens belong to its owner. The binding defaults to the actor's.
 
-    Raises:
-        GrantExceeded: it would give more than the actor holds, or for longer.
-        TrustPolicyTooWide: its conditions would trust too many.
-        IssuerUnusable: there is no such issuer, or it is disabled.
-        SecretRetired: the actor's secret was replaced.
-        ExpiryPast: it would have ended already.
+    Raises: GrantExceeded: the policy would exceed the actor's grant or expiry. TrustPolicyTooWide:
+    its conditions would trust too many pipelines. IssuerUnusable: the issuer is unknown or
+    disabled. SecretRetired: the actor's secret was replaced. ExpiryPast: the expiry is in the past.
     """
     refuse_retired(actor)
     grant = actor.grant.handed_on(scopes, binding, expires_at, allowed_networks)
@@ -95,22 +92,19 @@ def create_trust_policy(
 def change_trust_policy(
     *, policies: TrustPolicyQuerySet, policy_id: str, changes: Mapping[str, Any], actor: Actor
 ) -> None:
-    """Change one of these policies; its issuer stays.
+    """Change a policy in the queryset, except for its issuer.
 
-    Raises:
-        TrustPolicyNotFound: it is none of these.
-        TrustPolicyDisabled: it is disabled, which is final.
-        GrantExceeded: it would give more than the actor or its maker holds, or to others.
-        TrustPolicyTooWide: its conditions would trust too many.
-        FieldFixed: its issuer was to change.
-        SecretRetired: the actor's secret was replaced.
-        ExpiryPast: it would have ended before it began.
+    Raises: TrustPolicyNotFound: the queryset does not contain the policy. TrustPolicyDisabled: the
+    policy is disabled, which is final. GrantExceeded: the policy would exceed the grant of the
+    actor or of its maker. TrustPolicyTooWide: its conditions would trust too many pipelines.
+    FieldFixed: the issuer cannot change. SecretRetired: the actor's secret was replaced.
+    ExpiryPast: the expiry is in the past.
     """
     refuse_retired(actor)
     policy = policies.filter(pk=policy_id).first()
     if policy is None:
         raise TrustPolicyNotFound
-    # In the order in which a revocation locks them: what made it, then the policy.
+    # The lock order of a revocation: the maker, then the policy.
     descent.lock_makers(policy)
     _lock_issuer(policy.issuer_id)
     policy = policies.select_for_update(no_key=True, of=("self",)).get(pk=policy_id)
@@ -138,10 +132,9 @@ def change_trust_policy(
 @retrying
 @transaction.atomic
 def disable_trust_policy(*, policy: TrustPolicy, actor: Actor) -> None:
-    """Disable a policy: all tokens that were got by it end at once. Final, and idempotent.
+    """Disable a policy and expire all its tokens at once. Final, idempotent.
 
-    Raises:
-        SecretRetired: the actor's secret was replaced.
+    Raises: SecretRetired: the actor's secret was replaced.
     """
     refuse_retired(actor)
     enabled = TrustPolicy.objects.filter(pk=policy.pk, disabled_at=None)
@@ -150,7 +143,7 @@ def disable_trust_policy(*, policy: TrustPolicy, actor: Actor) -> None:
 
 
 def _lock_issuer(issuer_id: str) -> Issuer:
-    """Return the issuer; nobody changes whose signature it believes until the transaction ends."""
+    """Return the issuer, locked against changes until the transaction ends."""
     issuers = Issuer.objects.select_for_update(no_key=True)
     issuer: Issuer | None = issuers.filter(pk=issuer_id, disabled_at=None).first()
     if issuer is None:
@@ -185,23 +178,22 @@ def _refuse_too_wide(policy: TrustPolicy) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What would become of an assertion."""
+    """The result of a trial exchange."""
 
     would_be_given: bool
     conditions: list[Verdict]
-    #: Why no token would be given, whatever the conditions say.
+    #: Reasons for a refusal that do not depend on the conditions.
     refusals: list[str]
 
 
 def try_trust_policy(
     *, policy: TrustPolicy, claims: Mapping[str, Any] | None = None, token: str | None = None
 ) -> Trial:
-    """Return what would become of these claims, or of a platform's token. Nothing is minted.
+    """Return the result of exchanging these claims or this platform's token, without minting.
 
-    The issuer may be asked for its keys: no transaction is open.
+    The function may fetch the issuer's keys, so call it outside of a transaction.
 
-    Raises:
-        IssuerBusy: too many wait for the issuer's keys.
+    Raises: IssuerBusy: too many requests wait for the issuer's keys.
     """
     if token is not None:
         try:
@@ -216,7 +208,7 @@ def try_trust_policy(
 
 
 def endings(policy: TrustPolicy) -> Iterator[tuple[str, str]]:
-    """Yield why the policy gives nothing any more: the reason for programs, and for people."""
+    """Yield the reasons why the policy is unusable: a code for programs and a text for people."""
     if policy.disabled_at is not None:
         yield "policy_disabled", "The policy is disabled"
     if policy.expires_at is not None and policy.expires_at <= timezone.now():

@@ -1,4 +1,4 @@
-"""The admin of users, groups, keys, tokens and the audit trail."""
+"""The admin of users, groups, keys, tokens and the audit log."""
 
 from apikeys.admin.credentials import AccessTokenAdmin, ApiKeyAdmin
 from apikeys.admin.federation import IssuerAdmin, TrustPolicyAdmin

@@ -1,4 +1,4 @@
-"""Pages that add an object by a form of their own, through our actions."""
+"""Admin pages that create an object with a custom form and an action."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class FormPage(ReadOnlyAdmin):
-    """Has a page with a form for what is not there yet."""
+    """An admin mixin for pages with a form for a new object."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return bool(request.user.has_perm(f"apikeys.add_{self.opts.model_name}"))
@@ -28,7 +28,7 @@ class FormPage(ReadOnlyAdmin):
     def form_page(
         self, request: HttpRequest, form: forms.Form, *, title: str, button: str
     ) -> HttpResponse:
-        """Return the page, whose button says what it does."""
+        """Return the page; its button is labelled with the action."""
         context = {
             **self.admin_site.each_context(request),
             "title": title,
@@ -41,12 +41,12 @@ class FormPage(ReadOnlyAdmin):
 
 
 class AddByForm(FormPage):
-    """Adds what the admin lists; the form's ``cleaned_data`` are what ``add`` takes."""
+    """An admin mixin that passes the form's ``cleaned_data`` to ``add``."""
 
     add_form_class: ClassVar[type[forms.Form]]
 
     def add(self, actor: Actor, **fields: Any) -> Any:
-        """Add an object and return it."""
+        """Create an object and return it."""
         raise NotImplementedError
 
     def add_form(self, data: Any) -> forms.Form:
@@ -55,7 +55,7 @@ class AddByForm(FormPage):
     def add_view(
         self, request: HttpRequest, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        """Ask what to add, add it, and show it."""
+        """Show the form, create the object, and redirect to its page."""
         del form_url, extra_context
         if not self.has_add_permission(request):
             raise PermissionDenied

@@ -1,4 +1,4 @@
-"""What the pages of users and of groups share: who is at work, and the trail."""
+"""Shared behaviour of the user and group pages: the current person and the audit log."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 
 def person_of(request: HttpRequest) -> User:
-    """Return who is logged in."""
+    """Return the logged-in person."""
     return cast("User", request.user)
 
 
 class AuditedAdmin(KeysetAdmin):
-    """Tells the form who is at work, and the audit trail what Django tells its own log."""
+    """An admin that passes the person to the form, and Django's log entries to the audit log."""
 
     def formfield_for_manytomany(self, db_field: Any, request: Any = None, **kwargs: Any) -> Any:
-        """Take any number."""
+        """Accept any number of choices."""
         given = {"form_class": ChoicesOfNumbers, **kwargs}
         return super().formfield_for_manytomany(db_field, request, **given)
 
@@ -35,7 +35,7 @@ class AuditedAdmin(KeysetAdmin):
         change: bool = False,  # noqa: FBT001, FBT002 - Django's signature
         **kwargs: Any,
     ) -> Any:
-        """Tell the form who is at work."""
+        """Pass the logged-in person to the form."""
         form: Any = super().get_form(request, obj, change=change, **kwargs)
         form.person = request.user
         return form
@@ -43,23 +43,23 @@ class AuditedAdmin(KeysetAdmin):
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> Any:
-        """Head the page with the name."""
+        """Show the object's name as the heading."""
         if (obj := context.get("original")) is not None:
             context |= {"title": str(obj), "subtitle": None}
         return super().render_change_form(request, context, *args, **kwargs)
 
     def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> Any:
-        """Record that it was created."""
+        """Record the creation."""
         self._record(request, obj, "create", message)
         return super().log_addition(request, obj, message)
 
     def log_change(self, request: HttpRequest, obj: Any, message: Any) -> Any:
-        """Record which fields were changed; their values are not in the message."""
+        """Record the names of the changed fields; the message does not contain their values."""
         self._record(request, obj, "change", message)
         return super().log_change(request, obj, message)
 
     def log_deletions(self, request: HttpRequest, queryset: Any) -> Any:
-        """Record each that is about to be deleted."""
+        """Record each object before its deletion."""
         for obj in queryset:
             self._record(request, obj, "delete", [])
         return super().log_deletions(request, queryset)

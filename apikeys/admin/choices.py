@@ -1,4 +1,4 @@
-"""What users and groups are given, as boxes that a keyboard can tick."""
+"""Checkboxes for the groups and permissions of users and groups, usable with a keyboard."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _VERBS: Final = ("view", "add", "change", "delete")
 
 
 class ChoicesOfNumbers(ModelMultipleChoiceFieldOfOurs):
-    """Refuses a number that SQLite cannot hold, as any other that is nothing's."""
+    """A choice field that rejects numbers beyond SQLite's range like unknown ids."""
 
     def clean(self, value: Any) -> Any:
         try:
@@ -31,7 +31,7 @@ class ChoicesOfNumbers(ModelMultipleChoiceFieldOfOurs):
 
 
 class _ByModel(ModelChoiceIterator):  # type: ignore[type-arg,unused-ignore]  # it takes none at run time
-    """Permissions in groups, one for each model."""
+    """Permissions in groups, by model."""
 
     def __iter__(self) -> Iterator[Any]:
         permissions = self.queryset.select_related("content_type").order_by(
@@ -45,13 +45,13 @@ class PermissionChoices(ChoicesOfNumbers):
     iterator = _ByModel
 
     def label_from_instance(self, obj: Any) -> str:
-        """Return what it allows; the group says of which model, as Django's own names do again."""
+        """Return the action of a permission; the legend of its group names the model."""
         verb, _, model = obj.codename.partition("_")
         is_of_django = model == obj.content_type.model and verb in _VERBS
         return verb.capitalize() if is_of_django else str(obj.name)
 
 
 class CheckboxesByGroup(forms.CheckboxSelectMultiple):
-    """A box for each choice, and a legend for each group of them."""
+    """A checkbox for each choice, and a legend for each group of choices."""
 
     template_name = "admin_base/checkboxes_by_group.html"

@@ -1,4 +1,4 @@
-"""Keys and tokens: seen, issued, revoked. A digest is not even read."""
+"""Admin pages of keys and tokens: list, issue, revoke. Digests are never read."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from apikeys.actors import Actor
 
-#: Of the order by end: which parts of it have what a status asks for.
+#: Segments of the order by expiry that can contain each status.
 _PARTS: Final = {
     "active": slice(0, 2),
     "owner": slice(0, 2),
@@ -44,7 +44,7 @@ _PARTS: Final = {
     "expired": slice(0, 1),
     "revoked": slice(2, 3),
 }
-#: The marks of the reasons that are not errors.
+#: Marks of the reasons that are not errors.
 _MARKS: Final[dict[str | None, str]] = {
     None: "ok",
     UnusableReason.EXPIRED: "idle",
@@ -54,12 +54,12 @@ _MARKS: Final[dict[str | None, str]] = {
 
 
 class CredentialAdmin(GrantColumns, RevokeSelected, IssuePages):
-    """What keys and tokens have in common."""
+    """The shared admin of keys and tokens."""
 
     more_statuses: ClassVar[tuple[tuple[str, str], ...]] = ()
-    #: Columns with the ids of what it comes from.
+    #: Columns with the ids of the origin.
     origin_columns: ClassVar[tuple[str, ...]]
-    #: Columns that are never read, so that nothing can show them.
+    #: Columns that are never read, so that no page can show them.
     secret_columns: ClassVar[tuple[str, ...]] = ("digest",)
 
     list_display: tuple[str, ...] = (
@@ -82,22 +82,22 @@ class CredentialAdmin(GrantColumns, RevokeSelected, IssuePages):
     revoked = moment_of("revoked_at", "revoked")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        """Return them with their status and without their digests."""
+        """Return the credentials with their status and without their digests."""
         credentials: Any = super().get_queryset(request)
         shown: QuerySet[Any] = credentials.with_status().defer(*self.secret_columns)
         return shown
 
     def segments(self, key: Sequence[str], params: Mapping[str, str]) -> Sequence[Segment]:
-        """Return, by end, what ends, what never does, and then what is revoked.
+        """Return the segments in order of expiry: expiring, permanent, revoked.
 
-        So the index of what ends soon has the order, which leaves out what is revoked.
+        So the index of expiring credentials, which excludes revoked rows, provides the order.
         """
         if key[0].removeprefix("-") != "expires_at":
             return super().segments(key, params)
         status = params.get(StatusFilter.parameter_name, "")
         ends = Q(revoked_at=None, expires_at__isnull=False)
         if status in ("active", "owner", "unused"):
-            # The index begins with what is over.
+            # The index starts with expired credentials.
             ends &= Q(expires_at__gt=timezone.now())
         parts: Sequence[Segment] = (
             Segment(ends, key),
@@ -109,7 +109,7 @@ class CredentialAdmin(GrantColumns, RevokeSelected, IssuePages):
     def get_object(
         self, request: HttpRequest, object_id: str, from_field: str | None = None
     ) -> Any:
-        """Return the credential, with the names of those that it comes from."""
+        """Return the credential with the names of its origins."""
         found: Any = super().get_object(request, object_id, from_field)
         if found is not None:
             origins = (getattr(found, column) for column in self.origin_columns)
@@ -130,7 +130,7 @@ class CredentialAdmin(GrantColumns, RevokeSelected, IssuePages):
 
     @admin.display(description="status")
     def shown_status(self, credential: Any) -> str:
-        """Return the reason for which it does not work, or that it does, with a mark."""
+        """Return the reason why the credential is unusable, or its status, with a mark."""
         reason = credential.unusable_reason
         return badge(_MARKS.get(reason, "error"), status_word(reason))
 
@@ -192,7 +192,7 @@ class ApiKeyAdmin(CredentialAdmin):
 
     @admin.display(description="made by")
     def shown_maker(self, key: Any) -> str:
-        """Return the key that made it, which takes it along when it is revoked."""
+        """Return the maker, whose revocation also revokes this key."""
         if key.maker_id is None:
             return str(self.get_empty_value_display())
         made_by = credential_link(key.maker_id, key.names)
@@ -251,7 +251,7 @@ class AccessTokenAdmin(CredentialAdmin):
     fields = (*_COMMON, "kind", "minted_from", "shown_id")
 
     def with_id(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
-        """Return the token of this id, or those that were minted from this key or policy."""
+        """Return the token with this id, or the tokens minted from this key or policy."""
         if term.startswith("key-"):
             return queryset.filter(api_key=term)
         is_policy = term.startswith("fed-")

@@ -1,4 +1,4 @@
-"""Issuers and trust policies: who is trusted, when it was used, and who was refused."""
+"""Admin pages of issuers and trust policies: configuration, last use and refusals."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _works(obj: Any) -> bool:
 
 @admin.display(description="status")
 def _standing(_admin: Any, obj: Any) -> str:
-    """Return whether it works as a word with a mark, and since when it is disabled."""
+    """Return the status as a word with a mark, and the time of disabling."""
     if _works(obj):
         return badge("ok", "Working")
     return format_html("{} {}", badge("idle", "Disabled"), relative(obj.disabled_at))
@@ -47,7 +47,7 @@ def _standing(_admin: Any, obj: Any) -> str:
 
 @admin.register(Issuer)
 class IssuerAdmin(AddByForm):
-    """Issuers: whose signature is believed, and whether their keys can be had."""
+    """The admin of issuers, with the state of their keys."""
 
     when_empty = (
         "Pipelines without secrets begin here: add the platform "
@@ -65,12 +65,12 @@ class IssuerAdmin(AddByForm):
 
     @admin.display(description="name")
     def shown_name(self, issuer: Issuer) -> str:
-        """Return the name, or what stands for it."""
+        """Return the name, or its substitute."""
         return issuer.name or issuer.url
 
     @admin.display(description="URL")
     def shown_url(self, issuer: Issuer) -> str:
-        """Return the address that its tokens name."""
+        """Return the URL in the ``iss`` claim of its tokens."""
         return breakable(issuer.url)
 
     def heading(self, obj: Issuer) -> str:
@@ -78,7 +78,7 @@ class IssuerAdmin(AddByForm):
 
     @admin.display(description="keys")
     def keys(self, issuer: Issuer) -> str:
-        """Tell where the keys are from, and whether they could be fetched."""
+        """Describe the source of the keys and the result of the last fetch."""
         if issuer.inline_keys is not None:
             return "given here"
         fetched = issuer.key_set_fetched_at
@@ -91,17 +91,17 @@ class IssuerAdmin(AddByForm):
 
     @admin.display(description="URL of the keys")
     def keys_url(self, issuer: Issuer) -> str:
-        """Return where the keys are fetched."""
+        """Return the URL of the keys."""
         return breakable(issuer.jwks_url) or "as its discovery document says"
 
     @admin.display(description="algorithms")
     def shown_algorithms(self, issuer: Issuer) -> str:
-        """Return the algorithms of signatures, one beside the other."""
+        """Return the signature algorithms, separated by commas."""
         return ", ".join(issuer.algorithms)
 
     @admin.display(description="longest assertion")
     def longest_assertion(self, issuer: Issuer) -> str:
-        """Return how long its tokens may be good for."""
+        """Return the maximum lifetime of an assertion."""
         return _duration(issuer.max_assertion_seconds)
 
     def add(self, actor: Actor, **fields: Any) -> Issuer:
@@ -123,7 +123,7 @@ class IssuerAdmin(AddByForm):
 
 @admin.register(TrustPolicy)
 class TrustPolicyAdmin(GrantColumns, AddByForm):
-    """Trust policies, with their last run and what was refused."""
+    """The admin of trust policies, with their last run and refusals."""
 
     when_empty = (
         "Add an issuer first, then a policy that says which of its "
@@ -146,7 +146,7 @@ class TrustPolicyAdmin(GrantColumns, AddByForm):
     standing = _standing
 
     def found(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
-        """Return the policy of this id, or those that have this in their name."""
+        """Return the policy with this id, or the policies with this text in their name."""
         return queryset.filter(Q(pk=term) | Q(name__icontains=term))
 
     def add_form(self, data: Any) -> forms.Form:
@@ -159,20 +159,20 @@ class TrustPolicyAdmin(GrantColumns, AddByForm):
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
-        """Show the policy; of the trail only to who may see it."""
+        """Show the policy; show audit events only to people with permission to view them."""
         if (policy := context.get("original")) is not None:
             policy.may_see_trail = request.user.has_perm("apikeys.view_auditevent")
         return super().render_change_form(request, context, *args, **kwargs)
 
     @admin.display(description="issuer")
     def shown_issuer(self, policy: TrustPolicy) -> str:
-        """Return the issuer with its page."""
+        """Return a link to the issuer."""
         url = reverse("admin:apikeys_issuer_change", args=(policy.issuer_id,))
         return format_html('<a href="{}">{}</a>', url, policy.issuer.name or policy.issuer.url)
 
     @admin.display(description="longest token")
     def longest_token(self, policy: TrustPolicy) -> str:
-        """Return how long its tokens work at most."""
+        """Return the maximum lifetime of tokens."""
         return _duration(policy.max_token_seconds)
 
     @admin.display(description="conditions")
@@ -182,20 +182,20 @@ class TrustPolicyAdmin(GrantColumns, AddByForm):
 
     @admin.display(description="warnings")
     def warnings(self, policy: TrustPolicy) -> str:
-        """Return what of the conditions is less than it may seem."""
+        """Return warnings about conditions that are weaker than they seem."""
         found = policy_warnings(policy.issuer.kind, policy.conditions)
         return format_html_join("", "<div>{}</div>", ((text,) for text in found)) or "none"
 
     @admin.display(description="last run")
     def run(self, policy: TrustPolicy) -> str:
-        """Return which run got the last token."""
+        """Return the run that got the last token."""
         run = policy.last_run or {}
         told = " ".join(str(run[name]) for name in ("repository", "commit", "run") if run.get(name))
         return told or "none"
 
     @admin.display(description="refused last")
     def refusals(self, policy: TrustPolicy) -> str:
-        """Return what was refused, and why, the newest first."""
+        """Return refused exchanges with their reasons, newest first."""
         if not getattr(policy, "may_see_trail", False):
             return "The audit trail has it."
         events = AuditEvent.objects.filter(resource_id=policy.pk, action="assertion.refuse")
@@ -223,7 +223,7 @@ class TrustPolicyAdmin(GrantColumns, AddByForm):
 
 
 def _why(details: dict[str, Any]) -> str:
-    """Return why it was refused, and which conditions were not met."""
+    """Return the reason of a refusal, with the conditions that were not met."""
     unmet = (
         f"{one.get('claim')} was {one.get('had')!r}, wanted {one.get('wanted')!r}"
         for one in details.get("unmet", ())

@@ -1,4 +1,4 @@
-"""The forms that add issuers and trust policies; what is right is decided as for the API."""
+"""Forms for new issuers and trust policies; validation is shared with the API."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _IDS_OF: Final = "; ".join(
 
 
 class JsonField(forms.CharField):
-    """JSON as the API takes it; None when it is left empty."""
+    """JSON in the API's format; None if empty."""
 
     widget = forms.Textarea
 
@@ -85,7 +85,7 @@ class IssuerForm(forms.Form):
 
 
 class TrustPolicyForm(CredentialForm):
-    """A new trust policy: of a repository and its ids, or of conditions that are written out."""
+    """A new trust policy, from a repository and its ids or from explicit conditions."""
 
     issuer = forms.ModelChoiceField(Issuer.objects.none(), help_text="Whose signature is believed.")
     name = forms.CharField(
@@ -146,7 +146,7 @@ class TrustPolicyForm(CredentialForm):
         }
 
     def _conditions(self, given: dict[str, Any]) -> Any:
-        """Return the conditions, or None and say what is wrong."""
+        """Return the conditions, or None with errors on the form."""
         kind = given["issuer"].kind
         ids = given["ids"].split()
         if given["written_conditions"] is not None:
@@ -174,7 +174,7 @@ class TrustPolicyForm(CredentialForm):
 
 
 def _name_of(repository: str) -> str:
-    """Return what a repository's address calls it."""
+    """Return the repository's name from its URL."""
     try:
         path = urlsplit(repository).path or repository
     except ValueError:

@@ -1,4 +1,4 @@
-"""What lists of keys and tokens, issuers and policies are filtered by."""
+"""Filters of the lists of keys, tokens, issuers and policies."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
     from apikeys.querysets import CredentialQuerySet
 
-#: A policy that nobody has used for so long is probably not needed.
+#: Days without use after which a policy counts as unused.
 _UNUSED_FOR: Final = dt.timedelta(days=90)
 
 
 class StatusFilter(admin.SimpleListFilter):
-    """By the status, which is derived; each choice is read in an index of its own.
+    """A filter by the derived status; each choice uses an index of its own.
 
-    Minted tokens live for hours: all of them end soon, and many are never used.
+    "Expiring" and "unused" exclude minted tokens: all expire within hours, and many are never used.
     """
 
     title = "status"
@@ -64,7 +64,7 @@ class StatusFilter(admin.SimpleListFilter):
 
 
 class DisabledFilter(admin.SimpleListFilter):
-    """What works, and what was disabled."""
+    """A filter for enabled and disabled rows."""
 
     title = "status"
     parameter_name = "status"
@@ -82,7 +82,7 @@ class DisabledFilter(admin.SimpleListFilter):
 
 
 class UseFilter(admin.SimpleListFilter):
-    """Which policies nobody seems to need."""
+    """A filter for unused policies."""
 
     title = "use"
     parameter_name = "use"

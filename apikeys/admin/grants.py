@@ -1,4 +1,4 @@
-"""What keys, tokens and policies may do, and what they are bound to, by name."""
+"""Columns for the grants and bindings of keys, tokens and policies, by name."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 
     from infra_service.lib.admin.site import Names
 
-#: Of each kind in a row of a list; the object's page has all.
+#: Names per kind in a list row; the object's page shows all.
 _IN_A_ROW: Final = 3
 
 
 class BindingColumns(ReadOnlyAdmin):
-    """Shows where something works."""
+    """Columns for a binding."""
 
     def heading(self, obj: Any) -> str:
         """Return the name alone: the id is among the facts."""
         return str(obj.name)
 
     def prepare_page(self, _request: HttpRequest, rows: Sequence[Any]) -> None:
-        """Look up the names of a page's bindings together."""
+        """Look up the names in the bindings of a page together."""
         self._name(rows, _IN_A_ROW)
 
     def _name(self, credentials: Sequence[Any], most: int | None) -> None:
@@ -43,12 +43,12 @@ class BindingColumns(ReadOnlyAdmin):
 
     @admin.display(description="bound to")
     def bound_to(self, credential: Any) -> str:
-        """Return what it is bound to, in a row of the list."""
+        """Return the shortened binding for a list row."""
         return self._shown(credential, credential.bound_names, _IN_A_ROW)
 
     @admin.display(description="works")
     def shown_binding(self, credential: Any) -> str:
-        """Return where it works, all of it."""
+        """Return the full binding."""
         self._name([credential], None)
         return self._shown(credential, credential.bound_names, None)
 
@@ -65,11 +65,11 @@ class BindingColumns(ReadOnlyAdmin):
 
 
 class GrantColumns(BindingColumns):
-    """Shows what a credential may do, too."""
+    """Columns for a binding and scopes."""
 
     @admin.display(description="scopes")
     def shown_scopes(self, credential: Any) -> str:
-        """Return all of them; a row of a list shows the first, and how many more there are."""
+        """Return all scopes; a list row shows the first ones and the number of the rest."""
         scopes = credential.scopes
         shown = format_html_join(" ", '<code class="scope">{}</code>', ((one,) for one in scopes))
         if len(scopes) <= _IN_A_ROW + 1:

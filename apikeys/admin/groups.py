@@ -1,4 +1,4 @@
-"""Groups. Staff give only permissions that they have."""
+"""The admin of groups. Staff can give only permissions that they have."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ admin.site.unregister(Group)
 
 
 class GroupForm(GroupFormOfOurs):
-    """A group, with the permissions that the person at work may give."""
+    """A group, with the permissions that the logged-in person can give."""
 
     person: User
 
     def clean_permissions(self) -> Any:
-        """Refuse a permission that the person has not."""
+        """Refuse a permission that the person lacks."""
         permissions = self.cleaned_data["permissions"]
         if not may_give(self.person, permissions):
             raise forms.ValidationError("You may not give permissions that you do not have.")
@@ -42,7 +42,7 @@ class GroupForm(GroupFormOfOurs):
 
 @admin.register(Group)
 class GroupAdmin(AuditedAdmin, DjangoGroupAdmin):
-    """What people may do here; ``setup_groups`` makes the three that this service comes with."""
+    """The admin of groups; ``setup_groups`` creates the three default groups."""
 
     form = GroupForm
     page_key = ("name",)
@@ -50,7 +50,7 @@ class GroupAdmin(AuditedAdmin, DjangoGroupAdmin):
     filter_horizontal = ()
 
     def formfield_for_manytomany(self, db_field: Any, request: Any = None, **kwargs: Any) -> Any:
-        """Offer the permissions as boxes: Django's pair of lists has no names for who hears it."""
+        """Offer checkboxes: Django's two-list widget has no accessible names."""
         given = {"form_class": PermissionChoices, "widget": CheckboxesByGroup(), "help_text": ""}
         return super().formfield_for_manytomany(db_field, request, **{**given, **kwargs})
 
@@ -61,7 +61,7 @@ class GroupAdmin(AuditedAdmin, DjangoGroupAdmin):
     def get_deleted_objects(
         self, objs: Iterable[Group], _request: HttpRequest
     ) -> tuple[list[Any], dict[Any, int], set[str], list[str]]:
-        """Return the groups, without a line for each permission that they gave."""
+        """Return the groups without a line for each of their permissions."""
         told = [str(group) for group in objs]
         return told, {"groups": len(told)}, set(), []
 

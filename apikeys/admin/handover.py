@@ -1,7 +1,7 @@
-"""A new secret on its way from the form that issues it to the page that shows it, once.
+"""One-time transfer of a new secret from the form that issues it to the page that shows it.
 
-The session keeps it encrypted, and a cookie of the browser the key; the page takes both away. So a
-reload shows nothing, and whoever reads the database or the log finds nothing.
+The session stores the encrypted secret, and a cookie holds the key; the page deletes both. A reload
+shows nothing, and neither the database nor the log contains the secret.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SECONDS: Final = 120
 def give(
     request: HttpRequest, response: HttpResponse, *, credential_id: str, secret: str, path: str
 ) -> None:
-    """Keep the secret for the page of this path."""
+    """Store the secret for the page at this path."""
     key, nonce = AESGCM.generate_key(256), secrets.token_bytes(_NONCE_BYTES)
     sealed = nonce + AESGCM(key).encrypt(nonce, secret.encode(), credential_id.encode())
     request.session[_NAME] = base64.b64encode(sealed).decode()
@@ -42,7 +42,7 @@ def give(
 
 
 def take(request: HttpRequest, credential_id: str) -> str | None:
-    """Return the secret and forget it; None where there is none of this credential any more."""
+    """Return the secret and delete it; None if the session has no secret of this credential."""
     kept, key = request.session.pop(_NAME, None), request.COOKIES.get(_NAME)
     if kept is None or key is None:
         return None
@@ -58,5 +58,5 @@ def take(request: HttpRequest, credential_id: str) -> str | None:
 
 
 def forget(response: HttpResponse, path: str) -> None:
-    """Take the key away from the browser."""
+    """Delete the cookie with the key."""
     response.delete_cookie(_NAME, path=path, samesite="Strict")

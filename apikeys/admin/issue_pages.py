@@ -1,4 +1,4 @@
-"""The pages that issue a key or a token, and show its secret once."""
+"""Admin pages that issue a key or a token and show its secret once."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 
 class IssuePages(FormPage):
-    """Issues what the admin lists."""
+    """An admin mixin that issues credentials."""
 
     form_class: ClassVar[type[CredentialForm]] = CredentialForm
 
     def issue(self, actor: Actor, **fields: Any) -> tuple[Any, str]:
-        """Issue one with the fields of the form; return it with its secret."""
+        """Issue a credential from the form; return it with its secret."""
         raise NotImplementedError
 
     def get_urls(self) -> list[URLPattern]:
@@ -39,7 +39,7 @@ class IssuePages(FormPage):
     def add_view(
         self, request: HttpRequest, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        """Ask what to issue, issue it, and lead to the page that shows the secret."""
+        """Show the form, issue the credential, and redirect to the page with the secret."""
         del form_url, extra_context
         if not self.has_add_permission(request):
             raise PermissionDenied
@@ -52,7 +52,7 @@ class IssuePages(FormPage):
         return self.form_page(request, form, title=title, button="Issue")
 
     def issued_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Show the secret: in this answer and nowhere else."""
+        """Show the secret, in this response only."""
         if not self.has_add_permission(request):
             raise PermissionDenied
         credential = self.get_object(request, unquote(object_id))
@@ -75,7 +75,7 @@ class IssuePages(FormPage):
         return response
 
     def after_tool(self, request: HttpRequest, obj: Any) -> HttpResponse:
-        """Lead on to the page with the new secret, where the tool has given the object one."""
+        """Redirect to the page with the secret if the tool has issued a new secret."""
         secret: str | None = getattr(obj, "new_secret", None)
         if secret is None:
             return super().after_tool(request, obj)
@@ -91,7 +91,7 @@ class IssuePages(FormPage):
         return reverse(f"admin:apikeys_{self.opts.model_name}_issued", args=(quote(credential_id),))
 
     def _issued(self, request: HttpRequest, form: CredentialForm) -> tuple[Any, str] | None:
-        """Issue one and return it with its secret, or tell the form why it is refused."""
+        """Issue a credential and return it with its secret, or add the refusal to the form."""
         try:
             return self.issue(Actor.of_person(request), **form.cleaned_data)
         except InvalidParameter as error:

@@ -1,4 +1,4 @@
-"""The forms that issue keys and tokens; what is right is decided as for the API."""
+"""Forms that issue keys and tokens; validation is shared with the API."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _LIFETIME: Final = dt.timedelta(days=90)
 _MOMENT: Final = "%Y-%m-%dT%H:%M"
-# Where the serializer speaks of a field that the form calls otherwise.
+# Serializer fields with another name in the form.
 _FORM_FIELDS: Final = {"binding": "cluster_id"}
 
 
@@ -97,7 +97,7 @@ class CredentialForm(forms.Form):
         return self._listed("environment", self.cleaned_data["environment_ids"])
 
     def _listed(self, kind: str, text: str) -> list[str] | None:
-        """Return the ids of what the text lists; None, which is all, only where it is empty."""
+        """Return the ids in the text; None, which means all, only for an empty text."""
         if not text:
             return None
         if not (entries := _entries(text)):
@@ -111,7 +111,7 @@ class CredentialForm(forms.Form):
         return ids
 
     def clean_owner(self) -> User:
-        """Return the active user of this name."""
+        """Return the active user with this name."""
         name = self.cleaned_data["owner"]
         user = User.objects.filter(username=name, is_active=True).first()
         if user is None:
@@ -119,7 +119,7 @@ class CredentialForm(forms.Form):
         return user
 
     def clean(self) -> dict[str, Any]:
-        """Return ``user`` and the fields as the actions take them."""
+        """Return ``user`` and the fields for the actions."""
         given = self.cleaned_data
         moment: dt.datetime | None = given.get("expires_at")
         binding = {name: given.get(name) for name in ("cluster_id", *LISTS)}
@@ -141,7 +141,7 @@ class CredentialForm(forms.Form):
         return {"user": given["owner"], **kind, **defaults, **serializer.validated_data}
 
     def _tell(self, errors: Any, field: str | None = None) -> None:
-        """Show the serializer's errors beside the fields of the form."""
+        """Add the serializer's errors to the form's fields."""
         if isinstance(errors, dict):
             for name, inner in errors.items():
                 known = name if name in self.fields else _FORM_FIELDS.get(name, field)
@@ -166,7 +166,7 @@ def _words(text: str | None) -> list[str]:
 
 
 def _entries(text: str) -> list[str]:
-    """Return names or ids, one on a line; ids may also have spaces between them."""
+    """Return the names, separated by lines, or the ids, separated by lines or spaces."""
     words = re.split(r"[\s,]+", text.strip())
     if all(parse_uuid(word) is not None for word in words):
         return words

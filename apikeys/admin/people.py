@@ -1,4 +1,4 @@
-"""Users. Staff give only rights that they have, and change nobody who has more."""
+"""The admin of users. Staff give permissions up to their own, to users with no more."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 else:
     UserChangeFormOfOurs, UserAdminOfOurs = UserChangeForm, DjangoUserAdmin
 
-# What the list calls long where OWNER_IDLE_DAYS refuses nobody.
+# The idle period for the list if OWNER_IDLE_DAYS sets no limit.
 _IDLE_DAYS: Final = 90
-# Of each right, how its box is called and what it says.
+# Label and help text of each permission's checkbox.
 _RIGHTS: Final = {
     "is_active": (
         "Active",
@@ -45,12 +45,12 @@ _RIGHTS: Final = {
     "is_staff": ("May log in here", "Their groups say what they may see and do."),
     "is_superuser": ("All rights here", "Whatever their groups say."),
 }
-# More are not counted.
+# The maximum that is counted.
 _COUNTED: Final = 1000
 
 
 def _revives(user: User) -> str:
-    """Tell what would work if the user were active; empty if nothing would."""
+    """Describe the credentials that reactivation would make usable; empty without any."""
     keys, tokens, policies = (
         len(found.values_list("pk")[: _COUNTED + 1])
         for found in (
@@ -81,7 +81,7 @@ def _number(n: int) -> str:
 
 
 class UserForm(UserChangeFormOfOurs):
-    """A user, with the groups that the person at work may give."""
+    """A user, with the groups that the logged-in person can give."""
 
     person: User
     revoke_credentials = forms.BooleanField(
@@ -92,7 +92,7 @@ class UserForm(UserChangeFormOfOurs):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        if "groups" in self.fields:  # it is not for who may only view
+        if "groups" in self.fields:  # absent with view permission only
             self.fields["groups"].widget.can_add_related = False
 
         for name, (label, help_text) in _RIGHTS.items():
@@ -104,7 +104,7 @@ class UserForm(UserChangeFormOfOurs):
             self.fields.pop("revoke_credentials", None)
 
     def clean_groups(self) -> Any:
-        """Refuse a group that may do what the person may not."""
+        """Refuse a group with permissions that the person lacks."""
         groups = self.cleaned_data["groups"]
         had = set(self.instance.groups.all())
         for group in groups:
@@ -114,7 +114,7 @@ class UserForm(UserChangeFormOfOurs):
 
 
 class SignedOnFilter(admin.SimpleListFilter):
-    """Which people have not come for long. Machine accounts never do, and are not shown."""
+    """A filter for people without a recent login. Machine accounts never log in and are hidden."""
 
     title = "signed on"
     parameter_name = "signed_on"
@@ -132,7 +132,7 @@ class SignedOnFilter(admin.SimpleListFilter):
 
 @admin.register(User)
 class UserAdmin(AuditedAdmin, UserAdminOfOurs):
-    """People and machine accounts. Who has keys cannot be deleted, but be made inactive."""
+    """The admin of people and machine accounts. A user with keys can only be deactivated."""
 
     form = UserForm
     page_key = ("username",)
@@ -151,25 +151,25 @@ class UserAdmin(AuditedAdmin, UserAdminOfOurs):
     joined = moment_of("date_joined", "joined")
 
     def found(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
-        """Find by the beginning of the name, which has an index."""
+        """Find users by a prefix of the name, which has an index."""
         return queryset.filter(username__startswith=term)
 
     def formfield_for_manytomany(self, db_field: Any, request: Any = None, **kwargs: Any) -> Any:
-        """Offer the groups as boxes, which a keyboard can tick."""
+        """Offer the groups as checkboxes, usable with a keyboard."""
         if db_field.name == "groups":
             kwargs["widget"] = forms.CheckboxSelectMultiple()
             kwargs["help_text"] = ""
         return super().formfield_for_manytomany(db_field, request, **kwargs)
 
     def get_readonly_fields(self, request: HttpRequest, _obj: Any = None) -> tuple[str, ...]:
-        """Only superusers make superusers."""
+        """Allow only superusers to create superusers."""
         more = () if getattr(request.user, "is_superuser", False) else ("is_superuser",)
         return (*self.readonly_fields, *more)
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        """Offer to revoke what would work again to who makes somebody active again.
+        """Offer to revoke credentials when the person reactivates a user.
 
-        Who only looks sees the standing that the list has, instead of what makes it.
+        With view permission only, the page shows the derived status instead of its inputs.
         """
         fieldsets = super().get_fieldsets(request, obj)
         if obj is None:
@@ -185,24 +185,24 @@ class UserAdmin(AuditedAdmin, UserAdminOfOurs):
         return (*first, (name, {**permissions, "fields": fields}), times)
 
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: Any) -> None:
-        """Save, and revoke what would work again where that is wanted."""
+        """Save the user, and revoke the reactivated credentials if requested."""
         super().save_model(request, obj, form, change)
         if obj.is_active and form.cleaned_data.get("revoke_credentials"):
             revoke_credentials(user=obj, actor=Actor.of_person(request))
 
     def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
-        """Refuse to change somebody who may do more: their password would be theirs to set."""
+        """Refuse to change a user with more permissions: the person could set their password."""
         allowed = super().has_change_permission(request, obj)
         return allowed and (obj is None or may_change_user(person_of(request), obj))
 
     def has_delete_permission(self, _request: HttpRequest, _obj: Any = None) -> bool:
-        """Refuse: keys, tokens and the trail speak of them."""
+        """Refuse deletion: keys, tokens and the audit log refer to the user."""
         return False
 
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> Any:
-        """Offer to set a password to who may."""
+        """Offer to set a password to people with permission."""
         user = context.get("original")
         if user is not None and self.has_change_permission(request, user):
             url = reverse("admin:auth_user_password_change", args=(user.pk,))
@@ -211,7 +211,7 @@ class UserAdmin(AuditedAdmin, UserAdminOfOurs):
 
     @admin.display(description="standing")
     def standing(self, user: User) -> str:
-        """Tell whether their keys work, and whether they may come in here."""
+        """Describe whether the user's keys work, and whether the user can log in to the admin."""
         if not user.is_active:
             return badge("idle", "Inactive")
         may = "all rights here" if user.is_superuser else "comes in here" if user.is_staff else ""
@@ -220,5 +220,5 @@ class UserAdmin(AuditedAdmin, UserAdminOfOurs):
 
     @admin.display(description="password")
     def has_password(self, user: User) -> str:
-        """Tell whether they can log in here with one; the hash is never shown."""
+        """Describe whether the user has a password; the hash is never shown."""
         return "set" if user.has_usable_password() else "none"

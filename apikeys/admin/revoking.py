@@ -1,4 +1,4 @@
-"""Revoking several keys or tokens at once."""
+"""Revocation of several keys or tokens at once."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 class RevokeSelected(ReadOnlyAdmin):
-    """A list in which several are chosen and revoked, after a page that asks."""
+    """A list with an action that revokes the selected rows after a confirmation."""
 
     actions = ("revoke_selected",)
 
     def revoke(self, obj: Any, actor: Actor) -> str:
-        """Revoke one, and say so."""
+        """Revoke a credential and show a message."""
         raise NotImplementedError
 
     def _noun(self, number: int) -> str:
@@ -33,7 +33,7 @@ class RevokeSelected(ReadOnlyAdmin):
 
     @admin.action(description="Revoke", permissions=["revoke"])
     def revoke_selected(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
-        """Ask, then revoke those that are not."""
+        """Ask for confirmation, then revoke the active credentials of the selection."""
         chosen = list(queryset.filter(revoked_at=None)[: self.list_per_page])
         if not chosen:
             messages.info(request, "They are revoked already.")

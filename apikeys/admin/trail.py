@@ -1,4 +1,4 @@
-"""The audit trail, read only, newest first."""
+"""The audit log in the admin, read only, newest first."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
     from django.http import HttpRequest
 
-# The actions that have occurred: one step in the index for each, where DISTINCT reads every row.
+# The recorded actions, found with an index lookup for each; DISTINCT would read every row.
 _ACTIONS: Final = """
 WITH RECURSIVE seen (action) AS (
     SELECT min(action) FROM apikeys_auditevent
@@ -37,7 +37,7 @@ WITH RECURSIVE seen (action) AS (
 
 
 class ActionFilter(InputFilter):
-    """By what was done; there are too many actions to stand side by side."""
+    """A filter by action, as a menu because there are many."""
 
     title = "action"
     parameter_name = "action"
@@ -54,7 +54,7 @@ class ActionFilter(InputFilter):
 
 
 class ActorFilter(InputFilter):
-    """By who acted: a user's name, or a piece of another actor's."""
+    """A filter by actor: a user's name, or a part of another actor's."""
 
     title = "actor"
     parameter_name = "actor"
@@ -98,7 +98,7 @@ class SinceFilter(DateFilter):
 
 
 class UntilFilter(DateFilter):
-    """Up to this day, which is a part of it."""
+    """A filter for events until the end of this day."""
 
     title = "to"
     parameter_name = "until"
@@ -109,7 +109,7 @@ class UntilFilter(DateFilter):
 
 @admin.register(AuditEvent)
 class AuditEventAdmin(ReadOnlyAdmin):
-    """Who did what; the database refuses to change it."""
+    """The admin of audit events; the database prevents changes."""
 
     page_key = ("-occurred_at", "-id")
     list_display = ("moment", "action", "actor", "shown_resource", "token", "address")
@@ -127,15 +127,15 @@ class AuditEventAdmin(ReadOnlyAdmin):
     )  # fmt: skip
 
     def heading(self, obj: Any) -> str:
-        """Return what was done, and to what."""
+        """Return the action and its resource."""
         return f"{obj.action} of {obj.resource_name}" if obj.resource_name else obj.action
 
     def found(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
-        """Find by the resource's id, exactly."""
+        """Find events by the exact id of the resource."""
         return queryset.filter(resource_id=term)
 
     def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> Any:
-        """Go to all that was done to the same resource."""
+        """Redirect to all events of the same resource."""
         event = self.get_object(request, unquote(object_id))
         resource_id = quote("" if event is None else event.resource_id)
         return super().history_view(request, resource_id, extra_context)
@@ -143,14 +143,14 @@ class AuditEventAdmin(ReadOnlyAdmin):
     def get_object(
         self, request: HttpRequest, object_id: str, from_field: str | None = None
     ) -> AuditEvent | None:
-        """Return the event with the name of what it is about."""
+        """Return the event with the name of its resource."""
         event: AuditEvent | None = super().get_object(request, object_id, from_field)
         if event is not None:
             self.prepare_page(request, [event])
         return event
 
     def prepare_page(self, request: HttpRequest, rows: Sequence[Any]) -> None:
-        """Look up what the events are about, and by which keys and tokens, for who may see it."""
+        """Look up the resources, keys and tokens of the events that the person can view."""
         named = self.admin_site.resources_of(rows, request.user)
         names = credential_names(request.user, (event.token_id for event in rows))
         for event in rows:
@@ -164,26 +164,26 @@ class AuditEventAdmin(ReadOnlyAdmin):
 
     @admin.display(description="actor")
     def actor(self, event: AuditEvent) -> str:
-        """Return who did it, with the page of the user."""
+        """Return the actor, with a link to the user."""
         if event.actor_id is None:
             return event.actor_name or "not logged in"
         return user_link(event.actor_id, event.actor_name)
 
     @admin.display(description="key or token")
     def token(self, event: Any) -> str | None:
-        """Return the key or token that was used, with its page."""
+        """Return the key or token that was used, with a link."""
         if not event.token_id:
             return None
         return credential_link(event.token_id, event.token_names)
 
     @admin.display(description="key or token")
     def shown_token(self, event: Any) -> str:
-        """Return the same on the event's page, where Django would write None."""
+        """Return the same on the event's page, where Django would show None."""
         return self.token(event) or str(self.get_empty_value_display())
 
     @admin.display(description="about")
     def shown_resource(self, event: Any) -> str:
-        """Return what was changed: its name and page where it has one, else the id."""
+        """Return the resource: its name and link if it has a page, otherwise its id."""
         if event.resource_url:
             return format_html('<a href="{}">{}</a>', event.resource_url, event.resource_name)
         return identifier(event.resource_id)

@@ -1,4 +1,4 @@
-"""How a binding is given and shown: its ids, or the names of what it binds to."""
+"""Serializer fields for bindings: ids or names in requests, both in responses."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import uuid
     from collections.abc import Callable, Collection, Mapping, Sequence
 
-#: Two slugs, and the slash between them.
+#: Two slugs with a slash in between.
 _LONGEST_NAME: Final = 127
 
 
@@ -55,12 +55,12 @@ class BindingSerializer(StrictSerializer):
     applications = _named("Slugs of applications beside the ids.")
 
     def get_attribute(self, instance: Any) -> Binding | None:
-        """Return the binding, or None where it is everywhere."""
+        """Return the binding, or None if unrestricted."""
         binding: Binding = instance.binding
         return None if binding == EVERYWHERE else binding
 
     def to_representation(self, instance: Binding) -> Any:
-        """Return all ids, null where nothing is bound."""
+        """Return all ids; null if unrestricted."""
         return instance.described()
 
     def to_internal_value(self, data: Any) -> Binding:
@@ -73,7 +73,7 @@ class BindingSerializer(StrictSerializer):
         return binding
 
     def _ids(self, kind: str, given: Mapping[str, Any]) -> frozenset[uuid.UUID] | None:
-        """Return the ids of what is given by ids and by names; None where neither is."""
+        """Return the ids of the given ids and names; None if neither is given."""
         ids, names = given.get(f"{kind}_ids"), given.get(f"{kind}s")
         if ids is None and names is None:
             return None
@@ -86,7 +86,7 @@ class BindingSerializer(StrictSerializer):
         return found
 
     def _found(self, kind: str, field: str, texts: Sequence[str]) -> Collection[uuid.UUID]:
-        """Return the ids of entries that the maker sees; a hidden one is refused as unknown."""
+        """Return the ids of entries that the maker sees; a hidden entry is refused as unknown."""
         if not texts:
             return ()
         find_inside: Callable[..., dict[str, uuid.UUID]] = import_string(settings.BINDING_NAMES)
@@ -102,7 +102,7 @@ class BindingSerializer(StrictSerializer):
 
     @property
     def _maker(self) -> Binding:
-        """Where whoever sends this works; commands and the admin do everywhere."""
+        """Return the binding of the caller; commands and the admin are unrestricted."""
         request = self.context.get("request")
         return EVERYWHERE if request is None else caller_of(request).binding
 
@@ -128,7 +128,7 @@ class NetworkField(serializers.CharField):
 
 
 class NetworksField(serializers.ListField):
-    """Networks, which are stored merged and in order."""
+    """Networks, which are stored merged and sorted."""
 
     child = NetworkField(trim_whitespace=False)
     most = MAX_NETWORKS
@@ -152,7 +152,7 @@ class BoundSerializer(StrictSerializer):
     """A resource with the fields ``binding`` and ``allowed_networks``."""
 
     def to_internal_value(self, data: Any) -> Any:
-        """Return the validated fields; what is null works everywhere."""
+        """Return the validated fields; null means unrestricted."""
         validated = super().to_internal_value(data)
         if "allowed_networks" in validated and validated["allowed_networks"] is None:
             validated["allowed_networks"] = ANYWHERE

@@ -1,4 +1,4 @@
-"""``POST /v1/oauth/token``: the token of a platform for one of ours (RFC 8693)."""
+"""``POST /v1/oauth/token``: exchange a platform's token for an access token (RFC 8693)."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class TokenExchangeView(APIView):
 
     http_method_names = ["post"]
     public = True
-    # Who sends it is proved by what is in the body, and by nothing else.
+    # The assertion in the body is the only authentication.
     authentication_classes = ()
 
     def post(self, request: Request) -> Response:
         """Exchange the signed token of a pipeline's platform for a service access token.
 
-        `client_id` names the trust policy. Each token of a platform is good for one exchange.
+        `client_id` names the trust policy. Each platform token can be exchanged once.
         """
         if "HTTP_AUTHORIZATION" in request.META:
             raise RequestRefused("invalid_request", "Authorization: not taken here.")
@@ -56,7 +56,7 @@ class TokenExchangeView(APIView):
         return Response(answer, headers=_NO_STORE)
 
     def handle_exception(self, exc: Exception) -> Response:
-        """Answer a refusal in OAuth's form (RFC 6749 §5.2), which says nothing of its reason."""
+        """Return a refusal in OAuth's form (RFC 6749 §5.2), without its reason."""
         if not isinstance(exc, ExchangeRefused):
             return super().handle_exception(exc)
         http: Any = self.request._request
@@ -68,7 +68,7 @@ class TokenExchangeView(APIView):
 
 
 def _stranger(request: Request) -> Actor:
-    """Return the actor of a request whose sender has proved nothing yet."""
+    """Return the actor of a request that is not yet authenticated."""
     return Actor(
         name="",
         grant=Grant(frozenset()),

@@ -1,4 +1,4 @@
-"""How the exchange of a platform's token is described in OpenAPI."""
+"""OpenAPI schema of the token exchange."""
 
 from __future__ import annotations
 

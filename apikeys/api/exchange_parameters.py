@@ -1,4 +1,4 @@
-"""The parameters of a token exchange (RFC 8693): a form or JSON, each of them once."""
+"""Parameters of a token exchange (RFC 8693), as a form or JSON, without duplicates."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _KNOWN: Final = frozenset({
     "scope", "ttl", "resource", "audience", *_REFUSED,
 })  # fmt: skip
 _MAX_PARAMETERS: Final = 50
-#: Seconds, 1 to 43200, which are twelve hours.
+#: Seconds, 1 to 43200 (twelve hours).
 TTL_PATTERN: Final = "^([1-9][0-9]{0,3}|[1-3][0-9]{4}|4[0-2][0-9]{3}|43[01][0-9]{2}|43200)s?$"
 _POLICY_ID: Final = re.compile(r"fed-[0-9a-z]{1,36}", re.ASCII)
 _FORM: Final = "application/x-www-form-urlencoded"
@@ -39,7 +39,7 @@ _JSON: Final = "application/json"
 
 
 class RequestRefused(NarrowingRefused):
-    """A parameter is missing or wrong, which is told before anything else is looked at."""
+    """A missing or invalid parameter, which is reported before any other check."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +51,10 @@ class ExchangeParameters:
 
 
 def read_parameters(request: Request) -> ExchangeParameters:
-    """Return the parameters of a request; those that are not known are ignored (RFC 6749 §3.2).
+    """Return the parameters of a request; unknown parameters are ignored (RFC 6749 §3.2).
 
-    Raises:
-        RequestRefused: which of them is wrong.
-        BodyTooLarge, BodyIncomplete, UnsupportedMediaType: the body is.
+    Raises: RequestRefused: names the invalid parameter. BodyTooLarge, BodyIncomplete,
+    UnsupportedMediaType: the body is invalid.
     """
     given = _once(_pairs(request))
     if given.get("grant_type") != GRANT_TYPE:
@@ -85,7 +84,7 @@ def read_parameters(request: Request) -> ExchangeParameters:
 
 
 def _pairs(request: Request) -> list[tuple[Any, Any]]:
-    """Return the names and values in the body, also those that are there twice."""
+    """Return the names and values in the body, including duplicates."""
     http: Any = request._request
     if int(http.META.get("CONTENT_LENGTH") or 0) > MAX_BYTES:
         raise BodyTooLarge(MAX_BYTES)
@@ -114,11 +113,11 @@ def _pairs(request: Request) -> list[tuple[Any, Any]]:
 
 
 class _Pairs(list[tuple[str, Any]]):
-    """A JSON object as it was written."""
+    """A JSON object as a list of pairs, with duplicates."""
 
 
 def _once(pairs: list[tuple[Any, Any]]) -> dict[str, str]:
-    """Return the parameters; one that has no value is as good as none (RFC 6749 §3.2)."""
+    """Return the parameters; an empty parameter counts as missing (RFC 6749 §3.2)."""
     given: dict[str, str] = {}
     for name, value in pairs:
         if name == "ttl" and isinstance(value, int) and not isinstance(value, bool):

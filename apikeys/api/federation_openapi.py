@@ -1,4 +1,4 @@
-"""How issuers and trust policies are described in OpenAPI."""
+"""OpenAPI schema of issuers and trust policies."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ extend_schema_field(_OBJECT, component_name="JsonObject")(ObjectField)
 
 @extend_schema_field({})
 class AnythingField(serializers.JSONField):
-    """Whatever JSON has, null too."""
+    """Any JSON value, including null."""
 
 
 @described("Whether the claims of a tried token meet one condition.")

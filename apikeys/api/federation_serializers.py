@@ -1,4 +1,4 @@
-"""Issuers and trust policies in requests and answers."""
+"""Serializers of issuers and trust policies."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from infra_service.lib.api.fields import (
 
 
 class ConditionsField(serializers.JSONField):
-    """Conditions on claims; only their form is looked at."""
+    """Conditions on claims; the field validates only their form."""
 
     def to_internal_value(self, data: Any) -> Any:
         found = conditions.faults(data)
@@ -142,7 +142,7 @@ class TrustPolicySerializer(BoundSerializer):
     )
 
     def get_warnings(self, policy: TrustPolicy) -> list[str]:
-        """Return what its writer should know of the conditions."""
+        """Return warnings about the conditions for the author of the policy."""
         return kinds.policy_warnings(policy.issuer.kind, policy.conditions)
 
 
@@ -157,7 +157,7 @@ class TrialSerializer(StrictSerializer):
     )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """Refuse both, and neither."""
+        """Require exactly one of the two fields."""
         if not attrs:
             raise ValidationError({"claims": [ErrorDetail("Or 'token'.", "required")]})
         if len(attrs) > 1:

@@ -1,4 +1,4 @@
-"""Issuers, and the caller's trust policies."""
+"""Views of issuers and of the caller's trust policies."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _ACTIONS: Final = ("list", "retrieve", "create", "partial_update", "disable")
 
 @issuers_schema
 class IssuerViewSet(ResourceViewSet[Issuer]):
-    """Issuers: they are for all who write policies."""
+    """Issuers, shared by all authors of policies."""
 
     queryset = Issuer.objects.all()
     serializer_class = IssuerSerializer
@@ -74,7 +74,7 @@ class IssuerViewSet(ResourceViewSet[Issuer]):
 
 @trust_policies_schema
 class TrustPolicyViewSet(ResourceViewSet[TrustPolicy]):
-    """The caller's trust policies, as far as they are inside what the caller is bound to."""
+    """The caller's trust policies within the caller's binding."""
 
     queryset = TrustPolicy.objects.all()
     serializer_class = TrustPolicySerializer
@@ -128,7 +128,7 @@ class TrustPolicyViewSet(ResourceViewSet[TrustPolicy]):
 
     @action(detail=True, methods=["post"])
     def test(self, request: Request, **_path: str) -> Response:  # noqa: ARG002 - the view's
-        """Tell what would become of an assertion."""
+        """Test whether an assertion would be accepted."""
         policy = self.get_object()
         trial = actions.try_trust_policy(policy=policy, **self.read_options(TrialSerializer))
         return Response(dataclasses.asdict(trial))

@@ -1,4 +1,4 @@
-"""What lists may be filtered by."""
+"""Filters of the lists of keys, tokens, issuers and policies."""
 
 from django_filters import CharFilter, FilterSet, IsoDateTimeFilter, UUIDFilter
 
@@ -34,7 +34,7 @@ class AccessTokenFilters(FilterSet):  # type: ignore[misc]  # django-filter has 
     name = CharFilter()
     scopes = CharFilter(field_name="scopes_text")
     kind = EnumFilter(choices=AccessToken.Kind.choices)
-    # By the key's own column: a foreign key knows no text lookups.
+    # A filter on the key's own column: a foreign key has no text lookups.
     api_key_id = CharFilter(field_name="api_key__id")
     trust_policy_id = CharFilter(field_name="trust_policy__id")
     created_at = IsoDateTimeFilter()
@@ -73,7 +73,7 @@ class IssuerFilters(FilterSet):  # type: ignore[misc]  # django-filter has no ty
 
 
 class TrustPolicyFilters(FilterSet):  # type: ignore[misc]  # django-filter has no types
-    # By the issuer's own column: a foreign key knows no text lookups.
+    # A filter on the issuer's own column: a foreign key has no text lookups.
     issuer_id = CharFilter(field_name="issuer__id")
     name = CharFilter()
     created_at = IsoDateTimeFilter()

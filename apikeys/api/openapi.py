@@ -1,4 +1,4 @@
-"""How keys, tokens and the trail are described in OpenAPI."""
+"""OpenAPI schema of keys, tokens and the audit log."""
 
 from __future__ import annotations
 
@@ -62,7 +62,8 @@ _REVOKED_TOKEN = wrapped(
 
 _SHOWN_KEY = answer_example({"api_key": samples.API_KEY})
 _SHOWN_NEW_KEY = answer_example({"api_key": samples.API_KEY, "secret": samples.API_KEY_SECRET})
-# Swagger UI sends it as it is: a key that may do little, where there is nothing.
+# Swagger UI sends the example unchanged: a key with few permissions, in a binding that does not
+# exist.
 _ASKED_KEY = {
     "name": "example",
     "scopes": ["state:read"],
@@ -148,7 +149,7 @@ access_tokens_schema = extend_schema_view(
     ),
     create=extend_schema(
         operation_id="mint_access_token",
-        # Narrower than the view: a token mints no token.
+        # Narrower than the view: a token cannot mint a token.
         auth=needs("apikey:write", of="apiKey"),
         parameters=[NO_STORE],
         request=wrapped("CreateAccessToken", "access_token", AccessTokenSerializer),

@@ -1,4 +1,4 @@
-"""One key, token and event as they are put out: the examples of the OpenAPI document."""
+"""Examples of a key, a token and an audit event for the OpenAPI document."""
 
 from typing import Any, Final
 

@@ -31,7 +31,7 @@ class OwnerSerializer(serializers.Serializer[Any]):
 
 
 class CredentialSerializer(BoundSerializer):
-    """What keys and tokens have in common."""
+    """Shared fields of keys and tokens."""
 
     id = serializers.CharField(read_only=True)
     name = TextField(max_length=200)
@@ -80,7 +80,7 @@ class ApiKeySerializer(CredentialSerializer):
 
 
 class RunField(serializers.JSONField):
-    """What a pipeline's platform said of its run."""
+    """The run of a pipeline, as described by its platform."""
 
 
 @described("An access token. Its secret is shown once, beside it, when it is minted.")
@@ -112,7 +112,7 @@ class AccessTokenSerializer(CredentialSerializer):
     )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """Refuse two ends."""
+        """Refuse two expiries."""
         if "ttl" in attrs and attrs.get("expires_at") is not None:
             raise ValidationError({"ttl": [ErrorDetail("Beside expires_at.", "both")]})
         return attrs
@@ -140,7 +140,7 @@ class CallerSerializer(serializers.Serializer[Any]):
     expires_at = TimestampField(allow_null=True)
 
     def to_representation(self, instance: Any) -> dict[str, Any]:
-        """Return the fields, the scopes in their order."""
+        """Return the fields, with the scopes in order."""
         shown = super().to_representation(instance)
         return {**shown, "scopes": sorted(shown["scopes"])}
 

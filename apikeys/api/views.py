@@ -1,4 +1,4 @@
-"""The caller's own API keys and access tokens, who the caller is, and the audit trail."""
+"""Views of the caller's API keys and access tokens, the caller, and the audit log."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 @api_keys_schema
 class ApiKeyViewSet(ResourceViewSet[ApiKey]):
-    """The caller's own API keys, as far as they are inside what the caller is bound to."""
+    """The caller's API keys within the caller's binding."""
 
     queryset = ApiKey.objects.all()
     serializer_class = ApiKeySerializer
@@ -83,7 +83,7 @@ class ApiKeyViewSet(ResourceViewSet[ApiKey]):
         return self.own().with_status().with_searched().select_related("created_by")
 
     def handle_exception(self, exc: Exception) -> Response:
-        """Answer an error, or a repeated rotation, whose secret the first one has replaced."""
+        """Return an error, or the response to a repeated rotation whose secret was replaced."""
         try:
             stored = self._answer_to_rotation() if isinstance(exc, CredentialsInvalid) else None
         except APIException as error:
@@ -102,7 +102,7 @@ class ApiKeyViewSet(ResourceViewSet[ApiKey]):
             return None
         if not rotated.grant.networks.allows(self.request.META.get("REMOTE_ADDR", "")):
             raise AddressNotAllowed(rotated.pk)
-        # Whoever found a replaced secret must not use up the requests of its key.
+        # A replaced secret, which may have leaked, must not exhaust the rate limit of its key.
         if exceeded := count_failure(self.request._request):
             raise RateLimited(exceeded)
         return stored_answer(self.request, digest)
@@ -154,7 +154,7 @@ class ApiKeyViewSet(ResourceViewSet[ApiKey]):
 
 @access_tokens_schema
 class AccessTokenViewSet(ResourceViewSet[AccessToken]):
-    """The caller's own access tokens, minted or issued, inside what the caller is bound to."""
+    """The caller's access tokens, minted or issued, within the caller's binding."""
 
     queryset = AccessToken.objects.all()
     serializer_class = AccessTokenSerializer
@@ -183,7 +183,7 @@ class AccessTokenViewSet(ResourceViewSet[AccessToken]):
 
     @idempotent
     def create(self, request: Request) -> Response:
-        """Mint a token from the key that calls."""
+        """Mint a token from the calling key."""
         demand_kind(request, API_KEYS)
         fields = self.read_new()
         token, secret = actions.mint_access_token(
@@ -209,7 +209,7 @@ class WhoAmIView(APIView):
     required_scopes = {"GET": None}
 
     def get(self, request: Request) -> Response:
-        """Return the caller: the token, what it may do, and its owner."""
+        """Return the caller: the token, its grant, and its owner."""
         caller = caller_of(request)
         user = User.objects.get(pk=caller.user_id)
         answer = {"caller": CallerSerializer(caller).data, "user": OwnerSerializer(user).data}
@@ -218,7 +218,7 @@ class WhoAmIView(APIView):
 
 @audit_events_schema
 class AuditEventListView(ListView[AuditEvent]):
-    """The audit trail, the newest first."""
+    """The audit log, newest first."""
 
     http_method_names = ["get", "head"]
     queryset = AuditEvent.objects.all()
@@ -231,14 +231,13 @@ class AuditEventListView(ListView[AuditEvent]):
     required_scopes = {"GET": Scope.AUDIT_READ}
 
     def get(self, request: Request) -> Response:
-        """Answer with a page of the trail."""
+        """Return a page of the audit log."""
         return self.list(request)
 
     def get_queryset(self) -> QuerySet[AuditEvent]:
-        """Return the whole trail, or nothing to a token that is bound: it tells of everything.
+        """Return the audit log. A bound token has no access, because the log covers all resources.
 
-        Raises:
-            AuditTrailNotFound: the token is bound.
+        Raises: AuditTrailNotFound: the token is bound.
         """
         if caller_of(self.request).binding != EVERYWHERE:
             raise AuditTrailNotFound

@@ -1,8 +1,8 @@
-"""The way out of the audit trail: into files whose digests the database keeps.
+"""Archives of the audit log: files whose digests the database keeps.
 
-An archive is one file: gzip'd JSON lines, the oldest events of the trail in the order of their ids.
-Every line has a digest over itself and the line before it, and the first over the last of the
-archive before, so a line or a file that was changed, removed or moved is found.
+An archive is a file of gzip'd JSON lines with the oldest events of the log in the order of their
+ids. The digest of each line covers the line and the digest before it. The first line continues the
+chain of the previous archive, so that every changed, removed or moved line or file is detected.
 """
 
 from apikeys.archiving.checking import check_archives

@@ -1,4 +1,4 @@
-"""Whether the archives are what left the trail, all of it."""
+"""Verification of the archives against the digests in the database."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 def check_archives(directory: Path) -> Iterator[tuple[str, str | None]]:
-    """Yield each archive's file name with what is wrong with it, or None.
+    """Yield the file name of each archive with its fault, or None.
 
-    The database has the digest of each archive, so that also a chain that was made anew is found,
-    and one whose end was cut off.
+    The database has the digest of each archive, so that a recomputed or truncated chain is detected
+    too.
     """
     known = {archive.number: archive for archive in AuditArchive.objects.order_by("number")}
     previous = files.FIRST

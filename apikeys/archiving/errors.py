@@ -1,2 +1,2 @@
 class ArchiveError(Exception):
-    """The trail stays as it is; the message says what is wrong."""
+    """A failed archive operation. The message describes the fault; the audit log is unchanged."""

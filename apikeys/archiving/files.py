@@ -1,7 +1,7 @@
-"""The file of an archive, written and read line by line.
+"""Reading and writing of archive files, line by line.
 
-A line is ``{"digest":"<64 hex>","event":{…}}``; the digest is the SHA-256 of the digest before it
-and the bytes of the event. The first line of a file says which archive it is.
+A line is ``{"digest":"<64 hex>","event":{…}}``; the digest is the SHA-256 of the previous digest
+and the bytes of the event. The first line of a file contains the number of the archive.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-#: What comes before the first line of the first archive.
+#: The previous digest of the first line of the first archive.
 FIRST: Final = "0" * 64
 _START, _MIDDLE, _END = b'{"digest":"', b'","event":', b"}\n"
 _EVENT_AT: Final = len(_START) + 64 + len(_MIDDLE)
-# Events are a few hundred bytes; a line that never ends is no line of ours.
+# Events have a few hundred bytes; the limit bounds the memory for a corrupt file.
 _LONGEST_LINE: Final = 16 * 1024 * 1024
 
 
 class Contents(NamedTuple):
-    """What a file of an archive holds."""
+    """The contents of an archive file."""
 
     number: int
     previous: str
@@ -50,10 +50,9 @@ def path_of(directory: Path, number: int) -> Path:
 
 @contextlib.contextmanager
 def only_one(directory: Path) -> Iterator[None]:
-    """Keep other processes from writing archives into the directory.
+    """Prevent other processes from writing archives into the directory.
 
-    Raises:
-        ArchiveError: one does, or it is no directory.
+    Raises: ArchiveError: another process writes there, or the path is not a directory.
     """
     try:
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -69,10 +68,9 @@ def only_one(directory: Path) -> Iterator[None]:
 
 
 def write(path: Path, number: int, previous: str, events: Iterable[dict[str, Any]]) -> None:
-    """Write the file, whole or not at all, and to the disk.
+    """Write and sync the file, completely or not at all.
 
-    Raises:
-        ArchiveError: the disk is full, say.
+    Raises: ArchiveError: the write failed, for example on a full disk.
     """
     part = path.with_suffix(".part").name
     try:
@@ -90,15 +88,14 @@ def write(path: Path, number: int, previous: str, events: Iterable[dict[str, Any
 
 
 def encode(event: dict[str, Any]) -> bytes:
-    """Return the event as its line has it."""
+    """Return the event as the bytes of its line."""
     return json.dumps(event, separators=(",", ":"), default=_text).encode()
 
 
 def read(path: Path) -> Iterator[tuple[str, bytes]]:
-    """Yield each line's digest and value, as they stand, checking every digest.
+    """Yield the digest and value of each line in order; verify every digest.
 
-    Raises:
-        ArchiveError: the file is not there, not whole, or not what was written.
+    Raises: ArchiveError: the file is missing, truncated or changed.
     """
     try:
         with open_regular(path, follow=True) as raw, gzip.open(raw) as file:
@@ -119,10 +116,9 @@ def events(path: Path) -> Iterator[bytes]:
 
 
 def contents(path: Path) -> Contents:
-    """Read the whole file and return what it holds.
+    """Read the whole file and return its contents.
 
-    Raises:
-        ArchiveError: as ``read`` does, and if there is no event.
+    Raises: ArchiveError: see ``read``; also if the file has no event.
     """
     number, previous = 0, ""
     first = last = b""
@@ -144,10 +140,9 @@ def id_of(event: bytes) -> uuid.UUID:
 
 
 def first_line(path: Path, text: bytes) -> tuple[int, str]:
-    """Return the number of the archive, and the digest before it.
+    """Return the number of the archive and the previous digest.
 
-    Raises:
-        ArchiveError: the line says neither.
+    Raises: ArchiveError: the line lacks either value.
     """
     try:
         found = json.loads(text)

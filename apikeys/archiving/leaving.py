@@ -1,4 +1,4 @@
-"""Events leave: written, read again, entered in the database, and only then removed."""
+"""Archive events: write a file, verify it, record it, then delete the events."""
 
 from __future__ import annotations
 
@@ -21,24 +21,22 @@ if TYPE_CHECKING:
 
     from apikeys.actors import Actor
 
-#: The most events of one archive: about 5 MB, compressed.
+#: The maximum of events per archive: about 5 MB, compressed.
 FILE_EVENTS: Final = 50_000
-# Events of transactions that are still open may be older than others that can be seen.
+# Transactions that are still open may hold events older than the visible ones.
 _YOUNGEST: Final = dt.timedelta(days=1)
 _BATCH: Final = 1000
 _COLUMNS: Final = tuple(field.attname for field in AuditEvent._meta.concrete_fields)
 
 
 def archive_next(*, before: dt.datetime, directory: Path, actor: Actor) -> AuditArchive | None:
-    """Move the oldest events, ``FILE_EVENTS`` at most, to an archive; return it, or None.
+    """Archive the oldest events, at most ``FILE_EVENTS``; return the archive, or None.
 
-    None is: the oldest event is not from before the moment. What an earlier call has begun, and did
-    not end, is ended first. Call it outside of a transaction.
+    None means that no event is older than the moment. An unfinished earlier call is completed
+    first. Call this outside of a transaction.
 
-    Raises:
-        ArchiveError: a file is not what it should be, the moment is not a day ago, or the role
-            may not remove events, also while there are none to remove. Nothing that is not in a
-            checked archive was removed.
+    Raises: ArchiveError: a file is invalid, the moment is less than a day ago, or the role may not
+    delete events, even if there are none to delete. Only events in a verified archive were deleted.
     """
     if before > timezone.now() - _YOUNGEST:
         raise ArchiveError("only what is older than a day is archived")
@@ -62,7 +60,7 @@ def archive_next(*, before: dt.datetime, directory: Path, actor: Actor) -> Audit
 
 
 def _oldest(before: dt.datetime) -> Iterator[dict[str, Any]]:
-    """Yield the events before the first that is not from before the moment."""
+    """Yield the oldest events, up to the first that is not before the moment."""
     old = itertools.takewhile(lambda event: event["occurred_at"] < before, _events())
     return itertools.islice(old, FILE_EVENTS)
 
@@ -76,9 +74,9 @@ def _events() -> Iterator[dict[str, Any]]:
 
 
 def _enter(path: Path, number: int, previous: str, actor: Actor) -> AuditArchive:
-    """Read the file again and enter it, if it holds what the trail does.
+    """Verify the file against the audit log and record it.
 
-    The file may be of a call that was killed before this, or of another trail.
+    The file may come from a call that was killed before this step, or from another database.
     """
     found = files.contents(path)
     if (found.number, found.previous) != (number, previous) or not _is_in_trail(path):
@@ -102,7 +100,7 @@ def _enter(path: Path, number: int, previous: str, actor: Actor) -> AuditArchive
 
 
 def _is_in_trail(path: Path) -> bool:
-    """Whether each event of the file is in the trail as it is in the file."""
+    """Return whether each event of the file equals its row in the audit log."""
     texts = files.events(path)
     while batch := list(itertools.islice(texts, _BATCH)):
         ids = [files.id_of(text) for text in batch]
@@ -113,7 +111,7 @@ def _is_in_trail(path: Path) -> bool:
 
 
 def _remove(archive: AuditArchive, directory: Path) -> None:
-    """Remove the events of an archive, if there are any left, in batches."""
+    """Delete the remaining events of an archive, in batches."""
     if not AuditEvent.objects.filter(pk__range=(archive.first_id, archive.last_id)).exists():
         return
     path = files.path_of(directory, archive.number)

@@ -8,9 +8,9 @@ from apikeys.models import AuditArchive, AuditEvent
 
 
 def missing_privilege() -> str:
-    """Return why the role may not archive, as a part of a sentence; empty if it may.
+    """Return the reason why the role may not archive, as a part of a sentence; empty if it may.
 
-    Tables that do not exist yet need no privilege.
+    Missing tables need no privilege.
     """
     if connection.vendor != "postgresql":
         return ""

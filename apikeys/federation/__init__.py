@@ -1,1 +1,1 @@
-"""Pipelines that prove who they are with the token of their platform: what is trusted, and why."""
+"""Federation: pipelines authenticate with the token of their platform."""

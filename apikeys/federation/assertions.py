@@ -1,4 +1,4 @@
-"""Whether a signed token (JWT, RFC 7519) is an issuer's, for us, now, and what it claims."""
+"""Verification of assertions: signed tokens (JWT, RFC 7519) from an issuer, for this service."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from apikeys.federation.keys import KEYS_OF_ALGORITHMS, key_for
 if TYPE_CHECKING:
     from apikeys.models import Issuer
 
-#: How far the clocks of an issuer and of this service may be apart.
+#: Maximum clock difference between an issuer and this service.
 LEEWAY: Final = dt.timedelta(seconds=30)
 _REQUIRED: Final = ("iss", "aud", "exp", "iat")
 _MAX_KID: Final = 200
@@ -24,20 +24,19 @@ _MAX_KID: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Assertion:
-    """A token that was verified, with its claims."""
+    """A verified token with its claims."""
 
     claims: dict[str, Any]
-    #: What it is remembered by once it was used, and until when.
+    #: The digest under which a used assertion is stored, and the expiry of that record.
     digest: bytes
     expires_at: dt.datetime
 
 
 def verify(token: str, issuer: Issuer) -> Assertion:
-    """Return what the token claims, once it is proved that the issuer says so.
+    """Return the claims of a token after verification of its signature.
 
-    Raises:
-        AssertionRefused: it is not.
-        IssuerBusy: too many wait for the issuer's keys.
+    Raises: AssertionRefused: the token is not valid. IssuerBusy: too many requests wait for the
+    issuer's keys.
     """
     algorithm, kid = _header(token, issuer)
     key_set = key_set_with(issuer, kid)
@@ -56,14 +55,14 @@ def verify(token: str, issuer: Issuer) -> Assertion:
         )
     except jwt.PyJWTError as error:
         raise AssertionRefused("assertion_invalid", str(error)) from error
-    # Kubernetes lists its audiences. One that is for others as well could be used by them, here.
+    # Kubernetes lists its audiences. Another audience of a shared token could use it here.
     if claims["aud"] not in (issuer.audience, [issuer.audience]):
         raise AssertionRefused("assertion_invalid", "It is for other audiences as well")
     return Assertion(claims, _digest(token, claims), _end(claims, issuer))
 
 
 def _header(token: str, issuer: Issuer) -> tuple[str, str]:
-    """Return the algorithm and the key's name; of what else the header has nothing is believed."""
+    """Return the algorithm and the key's name; all other headers are untrusted."""
     if not token.isascii():
         raise AssertionRefused("assertion_invalid", "This is no signed token")
     try:
@@ -81,7 +80,7 @@ def _header(token: str, issuer: Issuer) -> tuple[str, str]:
 
 
 def _end(claims: dict[str, Any], issuer: Issuer) -> dt.datetime:
-    """Return until when it must be remembered."""
+    """Return the moment until which the used assertion must be stored."""
     begins, ends = claims["iat"], claims["exp"]
     if isinstance(begins, str) or isinstance(ends, str):
         raise AssertionRefused("assertion_invalid", "Its times are no numbers")
@@ -95,10 +94,10 @@ def _end(claims: dict[str, Any], issuer: Issuer) -> dt.datetime:
 
 
 def _digest(token: str, claims: dict[str, Any]) -> bytes:
-    """Return a digest that no other assertion of its issuer has.
+    """Return a digest that is unique among the issuer's assertions.
 
-    Without a ``jti`` it is of the signed part, and not of the signature: some algorithms write one
-    valid signature in two ways.
+    Without a ``jti`` it covers the signed part, not the signature: some algorithms can encode the
+    same valid signature in two ways.
     """
     jti = claims.get("jti")
     what = f"jti\0{jti}" if jti else f"signed\0{token.rpartition('.')[0]}"

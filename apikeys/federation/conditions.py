@@ -3,15 +3,15 @@
 A condition is ``{"claim": name, "equals": text}``, ``{"claim": name, "in": [text, …]}`` or
 ``{"claim": name, "glob": text}``.
 
-**Names of claims.** A name is the claim's own, letter by letter: ``repository_id``, and also
-``oidc.circleci.com/project-id``. One that begins with a slash is a JSON Pointer (RFC 6901) to a
-claim inside another: ``/kubernetes.io/serviceaccount/uid``.
+**Names of claims.** A name is the exact name of the claim: ``repository_id``, or
+``oidc.circleci.com/project-id``. A name with a leading slash is a JSON Pointer (RFC 6901) to a
+nested claim: ``/kubernetes.io/serviceaccount/uid``.
 
-**Globs.** ``*`` stands for any characters but ``/`` and ``:``, which end a segment; all others
-stand for themselves.
+**Globs.** ``*`` matches any characters except for the separators ``/`` and ``:``; every other
+character matches itself.
 
-**Values** are compared as text: numbers and booleans as JSON writes them. Of a list, one item that
-meets the condition is enough. Null, fractions and objects meet none.
+**Values** are compared as text: numbers and booleans as in JSON. A list meets a condition if any of
+its items does. Null, fractions and objects meet no condition.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from infra_service.lib.api.suggestions import did_you_mean
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-#: A condition as a row and the API hold it.
+#: A condition in a row and in the API.
 Condition = dict[str, Any]
-#: Where a claim is: the names on the way to it.
+#: The path to a claim: the names of its parents and its own.
 Path = tuple[str, ...]
 
 OPERATORS: Final = ("equals", "in", "glob")
-#: Those that name a value whole, and so can pin a claim.
+#: Operators that name the whole value, and so can pin a claim.
 PINNING: Final = ("equals", "in")
 MAX_CONDITIONS: Final = 20
 MAX_NAME: Final = 200
@@ -40,35 +40,36 @@ MAX_CHOICES: Final = 50
 
 _SEPARATORS: Final = re.compile("([/:])")
 _POINTER: Final = re.compile(r"(?:/(?:[^~/]|~[01])+)+")
-#: Who signed, and for whom, is compared with the issuer's row; and when it ends, with the clock.
+#: Claims with a check of their own: issuer and audience against the issuer's row, expiry against
+#: the clock.
 _NOT_FOR_CONDITIONS: Final = frozenset({"iss", "aud", "exp", "iat", "nbf", "jti"})
 _MISSING: Final = object()
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What became of one condition: whether the claim had what was wanted."""
+    """The result of a condition."""
 
     claim: str
     #: The operator and its value, such as ``{"equals": "main"}``.
     wanted: dict[str, Any]
-    #: The claim's value; None where it is missing.
+    #: The claim's value; None if it is missing.
     had: Any
     met: bool
 
 
 def check(conditions: Sequence[Condition], claims: Mapping[str, Any]) -> list[Verdict]:
-    """Return what becomes of each condition with these claims, in the conditions' order."""
+    """Return the result of each condition for these claims, in the conditions' order."""
     return [_judge(condition, claims) for condition in conditions]
 
 
 def are_met(verdicts: Collection[Verdict]) -> bool:
-    """Whether all conditions are met; where there is none, nobody is trusted."""
+    """Return whether all conditions are met; False without conditions."""
     return bool(verdicts) and all(verdict.met for verdict in verdicts)
 
 
 def path_of(claim: str) -> Path:
-    """Return where the claim of this name is."""
+    """Return the path of the claim with this name."""
     if not claim.startswith("/"):
         return (claim,)
     parts = claim[1:].split("/")
@@ -76,13 +77,13 @@ def path_of(claim: str) -> Path:
 
 
 def value_at(claims: Mapping[str, Any], claim: str) -> Any:
-    """Return the value of the claim of this name; None where it is missing."""
+    """Return the value of the claim with this name; None if it is missing."""
     found = _find(claims, claim)
     return None if found is _MISSING else found
 
 
 def text_of(value: Any) -> str | None:
-    """Return what a claim's single value is compared as; None where it meets no condition."""
+    """Return the text of a claim's single value for comparison; None if it meets no condition."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -91,7 +92,7 @@ def text_of(value: Any) -> str | None:
 
 
 def matches(glob: str, text: str) -> bool:
-    """Whether the text is of the glob's form, segment by segment; in linear time."""
+    """Return whether the text matches the glob, segment by segment, in linear time."""
     wanted, had = _SEPARATORS.split(glob), _SEPARATORS.split(text)
     return len(wanted) == len(had) and all(
         _segment_matches(segment, other) for segment, other in zip(wanted, had, strict=True)
@@ -99,7 +100,7 @@ def matches(glob: str, text: str) -> bool:
 
 
 def pinned(conditions: Sequence[Condition]) -> dict[Path, frozenset[str]]:
-    """Return the values that each claim may have which ``equals`` or ``in`` names."""
+    """Return the values of each claim that ``equals`` or ``in`` allows."""
     values: dict[Path, frozenset[str]] = {}
     for condition in conditions:
         if (operator := _operator(condition)) in PINNING:
@@ -111,15 +112,12 @@ def pinned(conditions: Sequence[Condition]) -> dict[Path, frozenset[str]]:
 
 
 def named(conditions: Sequence[Condition]) -> set[Path]:
-    """Return the claims that the conditions speak of."""
+    """Return the claims in the conditions."""
     return {path_of(condition["claim"]) for condition in conditions}
 
 
 def faults(conditions: object, ids: Collection[str] = ()) -> dict[str, str]:
-    """Return what is wrong with the form of conditions, by place such as ``0.glob``; "" is all.
-
-    ``ids`` are claims of the platform that identify for good, and so take no glob.
-    """
+    """Return the faults in the form of conditions, by place such as ``0.glob``; "" is the list."""
     if not isinstance(conditions, list) or not conditions:
         return {"": "Not a list of conditions, at least one."}
     if len(conditions) > MAX_CONDITIONS:
@@ -189,7 +187,7 @@ def _fault_of_text(value: object, most: int) -> str:
 
 
 def _identifies(path: Path, ids: Collection[Path]) -> bool:
-    """Whether the claim is an id: one of the platform's, or one that is called so."""
+    """Return whether the claim is an id: a permanent id of the platform, or named like an id."""
     return path in ids or re.search(r"(?:^|[_-])u?u?ids?$", path[-1]) is not None
 
 

@@ -1,4 +1,4 @@
-"""What is told of issuers and trust policies to whoever writes them."""
+"""Errors for authors of issuers and trust policies."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ class IssuerShared(PermissionDenied):
 
 
 class InvalidIssuer(InvalidParameter):
-    """An issuer that would be no such, or that would speak for another platform."""
+    """Invalid fields of an issuer, or a URL that belongs to another platform."""
 
 
 class FieldFixed(InvalidParameter):
-    """What is decided for good when something is made."""
+    """A change of a field that is fixed after creation."""
 
     def __init__(self, field: str) -> None:
         super().__init__(field, "Cannot be changed; make another one.", "FIXED")
 
 
 class IssuerUnusable(InvalidParameter):
-    """The issuer of a policy is not there, or is disabled."""
+    """The issuer of a policy is unknown or disabled."""
 
     def __init__(self) -> None:
         super().__init__("issuer_id", "No such issuer, or it is disabled.", "UNKNOWN_ISSUER")
@@ -73,7 +73,7 @@ class TrustPolicyDisabled(APIException):
 
 
 class TrustPolicyTooWide(APIException):
-    """``faults`` say what the conditions do not pin."""
+    """Conditions that trust too many; ``faults`` name the claims that they do not pin."""
 
     meaning = (
         "The conditions would trust too many: they do not pin what identifies for good, or for "

@@ -1,4 +1,4 @@
-"""Why no token is given. The trail and the log are told everything, and the caller nothing."""
+"""Refusals of an exchange. The reason is for the audit log and the log, not for the caller."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rest_framework.exceptions import APIException, ErrorDetail
 
 
 class ExchangeRefused(APIException):
-    """``error`` and ``default_detail`` are for the caller, all else for the trail."""
+    """``error`` and ``default_detail`` are for the caller, the rest for the audit log."""
 
     meaning = "The platform's token is not trusted; the audit trail says why. In OAuth's form."
     status_code = 400
@@ -22,11 +22,11 @@ class ExchangeRefused(APIException):
 
 
 class AssertionRefused(ExchangeRefused):
-    """What was sent does not prove that its sender is trusted."""
+    """The request does not prove a trusted sender."""
 
 
 class NarrowingRefused(ExchangeRefused):
-    """Who is trusted asks for more than the policy gives, and may know that."""
+    """A trusted sender requests more than the policy's grant; the response states this."""
 
     def __init__(self, error: str, because: str) -> None:
         super().__init__(error, because)

@@ -1,4 +1,4 @@
-"""What is read from an issuer's addresses: over HTTPS, little, soon, and not from inside."""
+"""HTTPS requests to issuers, with limits on size, time and addresses."""
 
 from __future__ import annotations
 
@@ -17,24 +17,23 @@ from infra_service.lib.http_client.connecting import FetchError, parse_url, requ
 if TYPE_CHECKING:
     from infra_service.lib.http_client.addresses import Address
 
-#: Of an answer's body; the largest key sets of the platforms have 10 KB.
+#: Bytes of a response body; the largest key sets of the platforms have 10 KB.
 MAX_BYTES: Final = 64 * 1024
-#: For all of it: names, connections, handshakes and answers.
+#: Seconds in total, for names, connections, handshakes and responses.
 SECONDS: Final = 5.0
 
 
 class Deadline(connecting.Deadline):
-    """The moment by which an issuer must have answered."""
+    """The deadline for an issuer's response."""
 
     def __init__(self, seconds: float = SECONDS) -> None:
         super().__init__(seconds)
 
 
 def fetch_json(url: str, ca: str, deadline: Deadline) -> Any:
-    """Return the JSON at an address whose certificate these authorities, or the system's, signed.
+    """Return the JSON at a URL; verify its certificate with these authorities or the system's.
 
-    Raises:
-        FetchError: there is none, or not in time.
+    Raises: FetchError: no valid response before the deadline.
     """
     try:
         return json.loads(_fetch(url, ca, deadline))
@@ -77,7 +76,7 @@ def _context(ca: str) -> ssl.SSLContext:
 
 
 def is_allowed(address: Address) -> bool:
-    """Whether issuers may have this address: a public one, or one that the settings name."""
+    """Return whether an issuer may have this address: public, or allowed in the settings."""
     return is_inside(address, settings.ISSUER_NETWORKS) or is_public(address)
 
 

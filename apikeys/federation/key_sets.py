@@ -1,8 +1,8 @@
-"""The keys of an issuer, which stay in its row: whoever needs them fetches them for all.
+"""Key sets of issuers, cached in the issuer's row: one request fetches them for all.
 
-Fetching is decided by one conditional UPDATE, so that a hundred requests at once fetch once, in
-whatever process they are, and unknown keys make nobody fetch more than twice a minute. Nothing of
-the database is held meanwhile.
+A conditional UPDATE elects the request that fetches. So a hundred simultaneous requests in any
+processes fetch once, and unknown keys cause at most two fetches a minute. No database connection or
+lock is held during the fetch.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("apikeys.federation")
 
-#: After so long somebody looks whether the keys are still those.
+#: The age at which keys are fetched again.
 FRESH: Final = dt.timedelta(hours=1)
-#: For so long keys go on to work while the issuer is away. Then nobody knows whose they are.
+#: The age at which keys stop working while the issuer is unreachable: they may have been withdrawn.
 KEPT: Final = dt.timedelta(days=1)
-#: Between two fetches of one issuer's keys, whatever is asked for.
+#: The minimum interval between two fetches for an issuer.
 PAUSE: Final = dt.timedelta(seconds=30)
-#: A fetch that has not ended by then has died with its process.
+#: A fetch without a result by then belongs to a dead process.
 _LOST_AFTER: Final = dt.timedelta(seconds=SECONDS + 1)
 _LOOK_EVERY: Final = 0.1
-#: So many requests of a process wait for keys that another fetches. The rest is told to come again:
-#: an issuer that is slow must not take every thread.
+#: Requests per process that may wait for the fetch of another. Further requests are asked to retry,
+#: so that a slow issuer cannot occupy every thread.
 _waiting: Final = threading.BoundedSemaphore(16)
 
 _COLUMNS: Final = (
@@ -46,11 +46,10 @@ _COLUMNS: Final = (
 
 
 def key_set_with(issuer: Issuer, kid: str) -> KeySet:
-    """Return the issuer's keys, among which is the one of this name.
+    """Return the issuer's key set, which contains the key with this name.
 
-    Raises:
-        AssertionRefused: there is none, or the issuer has been away for too long.
-        IssuerBusy: too many wait for its keys.
+    Raises: AssertionRefused: the key is unknown, or the issuer has been unreachable for too long.
+    IssuerBusy: too many requests wait for its keys.
     """
     if issuer.inline_keys is not None:
         return _with_key(_inline(issuer), kid)
@@ -71,10 +70,9 @@ def key_set_with(issuer: Issuer, kid: str) -> KeySet:
 
 
 def fetch_keys(issuer: Issuer) -> KeySet:
-    """Return the keys that the issuer has now, by its discovery document or from their address.
+    """Fetch the issuer's current keys, from their URL or by its discovery document.
 
-    Raises:
-        FetchError: a sentence that says why they cannot be had.
+    Raises: FetchError: a sentence with the reason.
     """
     deadline = Deadline()
     address: Any = issuer.jwks_url
@@ -118,7 +116,7 @@ def _is_fresh(issuer: Issuer) -> bool:
 
 
 def _begin_fetch(issuer: Issuer) -> bool:
-    """Say in the row that the keys are being fetched, unless somebody did within the pause."""
+    """Record the start of a fetch; return False if another request started within the interval."""
     now = timezone.now()
     if issuer.key_set_asked_at is not None and issuer.key_set_asked_at > now - PAUSE:
         return False
@@ -127,9 +125,9 @@ def _begin_fetch(issuer: Issuer) -> bool:
 
 
 def _fetch_into_row(issuer: Issuer) -> None:
-    """Fetch the keys and store them in the row, which keeps its old keys when the fetch fails."""
+    """Fetch the keys and store them in the row; a failed fetch keeps the old keys."""
     began = timezone.now()
-    # Whoever has changed where the keys come from meanwhile wants none of these.
+    # If the source of the keys changed meanwhile, these keys are obsolete.
     row = Issuer.objects.filter(pk=issuer.pk, revision=issuer.revision)
     try:
         key_set = fetch_keys(issuer)
@@ -147,7 +145,7 @@ def _fetch_into_row(issuer: Issuer) -> None:
 
 
 def _wait_for_fetch(issuer: Issuer) -> None:
-    """Wait until the fetch that another request has begun is over; if there is none, not at all."""
+    """Wait for the end of a fetch that another request started; return at once without a fetch."""
     issuer.refresh_from_db(fields=_COLUMNS)
     if not _is_being_fetched(issuer):
         return

@@ -1,4 +1,4 @@
-"""The public keys of a key set (RFC 7517), of which only what verifies signatures is kept."""
+"""Public keys of a key set (RFC 7517), reduced to the fields that verify signatures."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ import jwt
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-#: The algorithms that an issuer, or the provider of sign-on, may sign with, and the type and curve
-#: of the keys for each. All verify with a public key: never ``none``, and never one whose key is a
-#: secret that both know.
+#: Signature algorithms for issuers and the sign-on provider, with the type and curve of their keys.
+#: All use a public key: never ``none``, and never a shared secret.
 KEYS_OF_ALGORITHMS: Final = {
     "RS256": ("RSA", None), "RS384": ("RSA", None), "RS512": ("RSA", None),
     "PS256": ("RSA", None), "PS384": ("RSA", None), "PS512": ("RSA", None),
@@ -20,7 +19,7 @@ KEYS_OF_ALGORITHMS: Final = {
 }  # fmt: skip
 ALGORITHMS: Final = tuple(KEYS_OF_ALGORITHMS)
 MAX_KEYS: Final = 20
-#: What is kept of a key. What only its owner knows is not among it.
+#: Stored fields of a key, without private fields.
 _MEMBERS: Final = ("kty", "kid", "alg", "crv", "n", "e", "x", "y")
 _TYPES: Final = ("RSA", "EC", "OKP")
 
@@ -28,14 +27,13 @@ KeySet = dict[str, list[dict[str, str]]]
 
 
 class KeySetError(ValueError):
-    """A sentence that says why something is no key set."""
+    """A sentence with the reason why a key set is invalid."""
 
 
 def usable_keys(found: Any) -> KeySet:
-    """Return the keys of a key set that signatures can be verified with.
+    """Return the keys of a key set that can verify signatures.
 
-    Raises:
-        KeySetError: there are none, or too many, or it is no key set.
+    Raises: KeySetError: the key set is invalid, or has no keys or too many.
     """
     keys = found.get("keys") if isinstance(found, dict) else None
     if not isinstance(keys, list):
@@ -49,7 +47,7 @@ def usable_keys(found: Any) -> KeySet:
 
 
 def key_for(key_set: KeySet, kid: str, algorithm: str) -> jwt.PyJWK | None:
-    """Return the key of this name, if it is one for this algorithm."""
+    """Return the key with this name, if it fits this algorithm."""
     for key in key_set["keys"]:
         if key["kid"] == kid and verifies(key, algorithm):
             return jwt.PyJWK(key, algorithm)
@@ -57,15 +55,16 @@ def key_for(key_set: KeySet, kid: str, algorithm: str) -> jwt.PyJWK | None:
 
 
 def verifies(key: Mapping[str, Any], algorithm: str) -> bool:
-    """Whether signatures of this algorithm are verified with the key: by its type, and its word."""
+    """Return whether the key verifies this algorithm, by its type and its declared algorithm."""
     wanted = KEYS_OF_ALGORITHMS.get(algorithm)
     return wanted == (key.get("kty"), key.get("crv")) and key.get("alg", algorithm) == algorithm
 
 
 def undecodable(key_set: KeySet) -> str | None:
-    """Return the name of the first key that no signature can be verified with, if there is one.
+    """Return the name of the first key that cannot verify signatures, if any.
 
-    Keys of types and curves that no algorithm here has are passed over; one key must have one.
+    Keys of types and curves without a supported algorithm are skipped; at least one key must be
+    supported.
     """
     is_verifying = False
     for key in key_set["keys"]:
@@ -81,7 +80,7 @@ def undecodable(key_set: KeySet) -> str | None:
 
 
 def has_key(key_set: KeySet, kid: str) -> bool:
-    """Whether there is a key of this name."""
+    """Return whether a key with this name exists."""
     return any(key["kid"] == kid for key in key_set["keys"])
 
 

@@ -1,6 +1,6 @@
-"""Rules that follow from the platform whose tokens are trusted.
+"""Rules for trust policies by platform.
 
-What a policy must pin, what of it is less than it seems, and what is never let in.
+The rules cover claims that a policy must pin, weak conditions, and tokens that are always refused.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from apikeys.federation.platforms import Platform
 
 
-#: Scopes that only read; with any other a policy must say from where the code comes.
+#: Read-only scopes; any other scope requires a policy to restrict the origin of the code.
 _READING: Final = frozenset(
     {
         Scope.APIKEY_READ,
@@ -33,12 +33,12 @@ _FROM_FORKS: Final = frozenset({"merge_request_event", "external_pull_request_ev
 
 
 def writes(scopes: Collection[str]) -> bool:
-    """Whether any of these scopes changes something."""
+    """Return whether any of these scopes allows changes."""
     return not frozenset(scopes) <= _READING
 
 
 def policy_faults(kind: str, conditions: Sequence[Condition], *, writes: bool) -> list[str]:
-    """Return why a policy with these conditions would trust too many; the form is not checked."""
+    """Return the reasons why a policy would trust too many pipelines; the form is not checked."""
     platform, fixed = PLATFORMS[kind], pinned(conditions)
     faults = [
         f"Pin {claim} by 'equals' or 'in': names and other claims can come to mean another."
@@ -57,7 +57,7 @@ def policy_faults(kind: str, conditions: Sequence[Condition], *, writes: bool) -
 
 
 def policy_warnings(kind: str, conditions: Sequence[Condition]) -> list[str]:
-    """Return what is allowed in a policy, and is less than it may seem to be."""
+    """Return warnings about allowed conditions that are weaker than they seem."""
     spoken_of = named(conditions)
     warnings = [
         f"{claim} is chosen by whoever starts or writes a pipeline; it does not narrow who it is."
@@ -72,9 +72,9 @@ def policy_warnings(kind: str, conditions: Sequence[Condition]) -> list[str]:
 
 
 def refusals(kind: str, claims: Mapping[str, Any], *, writes: bool) -> list[str]:
-    """Return why no token is given for these claims, whatever a policy says.
+    """Return the reasons to refuse these claims regardless of the policy.
 
-    Where a claim is missing by which that is decided, nothing is given either.
+    Missing claims that decide this lead to a refusal too.
     """
     if kind == Kind.GITHUB:
         event = text_of(claims.get("event_name"))
@@ -88,7 +88,7 @@ def refusals(kind: str, claims: Mapping[str, Any], *, writes: bool) -> list[str]
 
 
 def described(kind: str, claims: Mapping[str, Any]) -> dict[str, str]:
-    """Return ``repository``, ``commit`` and ``run`` as the claims have them, empty where not."""
+    """Return ``repository``, ``commit`` and ``run`` from the claims; empty if missing."""
     platform = PLATFORMS[kind]
     sources = {"repository": platform.repository, "commit": platform.commit, "run": platform.run}
     return {
@@ -98,10 +98,10 @@ def described(kind: str, claims: Mapping[str, Any]) -> dict[str, str]:
 
 
 def issuer_faults(kind: str, url: str, *, has_keys: bool) -> list[str]:
-    """Return why this cannot be the URL of such an issuer.
+    """Return the reasons why an issuer of this kind cannot have this URL.
 
-    One whose keys are here already (``has_keys``) is asked for nothing, and may call itself as it
-    likes: some clusters do.
+    An issuer with inline keys (``has_keys``) gets no requests and may have any URL, as some
+    clusters do.
     """
     if not url or not url.isascii() or not url.isprintable():
         return ["Not a text of ASCII characters that can be seen."]
@@ -114,7 +114,7 @@ def issuer_faults(kind: str, url: str, *, has_keys: bool) -> list[str]:
 
 
 def address_faults(url: str) -> list[str]:
-    """Return why this is no address that keys can be fetched from."""
+    """Return the reasons why keys cannot be fetched from this URL."""
     is_plain = url.isascii() and url.isprintable() and not set(url) & set(" \\?#@")
     try:
         parts = urlsplit(url)
@@ -127,12 +127,12 @@ def address_faults(url: str) -> list[str]:
 
 
 def is_known_platform(url: str) -> bool:
-    """Whether nobody else's tokens come from there."""
+    """Return whether the URL belongs to a known platform exclusively."""
     return _platform_at(url) is not None
 
 
 def _platform_at(url: str) -> str | None:
-    """Return the kind whose tokens come from this URL's host, whoever wrote it and how."""
+    """Return the kind of platform at this URL's host, in any spelling."""
     try:
         host = (urlsplit(url).hostname or "").rstrip(".")
     except ValueError:
@@ -147,7 +147,7 @@ def _has_origin(platform: Platform, conditions: Sequence[Condition]) -> bool:
         path = path_of(claim)
         if claim.endswith(PROTECTED):
             return fixed.get(path) == frozenset({"true"})
-        # A form of names is enough where only the trusted can make such a name.
+        # Forms of names suffice if only trusted people can create such a name.
         return path in (spoken_of if claim + PROTECTED in origin else fixed)
 
     return any(all(is_pinned(claim, origin) for claim in origin) for origin in platform.origins)
@@ -165,7 +165,8 @@ def _refusals_of_gitlab(claims: Mapping[str, Any]) -> list[str]:
     refused = []
     if source in _FROM_FORKS:
         refused.append(f"pipeline_source is {source}, which runs a fork's code: no writing.")
-    # Where the job runs. With a fork's code that is not the project of the code (GitLab 18.2).
+    # The project of the job. For a fork's code it differs from the project of the code (GitLab
+    # 18.2).
     if claims.get("job_project_id") is not None:
         of_job = text_of(claims["job_project_id"])
         if of_job != project:

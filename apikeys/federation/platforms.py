@@ -1,4 +1,4 @@
-"""The platforms whose tokens can be trusted: facts, and no rules."""
+"""Facts about the supported platforms, without rules."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ Kind = Issuer.Kind
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Platform:
-    """The facts of a kind."""
+    """The facts about a kind of platform."""
 
-    #: Its issuer; empty where everybody has their own.
+    #: The issuer URL; empty if each installation has its own.
     url: str = ""
-    #: Hosts where nobody else's tokens come from; one that begins with a dot is a whole domain.
+    #: Hosts of this platform exclusively; a leading dot stands for a whole domain.
     hosts: tuple[str, ...] = ()
     algorithms: tuple[str, ...] = ("RS256",)
-    #: Claims that identify for good and are never given to another. A policy must pin each.
+    #: Claims with permanent identifiers that are never reused. A policy must pin each.
     ids: tuple[str, ...] = ()
-    #: Sets of claims, of which a policy that may write must pin one, so that not every branch and
-    #: every fork gets its tokens; none where the ids say it all.
+    #: Sets of claims, of which a policy with write access must pin one to exclude other branches
+    #: and forks; empty if the ids suffice.
     origins: tuple[tuple[str, ...], ...] = ()
-    #: Claims that whoever starts or writes a pipeline chooses.
+    #: Claims under the control of the person that starts or writes a pipeline.
     chosen: frozenset[str] = frozenset()
-    #: Where it says which repository, commit and run it was.
+    #: Claims with the repository, commit and run.
     repository: str = ""
     commit: str = ""
     run: str = ""
@@ -39,13 +39,14 @@ class Platform:
 _CIRCLECI: Final = "oidc.circleci.com"
 _SERVICE_ACCOUNT: Final = "/kubernetes.io/serviceaccount"
 
-#: How a claim ends that says whether the one of the same name is protected.
+#: The suffix of a claim that marks the claim of the same name as protected.
 PROTECTED: Final = "_protected"
 
 PLATFORMS: Final[Mapping[str, Platform]] = {
     Kind.GITHUB.value: Platform(
         url="https://token.actions.githubusercontent.com",
-        # GitHub Enterprise Cloud has its own; so has each GitHub Enterprise Server, on any host.
+        # GitHub Enterprise Cloud has issuers of its own; so has each GitHub Enterprise Server, on
+        # any host.
         hosts=("token.actions.githubusercontent.com", ".ghe.com"),
         ids=("repository_id", "repository_owner_id"),
         origins=(("environment",), ("ref", "ref_protected"), ("job_workflow_ref",)),

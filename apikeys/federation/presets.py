@@ -1,4 +1,4 @@
-"""Conditions for who knows a repository and its ids, and no claims."""
+"""Preset conditions from a repository and its ids, without knowledge of claims."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from apikeys.federation.conditions import Condition
 
-#: By kind and the name of an origin of code, what claims are where code comes from there.
+#: Claims of code from an origin, by kind and name of the origin.
 _ORIGINS: Final[Mapping[str, Mapping[str, Mapping[str, str]]]] = {
     Kind.GITHUB.value: {
         "environment": {"environment": "{}"},
@@ -26,7 +26,7 @@ _ORIGINS: Final[Mapping[str, Mapping[str, Mapping[str, str]]]] = {
 
 
 def preset(kind: str, ids: Mapping[str, str], **origin: str) -> list[Condition]:
-    """Return the conditions of a policy for what these ids name, and this origin of its code.
+    """Return the conditions of a policy for these ids and this origin of the code.
 
     ``ids`` has the values of the kind's ids. ``origin`` is one of ``preset_origins``.
     """
@@ -38,5 +38,5 @@ def preset(kind: str, ids: Mapping[str, str], **origin: str) -> list[Condition]:
 
 
 def preset_origins(kind: str) -> list[str]:
-    """Return the names of the origins that ``preset`` takes: ``environment``, ``branch``."""
+    """Return the origins that ``preset`` supports: ``environment``, ``branch``."""
     return list(_ORIGINS.get(kind, ()))

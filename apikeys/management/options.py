@@ -1,4 +1,4 @@
-"""How commands read what the API takes as JSON; what is wrong is a ``CommandError``."""
+"""Command options with the API's JSON formats; invalid values raise ``CommandError``."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _BOUND: Final = {
 
 
 def add_credential_options(parser: ArgumentParser, *, required: bool) -> None:
-    """Declare what a key and a token have in common."""
+    """Declare the shared options of keys and tokens."""
     parser.add_argument("--user", required=required, help="the user name of its owner")
     parser.add_argument("--name", required=required, help="what it is for")
     parser.add_argument("--scopes", required=required, help="comma-separated, of those above")
@@ -63,7 +63,7 @@ class _PastCredentialSerializer(CredentialSerializer):
 def read_credential_options(
     options: dict[str, Any], *, may_be_past: bool = False
 ) -> dict[str, Any]:
-    """Return name, scopes, expires_at and binding, checked as the API checks them."""
+    """Return name, scopes, expires_at and binding, validated as in the API."""
     binding = {"cluster_id": options["cluster"]}
     for kind in _BOUND:
         texts = options[kind] or ()
@@ -81,10 +81,9 @@ def read_credential_options(
 
 
 def check_credential(given: dict[str, Any], *, may_be_past: bool = False) -> dict[str, Any]:
-    """Return the fields, checked as the API checks them.
+    """Return the fields, validated as in the API.
 
-    Raises:
-        CommandError: says what is wrong with which field.
+    Raises: CommandError: names the invalid field and the reason.
     """
     serializer = _PastCredentialSerializer if may_be_past else CredentialSerializer
     defaults = {"expires_at": None, "binding": EVERYWHERE, "allowed_networks": ANYWHERE}
@@ -92,10 +91,9 @@ def check_credential(given: dict[str, Any], *, may_be_past: bool = False) -> dic
 
 
 def checked(serializer_class: type[Serializer[Any]], given: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields, checked as the API checks them.
+    """Return the fields, validated as in the API.
 
-    Raises:
-        CommandError: says what is wrong with which field.
+    Raises: CommandError: names the invalid field and the reason.
     """
     serializer = serializer_class(data=given)
     if not serializer.is_valid():
@@ -106,10 +104,9 @@ def checked(serializer_class: type[Serializer[Any]], given: dict[str, Any]) -> d
 
 @contextmanager
 def errors_for_people() -> Iterator[None]:
-    """Tell what an action refuses as commands do.
+    """Convert the refusals of an action to command errors.
 
-    Raises:
-        CommandError: says what is wrong.
+    Raises: CommandError: with the reason.
     """
     try:
         yield
@@ -118,10 +115,9 @@ def errors_for_people() -> Iterator[None]:
 
 
 def find_or_create_user(username: str, *, create: bool) -> User:
-    """Return the active user, and make one who cannot log in where there is none.
+    """Return the active user; create a missing user, without a login, if requested.
 
-    Raises:
-        CommandError: there is none, and none is to be made.
+    Raises: CommandError: the user is missing and may not be created.
     """
     if create:
         User.objects.get_or_create(username=username, defaults={"password": make_password(None)})
@@ -131,8 +127,7 @@ def find_or_create_user(username: str, *, create: bool) -> User:
 def find_user(username: str) -> User:
     """Return the active user.
 
-    Raises:
-        CommandError: there is none.
+    Raises: CommandError: the user does not exist.
     """
     user = User.objects.filter(username=username, is_active=True).first()
     if user is None:

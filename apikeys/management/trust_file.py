@@ -1,4 +1,4 @@
-"""Issuers and trust policies of a TOML file, as ``manage.py trust`` applies them."""
+"""TOML files with issuers and trust policies for ``manage.py trust``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 ACTOR: Final = Actor.of_command("trust")
-#: What a table that leaves something out means.
+#: Defaults of omitted values in a table.
 _OF_ISSUER: Final = {
     "jwks_url": "", "inline_keys": None, "ca": "", "max_assertion_seconds": 3600,
 }  # fmt: skip
@@ -34,10 +34,9 @@ _OF_POLICY: Final = {"expires_at": None, "binding": EVERYWHERE, "max_token_secon
 def apply_file(
     path: Path, *, create_users: bool, prune: bool, dry_run: bool
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Apply the file, all of it or nothing, and return the outcomes of issuers and of policies.
+    """Apply the whole file or nothing; return the outcomes of issuers and of policies.
 
-    Raises:
-        CommandError: no or a bad file, an unknown user or issuer, or what an action refuses.
+    Raises: CommandError: missing or invalid file, unknown user or issuer, or a refused action.
     """
     tables = _tables(path)
     with transaction.atomic():
@@ -78,7 +77,7 @@ def _prune(applied: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _wait_for_other_runs() -> None:
-    """Let one run at a time look for what is missing; SQLite has one writer anyway."""
+    """Serialize the runs that look for missing rows; SQLite has a single writer anyway."""
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_xact_lock(hashtext('manage.py trust'))")
@@ -114,7 +113,7 @@ def _applied(path: Path, kind: str, number: int, apply: Any, table: Any) -> Any:
 
 
 def _read_files(fields: dict[str, Any], folder: Path) -> None:
-    """Put what ``ca_file`` and ``inline_keys_file`` name, beside the TOML file, in their place."""
+    """Replace ``ca_file`` and ``inline_keys_file``, relative to the TOML file, by their text."""
     try:
         if "ca_file" in fields:
             fields["ca"] = (folder / fields.pop("ca_file")).read_text()
@@ -146,7 +145,7 @@ def _policy(given: dict[str, Any], ids: dict[str, str], *, create_users: bool) -
         if not isinstance(given.get(name), str):
             raise CommandError(f"{name} is missing")
         names[name] = given.pop(name)
-    # A name alone could be that of an issuer which somebody else has registered.
+    # A name alone could match an issuer that another person registered.
     issuer = Issuer.objects.filter(pk=ids.get(names["issuer"], names["issuer"])).first()
     if issuer is None:
         raise CommandError(f"there is no issuer {names['issuer']!r} in the file, or with this id")
@@ -171,10 +170,9 @@ def _policy(given: dict[str, Any], ids: dict[str, str], *, create_users: bool) -
 
 
 def _only(rows: Any) -> Any:
-    """Return the one row; None where there is none.
+    """Return the only row; None without rows.
 
-    Raises:
-        CommandError: there are several, and the name does not tell which is meant.
+    Raises: CommandError: several rows match the name.
     """
     found = list(rows.order_by("pk")[:2])
     if len(found) > 1:

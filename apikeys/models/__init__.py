@@ -1,7 +1,7 @@
-"""Users, their keys and tokens, and the trail.
+"""Models of users, keys, tokens and the audit log.
 
-What the trail itself stands on imports the modules and not this package, which has users: to make
-one is recorded.
+The audit log imports the submodules, not this package: the package includes users, whose creation
+is recorded.
 """
 
 from apikeys.models.credentials import AccessToken, ApiKey, Credential

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Credential(GrantHolder):
-    """What API keys and access tokens have in common. The secret itself is never stored."""
+    """Shared fields of API keys and access tokens. The secret itself is never stored."""
 
     digest = models.BinaryField(max_length=32, unique=True)
     revoked_at = models.DateTimeField(null=True, blank=True, editable=False)
@@ -35,7 +35,7 @@ class Credential(GrantHolder):
         indexes = [
             models.Index(fields=["created_by", "id"], name="%(class)s_of_owner"),
             models.Index(fields=["created_by", "last_used_at", "id"], name="%(class)s_by_use"),
-            # For the admin: who ends soon, and who has ended before the time.
+            # For the admin: credentials that expire soon, or have expired.
             models.Index(
                 fields=["expires_at", "id"],
                 name="%(class)s_by_end",
@@ -48,7 +48,7 @@ class Credential(GrantHolder):
 
     @property
     def ends_at(self) -> dt.datetime | None:
-        """When it ends by itself; None is never."""
+        """Return the expiry; None is never."""
         return self.expires_at
 
 
@@ -59,25 +59,27 @@ class ApiKey(Credential):
     created_by = models.ForeignKey(
         "apikeys.User", on_delete=models.PROTECT, related_name="api_keys", db_index=False
     )
-    # The key that made this one, itself or by a token that was minted from it: this key has no
-    # more than it and ends with it. Null when an operator made it, or a release that kept no maker.
+    # The key that made this key, directly or with a minted token: this key never exceeds it, and is
+    # revoked with it. Null if an operator made the key, or a release that recorded no maker.
     maker = models.ForeignKey(
         "self", on_delete=models.PROTECT, related_name="made", null=True, db_index=False
     )
-    # That token, by value: it may be removed when it has ended, and so has what it made.
+    # That token, by value: it may be removed after its expiry, and its descendants with it.
     maker_token_id = models.CharField(max_length=40, blank=True, default="", db_default="")
     # The secret before the last rotation, which works until its grace period ends, if it has one.
     previous_digest = models.BinaryField(max_length=32, unique=True, null=True)
     previous_digest_expires_at = models.DateTimeField(null=True)
-    # Null before the first rotation, or where it was in a release that kept no time. That release
-    # may run beside this one; the next can bound the grace period by it, in a constraint.
+    # Null before the first rotation, or after a rotation by a release that recorded no time. That
+    # release may run beside this release; the next release can bound the grace period in a
+    # constraint.
     rotated_at = models.DateTimeField(null=True)
 
     objects = ApiKeyQuerySet.as_manager()
 
     class Meta(Credential.Meta):
         verbose_name = "API key"
-        # Of the admin, where they are no own keys; who may add may also hand on every scope.
+        # Permissions of the admin for other people's keys. Permission to add includes handing on
+        # every scope.
         permissions = [("revoke_apikey", "Can revoke API keys")]
         constraints = [
             *Credential.Meta.constraints,
@@ -94,7 +96,7 @@ class ApiKey(Credential):
         ]
         indexes = [
             *Credential.Meta.indexes,
-            # For a revocation, which takes what a key or token has made along.
+            # For a revocation, which includes the descendants of a key or token.
             models.Index(
                 fields=["maker", "expires_at"],
                 name="apikey_by_maker",
@@ -105,7 +107,7 @@ class ApiKey(Credential):
                 name="apikey_by_maker_token",
                 condition=Q(revoked_at=None) & ~Q(maker_token_id=""),
             ),
-            # How many work of an owner's.
+            # For the number of an owner's active keys.
             models.Index(
                 fields=["created_by", "expires_at"],
                 name="apikey_unrevoked_of_owner",
@@ -115,15 +117,15 @@ class ApiKey(Credential):
 
     @property
     def made_by(self) -> str | None:
-        """The id of the key or token that made it; None when an operator did, or nobody knows."""
+        """Return the id of the key or token that made this key; None if unknown or an operator."""
         return self.maker_token_id or self.maker_id
 
 
 class AccessToken(Credential):
-    """A token that the state and cluster endpoints accept: issued by an operator, or minted."""
+    """A token for the state and cluster endpoints, issued by an operator or minted."""
 
     class Kind(models.TextChoices):
-        """Whom the token stands for."""
+        """The kind of subject that the token represents."""
 
         PERSONAL = "PERSONAL", "Personal"
         SERVICE = "SERVICE", "Service"
@@ -137,7 +139,7 @@ class AccessToken(Credential):
     api_key = models.ForeignKey(
         ApiKey, on_delete=models.PROTECT, related_name="access_tokens", null=True, blank=True
     )
-    # The policy by which a pipeline got it for its platform's token; null for all others.
+    # The policy of a token from an exchange; null for all others.
     trust_policy = models.ForeignKey(
         "apikeys.TrustPolicy",
         on_delete=models.PROTECT,
@@ -146,7 +148,7 @@ class AccessToken(Credential):
         blank=True,
         db_index=False,
     )
-    # What that platform's token said: its jti and sub, repository, commit and run.
+    # From the platform's token: jti and sub, repository, commit and run.
     run = models.JSONField(null=True, editable=False)
 
     objects = AccessTokenQuerySet.as_manager()
@@ -171,7 +173,7 @@ class AccessToken(Credential):
         ]
         indexes = [
             *Credential.Meta.indexes,
-            # The few that operators issued, among those that pipelines get each hour.
+            # The few tokens of operators among the many that pipelines get each hour.
             models.Index(
                 fields=["expires_at"],
                 name="accesstoken_by_operators",
@@ -186,14 +188,14 @@ class AccessToken(Credential):
 
     @property
     def lifetime_seconds(self) -> int | None:
-        """For how many whole seconds it works from its making on; None is for ever."""
+        """Return the lifetime in whole seconds since creation; None is unlimited."""
         if self.expires_at is None:
             return None
         return int((self.expires_at - self.created_at).total_seconds())
 
     @property
     def ends_at(self) -> dt.datetime | None:
-        """When it ends by itself, or with what it was minted from; None is never."""
+        """Return the earlier expiry of the token and its origin; None is never."""
         origin = self.api_key or self.trust_policy
         ends = (self.expires_at, None if origin is None else origin.expires_at)
         return min(filter(None, ends), default=None)

@@ -1,7 +1,7 @@
-"""Who is trusted to say who a pipeline is, and what a pipeline gets for it.
+"""Issuers, trust policies and used assertions.
 
-A pipeline shows the signed token that its platform gave it, an assertion, and gets one of our
-access tokens. No secret of ours is stored with it.
+A pipeline presents the signed token of its platform, an assertion, and gets an access token. The
+pipeline stores no secret of this service.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from apikeys.models.credentials import ApiKey
 from apikeys.models.grant_holder import GrantHolder
 from apikeys.querysets import IssuerQuerySet, TrustPolicyQuerySet
 
-#: No token of a policy lives for longer, as no token that is minted from a key does.
+#: The maximum lifetime of a policy's token, equal to that of tokens minted from keys.
 MAX_TOKEN_SECONDS: Final = 12 * 60 * 60
 MAX_ASSERTION_SECONDS: Final = 24 * 60 * 60
 
 
 def usual_algorithms() -> list[str]:
-    """Return what issuers sign with, unless one says otherwise."""
+    """Return the default signature algorithms of an issuer."""
     return ["RS256", "ES256"]
 
 
 class Issuer(models.Model):
-    """A platform whose signature is believed. It has one ``iss``, and keys of its own.
+    """A platform whose signatures are trusted, with its ``iss`` and its keys.
 
-    Two may have one ``url``, as Kubernetes clusters do that call themselves by one name; their keys
+    Several issuers may share a ``url``, like Kubernetes clusters with the same name; their keys
     tell them apart.
     """
 
     class Kind(models.TextChoices):
-        """The platform, which says what claims there are, and which of them a policy must pin."""
+        """The platform, which determines the claims and those that a policy must pin."""
 
         GITHUB = "GITHUB", "GitHub Actions"
         GITLAB = "GITLAB", "GitLab"
@@ -50,19 +50,18 @@ class Issuer(models.Model):
     # Compared with ``iss`` byte for byte.
     url = models.CharField(max_length=500)
     audience = models.CharField(max_length=500)
-    # Where its keys are: here, or at an address, or where the discovery document at ``url`` says.
+    # The source of the keys: inline, a URL, or the discovery document at ``url``.
     inline_keys = models.JSONField(null=True, blank=True)
     jwks_url = models.CharField(max_length=500, blank=True)
-    # Certificates (PEM) that its addresses are verified with, instead of those of the system.
+    # Certificates (PEM) that verify its addresses, instead of those of the system.
     ca = models.TextField(blank=True)
     algorithms = models.JSONField(default=usual_algorithms)
-    # An assertion that is good for longer than this, from ``iat`` to ``exp``, is refused.
+    # The maximum lifetime of an assertion, from ``iat`` to ``exp``.
     max_assertion_seconds = models.PositiveIntegerField(default=60 * 60)
-    # The keys as they were fetched last, and when. Keys of an issuer that is away go on for a day.
+    # The last fetched keys and their time. Keys of an unreachable issuer work for a day.
     key_set = models.JSONField(null=True, editable=False)
     key_set_fetched_at = models.DateTimeField(null=True, editable=False)
-    # When somebody last began to fetch them, when that was over, and how often in a row it has
-    # failed.
+    # The start and end of the last fetch, and the number of consecutive failures.
     key_set_asked_at = models.DateTimeField(null=True, editable=False)
     key_set_settled_at = models.DateTimeField(null=True, editable=False)
     failures = models.PositiveIntegerField(default=0, editable=False)
@@ -84,7 +83,7 @@ class Issuer(models.Model):
             ),
             models.CheckConstraint(
                 name="issuer_url_is_https",
-                # Some clusters call themselves otherwise; nothing is asked of an address then.
+                # Some clusters use another name; inline keys then replace requests to the address.
                 condition=Q(url__startswith="https://")
                 | (Q(inline_keys__isnull=False) & ~Q(url="")),
             ),
@@ -92,7 +91,7 @@ class Issuer(models.Model):
                 name="issuer_jwks_url_is_https",
                 condition=Q(jwks_url="") | Q(jwks_url__startswith="https://"),
             ),
-            # Who verifies no audience believes what was meant for others.
+            # Without an audience the service would accept tokens for other services.
             models.CheckConstraint(name="issuer_audience_present", condition=~Q(audience="")),
             models.CheckConstraint(
                 name="issuer_keys_from_one_place",
@@ -111,11 +110,11 @@ class Issuer(models.Model):
 
 
 class TrustPolicy(GrantHolder):
-    """Whom of an issuer's pipelines is believed, and what their tokens may do."""
+    """A policy that trusts some of an issuer's pipelines and grants them tokens."""
 
     id = models.CharField(primary_key=True, max_length=40, default=trust_policy_id, editable=False)
     issuer = models.ForeignKey(Issuer, on_delete=models.PROTECT, related_name="policies")
-    # The machine user whose tokens they are.
+    # The machine user that owns the tokens.
     owner = models.ForeignKey(
         "apikeys.User", on_delete=models.PROTECT, related_name="trust_policies", db_index=False
     )
@@ -123,14 +122,14 @@ class TrustPolicy(GrantHolder):
     conditions = models.JSONField(default=list)
     max_token_seconds = models.PositiveIntegerField(default=60 * 60)
     disabled_at = models.DateTimeField(null=True, blank=True, editable=False)
-    # What the last token was for: the assertion's jti and sub, repository, commit and run.
+    # From the last assertion: jti and sub, repository, commit and run.
     last_run = models.JSONField(null=True, editable=False)
-    # Null when a command wrote it.
+    # Null if a command created the policy.
     created_by = models.ForeignKey(
         "apikeys.User", on_delete=models.PROTECT, related_name="+", null=True, db_index=False
     )
-    # The key, and the token by value, that wrote it: the policy gives no more than they hold, and
-    # ends with them. Empty when an operator wrote it.
+    # The key, and the token by value, that created the policy: its grant never exceeds theirs, and
+    # is disabled with them. Empty if an operator created it.
     maker = models.ForeignKey(
         ApiKey, on_delete=models.PROTECT, related_name="trust_policies", null=True, db_index=False
     )
@@ -154,7 +153,7 @@ class TrustPolicy(GrantHolder):
         ]
         indexes = [
             models.Index(fields=["owner", "id"], name="trustpolicy_of_owner"),
-            # For a revocation, which takes what a key or token has made along.
+            # For a revocation, which includes the descendants of a key or token.
             models.Index(
                 fields=["maker"],
                 name="trustpolicy_by_maker",
@@ -169,14 +168,14 @@ class TrustPolicy(GrantHolder):
 
     @property
     def made_by(self) -> str | None:
-        """The id of the key or token that wrote it; None when an operator did."""
+        """Return the id of the key or token that created the policy; None for an operator."""
         return self.maker_token_id or self.maker_id
 
 
 class UsedAssertion(models.Model):
-    """An assertion for which a token was given, until it has expired: it is good for one token."""
+    """A used assertion, stored until its expiry, because it is good for a single token."""
 
-    # SHA-256 of ``iss`` and ``jti``; of ``iss`` and what was signed where there is no ``jti``.
+    # SHA-256 of ``iss`` and ``jti``; without ``jti``, of ``iss`` and the signed part.
     digest = models.BinaryField(max_length=32, primary_key=True)
     expires_at = models.DateTimeField()
 

@@ -1,4 +1,4 @@
-"""The columns of whatever holds a grant: API keys, access tokens and trust policies."""
+"""Columns of a grant, for API keys, access tokens and trust policies."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from apikeys.bindings import Binding
 from apikeys.grants import Grant
 from apikeys.networks import MAX_NETWORKS, Networks
 
-#: How many components, environments and applications a key or token can be bound to.
+#: Maximum number of components, environments and applications in a binding.
 MAX_BOUND_IDS: Final = 1000
 
 
 class JsonArrayLength(Func):
-    """How many items a column's JSON list has."""
+    """The length of a column's JSON list."""
 
     function = "JSONB_ARRAY_LENGTH"
     output_field = models.IntegerField()
 
     def as_sqlite(self, compiler: Any, connection: Any, **extra: Any) -> tuple[str, Any]:
-        """Return the same for SQLite, which calls it otherwise."""
+        """Return the same for SQLite, whose function has another name."""
         return self.as_sql(compiler, connection, function="JSON_ARRAY_LENGTH", **extra)
 
 
@@ -36,16 +36,16 @@ def _so_many(column: str, most: int = MAX_BOUND_IDS) -> Q:
 
 
 class GrantHolder(models.Model):
-    """What may do something, somewhere, until some time."""
+    """A row with a grant: scopes, binding, networks and expiry."""
 
     name = models.CharField(max_length=200)
     scopes = models.JSONField(default=list)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     expires_at = models.DateTimeField(null=True, blank=True)
     last_used_at = models.DateTimeField(null=True, blank=True, editable=False)
-    # Raised by each change, so that two changes at once cannot both build on what they read.
+    # Incremented by each change, to detect simultaneous changes.
     revision = models.PositiveIntegerField(default=0, editable=False)
-    # Where it works; null is everywhere. Outside it, everything is 404.
+    # The binding; null is unrestricted. Everything outside gets a 404.
     bound_cluster_id = models.UUIDField(null=True, blank=True)
     bound_component_ids = models.JSONField(null=True, blank=True)
     bound_environment_ids = models.JSONField(null=True, blank=True)
@@ -67,12 +67,12 @@ class GrantHolder(models.Model):
                 condition=Q(bound_cluster_id=None)
                 | Q(bound_component_ids__isnull=True, bound_environment_ids__isnull=True),
             ),
-            # Each request looks through them.
+            # Each request compares with all of them.
             models.CheckConstraint(
                 name="%(class)s_bound_to_so_many",
                 condition=_so_many("bound_component_ids") & _so_many("bound_environment_ids"),
             ),
-            # A release that knows no applications looks at the components, and must find some.
+            # A release without applications checks the components, and must find some.
             models.CheckConstraint(
                 name="%(class)s_bound_to_applications",
                 condition=_so_many("bound_application_ids")
@@ -89,7 +89,7 @@ class GrantHolder(models.Model):
 
     @property
     def binding(self) -> Binding:
-        """Where it works."""
+        """Return the binding."""
         return Binding.of_columns(
             self.bound_cluster_id,
             self.bound_component_ids,
@@ -99,6 +99,6 @@ class GrantHolder(models.Model):
 
     @property
     def grant(self) -> Grant:
-        """What it holds itself; a minted token has no more of it than what it was minted from."""
+        """Return the row's own grant; a minted token is also limited by its origin's."""
         networks = Networks.of_column(self.allowed_networks)
         return Grant(frozenset(self.scopes), self.binding, self.expires_at, networks)

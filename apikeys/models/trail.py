@@ -1,4 +1,4 @@
-"""The events, and the files to which they leave."""
+"""Audit events and their archives."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 class AuditEvent(models.Model):
-    """One thing that somebody did. A trigger refuses to change a row, and to delete one.
+    """An event of the audit log. A trigger prevents updates and deletions.
 
-    The columns name users and tokens by value, so that the trail outlives what it speaks of.
+    The columns hold users and tokens by value, so that the log outlives them.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -27,13 +27,13 @@ class AuditEvent(models.Model):
     resource_id = models.CharField(max_length=100)
     address = models.GenericIPAddressField(null=True)
     request_id = models.CharField(max_length=64, blank=True)
-    # What the client called its request, if it did; it may be the same for many.
+    # The request id from the client, if any; several requests may share it.
     client_request_id = models.CharField(max_length=64, blank=True, default="", db_default="")
     details = models.JSONField(default=dict)
 
     class Meta:
-        # Each ends with the order of the list. A column that is filtered by and has none here is
-        # named in AuditEventListView.searched_fields.
+        # Each ends with the order of the list. A filterable column without an index is listed in
+        # AuditEventListView.searched_fields.
         indexes = [
             models.Index(fields=["occurred_at", "id"], name="auditevent_by_time"),
             models.Index(fields=["request_id", "occurred_at", "id"], name="auditevent_by_request"),
@@ -48,13 +48,14 @@ class AuditEvent(models.Model):
 
 
 class AuditArchive(models.Model):
-    """A file to which events have left the trail. A trigger refuses to change or delete a row.
+    """An archive file of audit events. A trigger prevents updates and deletions of the row.
 
-    It lets events be deleted only from between the ids of an archive.
+    The row permits the deletion of events, but only between the ids of the archive.
     """
 
     number = models.PositiveIntegerField(primary_key=True)
-    # Of the last line, and so of all lines of this archive and those before it; SHA-256 in hex.
+    # The digest of the last line, which covers all lines of this archive and the previous ones;
+    # SHA-256 in hex.
     digest = models.CharField(max_length=64)
     events = models.PositiveIntegerField()
     first_id = models.UUIDField()

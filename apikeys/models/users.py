@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 class UserManager(DjangoUserManager["User"]):
-    """Records who may do everything."""
+    """A manager that records the creation of superusers."""
 
     use_in_migrations = False
 
     def create_superuser(self, *args: Any, **fields: Any) -> User:
-        """Create a superuser, and say so in the trail."""
+        """Create a superuser and record it in the audit log."""
         with transaction.atomic(using=self.db):
             user = super().create_superuser(*args, **fields)
             made = {"name": user.username, "is_superuser": True}
@@ -32,7 +32,7 @@ class UserManager(DjangoUserManager["User"]):
         return user
 
     def idle(self, days: int, now: dt.datetime) -> QuerySet[User]:
-        """Return the active people who have not signed on for so many days."""
+        """Return active people without a sign-on for this number of days."""
         return self.filter(signed_on_last(now - dt.timedelta(days=days)), is_active=True)
 
 
@@ -41,14 +41,14 @@ class User(AbstractUser):
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     display_name = models.CharField(max_length=200, blank=True)
-    # Part of what a session is checked against. It moves while the user is inactive, so that no
-    # session from before works again afterwards.
+    # A part of the session hash. It changes while the user is inactive, so that earlier sessions
+    # stay expired after a reactivation.
     sessions_end = models.DateTimeField(null=True, editable=False)
 
     objects: ClassVar[UserManager] = UserManager()
 
     def save(self, **options: Any) -> None:
-        """Save; whoever is made inactive is logged out for good."""
+        """Save the user; deactivation expires all sessions."""
         if not self.is_active:
             self.sessions_end = timezone.now()
             if (names := options.get("update_fields")) is not None:
@@ -56,11 +56,11 @@ class User(AbstractUser):
         super().save(**options)
 
     def get_session_auth_hash(self) -> str:
-        """Return what a session must know to be this user's."""
+        """Return the hash that a session of this user must contain."""
         return f"{super().get_session_auth_hash()}{self._epoch}"
 
     def get_session_auth_fallback_hash(self) -> Iterator[str]:
-        """Return the same under each former SECRET_KEY."""
+        """Return the same hash for each former SECRET_KEY."""
         for known in super().get_session_auth_fallback_hash():
             yield f"{known}{self._epoch}"
 

@@ -1,4 +1,4 @@
-"""Let old events leave the audit trail, into files whose order and contents can be proved."""
+"""Archive old audit events into files with verifiable order and contents."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Command(ServiceCommand):
-    """Archive the events of before a date, or check the archives."""
+    """Archive the events before a date, or verify the archives."""
 
     help = (
         "Write the audit events of before a date (UTC) to files in a directory, read them again, "

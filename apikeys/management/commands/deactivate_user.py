@@ -44,8 +44,7 @@ class Command(ServiceCommand):
     def handle(self, *_args: Any, **options: Any) -> None:
         """Deactivate the user.
 
-        Raises:
-            CommandError: there is no such user.
+        Raises: CommandError: the user does not exist.
         """
         username = options["username"]
         with transaction.atomic():

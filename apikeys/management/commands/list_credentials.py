@@ -1,4 +1,4 @@
-"""List API keys and access tokens, without anything that is secret."""
+"""List API keys and access tokens without secrets."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class _Listed(serializers.Serializer[Any]):
 
 
 class Command(ServiceCommand):
-    """List who may do what, where, and until when."""
+    """List credentials with their owners, grants and expiry."""
 
     help = (
         "List the API keys and access tokens that have not ended: owner, kind, scopes, where they "
@@ -79,10 +79,9 @@ class Command(ServiceCommand):
         )
 
     def handle(self, *_args: Any, **options: Any) -> None:
-        """List them.
+        """List the credentials.
 
-        Raises:
-            CommandError: there is no such user.
+        Raises: CommandError: the user does not exist.
         """
         user, days = options["user"], options["owners_idle_for"]
         owned: dict[str, Any] = {}
@@ -102,8 +101,7 @@ class Command(ServiceCommand):
 def _days(text: str) -> dt.timedelta:
     """Return the duration of '30d' or '30'.
 
-    Raises:
-        ArgumentTypeError: it is no number of days from 1 to 36500.
+    Raises: ArgumentTypeError: the text is not a number of days from 1 to 36500.
     """
     digits = text.removesuffix("d")
     if not (digits.isascii() and digits.isdigit()) or not 1 <= int(digits[:6]) <= _MOST_DAYS:
@@ -145,6 +143,6 @@ def _row(credential: ApiKey | AccessToken) -> tuple[str, ...]:
 
 
 def _where(binding: Binding) -> str:
-    """Return the ids, without spaces: nobody has as many as fit in a line."""
+    """Return all ids, without spaces; bindings are small enough for a line."""
     bound = (f"{kind}={','.join(ids)}" for kind, ids in binding.ids_by_kind.items())
     return ";".join(bound) or "everywhere"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Command(ServiceCommand):
-    """Revoke a key or a token, and all that descends from it. Final, and idempotent."""
+    """Revoke a key or a token with all its descendants. Final, and idempotent."""
 
     help = (
         "Revoke an API key, and with it every token that was minted from it and every key that it "
@@ -36,10 +36,9 @@ class Command(ServiceCommand):
         )
 
     def handle(self, *_args: Any, **options: Any) -> None:
-        """Revoke it.
+        """Revoke the credential.
 
-        Raises:
-            CommandError: there is no such key or token; what was given is not repeated.
+        Raises: CommandError: the key or token is unknown; the message does not repeat the argument.
         """
         given = options["credential"]
         credential, old_secret = _find(sys.stdin.readline() if given == "-" else given)
@@ -68,13 +67,12 @@ class Command(ServiceCommand):
 
 
 def _find(text: str) -> tuple[ApiKey | AccessToken, bool]:
-    """Return the key or token that the text names, and whether by the key's old secret.
+    """Return the key or token in the text, and whether the text contains the key's old secret.
 
-    The text is an id, or has a secret in it, such as a header or an assignment.
+    The text is an id, or contains a secret, such as a header or an assignment.
 
-    Raises:
-        CommandError: there is none, the old secret does not work any more, or there are several
-            secrets in the text.
+    Raises: CommandError: the credential is unknown, its old secret has expired, or the text
+    contains several secrets.
     """
     secrets = find_tokens(text.encode())
     if len(secrets) > 1:

@@ -1,4 +1,4 @@
-"""Give an API key a new secret."""
+"""Rotate the secret of an API key."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class Command(ServiceCommand):
     def handle(self, *_args: Any, **options: Any) -> None:
         """Rotate the key.
 
-        Raises:
-            CommandError: there is no such key, it has ended, or the grace period is out of range.
+        Raises: CommandError: the key is unknown or has expired, or the grace period is out of
+        range.
         """
         with errors_for_people():
             secret = actions.rotate_api_key(

@@ -1,4 +1,4 @@
-"""Create API keys that are not there yet."""
+"""Create missing API keys."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser
 
 _ACTOR = Actor.of_command("seed_apikeys")
-#: The exit code when some of the entries have no key that works.
+#: The exit code if some entries have no key that works.
 _UNUSABLE = 3
 
 
 class Command(ServiceCommand):
-    """Create the keys that a file or the arguments name, all or none.
+    """Create the keys in a file or the arguments, all or none.
 
-    A key exists when its owner has one of its name that is not revoked. It is left as it is; the
-    output names the differences, and the reason when it does not work. An entry that has expired
+    A key exists if its owner has an unrevoked key with its name. Existing keys stay unchanged; the
+    output names the differences, and the reason if the key is unusable. An entry that has expired
     creates no key.
     """
 
@@ -65,9 +65,8 @@ class Command(ServiceCommand):
     def handle(self, *_args: Any, **options: Any) -> None:
         """Create the keys.
 
-        Raises:
-            CommandError: no or a bad file, an unknown user, or a field that is wrong. With the
-                exit code 3: the others were created, and some entries have no key that works.
+        Raises: CommandError: missing or invalid file, unknown user, or invalid field. Exit code 3:
+        the other keys were created, but some entries have no key that works.
         """
         wanted = _from_file(options["file"]) if options["file"] else [_from_options(options)]
         with transaction.atomic():
@@ -123,7 +122,7 @@ def _from_file(path: Path) -> list[dict[str, Any]]:
 
 
 def _seed(*, user: str, fields: dict[str, Any], create_user: bool) -> dict[str, Any]:
-    # Locked, so that two runs at once do not both find that a key is missing.
+    # The lock prevents two simultaneous runs from both creating a missing key.
     owner = User.objects.select_for_update().get(
         pk=find_or_create_user(user, create=create_user).pk
     )
@@ -153,7 +152,7 @@ def _seed(*, user: str, fields: dict[str, Any], create_user: bool) -> dict[str, 
 
 
 def _differences(key: ApiKey, **asked: Any) -> dict[str, Any]:
-    """Return in what the key is not as it was asked: what it is, and what was asked."""
+    """Return the differences between the key and the entry: actual and expected values."""
     name, scopes = asked.pop("name"), frozenset(asked.pop("scopes"))
     grant = Grant(scopes, networks=asked.pop("allowed_networks"), **asked)
     wanted = ApiKey(name=name, **grant.columns())

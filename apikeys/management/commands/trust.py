@@ -55,7 +55,7 @@ class _ListedPolicy(serializers.Serializer[Any]):
 class Command(ServiceCommand):
     """Apply a file of issuers and policies, all or none, list them, or disable some.
 
-    An issuer is known by its name, a policy by its owner and name.
+    An issuer is identified by its name, a policy by its owner and name.
     """
 
     help = (
@@ -101,9 +101,8 @@ class Command(ServiceCommand):
     def handle(self, *_args: Any, **options: Any) -> None:
         """Apply, list or disable.
 
-        Raises:
-            CommandError: no or a bad file, an unknown user, issuer or policy, or what an action
-                refuses.
+        Raises: CommandError: missing or invalid file, unknown user, issuer or policy, or a refused
+        action.
         """
         if options["prune"] and options["file"] is None:
             raise CommandError("--prune needs --file")
