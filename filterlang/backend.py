@@ -11,7 +11,8 @@ from filterlang.errors import Code, FilterError
 from filterlang.grammar import MAX_LENGTH
 
 if TYPE_CHECKING:
-    # Not at run time: settings name this module, and DRF's views import what settings name.
+    # Only for type checks: settings name this module, and DRF's views import the modules in
+    # settings.
     from django.db.models import QuerySet
     from rest_framework.request import Request
     from rest_framework.views import APIView
@@ -39,7 +40,7 @@ class InvalidFilter(APIException):
 class FilterLanguageBackend(BaseFilterBackend):
     """Applies ``filter=`` on a view that names its field set in ``filterset_class``.
 
-    ``prepared`` of the view, if it has it, rewrites the condition before the database is asked.
+    The optional method ``prepared`` of the view rewrites the condition before the query.
     """
 
     def filter_queryset(
@@ -51,7 +52,7 @@ class FilterLanguageBackend(BaseFilterBackend):
         if filterset is None or not texts:
             return queryset
         if len(texts) > 1:
-            # Taking one of them would show rows that the other excludes.
+            # Using either of them would show rows that the other excludes.
             raise InvalidFilter(
                 FilterError(Code.SYNTAX, 0, "expected one filter", "join the filters with AND")
             )

@@ -1,4 +1,4 @@
-"""Characters that look like another one or like nothing, as they come from a wiki or a chat."""
+"""Invisible and lookalike characters, as in text copied from a wiki or a chat."""
 
 import re
 import unicodedata
@@ -31,7 +31,7 @@ _QUOTED: Final = re.compile(rf"[{_QUOTES}]([^'\"{_QUOTES}]*)[{_QUOTES}'\"]")
 
 
 class Misplaced(NamedTuple):
-    """A character that no filter has outside of quotes."""
+    """A character that is not allowed outside of quotes."""
 
     position: int
     name: str
@@ -45,7 +45,7 @@ def named(character: str) -> str:
 
 
 def is_invisible(character: str) -> bool:
-    """Whether the character shows nothing, or a space that is not the plain one."""
+    """Return whether the character is invisible, or a space other than the plain space."""
     if character in _ALLOWED_SPACE:
         return False
     return (

@@ -1,4 +1,4 @@
-"""What a field set allows, in Markdown, for the OpenAPI description of ``filter``."""
+"""A description of a field set in Markdown, for the OpenAPI description of ``filter``."""
 
 import functools
 from typing import Any

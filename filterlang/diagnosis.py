@@ -1,7 +1,7 @@
-"""Why a text does not match the grammar, and what its writer probably meant.
+"""Explanations of syntax errors, with a suggestion.
 
-A suggestion that the writer can apply must lead to the meaning that was intended. Where that is a
-guess, for example of the wildcards of another language, the suggestion explains the rule instead.
+A suggestion that the user can apply must have the intended meaning. If that is a guess, for example
+for the wildcards of another language, the suggestion explains the rule instead.
 """
 
 import re

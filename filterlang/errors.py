@@ -2,7 +2,7 @@ from enum import StrEnum
 
 
 class Code(StrEnum):
-    """What is wrong with a filter, for programs."""
+    """The kind of error in a filter, for programs."""
 
     SYNTAX = "syntax"
     TOO_LONG = "too_long"
@@ -16,8 +16,8 @@ class Code(StrEnum):
 class FilterError(ValueError):
     """A filter that is refused; its text is the message and the suggestion.
 
-    ``position`` counts characters from 0, ``message`` says what was expected there, ``suggestion``
-    what the writer probably meant ("" when there is no good guess).
+    ``position`` counts characters from 0, ``message`` names the expected text there, ``suggestion``
+    the probable intention ("" without a good guess).
     """
 
     def __init__(self, code: Code, position: int, message: str, suggestion: str = "") -> None:

@@ -36,12 +36,12 @@ class Field(NamedTuple):
 
     @property
     def operators(self) -> tuple[str, ...]:
-        """The operators of the type, and those that test whether there is a value."""
+        """Return the operators of the type, and those that test for a value."""
         return (*self.type.operators, *PRESENCE) if self.nullable else self.type.operators
 
     @property
     def written(self) -> str:
-        """The field as the user writes it in a list of fields."""
+        """Return the field as the user writes it in a list of fields."""
         return self.type.written(self.name)
 
 
@@ -76,7 +76,7 @@ def _field(filterset: type[FilterSet], name: str, declared: Any) -> Field:
 
 
 def _columns(model: Any, path: str) -> list[Any]:
-    """Return the columns that an ORM path leads through; none when it is no path of the model."""
+    """Return the columns along an ORM path; empty if the model has no such path."""
     columns = []
     for name in path.split("__"):
         try:
@@ -88,9 +88,9 @@ def _columns(model: Any, path: str) -> list[Any]:
 
 
 def find(fields: FieldSet, term: Term) -> tuple[Field, str | None]:
-    """Return the field that a term names, and the key that follows (None where none does).
+    """Return the field in a term, and the key that follows (None without a key).
 
-    Raises ``FilterError`` when there is none, or when the term's operator is not for it.
+    Raises ``FilterError`` for an unknown field or an operator that the field does not support.
     """
     name, dot, rest = term.name.partition(".")
     if term.name in fields:  # its own name may have a dot

@@ -1,7 +1,7 @@
-"""The types of fields: the operators of each, the form of its values, and their conversion.
+"""Field types: the operators of each, the form of its values, and their conversion.
 
-The values themselves are converted by the declared filter's form field; a type adds what the
-language is stricter in than a web form.
+The form field of the declared filter converts the values; a type adds stricter checks than a web
+form.
 """
 
 import re
@@ -32,14 +32,14 @@ PRESENCE: Final = ("EXISTS", "IS NULL", "IS NOT NULL")
 
 
 class Neighbours(NamedTuple):
-    """The values next to a value that its column cannot store; None beyond the last one."""
+    """The values next to a value that its column cannot store; None beyond the last."""
 
     below: Any
     above: Any
 
 
 class FieldType:
-    """One type, bound to the form field of one declared filter, and to its column if it has one."""
+    """A type, bound to the form field of a declared filter, and to its column if it has one."""
 
     name: ClassVar[str]
     form_field: ClassVar[type[forms.Field]]
@@ -54,7 +54,7 @@ class FieldType:
         self.column = column
 
     def key_of(self, text: str) -> str | None:
-        """Return the key that what follows the dot means; None for none."""
+        """Return the key in the text after the dot; None without a key."""
         return text if self.has_keys else None
 
     def written(self, name: str) -> str:
@@ -62,7 +62,7 @@ class FieldType:
         return name
 
     def convert(self, value: Value) -> Any:
-        """Return the value for the database, or ``Neighbours`` when no row can have it.
+        """Return the value for the database, or ``Neighbours`` if the column cannot store it.
 
         Raises ``FilterError`` at the value.
         """
@@ -96,7 +96,7 @@ class UUIDType(FieldType):
 
 
 class EnumType(FieldType):
-    """One of the declared choices, exactly, with or without the prefix of its type."""
+    """A declared choice, exactly, with or without the prefix of its type."""
 
     name = "enum"
     form_field = EnumField
@@ -228,7 +228,7 @@ class LabelType(StringType):
     has_keys = True
 
     def written(self, name: str) -> str:
-        """Return it with what stands for the key."""
+        """Return the field with a placeholder for the key."""
         return f"{name}['<key>']"
 
 
@@ -242,12 +242,12 @@ class VersionType(FieldType):
     has_keys = True
 
     def key_of(self, text: str) -> str | None:
-        """Return the name of what has the version."""
+        """Return the name of the versioned object."""
         name, dot, last = text.rpartition(".")
         return name if name and (dot, last) == (".", "version") else None
 
     def written(self, name: str) -> str:
-        """Return it with what stands for the name."""
+        """Return the field with a placeholder for the name."""
         return f"{name}.<source>.version"
 
     def _accepts(self, value: Value) -> bool:

@@ -1,4 +1,4 @@
-"""Filters beside django-filter's own, for what it has no exact type for."""
+"""Filters in addition to django-filter's own, for types without an exact match there."""
 
 import functools
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -30,7 +30,7 @@ class EnumField(NullableField, forms.ChoiceField):
 
     @functools.cached_property
     def names(self) -> dict[str, str]:
-        """Each accepted spelling, and the choice that it means; the choices come first."""
+        """Return each accepted spelling with its choice; the choices come first."""
         choices = [str(choice) for choice, _ in cast("Iterable[tuple[Any, Any]]", self.choices)]
         names = {choice: choice for choice in choices}
         for choice in choices:
@@ -40,7 +40,7 @@ class EnumField(NullableField, forms.ChoiceField):
         return names
 
     def to_python(self, value: Any) -> Any:
-        """Return the choice that the value spells, else the value, which `validate` refuses."""
+        """Return the choice for the value, or the value itself, which ``validate`` refuses."""
         return super().to_python(self.names.get(value, value))
 
 
@@ -51,11 +51,11 @@ class EnumFilter(Filter):  # type: ignore[misc]  # django-filter has no types
 
 
 class IdentifierField(NullableField, forms.CharField):
-    """Text that is only ever compared as a whole."""
+    """Text that is only compared as a whole."""
 
 
 class IdentifierFilter(Filter):  # type: ignore[misc]  # django-filter has no types
-    """A column of identifiers, of which an index finds one but no piece of one."""
+    """A column of identifiers, whose index finds whole identifiers only."""
 
     field_class = IdentifierField
 
@@ -84,13 +84,13 @@ class LabelsFilter(Filter):  # type: ignore[misc]  # django-filter has no types
 
 
 class VersionsField(forms.CharField):
-    """Versions of things that users name."""
+    """Versions of objects that users name."""
 
 
 class VersionsFilter(Filter):  # type: ignore[misc]  # django-filter has no types
-    """The version of something that the user names, as in ``provider.hashicorp/aws.version``.
+    """The version of an object that the user names, as in ``provider.hashicorp/aws.version``.
 
-    No column has it: a view replaces each comparison, of the path ``<field>__version`` with a
+    No column stores it: a view replaces each comparison, of the path ``<field>__version`` with a
     ``VersionAsked`` (``filterlang.rewriting``).
     """
 

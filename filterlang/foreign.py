@@ -16,7 +16,7 @@ REF: Final = rf"(?:field|labels)\[{STRING}\]"
 _OPERATOR_WORDS: Final = (
     "not|in|is|between|exists|contains|has|i?like|starts_?with|ends_?with|eq|ne|[gl]te?|[gl]e"
 )
-#: What a term begins with, also in other languages.
+#: The beginning of a term, also in other languages.
 TERM_START: Final = (
     rf"(?:not\b|!|\(|fields?\b|labels?\b|[\w.-]+{SPACE}*(?:[!<>=~]|(?:{_OPERATOR_WORDS})\b))"
 )
@@ -79,12 +79,12 @@ _NEGATION: Final = re.compile(rf"[!-](?={SPACE}*(?:field|labels|\(|\w+[(.]))", _
 
 
 def is_call(text: str, position: int) -> bool:
-    """Whether a function is called there."""
+    """Return whether the text is a function call."""
     return _ANY_CALL.match(text, position) is not None
 
 
 def term(text: str, position: int) -> str:
-    """Suggest a term of this language for what stands at the beginning of a term."""
+    """Suggest a term of this language for the beginning of a term."""
     if _NEGATION.match(text, position):
         return f"did you mean NOT in place of {text[position]} ?"
     for pattern in (_CALL, _METHOD):
@@ -110,7 +110,7 @@ def _ref(found: re.Match[str]) -> str:
 
 
 def _applied(found: re.Match[str]) -> str:
-    """Return the predicate that a function call means; "" for another function."""
+    """Return the predicate for a function call; "" for an unknown function."""
     predicate = _FUNCTIONS.get(found["function"].upper().replace("_", ""), "")
     if (predicate in _TAKES_VALUE) is not bool(found["value"]):
         return ""
@@ -118,7 +118,7 @@ def _applied(found: re.Match[str]) -> str:
 
 
 def predicate(text: str, position: int) -> str:
-    """Suggest an operator of this language for what stands behind a field."""
+    """Suggest an operator of this language for the text after a field."""
     before = _REF_BEFORE.search(text, 0, position)
     ref = before[0].rstrip() if before else "the term"
     if method := _METHOD_BEHIND.match(text, position):

@@ -1,7 +1,7 @@
-"""Lookups that mean the same on PostgreSQL and SQLite; each form per database stands here alone.
+"""Lookups with the same meaning on PostgreSQL and SQLite, with the SQL for each database.
 
-Django's own differ: SQLite's LIKE knows no case, its JSON has no containment, and its paths into
-JSON mistake keys with quotes or only digits. Names and texts of the user are parameters, always.
+Django's own differ: SQLite's LIKE ignores case, its JSON has no containment, and its JSON paths
+misread keys with quotes or only digits. Names and texts of the user are always parameters.
 """
 
 from dataclasses import dataclass
@@ -66,7 +66,7 @@ class TextMatches(Lookup):
 
 
 def _any_label(labels: str, condition: str = "") -> str:
-    # JSON_EACH hands out keys and values as plain text, whatever is in them.
+    # JSON_EACH returns keys and values as plain text, whatever their content.
     return (
         f"EXISTS(SELECT 1 FROM JSON_EACH({labels}) AS filterlang_label "  # noqa: S608  # a column
         f"WHERE filterlang_label.key = %s{condition})"
@@ -88,9 +88,10 @@ class LabelEquals(DataContains):
 
 @JSONField.register_lookup
 class LabelIn(Lookup):
-    """``{key: values}``: one of the pairs is among the labels; the same index serves it.
+    """Any of the pairs ``{key: values}`` is among the labels; the same index serves it.
 
-    One lookup, because an OR of hundreds costs Django 10 ms, and its text differs with each count.
+    A single lookup, because an OR of hundreds costs Django 10 ms, and its text differs with each
+    count.
     """
 
     lookup_name = "filterlang_label_in"

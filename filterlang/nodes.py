@@ -1,10 +1,10 @@
-"""What a filter means, apart from any field set: a tree of terms, NOT, AND and OR."""
+"""The syntax tree of a filter, independent of field sets: terms, NOT, AND and OR."""
 
 from typing import NamedTuple
 
 
 class Value(NamedTuple):
-    """One value as written, without its quotes; ``position`` is that of its first character."""
+    """A value as written, without its quotes; ``position`` is that of its first character."""
 
     text: str
     quoted: bool
@@ -12,7 +12,7 @@ class Value(NamedTuple):
 
 
 class Term(NamedTuple):
-    """One comparison. ``name`` is ``labels.app`` for both spellings of a label.
+    """A comparison. ``name`` is ``labels.app`` for both spellings of a label.
 
     ``operator`` is one of ``grammar.OPERATORS``; the number of values follows from it.
     """
@@ -25,19 +25,19 @@ class Term(NamedTuple):
 
 
 class Not(NamedTuple):
-    """What its child does not select."""
+    """The rows that its child does not select."""
 
     child: "Node"
 
 
 class And(NamedTuple):
-    """What all of two or more children select."""
+    """The rows that all of two or more children select."""
 
     children: "tuple[Node, ...]"
 
 
 class Or(NamedTuple):
-    """What any of two or more children selects."""
+    """The rows that any of two or more children selects."""
 
     children: "tuple[Node, ...]"
 

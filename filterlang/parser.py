@@ -17,9 +17,9 @@ _QUOTES: Final = {quote: re.compile(rf"\\{quote}|{quote}{quote}") for quote in "
 
 
 def parse(text: str) -> Node | None:
-    """Return what ``text`` means, or None when it is blank and means no filter.
+    """Return the node of ``text``, or None if it is blank, which means no filter.
 
-    Raises ``FilterError``, and nothing else, whatever the text is.
+    Raises only ``FilterError``, for any text.
     """
     if len(text) > MAX_LENGTH:
         raise FilterError(
@@ -38,7 +38,7 @@ def parse(text: str) -> Node | None:
 
 
 class _Group(NamedTuple):
-    """One open parenthesis, or the whole filter: an OR over lists that are ANDs."""
+    """An open parenthesis, or the whole filter: an OR over lists that are ANDs."""
 
     position: int
     negated: bool

@@ -7,10 +7,10 @@ from django.db.models import Q
 
 
 def rewritten(condition: Q, replace: Callable[[str, Any], Any]) -> Q:
-    """Return the condition with what ``replace(path, value)`` gives for each of its comparisons.
+    """Return the condition with each comparison replaced by ``replace(path, value)``.
 
-    That is a pair of a path and a value, or an expression that is true or false. Expressions that
-    are there already stay.
+    The replacement is a pair of a path and a value, or a boolean expression. Existing expressions
+    stay.
     """
 
     def part_of(part: Any) -> Any:

@@ -5,20 +5,20 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-# Longer words are not worth a search for what they resemble.
+# Longer words are not worth a search for similar names.
 _GUESSABLE: Final = 64
 _SIMILARITY: Final = 0.8
-#: Characters that a misspelling adds or leaves out; one that it replaces counts twice.
+#: Characters that a misspelling adds or omits; a replaced character counts twice.
 _DIFFERENT: Final = 3
 _ABBREVIATED: Final = 3
-# What gives a word the opposite or another meaning, and is no misspelling: unlocked, NOT_ACTIVE.
+# Prefixes with the opposite or another meaning, which are not misspellings: unlocked, NOT_ACTIVE.
 _PREFIX: Final = re.compile(r"(?:un|in|im|ir|non|not|no|dis|de|ex|re|pre|a|i|n)[ _-]?")
 
 
 def closest(word: str, choices: Iterable[str]) -> str:
-    """Return the only choice that ``word`` can be meant for, case aside; "" when none can.
+    """Return the only plausible choice for ``word``, ignoring case; "" without such a choice.
 
-    A guess between two names would lead to a filter that is accepted and wrong.
+    A guess between two names would lead to an accepted but wrong filter.
     """
     if len(word) > _GUESSABLE:
         return ""

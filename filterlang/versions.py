@@ -1,8 +1,8 @@
-"""Versions as people number releases, and texts whose order is that of the versions.
+"""Release versions, and sortable texts in the order of the versions.
 
 The precedence is that of Semantic Versioning 2.0.0: numbers by their value, a pre-release before
-its release, numeric identifiers before others, fewer of them before more; what stands after ``+``
-does not count. Numbers that are left out are 0.
+its release, numeric identifiers before others, fewer of them before more; text after ``+`` does not
+count. Omitted numbers are 0.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _VERSION: Final = re.compile(
     rf"({_NUMBER}(?:\.{_NUMBER}){{0,2}})(?:-({_IDENTIFIERS}))?(?:\+{_IDENTIFIERS})?", re.ASCII
 )
 _PARTS: Final = 3
-#: Stand behind the numbers: a release comes after all of its pre-releases.
+#: Follows the numbers: a release comes after all of its pre-releases.
 _RELEASE: Final = "~"
 _PRE_RELEASE: Final = "-"
 #: Ends an identifier, and comes before all characters of one.
@@ -27,9 +27,9 @@ _END: Final = " "
 
 
 def sort_key(version: str) -> str | None:
-    """Return a text of ASCII characters that compares in the order of bytes as the version does.
+    """Return a text of ASCII characters whose byte order is the order of the versions.
 
-    None for what is no version.
+    Return None for an invalid version.
     """
     found = _VERSION.fullmatch(version) if len(version) <= MOST_CHARACTERS else None
     if found is None:
@@ -53,7 +53,7 @@ def _identifier(text: str) -> str:
 
 
 class VersionAsked(NamedTuple):
-    """What a filter asks of the version of something that is called ``name``.
+    """A comparison with the version of the object ``name``.
 
     ``operator`` is ``=``, ``<``, ``<=``, ``>`` or ``>=`` and compares with the ``key`` of a
     version, or ``EXISTS``.
