@@ -1,4 +1,4 @@
-"""What is done with applications, components and environments; each whole or not at all."""
+"""Create, change and register applications, components and environments atomically."""
 
 from __future__ import annotations
 
@@ -81,9 +81,9 @@ def _insert(entry: CatalogueEntry) -> None:
 def register(
     names: Names, component_id: uuid.UUID, environment_id: uuid.UUID
 ) -> tuple[uuid.UUID, uuid.UUID]:
-    """Return the ids of what is named; what is not there is registered, and gets these.
+    """Return the ids of named entries; register missing entries with the given ids.
 
-    Of any number at the same moment one registers it. Call it in the transaction of what follows.
+    Simultaneous calls register an entry once. Call this in the transaction that uses the ids.
     """
     parent_id = NO_PARENT
     if names.application is not None:
@@ -113,17 +113,16 @@ def _registered(entry: CatalogueEntry) -> uuid.UUID:
 def change(
     *, model: type[CatalogueEntry], entry_id: uuid.UUID, changes: Mapping[str, Any], actor: Actor
 ) -> None:
-    """Change an entry; the states of a component that is moved go with it, at once.
+    """Change an entry; moving a component moves its states at once.
 
-    The row is locked first: ``actions.find_or_register`` locks it too, so that a state that is
-    registered meanwhile is either moved here or registered where the component has gone. An entry
-    without a slug gets a free one with its name. Its former slugs still lead to the entry. Only
-    ``changes`` with a slug take over the former slug of another entry.
+    The row is locked first: ``actions.find_or_register`` locks it too, so that a concurrently
+    registered state is either moved along or registered at the new place. An entry without a slug
+    gets a free slug with its name. Its former slugs still lead to the entry. Only ``changes`` with
+    a slug take over the former slug of another entry.
 
-    Raises:
-        SlugTaken: the slug belongs to another entry of the same parent.
+    Raises: SlugTaken: the slug belongs to another entry of the same parent.
     """
-    # 1. No state is registered, and the entry not changed, until the transaction ends.
+    # 1. Block registrations and other changes until the transaction ends.
     entry = model._default_manager.select_for_update().get(pk=entry_id)
     changed = _changed(entry, changes)
     if not changed:
@@ -152,7 +151,7 @@ def change(
 
 
 def _changed(entry: CatalogueEntry, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields that differ; an entry keeps its slug when the new one is null."""
+    """Return the fields that differ; an entry keeps its slug if the new slug is null."""
     return {
         name: value
         for name, value in changes.items()
@@ -161,7 +160,7 @@ def _changed(entry: CatalogueEntry, changes: Mapping[str, Any]) -> dict[str, Any
 
 
 def _values(fields: Mapping[str, Any]) -> dict[str, str | bool | None]:
-    """Return the values as the trail keeps them."""
+    """Return the values for the audit log."""
     return {
         name: value if value is None or isinstance(value, bool) else str(value)
         for name, value in fields.items()

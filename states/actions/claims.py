@@ -54,13 +54,12 @@ def claim(entry: CatalogueEntry, actor: Actor, *, takes_over: bool) -> None:
 
 
 def claim_by_name(entry: CatalogueEntry, actor: Actor, *, suffix: bool) -> None:
-    """Give an entry the slug made from its name, or with a suffix where that is taken.
+    """Give an entry the slug made from its name, or with a suffix if that slug is taken.
 
-    A name without any character for a slug always gets a suffix: such names have the slug of their
-    kind, and are not the same.
+    A name without any character for a slug always gets a suffix: different names of that form share
+    the slug of their kind.
 
-    Raises:
-        EntryExists: the slug belongs to another entry, and no suffix is wanted.
+    Raises: EntryExists: the slug belongs to another entry, and no suffix is wanted.
     """
     kind = str(entry._meta.model_name)
     for slug in slugs.choices(entry.name, kind, entry.pk):
@@ -76,8 +75,7 @@ def claim_by_name(entry: CatalogueEntry, actor: Actor, *, suffix: bool) -> None:
 def refuse_same_name(entry: CatalogueEntry, actor: Actor) -> None:
     """Refuse an entry whose name another entry of the same parent has.
 
-    Raises:
-        EntryExists: there is another.
+    Raises: EntryExists: another entry has the name.
     """
     same = type(entry).of_parent(entry.parent_id).filter(name=entry.name).order_by("id")
     owner_id = same.values_list("pk", flat=True).first()
@@ -86,7 +84,7 @@ def refuse_same_name(entry: CatalogueEntry, actor: Actor) -> None:
 
 
 def keep(entry: CatalogueEntry, parent_id: uuid.UUID, slug: str) -> None:
-    """Keep the claim of a slug that the entry had until now, so that its addresses go on.
+    """Keep the claim of the entry's previous slug, so that its addresses stay valid.
 
     A release before 1.1 writes entries without a claim.
     """

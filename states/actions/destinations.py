@@ -1,4 +1,4 @@
-"""Where an imported state goes: by names, or by the ids that it had in another installation."""
+"""Targets of imported states: names, or the ids from another installation."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Destination(StateTarget):
         names: Names | None,
         titles: Names,
     ) -> Destination:
-        """Return what had these ids elsewhere, and gets them again unless they are taken."""
+        """Return the target with its ids from elsewhere, which it gets unless they are taken."""
         if names is None:
             return cls(component_id=component_id, environment_id=environment_id)
         if Component.objects.filter(pk=component_id).exists():
@@ -60,7 +60,7 @@ class Destination(StateTarget):
 
 
 def name_as_before(*, destination: Destination, state_id: uuid.UUID, actor: Actor) -> None:
-    """Give what the state belongs to the names it had elsewhere, unless somebody has named it."""
+    """Restore the names from elsewhere, unless somebody has named the entries here."""
     if destination.titles is None:
         return
     state = State.objects.select_related("component__application", "environment").get(pk=state_id)

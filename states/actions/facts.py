@@ -1,4 +1,4 @@
-"""Recording what a pipeline knows of a version, once or again."""
+"""Recording of the facts that a pipeline reports about a version."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from states.pipeline.module_manifest import Module
 
 Kind = UsedVersion.Kind
-#: In one statement.
+#: Rows per statement.
 _ROWS: Final = 500
-#: What is said, beside who said it and when.
+#: Facts from the caller; reporter and time are separate.
 SAID: Final = ("commit", "repository", "run", "run_url", "providers", "modules")
 
 
@@ -37,7 +37,7 @@ def record_facts(
     modules: Sequence[Module],
     **said: str,
 ) -> VersionFacts:
-    """Let the version have these facts in place of others; the same again changes nothing.
+    """Replace the facts of the version; identical facts change nothing.
 
     ``said`` are ``commit``, ``repository``, ``run`` and ``run_url``.
     """
@@ -78,7 +78,7 @@ def _said(facts: VersionFacts) -> dict[str, Any]:
 
 
 def _use(version: StateVersion, providers: Sequence[Provider], modules: Sequence[Module]) -> None:
-    """Let filters find the state by these, unless a newer version of it has facts."""
+    """Index these for the filters on the state, unless a newer version of it has facts."""
     of_state = UsedVersion.objects.filter(state_id=version.state_id)
     if of_state.filter(version__number__gt=version.number).exists():
         return

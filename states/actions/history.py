@@ -1,4 +1,4 @@
-"""Restoring, deleting and undeleting a state; each whole or not at all."""
+"""Restore, delete and undelete a state, each in one transaction."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from states.targets import StateTarget
 
 
-#: Bytes that restoring holds for each of the document: the old one, the new one, and what a push
-#: of it takes.
+#: Memory of a restore per byte of the document: the old document, the new document, and a push of
+#: it.
 RESTORE_FACTOR: Final = 5
 
 
@@ -41,18 +41,16 @@ def restore(
     actor: Actor,
     **details: Any,
 ) -> StateVersion:
-    """Make an old version's content the current one, as a new version that Terraform takes.
+    """Restore the content of an old version as a new current version that Terraform accepts.
 
-    Its serial is above the current one's, its lineage the current one's, and every other byte is
-    the old version's. ``details`` go to the trail.
+    Its serial is above the current version's, its lineage the current version's, and every other
+    byte is the old version's. ``details`` go to the audit log.
 
-    Raises:
-        StateNotFound, VersionNotFound: there is none.
-        StateLocked, LockNotHeld: see ``states.actions.rules``.
-        StateEncrypted: OpenTofu compares the serial with the one that it has encrypted.
-        StateFormatUnsupported: a head that nobody can be sure of.
-        InvalidDocument: see ``states.actions.replacement``.
-        WriteConflict: lost the race too often.
+    Raises: StateNotFound, VersionNotFound: the state or version does not exist. StateLocked,
+    LockNotHeld: see ``states.actions.rules``. StateEncrypted: OpenTofu compares the serial with the
+    encrypted serial. StateFormatUnsupported: the head of the document is ambiguous.
+    InvalidDocument: see ``states.actions.replacement``. WriteConflict: other writers won every
+    attempt.
     """
     stored, gzipped = reading.find_version(state_id=state_id, number=number)
     if stored is None:
@@ -74,7 +72,7 @@ def _append(
     actor: Actor,
     **details: Any,
 ) -> StateVersion:
-    """Append the old document with the serial and lineage of the state as it is now."""
+    """Append the old document with the serial and lineage of the current state."""
     state = State.objects.visible().filter(pk=state_id).first()
     if state is None:
         raise StateNotFound
@@ -93,11 +91,9 @@ def _append(
 def delete(*, target: StateTarget, actor: Actor, **details: Any) -> None:
     """Hide the state; its history is kept for STATE_RETENTION_DAYS, and a push revives it.
 
-    ``details`` go to the trail.
+    ``details`` go to the audit log.
 
-    Raises:
-        StateNotFound: nothing is stored.
-        StateLocked: somebody works with it.
+    Raises: StateNotFound: nothing is stored. StateLocked: a lock holds the state.
     """
     state = target.find()
     if state is None or state.current_version_id is None or state.deleted_at is not None:
@@ -114,12 +110,10 @@ def delete(*, target: StateTarget, actor: Actor, **details: Any) -> None:
 
 @compare_and_swap(WriteConflict)
 def undelete(*, state_id: uuid.UUID, actor: Actor) -> None:
-    """Bring a deleted state back as it was; one that is not deleted stays as it is.
+    """Restore a deleted state; a state that is not deleted stays unchanged.
 
-    Raises:
-        StateNotFound: there is none, or its history is gone.
-        StateLocked: somebody is about to make it anew.
-        WriteConflict: lost the race too often.
+    Raises: StateNotFound: the state does not exist, or its history was removed. StateLocked: a lock
+    holds the state, for a first push. WriteConflict: other writers won every attempt.
     """
     state = State.objects.filter(pk=state_id).first()
     if state is None:

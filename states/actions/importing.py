@@ -1,9 +1,8 @@
-"""Stores the versions of a state that another place has; each version whole or not at all.
+"""Import of the versions of a state from another system, each version in one transaction.
 
-A state is locked until all of its versions have come: a push between two of them would be undone
-by the next. The lock's ID follows from the
-source, so that a run that was killed is continued under the same lock, and two runs at once hold
-it both: which of them stores a version is decided by the write, as everywhere.
+The state is locked until all of its versions are stored: the next version would undo a push in
+between. The lock's ID follows from the source, so that an interrupted run continues under the same
+lock, and simultaneous runs share it: a conditional write decides which run stores a version.
 """
 
 from __future__ import annotations
@@ -33,17 +32,17 @@ if TYPE_CHECKING:
     from states.actions.destinations import Destination
     from states.document.uploads import Upload
 
-#: Of the IDs of locks, which follow from the source's name and the state's key.
+#: The namespace of lock IDs, which are derived from the source's name and the state's key.
 _NAMESPACE: Final = uuid.UUID("6c6a8a7e-5f0b-4f5e-9a39-1d6f0f8f1c53")
 _ELSEWHERE: Final = "It was imported before, to another address."
 
 
 class ImportRefusedError(Exception):
-    """The state here must not be written over; the message is a sentence for people."""
+    """A state that must not be overwritten; the message is a sentence for people."""
 
 
 class OccupiedError(ImportRefusedError):
-    """What is here has never been imported from there: somebody chose a wrong address."""
+    """A state that was never imported from this origin: the address is probably wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +62,7 @@ class Origin:
 
     @property
     def lock(self) -> LockInfo:
-        """The lock under which it is imported."""
+        """Return the lock for the import."""
         return LockInfo(
             ID=str(uuid.uuid5(_NAMESPACE, f"{self.source}\0{self.key}")),
             Operation="import",
@@ -83,16 +82,15 @@ class Offered(NamedTuple):
 def outstanding(
     *, destination: Destination, origin: Origin, versions: Sequence[Offered]
 ) -> Sequence[Offered]:
-    """Return the versions to import, of these that the source offers, the oldest first.
+    """Return the versions to import from the offered versions, oldest first.
 
-    They are the versions after the newest one that is stored here. Older ones are never imported
-    later, because history has one order.
+    They are the versions after the newest stored version. Older versions are never imported later,
+    because history has one order.
 
-    Raises:
-        OccupiedError: the state here is another one.
-        ImportRefusedError: it came from there, and must not be written over now.
+    Raises: OccupiedError: the state has another origin. ImportRefusedError: the origin is right,
+    but the state must not be overwritten now.
     """
-    # The versions first: the state of those that are stored here is found afterwards.
+    # The versions are read first: the state is found through the stored versions.
     here, states = _found(origin, versions)
     state = destination.find()
     if states - {state and state.pk}:
@@ -115,7 +113,7 @@ def outstanding(
 def _found(
     origin: Origin, versions: Sequence[Offered]
 ) -> tuple[dict[str, int], set[uuid.UUID | None]]:
-    """Return the numbers of the versions that are stored here, by their IDs, and their states."""
+    """Return the numbers of the stored versions, by their IDs, and their states."""
     digests = {origin.digest(version.id) for version in versions} | origin.former
     rows = ImportedVersion.objects.filter(digest__in=digests)
     found = list(rows.values_list("source_version", "version__state_id", "version__number"))
@@ -123,11 +121,10 @@ def _found(
 
 
 def _check(state: State | None, origin: Origin, version: Offered) -> None:
-    """Refuse to import a version on top of what was not imported from there, or is not before it.
+    """Refuse to import a version over a state with another origin or a later version.
 
-    Raises:
-        StateLocked: another lock holds the state.
-        OccupiedError, ImportRefusedError: see ``outstanding``.
+    Raises: StateLocked: another lock holds the state. OccupiedError, ImportRefusedError: see
+    ``outstanding``.
     """
     if state is None:
         return
@@ -153,8 +150,7 @@ def _check(state: State | None, origin: Origin, version: Offered) -> None:
 def _check_diverged(origin: Origin, version: Offered) -> None:
     """Refuse a version whose number is taken, unless another run has just imported it.
 
-    Raises:
-        ImportRefusedError: the number is that of another version.
+    Raises: ImportRefusedError: the number belongs to another version.
     """
     if not ImportedVersion.objects.filter(digest=origin.digest(version.id)).exists():
         raise ImportRefusedError(
@@ -164,7 +160,7 @@ def _check_diverged(origin: Origin, version: Offered) -> None:
 
 
 def _is_from(state: State, origin: Origin) -> bool:
-    """Whether the current version was imported from there."""
+    """Return whether the current version was imported from the origin."""
     is_from = Q(source=origin.source, key=origin.key) | Q(digest__in=origin.former)
     return ImportedVersion.objects.filter(is_from, pk=state.current_version_id).exists()
 
@@ -180,17 +176,13 @@ def import_version(
     is_last: bool,
     actor: Actor,
 ) -> bool:
-    """Store a version on top of those before it; return whether this did it.
+    """Store a version after the earlier versions; return False if another run stored it.
 
-    ``number`` is what it should have at least. Unless it is the last one, the state is locked
-    before.
+    ``number`` is its minimum number. The state is locked first, unless this is the last version.
 
-    Raises:
-        StateLocked: somebody works with the state.
-        OccupiedError, ImportRefusedError: see ``outstanding``.
-        InvalidDocument: see ``states.actions.replacement``.
-        StorageUnavailable: the object store did not take the document.
-        WriteConflict: lost the race too often.
+    Raises: StateLocked: another lock holds the state. OccupiedError, ImportRefusedError: see
+    ``outstanding``. InvalidDocument: see ``states.actions.replacement``. StorageUnavailable: the
+    object store did not accept the document. WriteConflict: other writers won every attempt.
     """
     state = find_or_register(target=destination, actor=actor)
     same = ImportedVersion.objects.filter(digest=imported.digest)
@@ -223,7 +215,7 @@ class Rehearsal:
     """The checks of ``import_version`` on documents one after another; nothing is written."""
 
     def __init__(self, state: State | None) -> None:
-        """Begin with the state as it is, if it is here."""
+        """Begin with the current state, if it exists."""
         self._state = state or State()
         self._previous: Upload | None = None
 
@@ -244,10 +236,9 @@ class Rehearsal:
 
 
 def end_import(*, destination: Destination, origin: Origin, actor: Actor) -> State:
-    """Release the lock under which the state was imported, if it is held; return the state.
+    """Release the lock of the import, if it is held; return the state.
 
-    Raises:
-        StateNotFound: it is gone.
+    Raises: StateNotFound: the state does not exist any more.
     """
     state = destination.find()
     if state is None:

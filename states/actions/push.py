@@ -44,16 +44,14 @@ def push(
     force: bool,
     actor: Actor,
 ) -> State:
-    """Store a new version and make it the current one; what is current already is left alone.
+    """Store a new version and make it current; an identical document changes nothing.
 
-    ``force`` lets a writer without a lock replace what is newer or of another lineage, and any
-    writer replace a state with a document that is none.
+    ``force`` lets a writer without a lock replace a newer version or another lineage, and any
+    writer replace a state with a document that is not a state.
 
-    Raises:
-        StateLocked, LockNotHeld, LockRequired, SerialConflict, LineageMismatch: see
-            ``states.actions.rules``.
-        InvalidDocument: see ``states.actions.replacement``.
-        WriteConflict: lost the race too often.
+    Raises: StateLocked, LockNotHeld, LockRequired, SerialConflict, LineageMismatch: see
+    ``states.actions.rules``. InvalidDocument: see ``states.actions.replacement``. WriteConflict:
+    other writers won every attempt.
     """
     # 1. Find the state, or register it.
     state = find_or_register(target=target, actor=actor)
@@ -77,9 +75,9 @@ def push(
 
 
 def _means(state: State, *, force: bool) -> dict[str, Any]:
-    """Return why the push was accepted, for the trail: the lock that it held, or ``force``."""
+    """Return the reason why the push was accepted for the audit log: the lock, or ``force``."""
     means: dict[str, Any] = {"force": True} if force else {}
-    if state.lock_info is not None:  # the pusher holds it, or would have been refused
+    if state.lock_info is not None:  # otherwise the push would have been refused
         means["lock"] = LockInfo(**state.lock_info).described(state.lock_taken_by)
     return means
 
@@ -107,12 +105,11 @@ def append_version(
     imported: ImportedVersion | None = None,
     **details: Any,
 ) -> StateVersion | None:
-    """Append the version if the state, and who acts, is still as it was read; else return None.
+    """Append the version if the state and the actor are still as read; otherwise return None.
 
-    It gets the next number, or a greater ``number``. ``imported`` tells where it is from.
+    It gets the next number, or a greater ``number``. ``imported`` is its origin.
 
-    Raises:
-        StorageUnavailable: the object store did not take the document; nothing is changed.
+    Raises: StorageUnavailable: the object store did not accept the document; nothing is changed.
     """
     version = StateVersion(
         **actor.dated("created_at"),
@@ -144,7 +141,7 @@ def _make_current(
     """Insert the rows, of which the first is the version, and let the state point at it."""
     version: StateVersion = rows[0]
     figures = {name: getattr(version, name) for name in ("serial", "md5", "size_bytes")}
-    # The foreign key to the version is checked when all is there.
+    # The foreign key to the version is deferred until all rows exist.
     return _SWAP.run(
         actor,
         action,
@@ -162,10 +159,9 @@ def _make_current(
 
 
 def next_serial(state: State, given: int | None = None) -> int:
-    """Return the document's serial, or for a document without one the next.
+    """Return the document's serial, or the next serial for a document without one.
 
-    Raises:
-        SerialConflict: the state has the greatest there can be.
+    Raises: SerialConflict: the state has the maximum serial.
     """
     if given is not None:
         return given

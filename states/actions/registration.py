@@ -35,11 +35,11 @@ def find_or_register(*, target: StateTarget, actor: Actor) -> State:
         else:
             Component.objects.bulk_create([Component(pk=component_id)], ignore_conflicts=True)
             Environment.objects.bulk_create([Environment(pk=environment_id)], ignore_conflicts=True)
-        # Locked, so that a component that is moved meanwhile takes this state along.
+        # The lock makes a concurrent move of the component include this state.
         component = Component.objects.select_for_update().get(pk=component_id)
         binding = actor.grant.binding
         if not binding.allows_state(component_id, environment_id, component.application_id):
-            raise StateNotFound  # it has moved, or a name leads to elsewhere
+            raise StateNotFound  # it has moved, or a name leads elsewhere
         state = State(
             **actor.dated("created_at"),
             component=component,

@@ -1,9 +1,9 @@
-"""The rule for documents that are no state: without force, none replaces a state.
+"""Protection against replacing a state with a document that is not a state, without force.
 
 The backend stores any JSON object, because the first push to an address may be anything. But when
 an error page, the output of ``terraform show -json`` or the information of a lock becomes current
-by mistake, every plan fails from then on. Terraform and OpenTofu never push one, with or without a
-lock.
+by mistake, every plan fails from then on. Terraform and OpenTofu never push such a document, with
+or without a lock.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 
 def check_replacement(state: State, upload: Upload) -> None:
-    """Refuse a document that is no state where the current version is one.
+    """Refuse a document that is not a state if the current version is a state.
 
-    The current document is read only when the new one is no state: other pushes make no query more.
+    The current document is read only if the new document is not a state, so other pushes make no
+    extra query.
 
-    Raises:
-        InvalidDocument: the document is no state, and the current version is one.
-        StorageUnavailable: the object store does not answer.
+    Raises: InvalidDocument: the document is not a state, but the current version is.
+    StorageUnavailable: the object store does not respond.
     """
     current = state.current_version_id
     if upload.head.is_state or current is None or state.deleted_at is not None:
@@ -50,7 +50,7 @@ def not_a_state(upload: Upload) -> InvalidDocument:
 
 
 def _is_state(version_id: uuid.UUID) -> bool:
-    """Whether a stored version is a state; one that cannot be read may be."""
+    """Return whether a stored version is a state; an unreadable version counts as a state."""
     with contextlib.suppress(DocumentUnreadable):
         stored, gzipped = reading.load(version_id)
         if stored is None:

@@ -1,4 +1,4 @@
-"""Who may write: the rules of a push, as pure functions of what was read."""
+"""The rules of a push, as pure functions of the stored state."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ if TYPE_CHECKING:
 
 
 def check_lock(state: State, lock_id: uuid.UUID | None) -> None:
-    """Refuse a writer that does not hold the state's lock, or whose lock was broken.
+    """Refuse a writer that does not hold the state's lock, or whose lock was released.
 
-    Raises:
-        StateLocked: another lock holds the state.
-        LockNotHeld: the state is not locked, so the writer's lock was broken.
+    Raises: StateLocked: another lock holds the state. LockNotHeld: the state is not locked, so the
+    writer's lock was released by force.
     """
     if state.lock_id == lock_id:
         return
@@ -29,19 +28,18 @@ def check_lock(state: State, lock_id: uuid.UUID | None) -> None:
 
 
 def check_demand(state: State, lock_id: uuid.UUID | None) -> None:
-    """Refuse a push without a lock where the environment demands one, also one that forces.
+    """Refuse a push without a lock, even with force, if the environment requires a lock.
 
-    A restore and a deletion need no lock: each is one write, which any lock refuses.
+    A restore and a deletion need no lock: each is a single write, which any lock prevents.
 
-    Raises:
-        LockRequired: it comes without.
+    Raises: LockRequired: the push has no lock.
     """
     if lock_id is None and state.requires_lock:
         raise LockRequired
 
 
 def is_current(state: State, upload: Upload) -> bool:
-    """Whether this is what is stored: Terraform repeats a POST whose answer was lost."""
+    """Return whether the document is stored: Terraform repeats a POST after a lost response."""
     return (
         state.deleted_at is None
         and state.md5 == upload.md5
@@ -51,14 +49,13 @@ def is_current(state: State, upload: Upload) -> bool:
 
 
 def check_succession(state: State, upload: Upload) -> None:
-    """Refuse, for a writer without a lock, a document that does not follow the stored one.
+    """Refuse a document that does not follow the stored version, for a writer without a lock.
 
-    A writer with the lock is not asked: Terraform has compared the two itself, and ``state push
+    A writer with the lock is exempt: Terraform has compared the two itself, and ``state push
     -force`` must work.
 
-    Raises:
-        LineageMismatch: the document is another state's.
-        SerialConflict: the document is not newer.
+    Raises: LineageMismatch: the document belongs to another state. SerialConflict: the document is
+    not newer.
     """
     if state.serial is None or state.deleted_at is not None:
         return
