@@ -1,7 +1,7 @@
-"""The HTTP state backend of Terraform and OpenTofu. The views translate; the rules are elsewhere.
+"""The HTTP state backend of Terraform and OpenTofu. The views translate; the rules are in actions.
 
-Statuses are chosen for what the client makes of them: it takes only 200 for LOCK and UNLOCK, and
-follows any redirect with a GET, so there is none.
+The client determines the statuses: it accepts only 200 for LOCK and UNLOCK, and follows any
+redirect with a GET, so the backend never redirects.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ _BY_NAMES: Final = f"; by names a state is at /api/v1/state/at/ and then {FORMS}
 
 
 class BackendView(SendsDocuments):
-    """What the backend's views share: who is let in, which state is meant, LOCK and UNLOCK."""
+    """Shared base of the backend's views: authentication, target state, LOCK and UNLOCK."""
 
     accepts_basic = True
     token_kinds = ACCESS_TOKENS
-    #: The query that runs with the caller's: of the state record, or on a read of its document.
+    #: The query that runs with the caller's: the state record, or for a read its document.
     prefetched: Prefetch[State] | None = None
 
     def prefetch(self, request: Request) -> Prefetch[State] | None:  # noqa: ARG002 - of all views
@@ -93,7 +93,7 @@ class BackendView(SendsDocuments):
 
     @property
     def is_read(self) -> bool:
-        """Whether the current document is read."""
+        """Return whether the request reads the current document."""
         return self.request.method in ("GET", "HEAD")
 
     def prefetch_by_ids(self, **ids: uuid.UUID | None) -> Prefetch[State]:
@@ -129,7 +129,7 @@ class BackendView(SendsDocuments):
 
 
 class StateView(BackendView):
-    """A state as Terraform's http backend wants it."""
+    """A state, as Terraform's http backend expects it."""
 
     http_method_names = ["get", "head", "post", "delete", "lock", "unlock"]
     reads_bodies_of = frozenset({"POST", "LOCK", "UNLOCK"})
@@ -161,7 +161,7 @@ class StateView(BackendView):
         return HttpResponse()
 
     def delete(self, request: Request, **_path: str) -> HttpResponse:
-        """Hide the state; its history is kept for a while, and a push revives it."""
+        """Hide the state; its history is kept for the retention period, and a push revives it."""
         history.delete(target=self.target(), actor=Actor.of(request))
         return HttpResponse()
 
@@ -191,7 +191,7 @@ class LockView(BackendView):
 
 
 class OutputsView(BackendView):
-    """The outputs of a state, as a state that has nothing else."""
+    """The outputs of a state, as a state without resources."""
 
     http_method_names = ["get", "head"]
     required_scopes = {"GET": Scope.STATE_OUTPUTS}
@@ -215,12 +215,12 @@ class StateBackendView(StateView):
 
 @lock_schema(BY_IDS)
 class StateLockView(LockView):
-    """Its lock."""
+    """The lock of a state."""
 
 
 @outputs_document_schema(BY_IDS)
 class OutputsBackendView(OutputsView):
-    """Its outputs."""
+    """The outputs of a state."""
 
 
 def _parameter(request: Request, name: str) -> str | None:

@@ -1,4 +1,4 @@
-"""How the state backend is described in OpenAPI."""
+"""OpenAPI schema of the state backend."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ _NAMES: Final = [
 
 
 class AddressForm(NamedTuple):
-    """A form of a backend's address: its parameters, and how its operations' ids end."""
+    """A form of a backend's address: its parameters, and the suffix of its operation ids."""
 
     parameters: list[OpenApiParameter]
     suffix: str

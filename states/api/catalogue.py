@@ -1,4 +1,4 @@
-"""The catalogue of what states belong to: applications, components, environments."""
+"""The catalogue of applications, components and environments."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ if TYPE_CHECKING:
 
 
 class CatalogueViewSet(ResourceViewSet[Any]):
-    """A kind of catalogue entry.
+    """Catalogue entries of a kind.
 
-    A first push registers what is missing, so creating takes the right to push. Renaming and moving
-    change what everybody finds, so they take ``state:admin``.
+    A first push registers missing entries, so creating requires the scope to push. Renaming and
+    moving affect everybody, so they require ``state:admin``.
     """
 
     model: ClassVar[type[CatalogueEntry]]
@@ -79,7 +79,7 @@ class CatalogueViewSet(ResourceViewSet[Any]):
         if not self.model.is_changed_by(caller_of(request).binding):
             raise BindingInsufficient
         changes = self.read_changes()
-        changes.pop("slug_suffix", None)  # an entry that is there already needs none
+        changes.pop("slug_suffix", None)  # an existing entry needs none
         self._demand_inside(changes)
         catalogue.change(
             model=self.model, entry_id=entry.pk, changes=changes, actor=Actor.of(request)
@@ -87,10 +87,9 @@ class CatalogueViewSet(ResourceViewSet[Any]):
         return self.answer(self.get_object())
 
     def _demand_inside(self, fields: Mapping[str, Any]) -> None:
-        """Refuse fields that lead out of the caller's binding.
+        """Refuse fields that lead outside of the caller's binding.
 
-        Raises:
-            BindingInsufficient: they do.
+        Raises: BindingInsufficient: a field leads outside.
         """
         if not self.model.allows(caller_of(self.request).binding, fields):
             raise BindingInsufficient
@@ -122,7 +121,7 @@ class ComponentViewSet(CatalogueViewSet):
 
 @environments_schema
 class EnvironmentViewSet(CatalogueViewSet):
-    """Environments: where components are deployed."""
+    """Environments: deployment targets of components."""
 
     model = Environment
     queryset = Environment.objects.all()

@@ -1,4 +1,4 @@
-"""How applications, components and environments are described in OpenAPI."""
+"""OpenAPI schema of applications, components and environments."""
 
 from __future__ import annotations
 

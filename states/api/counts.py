@@ -1,4 +1,4 @@
-"""What all states have: providers, types of resources and versions of Terraform, counted."""
+"""Counts over all states: providers, resource types and Terraform versions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _AMOUNTS: Final = ("states", "resources", "data_sources")
 
 
 class CountsViewSet(ResourceViewSet[StateCount]):
-    """The numbers of one kind, of states inside what the caller is bound to, by their name."""
+    """Counts of a kind by name, over the states within the caller's binding."""
 
     queryset = StateCount.objects.all()
     serializer_class = StateSerializer
@@ -36,7 +36,7 @@ class CountsViewSet(ResourceViewSet[StateCount]):
 
     @action(detail=False)
     def count(self, request: Request, **_path: str) -> Response:
-        """Answer with a page of the numbers."""
+        """Return a page of the counts."""
         asked = PageRequest.read(request, self, {1})
         counts = counts_of(self.kind, caller_of(request).binding)
         page, token = asked.page_by("value", counts)
@@ -59,7 +59,7 @@ class ResourceTypesViewSet(CountsViewSet):
 
 @versions_schema
 class TerraformVersionsViewSet(CountsViewSet):
-    """By the version of Terraform or OpenTofu that wrote the current version of a state."""
+    """Counts by the version of Terraform or OpenTofu that wrote the current version of a state."""
 
     kind, resource_plural = Kind.TERRAFORM_VERSION, "terraform_versions"
     numbers = ("states",)

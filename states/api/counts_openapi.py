@@ -1,4 +1,4 @@
-"""How the counts over all states are described in OpenAPI."""
+"""OpenAPI schema of the counts over all states."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which states a state reads, and which read it."""
+"""Dependencies between states, in both directions."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 @dependencies_schema
 class DependenciesViewSet(OfStateViewSet):
-    """Both directions, as far as the caller sees the other states."""
+    """Dependencies in both directions, limited to the states that the caller sees."""
 
     required_scopes = {"dependencies": Scope.STATE_READ}
 
     @action(detail=True)
     def dependencies(self, request: Request, **_path: str) -> Response:
-        """List what the state reads, and then who reads it."""
+        """List the states that the state reads, then the states that read it."""
         asked = PageRequest.read(request, self, {2})
         found = dependencies_of(
             self.state(), caller_of(request).binding, size=asked.size, position=asked.position

@@ -1,4 +1,4 @@
-"""How the dependencies of a state are described in OpenAPI."""
+"""OpenAPI schema of the dependencies of a state."""
 
 from __future__ import annotations
 

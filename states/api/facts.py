@@ -1,4 +1,4 @@
-"""What a pipeline knows of a version: its commit, its run, the versions that it was made with."""
+"""Facts that a pipeline reports about a version: commit, run, provider and module versions."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ class FactsViewSet(OfStateViewSet):
         return self._answer(facts)
 
     def update(self, request: Request, **_path: str) -> Response:
-        """Record the facts in place of those that are there."""
+        """Record the facts and replace the existing facts."""
         version, actor = self.version(), Actor.of(request)
         given = self.read_new()
         providers = lock_file.parse(given.get("lock_file", ""))
-        # Where there are no modules, there is no file, or an empty one.
+        # A configuration without modules has no file, or an empty file.
         modules = module_manifest.parse(given.get("modules_file") or {"Modules": []})
-        # What the platform says goes where the caller says nothing.
+        # The platform's values replace values that the caller omits.
         run = run_of(actor)
         said = {"commit": run.commit, "run": run.id, "run_url": run.url}
         facts = record_facts(
@@ -56,10 +56,9 @@ class FactsViewSet(OfStateViewSet):
         return self._answer(facts)
 
     def version(self) -> StateVersion:
-        """Return the version that the path names.
+        """Return the version in the path.
 
-        Raises:
-            StateNotFound, VersionNotFound: there is none.
+        Raises: StateNotFound, VersionNotFound: the state or version does not exist.
         """
         versions = self.queryset.filter(state_id=self.state().pk)
         return version_of(versions, self.kwargs["number"])

@@ -1,4 +1,4 @@
-"""How the facts of versions are described in OpenAPI."""
+"""OpenAPI schema of the facts of versions."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ facts_schema = extend_schema_view(
     update=operation(
         operation_id="record_state_version_facts",
         parameters=_OF_VERSION,
-        # Also an empty body: then a keyless token says it all.
+        # An empty body is valid too: the token of a pipeline then supplies all facts.
         request=inline_serializer("RecordFacts", {"facts": FactsSerializer(required=False)}),
         responses={
             200: _FACTS,

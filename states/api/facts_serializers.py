@@ -1,4 +1,4 @@
-"""The facts of a version, as they are sent and shown."""
+"""Serializers of the facts of a version."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _OF_PLATFORM: Final = "As the platform said of a keyless token's run; empty for 
 
 
 class FileField(serializers.CharField):
-    """The text of a file, as it is."""
+    """The unchanged text of a file."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(
@@ -39,7 +39,7 @@ class JsonFileField(serializers.JSONField):
 
 
 class AddressField(TextField):
-    """An address that a browser opens: nothing is asked of it, but no script may stand there."""
+    """A URL for browsers: the service sends no request to it, but it must not be a script."""
 
     pattern = r"^https?://[!-~]+$"
     default_error_messages = {"form": "Not an address that begins with https:// or http://."}

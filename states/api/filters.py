@@ -1,4 +1,4 @@
-"""What lists may be filtered by; each column has an index that ends with the order of the pages."""
+"""Filters of lists; each column has an index that ends with the order of the pages."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class StateFilters(FilterSet):  # type: ignore[misc]  # django-filter has no typ
     created_at = IsoDateTimeFilter()
     updated_at = IsoDateTimeFilter()
     locked = BooleanFilter(field_name="lock_id", lookup_expr="isnull", exclude=True)
-    # Of what the current version was made with, as a pipeline has said (``UsedByState``).
+    # Versions that the current version was made with, as reported by a pipeline (``UsedByState``).
     provider = VersionsFilter()
     module = VersionsFilter()
 
@@ -53,7 +53,7 @@ class ResourceFilters(FilterSet):  # type: ignore[misc]  # django-filter has no 
     state_id = UUIDFilter()
     component_id = UUIDFilter()
     environment_id = UUIDFilter()
-    # What follows is looked up before (``with_ids``).
+    # The following are looked up before (``with_ids``).
     application_id = UUIDFilter(field_name="component__application_id")
     component = IdentifierFilter(field_name="component__slug")
     environment = IdentifierFilter(field_name="environment__slug")
@@ -65,7 +65,7 @@ class ResourceFilters(FilterSet):  # type: ignore[misc]  # django-filter has no 
 
 
 class CatalogueFilters(FilterSet):  # type: ignore[misc]  # django-filter has no types
-    """The filterable fields of applications, and of all that is in the catalogue."""
+    """The filterable fields of applications, and of all catalogue entries."""
 
     id = UUIDFilter()
     name = CharFilter()
@@ -93,10 +93,10 @@ class EnvironmentFilters(CatalogueFilters):
 
 
 def with_ids(condition: Q) -> Q:
-    """Return a condition with ids in place of what is said of the catalogue's entries.
+    """Return a condition with the ids of catalogue entries in place of their names and slugs.
 
-    By these an index finds the rows. One query for each comparison with such a thing. And what is
-    said of versions of providers and modules is asked of the states that use them.
+    An index finds the rows by ids. Each comparison of a name or slug costs a query. Comparisons of
+    provider and module versions become conditions on the states that use them.
     """
     return rewritten(condition, _with_ids)
 

@@ -1,7 +1,6 @@
-"""The state backend at addresses of names, ``state/at/{component}/{environment}``.
+"""The state backend at addresses with names, ``state/at/{component}/{environment}``.
 
-Names lead to the ids of the same state, in the statement that finds it, and then all goes the way
-of the ids.
+The statement that finds the state resolves names to ids; all further steps use the ids.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class ByNames(BackendView):
-    """The target of an address of names."""
+    """The target of an address with names."""
 
     def prefetch(self, request: Request) -> Prefetch[State] | None:
         names = Names(**self.kwargs)
@@ -48,9 +47,8 @@ class ByNames(BackendView):
     def target(self) -> StateTarget:
         """Return the state of the names, with new ids for entries that are not registered.
 
-        Raises:
-            InvalidParameter: a name has the wrong form.
-            StateNotFound: the state is outside of the binding, or a read finds none.
+        Raises: InvalidParameter: a name has the wrong form. StateNotFound: the state is outside of
+        the binding, or is missing on a read.
         """
         binding = caller_of(self.request).binding
         names = Names(**self.kwargs)
@@ -71,14 +69,14 @@ class ByNames(BackendView):
             environment_id=place.environment_id or uuid7(),
             names=names if row is None else None,
         )
-        # From here on by ids: the names may lead elsewhere, and the binding was checked for these.
+        # From here on by ids: names may change, and the binding was checked for these ids.
         target.prefetched = self.prefetch_by_ids(**target.ids)
         target.prefetched.store(row)
         return target
 
 
 def _has_escaped_slash(request: Request) -> bool:
-    """Whether a slash was sent as ``%2F``, for one within a name; gunicorn tells."""
+    """Return whether a slash was sent as ``%2F``, within a name; gunicorn keeps the raw path."""
     path = request.META.get("RAW_URI", "").partition("?")[0]
     return "%2f" in path.lower()
 
@@ -96,12 +94,12 @@ class StateAtView(ByNames, StateView):
 
 @lock_schema(BY_NAMES)
 class StateLockAtView(ByNames, LockView):
-    """Its lock."""
+    """The lock of that state."""
 
 
 @outputs_document_schema(BY_NAMES)
 class OutputsAtView(ByNames, OutputsView):
-    """Its outputs."""
+    """The outputs of that state."""
 
 
 @state_schema(BY_NAMES_IN_APPLICATION)
@@ -111,17 +109,17 @@ class StateInApplicationView(ByNames, StateView):
 
 @lock_schema(BY_NAMES_IN_APPLICATION)
 class StateLockInApplicationView(ByNames, LockView):
-    """Its lock."""
+    """The lock of that state."""
 
 
 @outputs_document_schema(BY_NAMES_IN_APPLICATION)
 class OutputsInApplicationView(ByNames, OutputsView):
-    """Its outputs."""
+    """The outputs of that state."""
 
 
 @extend_schema(exclude=True)
 class NoAddressView(StateView):
-    """What begins like an address of names, and is none."""
+    """An address with the prefix of named addresses, but in no valid form."""
 
     reads_bodies_of = frozenset()
 

@@ -1,4 +1,4 @@
-"""How far the index of resources is behind, and which states are not in it for good."""
+"""The lag of the resource index, and the states that it cannot include."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @index_schema
 class ResourceIndexViewSet(ResourceViewSet[State]):
-    """The index itself, as far as it is about states inside what the caller is bound to."""
+    """The resource index, limited to the states within the caller's binding."""
 
     queryset = State.objects.with_names()
     serializer_class = StateSerializer
@@ -33,7 +33,7 @@ class ResourceIndexViewSet(ResourceViewSet[State]):
 
     @action(detail=False)
     def show(self, request: Request, **_path: str) -> Response:
-        """Tell how many states wait, for how long, and a page of those that cannot be read."""
+        """Return the number of waiting states, their delay, and a page of the unreadable states."""
         asked = PageRequest.read(request, self, {1})
         states = State.objects.inside(caller_of(request).binding)
         page, token = asked.page_by("pk", states.unreadable().with_names())

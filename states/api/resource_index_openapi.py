@@ -1,4 +1,4 @@
-"""How the index of resources is described in OpenAPI."""
+"""OpenAPI schema of the resource index."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The resources of all states: listed by where and what they are, found by what identifies them."""
+"""Resources of all states: lists by state, type and address, and a search by identifier."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class OfAllStatesViewSet(ResourceViewSet[ResourceEntry]):
-    """Resources of the current versions of all states inside what the caller is bound to."""
+    """Resources of the current versions of all states within the caller's binding."""
 
     queryset = ResourceEntry.objects.with_names()
     serializer_class = ResourceEntrySerializer
@@ -51,11 +51,11 @@ class ResourcesViewSet(OfAllStatesViewSet):
 
 @find_schema
 class FindResourcesViewSet(OfAllStatesViewSet):
-    """The search, a POST: what is looked for stands in no log."""
+    """The search, a POST, so that the value appears in no log."""
 
     filter_backends = ()
     required_scopes = {"find": Scope.STATE_READ}
-    #: What the tokens of the pages are bound to beside the address.
+    #: The values, beside the address, that page tokens are bound to.
     page_scope = ""
 
     @action(detail=False, methods=["post"])

@@ -1,4 +1,4 @@
-"""How the resources of all states are described in OpenAPI."""
+"""OpenAPI schema of the resources of all states."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One of each thing around states as it is put out: the examples of the OpenAPI document."""
+"""Examples of states and related objects for the OpenAPI document."""
 
 from typing import Any, Final
 

@@ -1,4 +1,4 @@
-"""Answers that are documents."""
+"""Responses with documents."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     from rest_framework.request import Request
 
 
-#: How the end of an address and the trail call a state of nothing but outputs.
+#: The name of a state with outputs only, in addresses and the audit log.
 OUTPUTS_DOCUMENT: Final = "outputs.tfstate"
 
 
 class SendsDocuments(APIView):
-    """A view whose answers may have megabytes."""
+    """A view whose responses may have megabytes."""
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Answer, and let go of the document.
+        """Handle the request, and free the document afterwards.
 
-        DRF's view, request and response refer to each other, so that a pulled document of
-        megabytes would stay until the garbage collector comes round.
+        DRF's view, request and response refer to each other, so that a pulled document of megabytes
+        would stay in memory until the garbage collector runs.
         """
         response = super().dispatch(request, *args, **kwargs)
         del self.response
@@ -37,7 +37,7 @@ class SendsDocuments(APIView):
 
 
 def document_response(request: Request | HttpRequest, gzipped: bytes) -> HttpResponse:
-    """Return a document exactly as it was pushed; a client that takes gzip gets it as stored."""
+    """Return a document exactly as pushed; a client that accepts gzip gets the stored bytes."""
     headers = {"Cache-Control": "no-store"}
     if _accepts_gzip(request):
         headers["Content-Encoding"] = "gzip"
@@ -53,7 +53,7 @@ def document_response(request: Request | HttpRequest, gzipped: bytes) -> HttpRes
 
 
 def _accepts_gzip(request: Request | HttpRequest) -> bool:
-    """Whether the client takes gzip (RFC 9110 §12.5.3)."""
+    """Return whether the client accepts gzip (RFC 9110 §12.5.3)."""
     for entry in request.headers.get("Accept-Encoding", "").lower().split(","):
         coding, _, weight = entry.replace(" ", "").partition(";q=")
         if coding == "gzip":

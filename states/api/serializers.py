@@ -18,7 +18,7 @@ from infra_service.lib.api.fields import (
 from states import slugs
 from states.models import Application
 
-#: Characters of what is looked for.
+#: Maximum characters of a search value.
 MOST_OF_VALUE: Final = 10_000
 _NAMED: Final = "As it is called now; empty until somebody names it."
 _SLUG: Final = "What addresses name it by; null until somebody names it."
@@ -59,7 +59,7 @@ class StateSerializer(serializers.Serializer[Any]):
 
 
 class SlugField(TextField):
-    """A slug of one kind of entries."""
+    """A slug of a kind of entries."""
 
     pattern = f"^{slugs.PATTERN}$"
     default_error_messages = {"form": f"Not of the form {slugs.DESCRIPTION}."}
@@ -82,7 +82,7 @@ class SlugField(TextField):
 
 
 class SlugSuffixField(FlagField):
-    """Whether a new entry may get another slug than the one made from its name."""
+    """Whether a new entry may get a slug other than that made from its name."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(

@@ -1,4 +1,4 @@
-"""States as people and tools see them; their versions and what is in these are in ``versions``."""
+"""State records for people and tools; see ``versions`` for versions and their contents."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 @states_schema
 class StateViewSet(ResourceViewSet[State]):
-    """State records, force-unlock, deletion and what undoes it.
+    """State records, force-unlock, deletion and undeletion.
 
-    Deleted ones, and what the token is not bound to, are not there.
+    Deleted states, and states outside of the token's binding, are hidden.
     """
 
     queryset = State.objects.visible().with_names()
@@ -42,7 +42,7 @@ class StateViewSet(ResourceViewSet[State]):
     other_keys = (("updated_at", "id"),)
     moving_orders = ("updated_at",)
     scoped_by = ("deleted_at",)
-    # Found by their rows where few match.
+    # If few rows match, their own index finds them.
     searched_fields = ("provider", "module")
     not_found = StateNotFound
     token_kinds = ACCESS_TOKENS
@@ -55,7 +55,7 @@ class StateViewSet(ResourceViewSet[State]):
     }
 
     def get_queryset(self) -> StateQuerySet:
-        """Return what the caller sees; what is deleted only to bring it back."""
+        """Return the states that the caller sees; deleted states only for undeletion."""
         undeleted = self.action != "undelete"
         states: Any = super().get_queryset() if undeleted else State.objects.with_names()
         inside: StateQuerySet = states.inside(caller_of(self.request).binding)
@@ -65,13 +65,13 @@ class StateViewSet(ResourceViewSet[State]):
         return with_ids(condition)
 
     def destroy(self, request: Request, **_path: str) -> Response:
-        """Delete a state: it is hidden, and kept for a while."""
+        """Delete a state: it is hidden, and kept for the retention period."""
         history.delete(target=StateTarget.of(self.get_object()), actor=Actor.of(request))
         return Response(status=204)
 
     @action(detail=True, methods=["post"], url_path="force-unlock")
     def force_unlock(self, request: Request, **_path: str) -> Response:
-        """Break the lock of a state."""
+        """Force-unlock a state."""
         state = self.get_object()
         options = self.read_options(ForceUnlockSerializer)
         locks.force_unlock(
@@ -84,7 +84,7 @@ class StateViewSet(ResourceViewSet[State]):
 
     @action(detail=True, methods=["post"])
     def undelete(self, request: Request, **_path: str) -> Response:
-        """Bring back a deleted state."""
+        """Restore a deleted state."""
         state = self.get_object()
         self.read_options(NothingSerializer)
         history.undelete(state_id=state.pk, actor=Actor.of(request))

@@ -1,4 +1,4 @@
-"""How states, their versions and contents are described in OpenAPI."""
+"""OpenAPI schema of states, their versions and contents."""
 
 from __future__ import annotations
 

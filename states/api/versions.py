@@ -1,4 +1,4 @@
-"""The versions of a state, and what is in them: documents, differences, outputs, resources."""
+"""The versions of a state and their contents: documents, differences, outputs, resources."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _NUMBER: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
 
 
 class OfStateViewSet(SendsDocuments, ResourceViewSet[StateVersion]):
-    """What belongs to one state, which the path names."""
+    """Objects of a state in the path."""
 
     queryset = StateVersion.objects.all()
     serializer_class = VersionSerializer
@@ -51,8 +51,7 @@ class OfStateViewSet(SendsDocuments, ResourceViewSet[StateVersion]):
     def state(self) -> State:
         """Return the state, if the caller sees it.
 
-        Raises:
-            StateNotFound: else.
+        Raises: StateNotFound: the caller does not see it.
         """
         visible = State.objects.visible().inside(caller_of(self.request).binding)
         try:
@@ -62,11 +61,11 @@ class OfStateViewSet(SendsDocuments, ResourceViewSet[StateVersion]):
 
     @property
     def hide(self) -> bool:
-        """Whether sensitive values are hidden from the caller."""
+        """Return whether sensitive values are hidden from the caller."""
         return Scope.STATE_SECRETS not in caller_of(self.request).scopes
 
     def read(self, state_id: uuid.UUID, number: int, part: str) -> bytes:
-        """Return a version's document, gzip'd; the trail has which part of it was looked at."""
+        """Return a version's document, gzip'd; the audit log records the part that was read."""
         return reading.read_version(
             state_id=state_id,
             number=number,
@@ -93,23 +92,22 @@ class VersionViewSet(OfStateViewSet):
 
     @property
     def list_parameters(self) -> tuple[str, ...]:
-        """The query parameters beside those of pages."""
+        """Return the query parameters other than those of pages."""
         return ("against",) if self.action == "diff" else ()
 
     def get_queryset(self) -> QuerySet[StateVersion]:
         return with_imported(StateVersion.objects.filter(state_id=self.state().pk))
 
     def get_object(self) -> StateVersion:
-        """Return the version that the path names.
+        """Return the version in the path.
 
-        Raises:
-            StateNotFound, VersionNotFound: there is none.
+        Raises: StateNotFound, VersionNotFound: the state or version does not exist.
         """
         return version_of(self.get_queryset(), self.kwargs["number"])
 
     @action(detail=True)
     def document(self, request: Request, **_path: str) -> HttpResponse:
-        """Return a version's document, with every secret in it."""
+        """Return a version's document, including its secrets."""
         demand_scope(request, Scope.STATE_SECRETS)
         version = self.get_object()
         gzipped = reading.read_version(
@@ -119,7 +117,7 @@ class VersionViewSet(OfStateViewSet):
 
     @action(detail=True)
     def diff(self, request: Request, **_path: str) -> Response:
-        """Tell what changed from one version to another, by default from the one before."""
+        """Return the changes between two versions, by default from the previous version."""
         asked = PageRequest.read(request, self, {2})
         versions = self.get_queryset()
         after = version_of(versions, self.kwargs["number"])
@@ -152,7 +150,7 @@ class VersionViewSet(OfStateViewSet):
     @action(detail=True, methods=["post"])
     @idempotent
     def restore(self, request: Request, **_path: str) -> Response:
-        """Make an old version's content the current one, as a new version."""
+        """Restore the content of an old version as a new current version."""
         version = self.get_object()
         options = self.read_options(RestoreSerializer)
         restored = history.restore(
@@ -166,10 +164,9 @@ class VersionViewSet(OfStateViewSet):
 
 
 def version_of(versions: QuerySet[StateVersion], text: str) -> StateVersion:
-    """Return the one of these with the number in a path.
+    """Return the version with the number in the path.
 
-    Raises:
-        VersionNotFound: there is none.
+    Raises: VersionNotFound: the version does not exist.
     """
     found = versions.filter(number=int(text)).first() if _NUMBER.fullmatch(text) else None
     if found is None:
@@ -178,14 +175,14 @@ def version_of(versions: QuerySet[StateVersion], text: str) -> StateVersion:
 
 
 def _at(versions: QuerySet[StateVersion], number: int) -> StateVersion | None:
-    """Return what the pages before were compared with; 0 is nothing."""
+    """Return the version that the previous pages were compared with; 0 is none."""
     return version_of(versions, str(number)) if number else None
 
 
 def _against(
     versions: QuerySet[StateVersion], after: StateVersion, request: Request
 ) -> StateVersion | None:
-    """Return the version that is asked for, else the one before, which the first has not."""
+    """Return the requested version, or the previous version, which the first version lacks."""
     text = request.query_params.get("against")
     if not text:
         return versions.filter(number__lt=after.number).order_by("-number").first()
@@ -195,13 +192,13 @@ def _against(
 
 
 def _private(body: dict[str, Any]) -> Response:
-    """Return an answer with values of a state, which no cache may keep."""
+    """Return a response with values of a state, which caches must not store."""
     return Response(body, headers={"Cache-Control": "no-store"})
 
 
 @contents_schema
 class ContentsViewSet(OfStateViewSet):
-    """What is in the current version, or while its pages are turned in the one they began with."""
+    """Contents of the current version; later pages stay with the version of the first page."""
 
     required_scopes = {"outputs": Scope.STATE_READ, "resources": Scope.STATE_READ}
 
@@ -229,9 +226,9 @@ class ContentsViewSet(OfStateViewSet):
 
 @outputs_document_schema
 class OutputsDocumentViewSet(OfStateViewSet):
-    """The outputs of the current version, as a state that has nothing else."""
+    """The outputs of the current version, as a state without resources."""
 
-    # Terraform's data source sends nothing else.
+    # Terraform's data source supports no other authentication.
     accepts_basic = True
     required_scopes = {"outputs_document": Scope.STATE_OUTPUTS}
 
