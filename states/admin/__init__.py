@@ -1,3 +1,3 @@
-"""States and what they belong to, in the admin."""
+"""The admin of states and catalogue entries."""
 
 from states.admin import catalogue, resources, states  # noqa: F401 - they register their admins

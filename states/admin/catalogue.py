@@ -1,4 +1,4 @@
-"""Applications, components and environments: found by name, added and changed."""
+"""Admin pages of applications, components and environments."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ else:
 
 
 class NameForm(ModelForm):
-    """Asks for a name: only what a push has registered has none."""
+    """A form with a name, which only entries registered by a push lack."""
 
     name = forms.CharField(max_length=200)
 
 
 class ComponentForm(NameForm):
-    """Asks also for the application, by its name or its id."""
+    """A form with a name and an application, by its name or id."""
 
     site: TrailedSite
     application = forms.CharField(
@@ -53,7 +53,7 @@ class ComponentForm(NameForm):
             self.initial["application"] = application.name or str(application.pk)
 
     def clean_application(self) -> Application | None:
-        """Return the application that is named; the one that it has may share its name."""
+        """Return the named application; the current application may share its name with another."""
         text = self.cleaned_data["application"]
         application: Application | None = self.instance.application
         if not text or text == self.initial.get("application"):
@@ -66,7 +66,7 @@ class ComponentForm(NameForm):
 
 
 class EnvironmentForm(NameForm):
-    """Asks also whether a push needs a lock."""
+    """A form with a name and the lock requirement of a push."""
 
     require_lock = forms.BooleanField(
         label="Demand a lock",
@@ -77,7 +77,7 @@ class EnvironmentForm(NameForm):
 
 
 class CatalogueAdmin(EditableAdmin):
-    """One kind of catalogue entry, in the order of names."""
+    """The admin of a kind of catalogue entry, in the order of names."""
 
     when_empty = "The first push at an address registers what it names; or add one."
     form = NameForm
@@ -91,7 +91,7 @@ class CatalogueAdmin(EditableAdmin):
     search_help_text = "A piece of a name, or an id."
 
     def found(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
-        """Return what has this in its name; many are looked through page by page."""
+        """Find entries by a part of the name, page by page if there are many."""
         entry_id = parse_uuid(term)
         if entry_id is not None:
             return queryset.filter(pk=entry_id)
@@ -107,7 +107,7 @@ class CatalogueAdmin(EditableAdmin):
 
     @admin.display(description="name")
     def title(self, obj: CatalogueEntry) -> str:
-        """Return the name, or what stands for it."""
+        """Return the name, or its substitute."""
         return obj.name or f"unnamed, {obj.pk}"
 
     @admin.display(description="states")
@@ -127,7 +127,7 @@ class ApplicationAdmin(CatalogueAdmin):
 
 @admin.register(Component)
 class ComponentAdmin(CatalogueAdmin):
-    """Components; one that is moved to another application takes its states along."""
+    """The admin of components; moving a component moves its states."""
 
     fields = ("name", "slug", "application", "id", "states", "created", "updated")
     list_display = ("title", "slug", "application", "updated")
@@ -136,7 +136,7 @@ class ComponentAdmin(CatalogueAdmin):
     form = ComponentForm
 
     def get_form(self, *args: Any, **kwargs: Any) -> Any:
-        """Tell the form whom to ask for names."""
+        """Pass the source of names to the form."""
         form: Any = super().get_form(*args, **kwargs)
         form.site = self.admin_site
         return form
@@ -150,7 +150,7 @@ class EnvironmentAdmin(CatalogueAdmin):
 
     @admin.display(description="lock")
     def lock(self, environment: Environment) -> str:
-        """Tell whether a push needs one."""
+        """Return whether a push needs a lock."""
         return "demanded" if environment.require_lock else "not demanded"
 
 

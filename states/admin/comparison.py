@@ -1,4 +1,4 @@
-"""What changed between two versions, as a page shows it."""
+"""Comparison of two versions for a page."""
 
 from __future__ import annotations
 
@@ -42,11 +42,10 @@ class Comparison:
 def compare(
     state: State, before: int, after: int, *, start: int, hide: bool, actor: Actor
 ) -> Comparison:
-    """Read both documents, which the trail is told, and compare them.
+    """Read both documents, record this in the audit log, and compare them.
 
-    Raises:
-        VersionNotFound: there is no such version, or it has been pruned.
-        StateEncrypted, StateFormatUnsupported, DocumentDamaged, StorageUnavailable: see there.
+    Raises: VersionNotFound: the version does not exist, or was pruned. StateEncrypted,
+    StateFormatUnsupported, DocumentDamaged, StorageUnavailable: see there.
     """
     rows = {
         v.number: v for v in StateVersion.objects.filter(state=state, number__in=(before, after))
@@ -135,6 +134,6 @@ def _check(change: dict[str, Any]) -> dict[str, Any]:
 
 
 def _text(entry: dict[str, Any], side: str) -> str:
-    """Return a value as JSON; nothing where there is none on that side."""
+    """Return a value as JSON; empty if it is missing on that side."""
     absent = "removed" if side == "after" else "added"
     return "" if entry["action"].lower() == absent else json_text(entry[side])

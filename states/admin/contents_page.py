@@ -1,4 +1,4 @@
-"""What is in a version: outputs, and resources with their attributes, as a page shows them."""
+"""Contents of a version for a page: outputs, and resources with their attributes."""
 
 from __future__ import annotations
 
@@ -17,28 +17,27 @@ if TYPE_CHECKING:
     from states.document.contents import Page
     from states.models import State
 
-#: Outputs, and resources, on a page.
+#: Outputs, and resources, per page.
 ITEMS: Final = 50
 
 
 class Contents(NamedTuple):
-    """A page of what is in a version; ``next_start`` is where the next one begins."""
+    """A page of a version's contents; ``next_start`` is the start of the next page."""
 
     outputs: Sequence[dict[str, Any]]
     resources: Sequence[dict[str, Any]]
     start: int
     next_start: int | None
     hidden: bool
-    #: What the pipeline has said of the version; of the first page only.
+    #: The facts that the pipeline reported about the version; first page only.
     facts: VersionFacts | None
 
 
 def read(state: State, number: int, *, start: int, hide: bool, actor: Actor) -> Contents:
-    """Read a version's document, which the trail is told, and return a page of it.
+    """Read a version's document, record this in the audit log, and return a page of it.
 
-    Raises:
-        VersionNotFound, StateEncrypted, StateFormatUnsupported, StateTooComplex,
-            DocumentUnreadable, StorageUnavailable: see there.
+    Raises: VersionNotFound, StateEncrypted, StateFormatUnsupported, StateTooComplex,
+    DocumentUnreadable, StorageUnavailable: see there.
     """
     gzipped = reading.read_version(
         state_id=state.pk, number=number, actor=actor, part="contents", secrets=not hide
@@ -70,7 +69,7 @@ def _decoded(page: Page) -> list[dict[str, Any]]:
 
 def _shown(resource: dict[str, Any]) -> dict[str, Any]:
     attributes = resource["attributes"]
-    if not isinstance(attributes, dict):  # hidden as a whole, or none at all
+    if not isinstance(attributes, dict):  # hidden as a whole, or missing
         attributes = {} if attributes is None else {"": attributes}
     rows = [{"path": cut(name), "value": json_text(value)} for name, value in attributes.items()]
     return {**resource, "address": cut(resource["address"]), "rows": rows}

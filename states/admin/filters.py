@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 class ApplicationFilter(SimpleListFilter):
-    """The components of one application, to which its page leads; there may be many to choose."""
+    """A filter by application, linked from its page instead of listing all applications."""
 
     title = "application"
     parameter_name = "application"
 
     def lookups(self, *_args: Any) -> list[tuple[str, str]]:
-        """Return the one that is chosen, also when there is none of this id."""
+        """Return the chosen application, even if its id is unknown."""
         if self.value() is None:
             return []
         name = next(map(str, self._chosen), "none of this id")
@@ -40,7 +40,7 @@ class ApplicationFilter(SimpleListFilter):
 
 
 class StandingFilter(SimpleListFilter):
-    """What is locked, and what is deleted; each has an index of its own."""
+    """A filter for locked and deleted states; each choice uses an index of its own."""
 
     title = "standing"
     parameter_name = "is"

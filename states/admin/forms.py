@@ -6,7 +6,7 @@ from django import forms
 
 from states.api.serializers import MOST_OF_VALUE
 
-#: The greatest that the number of a version can be.
+#: The maximum number of a version.
 LAST_NUMBER: Final = 2**31 - 1
 _WHY: Final = "It is kept in the audit trail."
 
@@ -17,7 +17,7 @@ def _reason(*, required: bool) -> forms.CharField:
 
 
 class ForceUnlockForm(forms.Form):
-    """Why, and the lock that was looked at: another one is not broken."""
+    """The reason, and the lock that was shown: only that lock is released."""
 
     holder = forms.CharField(
         label="Held by",
@@ -29,12 +29,12 @@ class ForceUnlockForm(forms.Form):
     lock_id = forms.UUIDField(widget=forms.HiddenInput)
 
     def clean(self) -> dict[str, Any]:
-        """Leave out what is only shown."""
+        """Remove the fields that are only shown."""
         return {name: value for name, value in self.cleaned_data.items() if name != "holder"}
 
 
 class RestoreForm(forms.Form):
-    """Which version, and why."""
+    """The version and the reason."""
 
     number = forms.IntegerField(
         label="Version",
@@ -59,7 +59,7 @@ class CompareForm(forms.Form):
 
 
 class FindForm(forms.Form):
-    """A value that identifies a resource; ``after`` is the last one that was shown."""
+    """A value that identifies a resource; ``after`` is the last result shown."""
 
     value = forms.CharField(
         max_length=MOST_OF_VALUE,

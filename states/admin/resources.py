@@ -1,4 +1,4 @@
-"""Resources of all states: listed by state, type and address, and found by what identifies them."""
+"""Resources of all states: lists by state, type and address, and a search by identifier."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
     from django.urls import URLPattern
 
-#: Resources on a page of what was found.
+#: Search results per page.
 FOUND: Final = 50
 
 
 class StateFilter(InputFilter):
-    """One state, by its id: its page leads here."""
+    """A filter by the id of a state, linked from its page."""
 
     title = "id of a state"
     parameter_name = "state"
@@ -41,7 +41,7 @@ class StateFilter(InputFilter):
 
 
 class TypeFilter(InputFilter):
-    """A type, such as ``aws_instance``."""
+    """A filter by type, such as ``aws_instance``."""
 
     title = "type"
     parameter_name = "type"
@@ -71,16 +71,16 @@ class ResourceAdmin(ReadOnlyAdmin):
         return [path("find/", find, name="states_resourceentry_find"), *super().get_urls()]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[ResourceEntry]:
-        """Return all resources; what their states are called is read after those of a page."""
+        """Return all resources; the names of a page's states are read afterwards."""
         around = ("state__component", "state__environment")
         return super().get_queryset(request).prefetch_related(*around)
 
     def found(self, queryset: QuerySet[ResourceEntry], term: str) -> QuerySet[ResourceEntry]:
-        """Return what has this in its address; many are looked through page by page."""
+        """Find resources by a part of the address, page by page if there are many."""
         return queryset.filter(address__icontains=term)
 
     def find_view(self, request: HttpRequest) -> HttpResponse:
-        """Show what a value identifies: a POST, so that it stands in no address and no log."""
+        """Show the resources with an identifier, by POST, to keep it out of addresses and logs."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         form = FindForm(request.POST if request.method == "POST" else None)
@@ -111,7 +111,7 @@ class ResourceAdmin(ReadOnlyAdmin):
 
     @admin.display(description="address")
     def shown_address(self, entry: ResourceEntry) -> str:
-        """Return the address, and which of two under it was replaced and is still there."""
+        """Return the address, with a mark on the remaining old object of a replaced resource."""
         deposed = f" (deposed {entry.deposed})" if entry.deposed else ""
         return breakable(f"{entry.address}{deposed}")
 
@@ -127,5 +127,5 @@ class ResourceAdmin(ReadOnlyAdmin):
 
     @admin.display(description="version of the state")
     def version(self, entry: ResourceEntry) -> int:
-        """Return the number of the version that was read."""
+        """Return the number of the indexed version."""
         return entry.state.indexed_number

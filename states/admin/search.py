@@ -1,7 +1,7 @@
-"""Finding states by the names of what they belong to, at a million states.
+"""Search of states by names of catalogue entries, for a million states.
 
-Names are looked up first, in the small tables and in the index on them; then the states, by the
-ids, in theirs. A LIKE over the join would read every state.
+The search first looks up names in the index of the small tables, then the states by the ids in
+theirs. A LIKE over the join would read every state.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ if TYPE_CHECKING:
 
     from states.models.catalogue_entry import CatalogueEntry
 
-#: How many names of each kind a word may stand for; what begins with it beside these is not found.
+#: Maximum names of each kind per word; further names with that prefix are not found.
 MOST_NAMES: Final = 20
 MOST_WORDS: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What to look for among the states; ``notes`` tell a person what is not looked for."""
+    """Conditions of a search for states; ``notes`` tell people about omitted matches."""
 
     condition: Q
     notes: Sequence[str]
 
 
 def search(text: str) -> Search:
-    """Return what finds the states that each word leads to.
+    """Return the conditions that find the states for each word.
 
-    A word is a piece of the name of an application, a component or an environment, in whatever
-    case, or an id of one or of a state; one with spaces stands in quotes. Names that begin with it
-    come first. Where a name is just the word, what else has it is not meant. A few queries a word.
+    A word is a part of the name of an application, a component or an environment, ignoring case, or
+    an id of an entry or of a state; quotes enclose words with spaces. Names with that prefix come
+    first. A name equal to the word excludes longer names. Each word costs a few queries.
     """
     condition, notes = Q(), []
     words = [word for part in smart_split(text) if (word := _unquoted(part))]
@@ -62,14 +62,14 @@ def _unquoted(word: str) -> str:
 
 
 def _entries(model: type[CatalogueEntry], word: str) -> list[CatalogueEntry]:
-    """Return what the word may stand for, and one more when it is too much."""
+    """Return the entries that match the word, plus an extra entry if there are too many."""
     entry_id = parse_uuid(word)
     if entry_id is not None:
         return list(model.objects.filter(pk=entry_id).only("name"))
     found = list(model.objects.named(word).only("name")[: MOST_NAMES + 1])
     if len(found) > MOST_NAMES or any(entry.name == word for entry in found):
         return found
-    # A bounded number of names is looked through for the piece.
+    # The search for a part of a name reads a bounded number of names.
     page = read_page(
         model.objects.filter(name__icontains=word).only("name"),
         key=("name", "id"),
@@ -85,10 +85,10 @@ def _meant(found: dict[str, list[CatalogueEntry]], word: str) -> dict[str, list[
 
 
 def _of(meant: dict[str, list[CatalogueEntry]]) -> Q:
-    """Return the condition for the states of these entries; empty when there are none."""
+    """Return the condition for the states of these entries; empty without entries."""
     condition = Q()
     for kind, entries in meant.items():
-        # An equality is what a page can be read by in an index.
+        # Only an equality lets an index return the page in order.
         if len(entries) == 1:
             condition |= Q((kind, entries[0].pk))
         elif entries:
@@ -97,6 +97,6 @@ def _of(meant: dict[str, list[CatalogueEntry]]) -> Q:
 
 
 def _by_id(word: str) -> Q:
-    """Return the condition for the state of this id; nothing when it is none."""
+    """Return the condition for the state with this id; matches nothing for an invalid id."""
     state_id = parse_uuid(word)
     return Q(pk__in=[]) if state_id is None else Q(pk=state_id)

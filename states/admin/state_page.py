@@ -1,4 +1,4 @@
-"""What the page of a state shows beside its row: lock, versions, contents, how to use it."""
+"""Contents of a state's page beside its row: lock, versions, contents, instructions."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ if TYPE_CHECKING:
 
     from states.models import State
 
-#: On a page of a state's versions, and in its chart.
+#: Versions per page, and in the chart.
 VERSIONS: Final = 100
-#: Versions of which the page tells what changed, and the bytes of all their documents: they are
-#: read and compared for each look at the page.
+#: Versions whose changes the page shows, and the total bytes of their documents: each view of the
+#: page reads and compares them.
 COMPARED: Final = 20
 COMPARED_BYTES: Final = 512 * 1024
-#: States on the page that it reads, or that read it, together.
+#: Dependencies on the page, in both directions together.
 DEPENDENCIES: Final = 50
-#: Outputs and resources on the page; a larger document is read when somebody asks for it.
+#: Outputs and resources on the page; a larger document is read on request.
 ITEMS: Final = 100
 READ_BYTES: Final = 512 * 1024
-# A provider of a public registry, as everybody calls it.
+# A provider of a public registry, by its common name.
 _PROVIDER: Final = re.compile(r'provider\["registry\.(?:terraform|opentofu)\.(?:io|org)/([^"]+)"\]')
 _NUMBER: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
 
 
 def lock_of(state: State, request: HttpRequest) -> dict[str, Any]:
-    """Return who holds the lock; the token's name is for who may see tokens."""
+    """Return the holder of the lock; the token's name requires permission to view tokens."""
     holder = holder_of(state)
     token_id = holder.token_id if holder else None
     names = credential_names(request.user, [token_id]) if token_id else {}
@@ -56,7 +56,7 @@ def lock_of(state: State, request: HttpRequest) -> dict[str, Any]:
 
 
 def backend_of(state: State, request: HttpRequest) -> dict[str, Any]:
-    """Return the address that Terraform is told: by names, and by ids where these differ."""
+    """Return the backend's address by names, and by ids if these differ."""
     ids = {name: str(value) for name, value in StateTarget.of(state).ids.items()}
     paths = dict.fromkeys((addresses.path_of(state), reverse("state-backend", kwargs=ids)))
     address, *others = map(request.build_absolute_uri, paths)
@@ -68,15 +68,15 @@ def backend_of(state: State, request: HttpRequest) -> dict[str, Any]:
 
 
 def history_of(state: State, before: str, request: HttpRequest) -> dict[str, Any]:
-    """Return a page of the versions, the newest first, and their figures from the oldest on.
+    """Return a page of the versions, newest first, and their figures, oldest first.
 
-    The names of the tokens that wrote them are for who may see tokens.
+    The names of the tokens that wrote them require permission to view tokens.
     """
     versions = with_imported(StateVersion.objects.filter(state=state)).order_by("-number")
     if _NUMBER.fullmatch(before):
         versions = versions.filter(number__lt=int(before))
     found = list(versions[: VERSIONS + 1])
-    # Each with the one before it, which the first has not.
+    # Each with its previous version, which the first version lacks.
     pairs = list(zip_longest(found, found[1:]))[:VERSIONS]
     shown = [version for version, _ in pairs]
     changes = _changes(state, found)
@@ -94,7 +94,7 @@ def history_of(state: State, before: str, request: HttpRequest) -> dict[str, Any
 
 
 def _changes(state: State, versions: Sequence[StateVersion]) -> dict[int, Any]:
-    """Return by number what the newest of these versions changed, as far as that is cheap."""
+    """Return the changes of the newest of these versions by number, within the limits."""
     chosen: list[int] = []
     left = COMPARED_BYTES
     for version in versions[: COMPARED + 1]:
@@ -106,7 +106,7 @@ def _changes(state: State, versions: Sequence[StateVersion]) -> dict[int, Any]:
         return {}
     documents = reading.find_small(state_id=state.pk, numbers=chosen)
     oldest_first = [number for number in reversed(chosen) if number in documents]
-    # What the first version of all changes is all that is in it.
+    # The changes of the very first version are its whole content.
     before = [b""] if oldest_first[:1] == [1] else []
     told = oldest_first[1 - len(before) :]
     found = contents.summaries([*before, *(documents[number] for number in oldest_first)])
@@ -114,11 +114,11 @@ def _changes(state: State, versions: Sequence[StateVersion]) -> dict[int, Any]:
 
 
 def contents_of(state: State, *, is_asked: bool) -> dict[str, Any]:
-    """Return the outputs and resources of the current version; of a large one only if it is asked.
+    """Return the outputs and resources of the current version; of a large version only on request.
 
-    The trail is not told, as not of the column that says what each version changed: what is
-    sensitive is hidden, and who comes for the lock has read no document. Each page that leads on
-    from here tells it.
+    This is not recorded in the audit log, nor are the changes of each version: sensitive values are
+    hidden, and a person that only checks the lock has read no document. Each linked page records
+    the read.
     """
     if state.size_bytes is None:
         return {}
@@ -145,7 +145,7 @@ def contents_of(state: State, *, is_asked: bool) -> dict[str, Any]:
 
 
 def index_of(state: State, request: HttpRequest) -> dict[str, Any]:
-    """Return where the index lists the state's resources, page by page."""
+    """Return the URL of the state's resources in the index."""
     listed = reverse("admin:states_resourceentry_changelist")
     return {
         "resources_url": f"{listed}?state={state.pk}",
@@ -154,12 +154,12 @@ def index_of(state: State, request: HttpRequest) -> dict[str, Any]:
 
 
 def _type_text(kind: Any) -> str:
-    """Return the type as Terraform writes it in a state: a name, or JSON of several."""
+    """Return the type as in a state: a name, or JSON for a composite type."""
     return kind if isinstance(kind, str) else json_text(kind)
 
 
 def related_to(state: State) -> dict[str, Any]:
-    """Return which states it reads and which read it, as the index has it."""
+    """Return the states that it reads and the states that read it, from the index."""
     found = dependencies_of(state, EVERYWHERE, size=DEPENDENCIES)
     return {
         "reads": found.reads,

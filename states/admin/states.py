@@ -1,4 +1,4 @@
-"""States: found by the names around them, unlocked, restored, deleted and brought back."""
+"""The admin of states: search, force-unlock, restore, delete and undelete."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @admin.register(State)
 class StateAdmin(VersionPages, ReadOnlyAdmin):
-    """States; the newest first."""
+    """The admin of states, newest first."""
 
     when_empty = "Terraform's first push or lock at an address registers a state."
     list_display = (
@@ -46,7 +46,7 @@ class StateAdmin(VersionPages, ReadOnlyAdmin):
         "size": ("size_bytes", "id"),
     }
     has_csv = True
-    list_select_related = ()  # nor may Django join of itself
+    list_select_related = ()  # Django must not join on its own either
     list_filter = (StandingFilter,)
     search_fields = ("id",)
     search_help_text = (
@@ -63,9 +63,9 @@ class StateAdmin(VersionPages, ReadOnlyAdmin):
     tools = ("force_unlock", "restore_version", "delete_state", "undelete")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[State]:
-        """Return all states; what those of a page belong to is read after them, by its ids.
+        """Return all states; the entries of a page's states are read afterwards, by id.
 
-        A join would let the planner choose between reading a page and reading all components.
+        With a join, the planner could read all components instead of a page.
         """
         around = ("component", "environment", "application")
         return super().get_queryset(request).prefetch_related(*around)
@@ -73,7 +73,7 @@ class StateAdmin(VersionPages, ReadOnlyAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[State], search_term: str
     ) -> tuple[QuerySet[State], bool]:
-        """Return the states that the words lead to."""
+        """Return the states that match the words."""
         found = search(search_term)
         for note in found.notes:
             messages.warning(request, note)
@@ -81,7 +81,7 @@ class StateAdmin(VersionPages, ReadOnlyAdmin):
 
     @admin.display(description="component")
     def component_name(self, state: State) -> str:
-        """Return what names the row."""
+        """Return the name of the row."""
         return str(state.component)
 
     @admin.display(description="size")
@@ -91,12 +91,12 @@ class StateAdmin(VersionPages, ReadOnlyAdmin):
 
     @admin.display(description="changed")
     def changed(self, state: State) -> str:
-        """Tell how long ago it was pushed or deleted."""
+        """Return the time since the last push or deletion."""
         return relative(state.updated_at)
 
     @admin.display(description="lock")
     def lock(self, state: State) -> str | None:
-        """Tell who holds the lock, and for how long."""
+        """Return the holder of the lock, and the time since it was acquired."""
         holder = holder_of(state)
         if holder is None:
             return None
@@ -119,7 +119,7 @@ class StateAdmin(VersionPages, ReadOnlyAdmin):
         destructive=True,
     )
     def force_unlock(self, state: State, actor: Actor, *, reason: str, lock_id: uuid.UUID) -> str:
-        """Break the lock that was looked at."""
+        """Release the lock that was shown."""
         locks.force_unlock(
             target=StateTarget.of(state), reason=reason, lock_id=lock_id, actor=actor
         )
@@ -135,7 +135,7 @@ class StateAdmin(VersionPages, ReadOnlyAdmin):
         offered=lambda state: state.deleted_at is None and state.version_number > 0,
     )
     def restore_version(self, state: State, actor: Actor, *, number: int, reason: str) -> str:
-        """Make an old version's content the current one."""
+        """Restore the content of an old version."""
         why = {"reason": reason} if reason else {}
         version = history.restore(
             state_id=state.pk, number=number, lock_id=None, actor=actor, **why
@@ -143,7 +143,7 @@ class StateAdmin(VersionPages, ReadOnlyAdmin):
         return f"Version {number} is restored as version {version.number}."
 
     def tool_preview(self, request: HttpRequest, obj: Any, name: str, form: Any) -> dict[str, Any]:
-        """Show what restoring a version would change."""
+        """Show the changes that restoring a version would make."""
         if name != "restore_version" or (number := _number(form["number"].value())) is None:
             return {}
         context: dict[str, Any] = {
@@ -184,13 +184,13 @@ class StateAdmin(VersionPages, ReadOnlyAdmin):
         offered=lambda state: state.deleted_at is not None,
     )
     def undelete(self, state: State, actor: Actor) -> str:
-        """Bring the state back."""
+        """Restore the deleted state."""
         history.undelete(state_id=state.pk, actor=actor)
         return "The state is back."
 
 
 def _last_before_current(state: State) -> int | None:
-    """Return the number of the version that going back one step would restore."""
+    """Return the number of the version before the current version."""
     earlier = StateVersion.objects.filter(state=state, number__lt=state.version_number)
     return earlier.order_by("-number").values_list("number", flat=True).first()
 
@@ -202,7 +202,7 @@ def _number(value: Any) -> int | None:
 
 
 def _holder(state: State) -> str:
-    """Return what the holder of the lock says of itself; nothing when there is none."""
+    """Return the lock's information from its holder; empty without a lock."""
     holder = holder_of(state)
     if holder is None:
         return ""

@@ -1,4 +1,4 @@
-"""Values of documents as pages show them: short enough, and JSON that people can read."""
+"""Values of documents for pages: limited in length, as readable JSON."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from states.document.hidden import MASK, encode
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-#: Rows of all the tables on a page, and characters of a value: a page must not become as large as
-#: a document.
+#: Maximum rows of all tables on a page, and characters of a value, to keep pages smaller than
+#: documents.
 MOST_ROWS: Final = 500
 MOST_SHOWN: Final = 2_000
-#: A value with more maps and lists in it is shown in one line.
+#: A value with more maps and lists is shown on a single line.
 _INDENTED: Final = 50
 
 
 def json_text(value: Any) -> str:
-    """Return JSON for people; what stands for a hidden value is not in quotes, as no value is."""
+    """Return JSON for people; the placeholder of a hidden value is unquoted, unlike any value."""
     if value == MASK:
         return MASK
     written = bytes(encode(value))
-    # Indented, what is nested deeply would be a thousand times as long.
+    # Indentation would make deeply nested values a thousand times as long.
     if written.count(b"{") + written.count(b"[") <= _INDENTED:
         written = msgspec.json.format(written, indent=2)
     return cut(written.decode())
 
 
 def cut(text: str) -> str:
-    """Return the beginning of a long text, and how much more there is."""
+    """Return the beginning of a long text, and the length of the rest."""
     more = len(text) - MOST_SHOWN
     return text if more <= 0 else f"{text[:MOST_SHOWN]}… and {more} more characters"
 
 
 def with_rows_cut(tables: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield tables with no more ``rows`` than a page shows; ``more_rows`` counts the others."""
+    """Yield tables with at most ``rows`` rows per page; ``more_rows`` counts the rest."""
     left = MOST_ROWS
     for table in tables:
         rows = table["rows"]

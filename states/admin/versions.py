@@ -1,4 +1,4 @@
-"""The versions of a state: their documents, what is in them, and what changed between two."""
+"""Admin pages of a state's versions: documents, contents and differences."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 
     from states.models import State
 
-#: Documents hold passwords and keys; who may download them may also see them.
+#: Documents hold passwords and keys; permission to download them includes viewing them.
 SECRETS: Final = "states.download_state"
 _START: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
 
 
 class VersionPages(ReadOnlyAdmin):
-    """What the page of a state shows, and the pages that lead from there."""
+    """The page of a state, and the pages that it links to."""
 
     change_form_template = "admin/states/state/change_form.html"
 
@@ -59,7 +59,7 @@ class VersionPages(ReadOnlyAdmin):
     def _of_state(
         self, request: HttpRequest, object_id: str, *, view: Any, **path: Any
     ) -> HttpResponse:
-        """Call the view with the state; what it refuses is told on the state's page."""
+        """Call the view with the state; show its refusal on the state's page."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         state = self.get_object(request, unquote(object_id))
@@ -80,7 +80,7 @@ class VersionPages(ReadOnlyAdmin):
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
-        """Show the state: its lock, how to use it, its versions, and what is in it."""
+        """Show the state: lock, instructions, versions and contents."""
         state: State = context["original"]
         may_restore = request.user.has_perm("states.restore_state")
         is_asked = "contents" in request.GET
@@ -97,7 +97,7 @@ class VersionPages(ReadOnlyAdmin):
         return super().render_change_form(request, context, *args, **kwargs)
 
     def document_view(self, request: HttpRequest, state: State, *, number: int) -> HttpResponse:
-        """Send a version's document, exactly as it was pushed."""
+        """Send a version's document exactly as pushed."""
         if not request.user.has_perm(SECRETS):
             raise PermissionDenied
         actor = Actor.of_person(request)
@@ -124,7 +124,7 @@ class VersionPages(ReadOnlyAdmin):
         return TemplateResponse(request, "admin/states/state/contents.html", context)
 
     def compare_view(self, request: HttpRequest, state: State) -> HttpResponse:
-        """Show what changed from one version to another."""
+        """Show the changes between two versions."""
         form = CompareForm(request.GET)
         context = {**self._page_context(request, state, "Compare versions"), "form": form}
         if form.is_valid():
@@ -151,7 +151,7 @@ class VersionPages(ReadOnlyAdmin):
 
 
 def _shows_secrets(request: HttpRequest) -> bool:
-    """Whether secrets are shown: only on a click, which no link and no reload stands for."""
+    """Return whether to show secrets: only after a click, never from a link or a reload."""
     if request.method != "POST":
         return False
     if not request.user.has_perm(SECRETS):
