@@ -1,4 +1,4 @@
-"""The tables of states: the catalogue, states and their versions, and the index of resources."""
+"""Models of states: the catalogue, states and their versions, and the index of resources."""
 
 from states.models.catalogue import Application, Component, Environment, SlugClaim
 from states.models.dependencies import StateDependency

@@ -1,4 +1,4 @@
-"""The catalogue: what states belong to."""
+"""The catalogue: applications, components and environments."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Application(CatalogueEntry):
 
 
 class Component(CatalogueEntry):
-    """A piece of infrastructure that has one state in each environment."""
+    """A piece of infrastructure with a state in each environment."""
 
     named_by = ("component_ids",)
     shared_beyond = ("environment_ids",)
@@ -65,7 +65,7 @@ class Component(CatalogueEntry):
         indexes = [
             *CatalogueEntry.Meta.indexes,
             models.Index(fields=["application", "id"], name="component_by_application"),
-            # Of one slug there may be one in each application.
+            # Each application may have a component with the same slug.
             models.Index(fields=["slug", "id"], name="component_by_slug"),
         ]
         constraints = [
@@ -100,7 +100,7 @@ class Component(CatalogueEntry):
 
     @classmethod
     def allows(cls, binding: Binding, fields: Mapping[str, Any]) -> bool:
-        """Whether the component stays in, or comes to, an application of the binding."""
+        """Return whether the component stays in, or moves to, an application of the binding."""
         return (
             binding.application_ids is None
             or "application_id" not in fields
@@ -123,13 +123,13 @@ def _states_inside(binding: Binding) -> Any:
 
 
 class Environment(CatalogueEntry):
-    """Where a component is deployed: production, staging and the like."""
+    """A deployment target of components: production, staging and the like."""
 
     named_by = ("environment_ids",)
     shared_beyond = ("component_ids", "application_ids")
 
-    # Whether a push needs the lock's ID. A client without an address for locks sends none, and
-    # says nothing of it.
+    # Whether a push needs the lock's ID. A client without a lock address sends no ID, and reports
+    # no error.
     require_lock = models.BooleanField(default=False, db_default=False)
 
     class Meta(CatalogueEntry.Meta):
@@ -149,7 +149,7 @@ class Environment(CatalogueEntry):
         return Q(NamedBy(_states_inside(binding), "environment_id"))
 
 
-#: The models of the catalogue, by how addresses, filters and searches call them.
+#: The models of the catalogue, by their names in addresses, filters and searches.
 KINDS: Final[dict[str, type[CatalogueEntry]]] = {
     "application": Application,
     "component": Component,
@@ -158,7 +158,7 @@ KINDS: Final[dict[str, type[CatalogueEntry]]] = {
 
 
 class SlugClaim(models.Model):
-    """A slug that an entry has, or had before: it belongs to one entry of its parent.
+    """A current or former slug of an entry, unique within the parent.
 
     A former slug still leads to its entry until another entry takes it over.
     """
@@ -170,7 +170,7 @@ class SlugClaim(models.Model):
     entry_id = models.UUIDField()
 
     class Meta:
-        # The release before kept only former slugs in it.
+        # The previous release stored only former slugs here.
         db_table = "states_formerslug"
         constraints = [
             models.UniqueConstraint(name="formerslug", fields=["kind", "parent_id", "slug"]),

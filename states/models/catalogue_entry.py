@@ -1,4 +1,4 @@
-"""What applications, components and environments have in common: names, slugs, who sees them."""
+"""Shared base of applications, components and environments: names, slugs, visibility."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
     from apikeys.bindings import Binding
 
-#: The parent of what has none.
+#: The parent of entries without a parent.
 NO_PARENT: Final = uuid.UUID(int=0)
 
 
 class CatalogueQuerySet(models.QuerySet[Any]):
     def inside(self, binding: Binding) -> CatalogueQuerySet:
-        """Those that a token with this binding sees: what it names, or has a state inside."""
+        """Return the entries that this binding sees: named in it, or with a state inside."""
         if binding.cluster_id is not None:
             return self.none()
         if binding == EVERYWHERE:
@@ -33,31 +33,31 @@ class CatalogueQuerySet(models.QuerySet[Any]):
         return self.filter(self.model.seen_by(binding))
 
     def named(self, beginning: str) -> CatalogueQuerySet:
-        """Those whose name begins so, in the order of their names; the index on names serves it.
+        """Return the entries with this name prefix, in order of names, from the index on names.
 
-        Names are in the order of their bytes, in which nothing comes after U+10FFFF.
+        Names are ordered by their bytes, where nothing sorts after U+10FFFF.
         """
         after = f"{beginning}\U0010ffff"
         return self.filter(name__gte=beginning, name__lt=after).order_by("name", "id")
 
 
 class CatalogueEntry(models.Model):
-    """A named thing that states belong to.
+    """A named entry of the catalogue.
 
-    Ids tell entries apart, and slugs in their parent; names need not differ.
+    Ids tell entries apart, and so do slugs within a parent; names need not differ.
     """
 
-    #: Columns in the order of bytes, in which what begins with a text is a range.
+    #: Columns ordered by bytes, where a prefix is a range.
     byte_ordered = frozenset({"name"})
-    #: The parts of a token's binding that reach beyond an entry, so that it cannot change one:
-    #: something may belong to the entry that is outside of them.
+    #: The parts of a binding that prevent changes of an entry: objects outside of the binding may
+    #: belong to the entry.
     shared_beyond: ClassVar[tuple[str, ...]]
-    #: The parts that name entries of this kind: a new entry is none of them.
+    #: The parts that name entries of this kind, which exclude a new entry.
     named_by: ClassVar[tuple[str, ...]]
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     name = models.CharField(max_length=200, blank=True)
-    # What addresses name it by. What a push has registered by ids has none until somebody names it.
+    # The slug in addresses. An entry that a push registered by ids has none until it is named.
     slug = models.CharField(max_length=slugs.MOST, null=True)  # noqa: DJ001 - as said
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     updated_at = models.DateTimeField(auto_now=True)
@@ -76,7 +76,7 @@ class CatalogueEntry(models.Model):
 
     @property
     def parent_id(self) -> uuid.UUID:
-        """In what its slug is unique: an application's id, or ``NO_PARENT``."""
+        """Return the scope of its slug's uniqueness: an application's id, or ``NO_PARENT``."""
         return NO_PARENT
 
     @classmethod
@@ -87,36 +87,36 @@ class CatalogueEntry(models.Model):
 
     @classmethod
     def of_slug(cls, slug: Any, parent_id: Any) -> models.QuerySet[Any]:
-        """Return the entry of this slug, as a queryset; each may be a parameter."""
+        """Return the entry with this slug, as a queryset; each argument may be a parameter."""
         return cls.of_parent(parent_id).filter(slug=slug)
 
     @classmethod
     def in_parents(cls, parent_ids: Collection[uuid.UUID]) -> models.QuerySet[Any]:
-        """Return what has no parent, or one of these."""
+        """Return the entries without a parent, or with any of these."""
         del parent_ids  # only components have parents
         return cls._default_manager.all()
 
     @classmethod
     def seen_by(cls, binding: Binding) -> Q:
-        """Return the condition for what a token sees that is bound, but to no cluster."""
+        """Return the condition for the entries that a bound token sees, unless bound to a cluster."""
         raise NotImplementedError
 
     @classmethod
     def is_changed_by(cls, binding: Binding) -> bool:
-        """Whether all that may belong to an entry is inside, so that it is the token's alone."""
+        """Return whether the token may change the entry: all that can belong to it is inside."""
         return binding.cluster_id is None and all(
             getattr(binding, name) is None for name in cls.shared_beyond
         )
 
     @classmethod
     def is_created_by(cls, binding: Binding) -> bool:
-        """Whether a token may create an entry: not if it is bound to entries that there are."""
+        """Return whether a token may create an entry: not if it is bound to existing entries."""
         return binding.cluster_id is None and all(
             getattr(binding, name) is None for name in cls.named_by
         )
 
     @classmethod
     def allows(cls, binding: Binding, fields: Mapping[str, Any]) -> bool:
-        """Whether an entry with these fields, or so changed, is inside of the binding."""
-        del binding, fields  # only components belong to something
+        """Return whether an entry with these new or changed fields is inside of the binding."""
+        del binding, fields  # only components have parents
         return True

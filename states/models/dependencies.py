@@ -1,6 +1,6 @@
-"""Which states read which: what the current versions say with ``terraform_remote_state``.
+"""Dependencies between states, from ``terraform_remote_state`` in the current versions.
 
-Kept with the index of resources (``states.resources.indexing``), and made of nothing but documents.
+The resource index maintains them (``states.resources.indexing``), from documents alone.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from uuid_utils.compat import uuid7
 
 from states.models.of_state import OfState, OfStateQuerySet
 
-#: Bytes of an address.
+#: Maximum bytes of an address.
 MOST_BYTES: Final = 2_000
 MOST_BYTES_OF_BACKEND: Final = 50
 
 
 class StateDependency(OfState):
-    """A data source in the current version of a state, and what it reads.
+    """A data source in the current version of a state, and the state that it reads.
 
-    What an address of this service named when the state was indexed is in ``target_…``: a name may
-    lead elsewhere later, and the state has read what it led to.
+    ``target_…`` holds the ids that an address of this service named at the time of indexing: a name
+    may lead elsewhere later, but the state has read the earlier target.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)

@@ -1,4 +1,4 @@
-"""Where versions were imported from, beside what every version has."""
+"""Origins of imported versions."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 class ImportedVersion(models.Model):
-    """What the source of an imported version says of it: its id, its time, its author.
+    """Metadata of an imported version from its source: id, time and author.
 
-    It is known again by its digest, so that no version is imported twice.
+    The digest identifies it, so that no version is imported twice.
     """
 
     version = models.OneToOneField(
@@ -27,7 +27,7 @@ class ImportedVersion(models.Model):
     source = models.TextField()
     key = models.TextField()
     source_version = models.TextField()
-    # Of the three, which are too long for an index.
+    # A digest of the three columns, which are too long for an index.
     digest = models.CharField(max_length=64)
     created_at: models.DateTimeField[dt.datetime | None, dt.datetime | None] = models.DateTimeField(
         null=True
@@ -42,13 +42,13 @@ class ImportedVersion(models.Model):
 
     @staticmethod
     def digest_of(source: str, key: str, source_version: str) -> str:
-        """Return what the version of a source is known by."""
+        """Return the digest that identifies a source's version."""
         text = "\0".join((source, key, source_version))
         return hashlib.sha256(text.encode()).hexdigest()
 
 
 def with_imported(versions: QuerySet[Any]) -> QuerySet[Any]:
-    """Return the versions with what their sources say of them, if they were imported."""
+    """Annotate imported versions with the metadata from their sources."""
     found: QuerySet[Any] = versions.annotate(
         imported_source=ColumnOf(ImportedVersion, "id", "source"),
         imported_created_at=ColumnOf(ImportedVersion, "id", "created_at"),

@@ -1,4 +1,4 @@
-"""Tokens of the service that lie in documents of states."""
+"""Tokens of the service that were found in state documents."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 class LeakedToken(models.Model):
-    """A token in a state, found once, as long as it works (``states.resources.leaked_tokens``).
+    """A working token that was found in a state (``states.resources.leaked_tokens``).
 
-    Of the token there is what every token has in the database, its digest. It tells a secret from
-    the one that a rotation has put in its place.
+    As everywhere in the database, only the digest of the token is stored. It distinguishes a secret
+    from its replacement by a rotation.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -29,7 +29,7 @@ class LeakedToken(models.Model):
         db_constraint=False,
     )
     digest = models.BinaryField(max_length=32)
-    # Where it was found, without what is secret; empty where it is in no attribute or output.
+    # The place, without secrets; empty if it is outside of attributes and outputs.
     address = models.TextField(blank=True)
     version_number = models.PositiveIntegerField()
     found_at: models.DateTimeField[dt.datetime, dt.datetime] = models.DateTimeField(

@@ -1,4 +1,4 @@
-"""Rows of a state that are found by what the state belongs to."""
+"""Rows of a state that are found by its catalogue entries."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 Row = TypeVar("Row", bound=models.Model)
 Rows = TypeVar("Rows", bound="QuerySet[Any, Any]")
 
-#: So many ids are written into a condition; a slug may be that of more components.
+#: Maximum ids in a condition; more components may share a slug.
 _MOST_IDS: Final = 1_000
 
 
 def inside_catalogue(rows: Rows, binding: Binding) -> Rows:
-    """Return the rows of components and environments that a token with this binding sees.
+    """Return the rows of components and environments that this binding sees.
 
-    What it is bound to of applications is left to the caller, whose rows may tell it or not.
+    The caller handles the binding's applications, because only some rows have that column.
     """
     if binding.cluster_id is not None:
         return rows.none()
@@ -38,9 +38,9 @@ def inside_catalogue(rows: Rows, binding: Binding) -> Rows:
 
 
 def ids_or_query(entries: QuerySet[Any, Any]) -> list[uuid.UUID] | QuerySet[Any, Any]:
-    """Return the ids of the entries, by which an index finds what belongs to them.
+    """Return the ids of the entries, by which an index finds the rows that belong to them.
 
-    One query; where they are too many to be written into a condition, they stay one.
+    One query; if there are too many ids for a condition, return the query itself.
     """
     ids = entries.values_list("pk", flat=True)
     found = list(ids[: _MOST_IDS + 1])
@@ -49,10 +49,10 @@ def ids_or_query(entries: QuerySet[Any, Any]) -> list[uuid.UUID] | QuerySet[Any,
 
 class OfStateQuerySet(models.QuerySet[Row]):
     def inside(self, binding: Binding) -> Self:
-        """Those of states that a token with this binding sees.
+        """Return the rows of states that this binding sees.
 
-        One query when it is bound to applications: their components are looked up, because a
-        component may be moved, and the rows of its states are many.
+        A binding to applications costs a query for their components: the rows have no application,
+        because a component may be moved and its states have many rows.
         """
         inside = inside_catalogue(self, binding)
         if binding.application_ids is not None:
@@ -67,8 +67,8 @@ class OfState(models.Model):
     state = models.ForeignKey(
         "states.State", on_delete=models.CASCADE, related_name="+", db_index=False
     )
-    # Copied from the state, whose own never change, because a filter through the join cannot be
-    # served by an index. The state's rows hold the constraints.
+    # Copied from the state, where it never changes, because an index cannot serve a filter through
+    # the join. The state's rows hold the constraints.
     component = models.ForeignKey(
         Component,
         on_delete=models.DO_NOTHING,

@@ -1,8 +1,8 @@
-"""How many states have what: providers, types of resources, versions of Terraform.
+"""Counts of states by provider, resource type and Terraform version.
 
-Kept with the index of resources, in the same transactions, because counting thirty million
-resources takes longer than a request. ``StateCount`` has what one state has; ``CountTotal`` adds it
-up by environment, of which there are few, for whoever sees all of an environment.
+The resource index updates them in the same transactions, because counting thirty million resources
+takes longer than a request. ``StateCount`` has the counts of a state; ``CountTotal`` sums them by
+environment, of which there are few, for callers that see a whole environment.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from apikeys.bindings import Binding
 
-#: Bytes of what is counted, as of an address in the index.
+#: Maximum bytes of a counted value, as of an address in the index.
 MOST_BYTES: Final = 2_000
 #: Rows in one statement.
 _ROWS: Final = 500
@@ -31,7 +31,7 @@ _NUMBERS: Final = ("states", "resources", "data_sources")
 
 
 class Kind(models.TextChoices):
-    """What is counted."""
+    """The kind of a counted value."""
 
     PROVIDER = "provider"
     RESOURCE_TYPE = "resource_type"
@@ -39,14 +39,14 @@ class Kind(models.TextChoices):
 
 
 class Counted(NamedTuple):
-    """One thing that states have."""
+    """A counted value of states."""
 
     kind: Kind
     value: str
 
 
 class Amount(NamedTuple):
-    """How much of it a state has; nothing of a version of Terraform, which it was written by."""
+    """The count of a value in a state; 0 for a Terraform version, which has no amount."""
 
     resources: int = 0
     data_sources: int = 0
@@ -61,10 +61,10 @@ class StateCountQuerySet(OfStateQuerySet["StateCount"]):
         component_id: uuid.UUID,
         environment_id: uuid.UUID,
     ) -> None:
-        """Let the state have this, and the totals what follows.
+        """Replace the counts of a state, and update the totals.
 
-        The row of the state is written before, in the same transaction, by all who call this:
-        nobody then waits for a total while somebody waits for its state.
+        All callers write the state's row first, in the same transaction, which prevents deadlocks
+        between totals and states.
         """
         own = self.filter(state_id=state_id)
         present = {
@@ -94,7 +94,7 @@ class StateCountQuerySet(OfStateQuerySet["StateCount"]):
         )
 
     def forget(self, state_id: uuid.UUID) -> None:
-        """Remove what a state has."""
+        """Remove the counts of a state."""
         own = self.filter(state_id=state_id).values_list("component_id", "environment_id").first()
         if own is not None:
             self.replace(state_id, {}, component_id=own[0], environment_id=own[1])
@@ -111,7 +111,7 @@ def _change(before: Amount | None, after: Amount | None) -> tuple[int, int, int]
 
 
 class StateCount(OfState):
-    """How much a state has of a thing."""
+    """The count of a value in a state."""
 
     pk = models.CompositePrimaryKey("state_id", "kind", "value")
     kind = models.CharField(max_length=20, choices=Kind)
@@ -132,9 +132,9 @@ class StateCount(OfState):
 
 class CountTotalQuerySet(models.QuerySet["CountTotal"]):
     def add(self, environment_id: uuid.UUID, changes: Mapping[Counted, Iterable[int]]) -> None:
-        """Add to the totals of an environment, in the order of their key, so that none deadlocks.
+        """Add to the totals of an environment, in the order of their key to prevent deadlocks.
 
-        A row whose numbers are 0 stays: the next state of that kind finds it.
+        A row with counts of 0 stays for the next state of that kind.
         """
         meta: Any = self.model._meta
         environment = meta.get_field("environment")
@@ -146,7 +146,7 @@ class CountTotalQuerySet(models.QuerySet["CountTotal"]):
             batch = rows[start : start + _ROWS]
             places = ", ".join(["(%s, %s, %s, %s, %s, %s)"] * len(batch))
             with connection.cursor() as cursor:
-                # An upsert that adds is none of the ORM's.
+                # The ORM has no upsert that adds.
                 cursor.execute(
                     f"INSERT INTO {table} (kind, value, environment_id, {', '.join(_NUMBERS)})"  # noqa: S608 - names of ours
                     f" VALUES {places} ON CONFLICT (kind, value, environment_id)"
@@ -156,7 +156,7 @@ class CountTotalQuerySet(models.QuerySet["CountTotal"]):
 
 
 class CountTotal(models.Model):
-    """How many states of an environment have a thing, and how much of it in all."""
+    """The number of states of an environment with a value, and the sum of its counts."""
 
     pk = models.CompositePrimaryKey("kind", "value", "environment_id")
     kind = models.CharField(max_length=20, choices=Kind)
@@ -179,10 +179,10 @@ class CountTotal(models.Model):
 
 
 def counts_of(kind: Kind, binding: Binding) -> QuerySet[Any, dict[str, Any]]:
-    """Return each value with its numbers, as far as a token with this binding sees states.
+    """Return each value with its counts over the states that this binding sees.
 
-    One query, and one more when it is bound to applications. It adds up a row for each environment,
-    or, of who does not see all of an environment, for each state.
+    One query, and another for a binding to applications. It sums a row for each environment, or a
+    row for each state if the binding excludes a part of an environment.
     """
     rows: Any
     states: Sum | Count

@@ -1,7 +1,7 @@
-"""The index of resources: which resource instances the current versions of all states hold.
+"""The index of resources: the resource instances in the current versions of all states.
 
-It is filled beside the pushes (``states.resources.indexing``), and made of nothing but documents,
-so that it can be made anew at any time.
+It is filled asynchronously (``states.resources.indexing``) from documents alone, so that it can be
+rebuilt at any time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-#: Bytes of an address or a provider. PostgreSQL refuses what takes over 2,704 in an index.
+#: Maximum bytes of an address or a provider. PostgreSQL refuses index rows over 2,704 bytes.
 MOST_BYTES: Final = 2_000
 MOST_BYTES_OF_MODE: Final = 20
 #: Kubernetes' own limits: a namespace, a slash, and a name.
@@ -33,7 +33,7 @@ MOST_OF_OBJECT: Final = 63 + 1 + 253
 
 class ResourceEntryQuerySet(OfStateQuerySet["ResourceEntry"]):
     def with_names(self) -> ResourceEntryQuerySet:
-        """Return them with the slugs of what they belong to, and the version they stand in."""
+        """Annotate the slugs of the catalogue entries, and the version."""
         state = apps.get_model("states", "State")
         return self.annotate(
             component_slug=ColumnOf(Component, "component_id", "slug"),
@@ -42,12 +42,12 @@ class ResourceEntryQuerySet(OfStateQuerySet["ResourceEntry"]):
         )
 
     def identified_by(self, digests: Sequence[uuid.UUID]) -> ResourceEntryQuerySet:
-        """Those that have one of these digests."""
+        """Return the resources with any of these digests."""
         having = ResourceDigest.objects.filter(digest__in=digests)
         return self.filter(models.Q(NamedBy(having, "entry_id")))
 
     def forget(self, state_id: uuid.UUID) -> None:
-        """Remove all of a state."""
+        """Remove all resources of a state."""
         own = self.filter(state_id=state_id)
         ResourceDigest.objects.filter(entry_id__in=own.values("pk")).delete()
         own.delete()
@@ -56,9 +56,9 @@ class ResourceEntryQuerySet(OfStateQuerySet["ResourceEntry"]):
 
 
 class ResourceEntry(OfState):
-    """A resource instance in the current version of a state: where it is, and no value of it."""
+    """A resource instance in the current version of a state: its location without its values."""
 
-    #: Columns in the order of bytes, in which what begins with a text is a range.
+    #: Columns ordered by bytes, where a prefix is a range.
     byte_ordered = frozenset({"address", "module", "type", "name", "provider", "cluster_object"})
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -71,7 +71,7 @@ class ResourceEntry(OfState):
     # A number with count, a text with for_each.
     index_key = models.JSONField(null=True)
     provider = models.CharField(max_length=MOST_BYTES, blank=True)
-    # What it is in a cluster: the uid of a workload, or the namespace/name of a Helm release. In
+    # The identity in a cluster: the uid of a workload, or the namespace/name of a Helm release. In
     # the clear, so that workloads can be joined with it:
     # docs/adr/0046-workloads-joined-with-states-at-query-time.md.
     cluster_object = models.CharField(max_length=MOST_OF_OBJECT, null=True)  # noqa: DJ001 - of most it is none
@@ -89,7 +89,7 @@ class ResourceEntry(OfState):
                     *("address", "module", "type", "name", "provider"),
                 )
             ),
-            # Only of the few that are something in a cluster.
+            # Only for the few resources with an identity in a cluster.
             models.Index(
                 name="resource_by_cluster_object",
                 fields=["cluster_object"],
@@ -102,7 +102,7 @@ class ResourceEntry(OfState):
 
 
 class ResourceDigest(models.Model):
-    """A keyed digest of a value that identifies a resource, by which it is found."""
+    """A keyed digest of a value that identifies a resource, for searches."""
 
     pk = models.CompositePrimaryKey("digest", "entry_id")
     # 128 bits, for which both databases have a type of fixed length under this name.

@@ -1,4 +1,4 @@
-"""What a pipeline says of a version, which no document does."""
+"""Facts that a pipeline reports about a version, which no document contains."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from filterlang.versions import VersionAsked
 
 _LOOKUPS: Final = {"=": "exact", "<": "lt", "<=": "lte", ">": "gt", ">=": "gte"}
-#: Registries whose host people leave out.
+#: Registries whose host people omit.
 _PUBLIC: Final = ("registry.terraform.io/", "registry.opentofu.org/")
 
 
 class VersionFacts(models.Model):
-    """What the pipeline said that pushed a version: the last word of it counts.
+    """The facts from the pipeline that pushed a version; the last report counts.
 
-    ``providers`` and ``modules`` are what is in its files (``states.pipeline``).
+    ``providers`` and ``modules`` come from its files (``states.pipeline``).
     """
 
     # Without a constraint in the database: a release that does not know the table prunes versions.
@@ -51,20 +51,20 @@ class VersionFacts(models.Model):
 
 
 class UsedVersion(models.Model):
-    """A version of a provider or a module that a state was made with, for filters.
+    """The version of a provider or a module that a state was made with, for filters.
 
-    Of the newest version of a state that has facts. Whether that is the current one, the state
-    says: a push writes nothing here.
+    It belongs to the newest version of a state with facts. The state records whether that version
+    is current: a push writes nothing here.
     """
 
     class Kind(models.TextChoices):
-        """What has the version; as filters call it."""
+        """The kind of the versioned object, as in filters."""
 
         PROVIDER = "provider"
         MODULE = "module"
 
     pk = models.CompositePrimaryKey("version_id", "kind", "source", "sort_key")
-    # As of the facts. The state is copied, for an index to find it.
+    # From the facts. The state is copied, so that an index finds it.
     version = models.ForeignKey(
         "states.StateVersion",
         on_delete=models.CASCADE,
@@ -81,7 +81,7 @@ class UsedVersion(models.Model):
     )
     kind = models.CharField(max_length=8, choices=Kind.choices)
     source = models.CharField(max_length=1_000)
-    # In the order of bytes (``filterlang.versions``).
+    # Ordered by bytes (``filterlang.versions``).
     sort_key = models.CharField(max_length=500)
 
     class Meta:
@@ -89,7 +89,7 @@ class UsedVersion(models.Model):
             models.Index(
                 name="usedversion_by_source", fields=["kind", "source", "sort_key", "state"]
             ),
-            # Those of a state, to be replaced.
+            # The rows of a state, for their replacement.
             models.Index(name="usedversion_of_state", fields=["state"]),
         ]
 
@@ -98,10 +98,10 @@ class UsedVersion(models.Model):
 
 
 class UsedByState(NamedBy):
-    """Whether the current version of a state was made with what a filter asks for.
+    """Whether the current version of a state was made with the version in a filter.
 
-    The rows lead to states, of which some have been pushed to since: so each is asked in any case.
-    To SQL it is no EXISTS, which PostgreSQL may answer by reading all rows that match.
+    The rows lead to states, some of which were pushed to since, so each state is checked. The SQL
+    avoids EXISTS, which PostgreSQL may answer by reading all matching rows.
     """
 
     is_exact = False
@@ -117,7 +117,7 @@ class UsedByState(NamedBy):
 
 
 def short_source(source: str) -> str:
-    """Return a source as everybody calls it: ``hashicorp/aws``."""
+    """Return the common form of a source: ``hashicorp/aws``."""
     for registry in _PUBLIC:
         if source.startswith(registry):
             return source.removeprefix(registry)

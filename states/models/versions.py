@@ -1,4 +1,4 @@
-"""Versions of states: where each one's document lies, and what of it lists show."""
+"""Versions of states: the location of each document, and the columns for lists."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_SERIAL: Final = 2**63 - 1
 
 
 class StateVersionManager(models.Manager["StateVersion"]):
-    """Leaves the document where it is: a list of versions must not read gigabytes."""
+    """Omits the document: a list of versions must not read gigabytes."""
 
     def get_queryset(self) -> models.QuerySet[StateVersion]:
         """Return the versions without their documents."""
@@ -28,7 +28,7 @@ class StateVersionManager(models.Manager["StateVersion"]):
 
 
 class StateVersion(models.Model):
-    """One pushed document. Immutable, but for its encryption when keys are rotated."""
+    """A pushed document. Immutable, except for its encryption when keys are rotated."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     state = models.ForeignKey(
@@ -50,7 +50,7 @@ class StateVersion(models.Model):
     created_by = models.CharField(max_length=200)
     token_id = models.CharField(max_length=40, blank=True)
 
-    #: Of an imported version; with_imported() brings them.
+    #: For an imported version; annotated by with_imported().
     imported_source: str | None = None
     imported_created_at: dt.datetime | None = None
     imported_created_by: str | None = None
