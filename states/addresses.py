@@ -1,4 +1,4 @@
-"""Addresses by names: what they name, also by a slug that it had before."""
+"""Addresses with names: resolution of current and former slugs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from states.models import StateQuerySet
     from states.models.catalogue_entry import CatalogueEntry
 
-#: Terraform and OpenTofu lock where they push.
+#: Terraform and OpenTofu lock at the address of a push.
 _BLOCK: Final = """\
 terraform {{
   backend "http" {{
@@ -37,14 +37,14 @@ terraform {{
   }}
 }}
 """
-#: The forms of an address, for people.
+#: Forms of an address, for messages.
 FORMS: Final = "{component}/{environment} or {application}/{component}/{environment}"
 
 
 class Names(NamedTuple):
-    """The slugs of an address; ``application`` is None for a component that belongs to none.
+    """The slugs of an address; ``application`` is None for a component without an application.
 
-    In a statement that is compiled, each is a parameter.
+    In a compiled statement, each is a parameter.
     """
 
     component: Any
@@ -53,12 +53,12 @@ class Names(NamedTuple):
 
     @property
     def is_valid(self) -> bool:
-        """Whether each is a slug."""
+        """Return whether each name is a slug."""
         return all(slugs.is_slug(slug, kind) for kind, slug in self.given.items())
 
     @property
     def given(self) -> dict[str, Any]:
-        """What is named, by its kind."""
+        """Return the given slugs by kind."""
         of_component = {"component": self.component, "environment": self.environment}
         if self.application is None:
             return of_component
@@ -66,14 +66,13 @@ class Names(NamedTuple):
 
     @property
     def path(self) -> str:
-        """The end of the address."""
+        """Return the end of the address."""
         return "/".join(filter(None, (self.application, self.component, self.environment)))
 
     def refuse(self, binding: Binding = EVERYWHERE) -> None:
-        """Tell which name has the wrong form, and what the caller sees that may be meant.
+        """Raise an error with the invalid name, and similar names that the caller sees.
 
-        Raises:
-            InvalidParameter: always, if they are not valid.
+        Raises: InvalidParameter: always, if they are not valid.
         """
         for kind, text in self.given.items():
             if not slugs.is_slug(text, kind):
@@ -96,7 +95,7 @@ def parameters(*, with_application: bool) -> Names:
 
 
 def states_at(names: Names) -> StateQuerySet:
-    """Return the one state of these names, deleted or not."""
+    """Return the state of these names as a queryset, deleted or not."""
     parent = NO_PARENT
     if names.application is not None:
         parent = _id_at(Application, names.application)
@@ -106,7 +105,7 @@ def states_at(names: Names) -> StateQuerySet:
 
 
 def _id_at(model: type[CatalogueEntry], slug: Any, parent_id: Any = NO_PARENT) -> Any:
-    """Return the expression for the id of what has the slug now, or else of what had it last."""
+    """Return the expression for the id of the current owner of the slug, or of the last owner."""
     former = SlugClaim.objects.filter(kind=model._meta.model_name, parent_id=parent_id, slug=slug)
     return Coalesce(
         Subquery(model.of_slug(slug, parent_id).values("pk")),
@@ -130,14 +129,14 @@ _AT: Final = {
 def find_id(
     model: type[CatalogueEntry], slug: str, parent_id: uuid.UUID = NO_PARENT
 ) -> uuid.UUID | None:
-    """Return the id of what has the slug now, or else of what had it last."""
+    """Return the id of the current owner of the slug, or of the last owner."""
     query = _AT[str(model._meta.model_name), parent_id != NO_PARENT]
     row = query.row(slug=slug, parent_id=parent_id)
     return None if row is None else row[0]
 
 
 class Place(NamedTuple):
-    """Where a state belongs. An entry is None where it does not exist, or has no application."""
+    """The place of a state. An entry is None if missing, or if the component has no application."""
 
     component_id: uuid.UUID | None
     environment_id: uuid.UUID | None
@@ -145,9 +144,9 @@ class Place(NamedTuple):
 
 
 def find_place(names: Names) -> Place:
-    """Return the ids of what is named, and of the application that the component is in or comes to.
+    """Return the ids of the named entries, and of the component's current or new application.
 
-    A component that has moved is found by its former address, and is in another application.
+    A former address still finds a component that has moved to another application.
     """
     component_id: uuid.UUID | None = None
     application_id: uuid.UUID | None = None
@@ -161,17 +160,16 @@ def find_place(names: Names) -> Place:
 
 
 def application_of(component_id: uuid.UUID) -> uuid.UUID | None:
-    """Return the id of the component's application; None if there is none, or no component."""
+    """Return the id of the component's application; None without component or application."""
     components = Component.objects.filter(pk=component_id)
     application_id: uuid.UUID | None = components.values_list("application_id", flat=True).first()
     return application_id
 
 
 def find_inside(kind: str, texts: Collection[str], binding: Binding) -> dict[str, uuid.UUID]:
-    """Return the ids of what the texts stand for, as far as a token with the binding sees it.
+    """Return the ids of ids and slugs, limited to entries that the binding sees.
 
-    Each is an id or a slug; that of a component has its application's before it, as addresses
-    have: ``shop/network``.
+    The slug of a component follows that of its application, as in addresses: ``shop/network``.
     """
     model = KINDS[kind]
     applications: dict[str, uuid.UUID] = {}
@@ -197,7 +195,7 @@ def find_inside(kind: str, texts: Collection[str], binding: Binding) -> dict[str
 def _ids_at(
     model: type[CatalogueEntry], with_slugs: Collection[str], parent_ids: Collection[uuid.UUID]
 ) -> dict[tuple[uuid.UUID, str], uuid.UUID]:
-    """Return by parent and slug the ids of what has the slug now, or else of what had it last."""
+    """Return by parent and slug the ids of the current owners of the slugs, or the last ones."""
     if not with_slugs:
         return {}
     formers = SlugClaim.objects.filter(
@@ -218,7 +216,7 @@ def names_of(state: State) -> Names | None:
 
 
 def path_at(component_id: uuid.UUID, environment_id: uuid.UUID, names: Names | None) -> str:
-    """Return the path of a backend: by names, if there are any, or else by ids."""
+    """Return the path of a backend: by names if available, otherwise by ids."""
     if names is not None:
         return f"/api/v1/state/at/{names.path}"
     return f"/api/v1/state/{component_id}/env/{environment_id}"
@@ -230,5 +228,5 @@ def path_of(state: State) -> str:
 
 
 def backend_block(address: str) -> str:
-    """Return the block for a configuration of Terraform whose state is at this address."""
+    """Return the backend block of a Terraform configuration for this address."""
     return _BLOCK.format(address=address)

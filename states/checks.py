@@ -34,13 +34,13 @@ def encryption_keys_are_usable(**_kwargs: Any) -> list[CheckMessage]:
 
 @register("settings")
 def the_largest_document_fits_in_memory(**_kwargs: Any) -> list[CheckMessage]:
-    """Report a budget in which no large document could be restored, which takes the most."""
+    """Report a memory budget below the needs of restoring the largest document."""
     return memory.shortfall("STATE_MAX_BYTES", history.RESTORE_FACTOR, check_id="states.E002")
 
 
 @register("storage", deploy=True)
 def the_bucket_is_there(**_kwargs: Any) -> list[CheckMessage]:
-    """Report an object store without the configured bucket, or one that does not answer."""
+    """Report an object store without the configured bucket, or without a response."""
     if not storage.is_configured():
         return []
     try:

@@ -1,4 +1,4 @@
-"""What a state reads and who reads it, as far as somebody sees the other states."""
+"""Dependencies of a state in both directions, limited to the visible states."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FIRST: Final = uuid.UUID(int=0)
 class Dependency(NamedTuple):
     """A data source that reads a state, and the other of the two states.
 
-    ``state`` is None where it is not stored here, and where the token may not see it.
+    ``state`` is None if it is not stored here or the token may not see it.
     """
 
     found: StateDependency
@@ -31,7 +31,7 @@ class Dependency(NamedTuple):
 
 
 class Dependencies(NamedTuple):
-    """A page of both directions; ``position`` is where the next one begins, None at the end."""
+    """A page of both directions; ``position`` is the start of the next page, None at the end."""
 
     reads: Sequence[Dependency]
     read_by: Sequence[Dependency]
@@ -41,7 +41,7 @@ class Dependencies(NamedTuple):
 def dependencies_of(
     state: State, binding: Binding, *, size: int, position: Sequence[Any] | None = None
 ) -> Dependencies:
-    """Return up to ``size`` dependencies behind the position: first what the state reads."""
+    """Return up to ``size`` dependencies after the position, starting with those that it reads."""
     direction, after = (position[0], uuid.UUID(position[1])) if position else (READS, _FIRST)
     reads: list[StateDependency] = []
     if direction == READS:
@@ -88,7 +88,7 @@ def _targets(found: Sequence[StateDependency], binding: Binding) -> list[Depende
 def _readers(found: Sequence[StateDependency], binding: Binding) -> list[Dependency]:
     ids = {one.state_id for one in found}
     by_id = {state.pk: state for state in (_seen(Q(pk__in=ids), binding) if ids else [])}
-    # One that was deleted or moved between the two queries is not there.
+    # Missing if it was deleted or moved between the two queries.
     return [Dependency(one, by_id[one.state_id]) for one in found if one.state_id in by_id]
 
 

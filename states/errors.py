@@ -1,7 +1,7 @@
-"""The ways in which the state backend refuses, by name.
+"""The errors of the state backend.
 
-Terraform shows its user only the status of a refused POST or UNLOCK, and not the body, so the
-reason is also in the log.
+Terraform shows its user only the status of a refused POST or UNLOCK, not the body, so the log has
+the reason too.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class EntryExists(APIException):
     advice = "Send a slug, or slug_suffix: true for a free one."
 
     def __init__(self, kind: str = "", metadata: Mapping[str, str] | None = None) -> None:
-        """Name the other entry; without ``metadata``, the caller must not learn which it is."""
+        """Name the other entry; without ``metadata``, the caller must not learn its identity."""
         self.metadata = metadata or {}
         name = self.metadata.get("name") or self.metadata.get("id")
         super().__init__(f'{self.default_detail} It is the {kind} "{name}".' if name else None)
@@ -147,7 +147,7 @@ class WriteConflict(APIException):
 
 
 class DocumentUnreadable(APIException):
-    """A stored document cannot be had: never wrong bytes."""
+    """A stored document is unreadable; the service never returns wrong bytes."""
 
 
 class DocumentDamaged(DocumentUnreadable):

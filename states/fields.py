@@ -1,9 +1,9 @@
-"""When a state was created, which its id tells too.
+"""The creation time of a state, which its id contains too.
 
-Lists are ordered by ``id``, a UUIDv7, whose first 48 bits are milliseconds. ``created_at`` is taken
+Lists are ordered by ``id``, a UUIDv7, whose first 48 bits are milliseconds. ``created_at`` is set
 at the same moment, and a constraint keeps the two within a day of each other. So a bound on
-``created_at`` is also a bound on ``id``: the newest states are found at the end of the primary key,
-where the planner would read a million rows before it came to them.
+``created_at`` is also a bound on ``id``: the newest states are found at the end of the primary key;
+without the bound the planner could read a million rows first.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from django.db.models import lookups
 
 from infra_service.lib.api.identifiers import milliseconds_of
 
-#: Clocks are set back, and an id generator then stays ahead; never by a day.
+#: If a clock is set back, the id generator stays ahead, but never by a day.
 TOLERANCE: Final = dt.timedelta(days=1)
 # The constraint rounds: SQLite's clock functions count whole seconds.
 _ROUNDED: Final = dt.timedelta(seconds=1)
@@ -26,12 +26,12 @@ _LAST: Final = 2**48 - 1
 
 
 def first_id(moment: dt.datetime) -> uuid.UUID:
-    """Return the id that none of a state created at the moment, or later, comes before."""
+    """Return the lowest id of a state created at the moment or later."""
     return uuid.UUID(int=_milliseconds(moment, -TOLERANCE - _ROUNDED) << 80)
 
 
 def last_id(moment: dt.datetime) -> uuid.UUID:
-    """Return the id that none of a state created at the moment, or earlier, comes after."""
+    """Return the highest id of a state created at the moment or earlier."""
     return uuid.UUID(int=(_milliseconds(moment, TOLERANCE + _ROUNDED) + 1 << 80) - 1)
 
 
@@ -44,9 +44,9 @@ class CreatedAtField(models.DateTimeField):  # type: ignore[type-arg]  # it take
     """The creation time of a row whose ``id`` is a UUIDv7 of that time."""
 
     def implied_by(self, lookup: Any) -> Iterator[lookups.Lookup[Any]]:
-        """Yield the bounds on the id that follow from a comparison; lists are read by them.
+        """Yield the bounds on the id that follow from a comparison, for the order of lists.
 
-        There are none for what is not known before.
+        Values that are only known to the database yield no bounds.
         """
         times = lookup.rhs if isinstance(lookup.rhs, Sequence) else [lookup.rhs]
         if not all(isinstance(time, dt.datetime) and time.tzinfo for time in times):

@@ -1,4 +1,4 @@
-"""How far the index of resources is behind the states, without looking at those that are in it."""
+"""The lag of the resource index, computed without reading indexed states."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from django.utils import timezone
 if TYPE_CHECKING:
     from states.models import StateQuerySet
 
-#: So many states are looked at. Usually a few wait; all of them after an upgrade from a release
-#: without an index.
+#: Maximum states to count. Usually a few wait; all of them after an upgrade from a release without
+#: an index.
 MOST: Final = 10_000
 
 
 class Lag(NamedTuple):
-    """How many states wait to be indexed, and for how long the oldest current version of them."""
+    """The number of states waiting for the index, and the age of their oldest current version."""
 
     waiting: int
     oldest_seconds: float
 
     @property
     def is_exact(self) -> bool:
-        """Whether all that wait were looked at."""
+        """Return whether all waiting states were counted."""
         return self.waiting <= MOST
 
 
 def lag_of(states: StateQuerySet) -> Lag:
-    """Look at those of the states that wait, one further than ``MOST``; one query."""
+    """Return the lag of the states, reading at most ``MOST`` + 1 rows in a single query."""
     waiting = states.behind().order_by("pk")[: MOST + 1]
     found = waiting.aggregate(count=Count("pk"), oldest=Min("updated_at"))
     oldest = found["oldest"]

@@ -1,4 +1,4 @@
-"""Who holds a state's lock, as people are told, and whether it was left behind."""
+"""Holders of locks for display, and detection of stale locks."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from states.lockinfo import LockInfo
 if TYPE_CHECKING:
     from states.models import State
 
-#: A lock is held until it is released; for longer than this it was probably left behind.
+#: The age at which a lock is probably stale: locks do not expire.
 STALE_AFTER: Final = dt.timedelta(hours=1)
 
 
 class Holder(NamedTuple):
-    """What the client said of itself, and whom the service let in: ``owner`` with ``token_id``."""
+    """Information from the client, and its authenticated identity: ``owner`` with ``token_id``."""
 
     who: str
     operation: str
@@ -29,7 +29,7 @@ class Holder(NamedTuple):
 
 
 def holder_of(state: State) -> Holder | None:
-    """Return who holds the lock; None when nobody does."""
+    """Return the holder of the lock; None without a lock."""
     if state.lock_info is None or state.lock_acquired_at is None:
         return None
     info = LockInfo(**state.lock_info)

@@ -1,4 +1,4 @@
-"""LockInfo: what Terraform says of itself when it locks (its statemgr.LockInfo, on the wire)."""
+"""LockInfo: the lock information from Terraform (its statemgr.LockInfo, on the wire)."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ class LockInfo(msgspec.Struct, frozen=True):
         return msgspec.structs.asdict(self)
 
     def described(self, taken_by: Mapping[str, str] | None = None) -> dict[str, Any]:
-        """Return what the trail keeps of a lock: not its ID, which lets its holder write.
+        """Return the description of a lock for the audit log, without its ID, which grants writes.
 
-        ``who`` is what the client said, ``taken_by`` whom the service let in, if that is known: it
-        may tell of an earlier lock, since the release before leaves it as it is.
+        ``who`` comes from the client; ``taken_by`` is the authenticated owner, if known. It may
+        belong to an earlier lock, because the previous release does not change it.
         """
         said = {"who": self.Who, "operation": self.Operation, "created": self.Created}
         if taken_by is None or taken_by["lock_id"] != self.ID:
@@ -59,10 +59,9 @@ class LockInfo(msgspec.Struct, frozen=True):
 
     @classmethod
     def parse(cls, body: bytes | bytearray) -> LockInfo:
-        """Read the body of a LOCK or UNLOCK.
+        """Parse the body of a LOCK or UNLOCK.
 
-        Raises:
-            InvalidLockInfo: not a JSON object of strings, or an ID that is no UUID.
+        Raises: InvalidLockInfo: not a JSON object of strings, or an ID that is not a UUID.
         """
         try:
             written = msgspec.json.decode(body, type=_Written)

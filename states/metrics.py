@@ -28,17 +28,17 @@ STORAGE_FAULTS: Final = Counter(
     ["fault"],
 )
 for _fault in ("missing", "altered", "damaged"):
-    STORAGE_FAULTS.labels(_fault)  # told as 0, so that an alert sees the first one
+    STORAGE_FAULTS.labels(_fault)  # starts at 0, so that an alert sees the first refusal
 PUSHED_BYTES: Final = Counter("infra_state_pushed_bytes", "Documents received whole.")
 PULLED_BYTES: Final = Counter("infra_state_pulled_bytes", "Documents sent, as they were sent.")
 
-#: So many locks are looked at. They are there while somebody runs Terraform: more are no metric's
-#: business, and must not make a scrape slow.
+#: Maximum locks to read, so that scrapes stay fast. Locks exist only during Terraform runs, so more
+#: are unusual.
 MAX_LOCKS: Final = 10_000
 
 
 class LockCollector(Collector):
-    """The locks that are held now, in one query of an index that has only them."""
+    """The current locks, in a single query of an index on locked states."""
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """Return their number, and the age of the oldest."""
@@ -52,10 +52,10 @@ class LockCollector(Collector):
 
 
 class IndexCollector(Collector):
-    """How far the index of resources is behind, from indexes that have only what is not in it."""
+    """The lag of the resource index, from indexes on states outside of it."""
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Return how many states wait, for how long the oldest does, and how many never will be."""
+        """Return the number of waiting states, the age of the oldest, and the unreadable states."""
         found = index_lag.lag_of(State.objects.all())
         unreadable = State.objects.unreadable().order_by("pk")[: index_lag.MOST]
         yield GaugeMetricFamily(

@@ -1,4 +1,4 @@
-"""Slugs: how addresses name applications, components and environments."""
+"""Slugs: names of applications, components and environments in addresses."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ if TYPE_CHECKING:
     import uuid
 
 MOST: Final = 63
-#: What a person is told of the form.
+#: The required form, for messages.
 DESCRIPTION: Final = (
     "1 to 63 lower-case letters, digits and dashes, no dash at either end, and no UUID"
 )
 PATTERN: Final = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
-# Also without dashes: a program would take it for an id.
+# Also without dashes: programs would read it as an id.
 _LIKE_A_UUID: Final = r"[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}"
 #: `…/{component}/{environment}/lock` is the lock of a state, and no environment.
 RESERVED: Final = {"environment": frozenset({"lock"})}
-# Compiled, because each request by names is looked at.
+# Compiled, because every request with names matches it.
 _SLUG: Final = re.compile(PATTERN, re.ASCII)
 _UUID: Final = re.compile(_LIKE_A_UUID, re.ASCII)
 _FIRST_NUMBERS: Final = range(2, 10)
 
 
 def is_slug(text: str, kind: str) -> bool:
-    """Whether the text can be the slug of an entry of this kind, such as ``component``."""
+    """Return whether the text can be the slug of an entry of this kind, such as ``component``."""
     return (
         _SLUG.fullmatch(text) is not None
         and _UUID.fullmatch(text) is None
@@ -53,7 +53,7 @@ def slug_of(name: str, kind: str) -> str:
 def choices(name: str, kind: str, entry_id: uuid.UUID) -> list[str]:
     """Return the slugs that an entry of this name may get, the best first.
 
-    The last one is made of its id, so that nothing else has it.
+    The last is made of its id, so it is unique.
     """
     best = slug_of(name, kind)
     suffixes = [*map(str, _FIRST_NUMBERS), entry_id.hex[-12:]]

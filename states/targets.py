@@ -43,8 +43,8 @@ STATE_AT: Final = {
 class StateTarget:
     """The state of a component in an environment, which need not exist yet.
 
-    ``names`` are set if missing entries are registered by names; the ids are then those that new
-    entries get. ``prefetched`` is the query of the state, which may have run already.
+    ``names`` are set if missing entries are registered by names; new entries get the ids.
+    ``prefetched`` is the query of the state, which may have run already.
     """
 
     component_id: uuid.UUID
@@ -59,7 +59,7 @@ class StateTarget:
 
     @property
     def ids(self) -> dict[str, uuid.UUID]:
-        """The component's and the environment's id, as parameters of a query by ids."""
+        """Return the ids of component and environment as parameters of a query."""
         return {"component_id": self.component_id, "environment_id": self.environment_id}
 
     def prefetch(self) -> Prefetch[State]:
