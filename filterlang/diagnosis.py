@@ -15,7 +15,8 @@ from filterlang.foreign import REF, TERM_START
 from filterlang.grammar import SPACE
 
 _TERM = "expected a term such as field['name'], NOT or '('"
-# By the outermost rule that fails at the furthest position: parsimonious keeps the last one.
+# By the outermost rule that fails at the furthest position, because parsimonious keeps the last
+# rule.
 _EXPECTED: Final = {
     "filter": _TERM,
     "clause": _TERM,
@@ -38,7 +39,7 @@ _GLUED: Final = re.compile(r"(and|or|not)(?:field|labels)\b", re.IGNORECASE | re
 _GLUED_VALUE: Final = re.compile(r"\w+?(and|or)(?:field|labels)", re.IGNORECASE | re.ASCII)
 _STARTS_TERM: Final = re.compile(rf"{SPACE}*{TERM_START}", re.IGNORECASE | re.ASCII)
 _BARE_NAME: Final = re.compile(r"[\w./-]+", re.ASCII)
-# Up to what ends a value: words with spaces between them are one value.
+# Up to the end of a value: words with spaces between them form a single value.
 _BARE_VALUE: Final = re.compile(
     rf"[^\W_][\w.:/@+-]*(?:{SPACE}+(?!(?:and|or){SPACE})[\w.:/@+-]+)*(?={SPACE}*(?:[),]|\Z)|{SPACE}+(?:and|or){SPACE})",
     re.IGNORECASE,

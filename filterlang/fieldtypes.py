@@ -220,7 +220,7 @@ class IdentifierType(StringType):
 
 
 class LabelType(StringType):
-    """The value under one key of a ``LabelsFilter``, which may be absent."""
+    """The value under a key of a ``LabelsFilter``, which may be absent."""
 
     name = "label"
     form_field = LabelsField

@@ -22,7 +22,7 @@ _PARTS: Final = 3
 #: Follows the numbers: a release comes after all of its pre-releases.
 _RELEASE: Final = "~"
 _PRE_RELEASE: Final = "-"
-#: Ends an identifier, and comes before all characters of one.
+#: Ends an identifier, and sorts before all characters of an identifier.
 _END: Final = " "
 
 
@@ -42,7 +42,7 @@ def sort_key(version: str) -> str | None:
 
 
 def _number(digits: str) -> str:
-    # With its length before it, a longer number is the greater one.
+    # The length comes first, so that a longer number is greater.
     return f"{len(digits):02d}{digits}"
 
 

@@ -41,7 +41,7 @@ def _milliseconds(moment: dt.datetime, tolerance: dt.timedelta) -> int:
 
 
 class CreatedAtField(models.DateTimeField):  # type: ignore[type-arg]  # it takes none at run time
-    """The creation time of a row whose ``id`` is a UUIDv7 of that time."""
+    """The creation time of a row with a UUIDv7 of that time as its ``id``."""
 
     def implied_by(self, lookup: Any) -> Iterator[lookups.Lookup[Any]]:
         """Yield the bounds on the id that follow from a comparison, for the order of lists.

@@ -102,7 +102,7 @@ def _registered(entry: CatalogueEntry) -> uuid.UUID:
     owner_id = claims.claim_if_free(entry)
     if owner_id is not None:
         return owner_id
-    # Two imports of one export register the same ids at the same moment.
+    # Two imports of the same export register the same ids at the same moment.
     if not type(entry)._default_manager.filter(pk=entry.pk).exists():
         _insert(entry)
     return entry.pk

@@ -60,7 +60,7 @@ class Destination(StateTarget):
 
 
 def name_as_before(*, destination: Destination, state_id: uuid.UUID, actor: Actor) -> None:
-    """Restore the names from elsewhere, unless somebody has named the entries here."""
+    """Restore the names from elsewhere, unless the entries already have names here."""
     if destination.titles is None:
         return
     state = State.objects.select_related("component__application", "environment").get(pk=state_id)

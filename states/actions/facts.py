@@ -83,7 +83,7 @@ def _use(version: StateVersion, providers: Sequence[Provider], modules: Sequence
     if of_state.filter(version__number__gt=version.number).exists():
         return
     of_state.delete()
-    # A set: several calls may have one source and version.
+    # A set: several calls may have the same source and version.
     used = {(Kind.PROVIDER, one.source, sort_key(one.version)) for one in providers}
     used |= {(Kind.MODULE, one.source, sort_key(one.version)) for one in modules}
     UsedVersion.objects.bulk_create(

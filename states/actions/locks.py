@@ -35,7 +35,7 @@ def _locked() -> StateQuerySet:
 
 
 _REVISED: Final = F("revision") + 1
-#: Acquire the lock of an unlocked state: one atomic statement, so that one of many wins.
+#: Acquire the lock of an unlocked state in an atomic statement, so that a single request wins.
 _ACQUIRE: Final = audit.AuditedUpdate(
     _unlocked, "lock_id", "lock_info", "lock_acquired_at", "lock_taken_by", revision=_REVISED
 )

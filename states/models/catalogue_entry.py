@@ -98,7 +98,7 @@ class CatalogueEntry(models.Model):
 
     @classmethod
     def seen_by(cls, binding: Binding) -> Q:
-        """Return the condition for the entries that a bound token sees, unless bound to a cluster."""
+        """Return the condition for the entries that a bound token sees; not for cluster tokens."""
         raise NotImplementedError
 
     @classmethod
