@@ -36,9 +36,11 @@ class TokenAuthentication(BaseAuthentication):
     def authenticate(self, request: Request) -> tuple[Caller, Caller] | None:
         """Return the caller, or None when no credentials were sent.
 
-        Raises: CredentialsMalformed: another scheme, or no token in the header. CredentialsInvalid:
-        the token is not valid. TokenExpired: the token was valid until it expired.
-        AddressNotAllowed: the token cannot be used from the client's address.
+        Raises:
+            CredentialsMalformed: another scheme, or no token in the header.
+            CredentialsInvalid: the token is not valid.
+            TokenExpired: the token was valid until it expired.
+            AddressNotAllowed: the token cannot be used from the client's address.
         """
         if not request.META.get("HTTP_AUTHORIZATION"):
             return None

@@ -75,9 +75,10 @@ def find_caller(token: str, prefetch: Prefetch[Any] | None = None, address: str 
 
     The row of ``prefetch`` is loaded in the same query if the token exists.
 
-    Raises: CredentialsInvalid: the form, digest or status is wrong; the response is identical.
-    TokenExpired: the token was valid until it expired. AddressNotAllowed: the client's address is
-    outside the token's networks.
+    Raises:
+        CredentialsInvalid: the form, digest or status is wrong; the response is identical.
+        TokenExpired: the token was valid until it expired.
+        AddressNotAllowed: the client's address is outside the token's networks.
     """
     # 1. Recognize the kind of token by its prefix.
     kind = tokens.kind_of(token)

@@ -72,7 +72,8 @@ class Grant:
     ) -> Grant:
         """Return a grant for another credential; binding and networks default to this grant's.
 
-        Raises: GrantExceeded: the result would exceed this grant.
+        Raises:
+            GrantExceeded: the result would exceed this grant.
         """
         where = self.binding if binding is None else binding
         wanted = Grant(
@@ -87,8 +88,8 @@ class Grant:
     def check(self, wanted: Grant, holder: str = "Your token") -> None:
         """Refuse a grant that exceeds this grant.
 
-        Raises: GrantExceeded: names the scopes, the expiry or the networks, or reports a wider
-        binding.
+        Raises:
+            GrantExceeded: names the scopes, the expiry or the networks, or reports a wider binding.
         """
         if missing := wanted.scopes - with_included(self.scopes):
             raise GrantExceeded(holder, scopes=sorted(missing))
@@ -123,7 +124,7 @@ class Caller:
     scopes: frozenset[str]
     binding: Binding
     expires_at: dt.datetime | None
-    # The expiry of the secret in use: a key has two secrets during a grace period.
+    # The digest of the secret in use: a key has two secrets during a grace period.
     digest: bytes = field(repr=False)
     # Whether the secret, or the secret behind the token, was replaced by the key's last rotation.
     is_retired: bool

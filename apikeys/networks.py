@@ -22,7 +22,8 @@ _MAPPED: Final = ipaddress.IPv6Network("::ffff:0:0/96")
 def parse_network(text: str) -> Network:
     """Return the network; IPv4-mapped networks become IPv4, like client addresses.
 
-    Raises: ValueError: the text is not a network, or has bits to the right of its prefix.
+    Raises:
+        ValueError: the text is not a network, or has bits to the right of its prefix.
     """
     if "%" in text:
         raise ValueError(f"{text!r} has a zone")

@@ -61,7 +61,8 @@ class HasScope(BasePermission):
 def demand_scope(request: Request, scope: Scope) -> None:
     """Refuse a caller without the scope, for requests that need more than the view does.
 
-    Raises: ScopeInsufficient: names the missing scope.
+    Raises:
+        ScopeInsufficient: names the missing scope.
     """
     if scope not in caller_of(request).scopes:
         raise ScopeInsufficient(scope)
@@ -70,7 +71,8 @@ def demand_scope(request: Request, scope: Scope) -> None:
 def demand_kind(request: Request, kinds: frozenset[TokenKind]) -> None:
     """Refuse a token of another kind, for requests that accept fewer kinds than the view.
 
-    Raises: TokenKindUnsupported: names the accepted kinds.
+    Raises:
+        TokenKindUnsupported: names the accepted kinds.
     """
     sent = caller_of(request).kind
     if sent not in kinds:

@@ -38,7 +38,8 @@ _ATTEMPTS: Final = 20
 def unchanged(caller: Caller) -> Q:
     """Return the condition for an UPDATE that the caller is unchanged.
 
-    Raises: TokenExpired: the token has expired.
+    Raises:
+        TokenExpired: the token has expired.
     """
     _refuse_ended(caller)
     return Q(Exists(_as_seen(caller, _seen(caller))))
@@ -52,7 +53,8 @@ def unchanged_of(form: str) -> Q:
 def as_given(caller: Caller) -> tuple[str, dict[str, Any]]:
     """Return the kind of caller and the values of its parameters.
 
-    Raises: TokenExpired: the token has expired.
+    Raises:
+        TokenExpired: the token has expired.
     """
     _refuse_ended(caller)
     return _form(caller), _seen(caller)
@@ -79,8 +81,9 @@ def insert_if_unchanged(
     With ``adds_key`` the caller is also locked until the transaction ends: a revocation waits, and
     then finds the new or reactivated key.
 
-    Raises: CredentialsInvalid, TokenExpired, CallerChanged: see ``refresh``. TooManyApiKeys: the
-    owner of the new key has the maximum number of active keys.
+    Raises:
+        CredentialsInvalid, TokenExpired, CallerChanged: see ``refresh``.
+        TooManyApiKeys: the owner of the new key has the maximum number of active keys.
     """
     _refuse_ended(caller)
     statement = (_ADDING if adds_key else _ACTING)[_form(caller)]

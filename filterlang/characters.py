@@ -56,7 +56,7 @@ def is_invisible(character: str) -> bool:
 
 
 def first_invisible(text: str) -> str:
-    """Return the name of the first invisible character in the text; "" without one."""
+    """Return the name of the first invisible character in the text, or ""."""
     return next((named(character) for character in text if is_invisible(character)), "")
 
 

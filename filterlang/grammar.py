@@ -4,8 +4,8 @@ It is flat on purpose: parentheses are part of a clause's first and last token a
 the parser. A grammar that calls itself for each parenthesis exhausts Python's stack at about 90 of
 them, and `RecursionError` is no `ParseError`.
 
-Its cost is the number of rules tried, about 1 µs each, so a token is one regular expression that
-also eats the space after it.
+Its cost is the number of rules tried, about 1 µs each, so a token is a single regular expression
+that also eats the space after it.
 """
 
 from typing import Final

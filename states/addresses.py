@@ -72,7 +72,8 @@ class Names(NamedTuple):
     def refuse(self, binding: Binding = EVERYWHERE) -> None:
         """Raise an error with the invalid name, and similar names that the caller sees.
 
-        Raises: InvalidParameter: always, if they are not valid.
+        Raises:
+            InvalidParameter: always, if they are not valid.
         """
         for kind, text in self.given.items():
             if not slugs.is_slug(text, kind):

@@ -1,6 +1,6 @@
 """The creation time of a state, which its id contains too.
 
-Lists are ordered by ``id``, a UUIDv7, whose first 48 bits are milliseconds. ``created_at`` is set
+Lists are ordered by ``id``, a UUIDv7, with milliseconds in its first 48 bits. ``created_at`` is set
 at the same moment, and a constraint keeps the two within a day of each other. So a bound on
 ``created_at`` is also a bound on ``id``: the newest states are found at the end of the primary key;
 without the bound the planner could read a million rows first.

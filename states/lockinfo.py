@@ -61,7 +61,8 @@ class LockInfo(msgspec.Struct, frozen=True):
     def parse(cls, body: bytes | bytearray) -> LockInfo:
         """Parse the body of a LOCK or UNLOCK.
 
-        Raises: InvalidLockInfo: not a JSON object of strings, or an ID that is not a UUID.
+        Raises:
+            InvalidLockInfo: not a JSON object of strings, or an ID that is not a UUID.
         """
         try:
             written = msgspec.json.decode(body, type=_Written)

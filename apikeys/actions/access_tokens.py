@@ -45,8 +45,9 @@ def issue_access_token(
 ) -> tuple[AccessToken, str]:
     """Issue a token for an operator; return it with its secret, which is not stored.
 
-    Raises: GrantExceeded: the token would exceed the actor's grant. ExpiryPast: the expiry is in
-    the past.
+    Raises:
+        GrantExceeded: the token would exceed the actor's grant.
+        ExpiryPast: the expiry is in the past.
     """
     token = AccessToken(
         **actor.dated("created_at", access_token_id),
@@ -78,8 +79,10 @@ def mint_access_token(
     The token lives for ``ttl`` or until ``expires_at``. The default is an hour, or the rest of the
     key's lifetime.
 
-    Raises: GrantExceeded: the token would exceed the key's grant. LifetimeExceeded: the token would
-    live for over 12 hours, or longer than the key. ExpiryPast: the expiry is in the past.
+    Raises:
+        GrantExceeded: the token would exceed the key's grant.
+        LifetimeExceeded: the token would live for over 12 hours, or longer than the key.
+        ExpiryPast: the expiry is in the past.
     """
     now = timezone.now()
     latest = now + MAX_MINTED_LIFETIME
@@ -128,7 +131,8 @@ def revoke_access_token(*, token: AccessToken, actor: Actor) -> int:
 
     Return the number of revoked tokens and keys: 0 if the token was already revoked.
 
-    Raises: SecretRetired: the actor's secret was replaced.
+    Raises:
+        SecretRetired: the actor's secret was replaced.
     """
     refuse_retired(actor)
     working = AccessToken.objects.filter(pk=token.pk, revoked_at=None)

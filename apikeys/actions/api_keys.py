@@ -56,8 +56,10 @@ def create_api_key(
 
     Binding and networks default to the actor's.
 
-    Raises: GrantExceeded: the key would exceed the actor's grant or expiry. SecretRetired: the
-    actor's secret was replaced. ExpiryPast: the expiry is in the past.
+    Raises:
+        GrantExceeded: the key would exceed the actor's grant or expiry.
+        SecretRetired: the actor's secret was replaced.
+        ExpiryPast: the expiry is in the past.
     """
     refuse_retired(actor)
     grant = actor.grant.handed_on(scopes, binding, expires_at, allowed_networks)
@@ -84,11 +86,14 @@ def change_api_key(
 
     Descendant keys lose the same permissions.
 
-    Raises: ApiKeyNotFound: the queryset does not contain the key. ApiKeyRevoked, ApiKeyExpired: a
-    revoked key cannot change; an expired key can only be extended. GrantExceeded: the key would
-    exceed the grant or expiry of the actor or of its maker. TooManyApiKeys: the key would become
-    active, and its owner has the maximum. SecretRetired: the actor's secret was replaced.
-    ConcurrentChange: other writers won every attempt.
+    Raises:
+        ApiKeyNotFound: the queryset does not contain the key.
+        ApiKeyRevoked, ApiKeyExpired: a revoked key cannot change; an expired key can only be
+            extended.
+        GrantExceeded: the key would exceed the grant or expiry of the actor or of its maker.
+        TooManyApiKeys: the key would become active, and its owner has the maximum.
+        SecretRetired: the actor's secret was replaced.
+        ConcurrentChange: other writers won every attempt.
     """
     refuse_retired(actor)
     key = _find_key(keys, key_id)
@@ -124,8 +129,9 @@ def change_api_key(
 def _wanted(key: ApiKey, changes: Mapping[str, Any], actor: Actor) -> Grant:
     """Return the new grant of the key.
 
-    Raises: ApiKeyRevoked, ApiKeyExpired: a revoked key cannot change; an expired key can only be
-    extended.
+    Raises:
+        ApiKeyRevoked, ApiKeyExpired: a revoked key cannot change; an expired key can only be
+            extended.
     """
     if key.revoked_at is not None:
         raise ApiKeyRevoked
@@ -148,10 +154,13 @@ def rotate_api_key(
 ) -> str:
     """Replace the secret of a key and return it; the old secret works for the grace period.
 
-    Raises: ApiKeyNotFound: the queryset does not contain the key. ApiKeyRevoked, ApiKeyExpired: the
-    key has no secret that works. GrantExceeded: the key exceeds the actor's grant or expiry.
-    SecretRetired: the actor's secret was replaced. ConcurrentChange: another rotation came first;
-    only its secret is valid. GracePeriodOutOfRange: the grace period exceeds the maximum.
+    Raises:
+        ApiKeyNotFound: the queryset does not contain the key.
+        ApiKeyRevoked, ApiKeyExpired: the key has no secret that works.
+        GrantExceeded: the key exceeds the actor's grant or expiry.
+        SecretRetired: the actor's secret was replaced.
+        ConcurrentChange: another rotation came first; only its secret is valid.
+        GracePeriodOutOfRange: the grace period exceeds the maximum.
     """
     if not dt.timedelta(0) <= grace_period <= MAX_GRACE_PERIOD:
         raise GracePeriodOutOfRange(MAX_GRACE_PERIOD)
@@ -203,7 +212,8 @@ def revoke_api_key(*, key: ApiKey, actor: Actor) -> int:
 
     Return the number of revoked keys: 0 if the key was already revoked.
 
-    Raises: SecretRetired: the actor's secret was replaced.
+    Raises:
+        SecretRetired: the actor's secret was replaced.
     """
     refuse_retired(actor)
     working = ApiKey.objects.filter(pk=key.pk, revoked_at=None)

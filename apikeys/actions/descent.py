@@ -30,8 +30,9 @@ def check_maker(key: ApiKey | TrustPolicy, held: Grant, wanted: Grant) -> None:
 
     The maker is locked until the transaction ends.
 
-    Raises: ApiKeyRevoked: the maker is revoked. Its revocation leaves expired keys unchanged.
-    GrantExceeded: the grant exceeds the maker's.
+    Raises:
+        ApiKeyRevoked: the maker is revoked. Its revocation leaves expired keys unchanged.
+        GrantExceeded: the grant exceeds the maker's.
     """
     if key.maker_id is None:
         return

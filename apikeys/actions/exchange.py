@@ -70,8 +70,9 @@ def prove(*, policy_id: str, token: str) -> Proof:
 
     The function may fetch the issuer's keys, so call it outside of a transaction.
 
-    Raises: AssertionRefused: no policy trusts the token. IssuerBusy: too many requests wait for the
-    issuer's keys.
+    Raises:
+        AssertionRefused: no policy trusts the token.
+        IssuerBusy: too many requests wait for the issuer's keys.
     """
     policy = _working_policy(policy_id)
     assertion = verify(token, policy.issuer)
@@ -100,8 +101,9 @@ def exchange_assertion(
     The token has the policy's whole grant unless ``scopes`` narrow it. It lives for an hour, or
     less if the policy or ``ttl`` require it.
 
-    Raises: AssertionRefused: the assertion was used before, or the policy changed meanwhile.
-    NarrowingRefused: the request exceeds the policy's grant.
+    Raises:
+        AssertionRefused: the assertion was used before, or the policy changed meanwhile.
+        NarrowingRefused: the request exceeds the policy's grant.
     """
     policy, now = proof.policy, timezone.now()
     wanted = frozenset(policy.scopes if scopes is None else scopes)
@@ -165,7 +167,8 @@ def _lifetime(policy: TrustPolicy, ttl: dt.timedelta | None) -> dt.timedelta:
 def _use(assertion: Assertion) -> None:
     """Mark the assertion as used, in the transaction that mints the token.
 
-    Raises: AssertionRefused: the assertion was used before.
+    Raises:
+        AssertionRefused: the assertion was used before.
     """
     try:
         insert(UsedAssertion(digest=assertion.digest, expires_at=assertion.expires_at))

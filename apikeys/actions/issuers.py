@@ -53,8 +53,10 @@ _SHORT: Final = (
 def create_issuer(*, fields: Mapping[str, Any], actor: Actor) -> Issuer:
     """Register an issuer. URL and algorithms default to the platform's.
 
-    Raises: InvalidIssuer: the fields do not fit an issuer of this kind. BindingInsufficient: the
-    actor is bound, but an issuer serves everybody. SecretRetired: the actor's secret was replaced.
+    Raises:
+        InvalidIssuer: the fields do not fit an issuer of this kind.
+        BindingInsufficient: the actor is bound, but an issuer serves everybody.
+        SecretRetired: the actor's secret was replaced.
     """
     _check_actor(actor)
     issuer = Issuer(**_completed(fields))
@@ -69,10 +71,12 @@ def create_issuer(*, fields: Mapping[str, Any], actor: Actor) -> Issuer:
 def change_issuer(*, issuer_id: str, changes: Mapping[str, Any], actor: Actor) -> None:
     """Change an issuer, except for its kind.
 
-    Raises: IssuerNotFound: the issuer does not exist. IssuerDisabled: the issuer is disabled, which
-    is final. IssuerShared: its policies exceed the actor's grant, or have another owner.
-    InvalidIssuer, FieldFixed: the new fields are not allowed. BindingInsufficient, SecretRetired:
-    see ``create_issuer``.
+    Raises:
+        IssuerNotFound: the issuer does not exist.
+        IssuerDisabled: the issuer is disabled, which is final.
+        IssuerShared: its policies exceed the actor's grant, or have another owner.
+        InvalidIssuer, FieldFixed: the new fields are not allowed.
+        BindingInsufficient, SecretRetired: see ``create_issuer``.
     """
     _check_actor(actor)
     issuer = _locked(issuer_id)
@@ -99,7 +103,8 @@ def change_issuer(*, issuer_id: str, changes: Mapping[str, Any], actor: Actor) -
 def disable_issuer(*, issuer_id: str, actor: Actor) -> None:
     """Disable an issuer and expire all tokens of its pipelines at once. Final, idempotent.
 
-    Raises: IssuerNotFound, IssuerShared, BindingInsufficient, SecretRetired: see ``change_issuer``.
+    Raises:
+        IssuerNotFound, IssuerShared, BindingInsufficient, SecretRetired: see ``change_issuer``.
     """
     _check_actor(actor)
     issuer = _locked(issuer_id)

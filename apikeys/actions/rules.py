@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 def refuse_retired(actor: Actor) -> None:
     """Refuse a secret that a rotation replaced, so that a former holder cannot take over the key.
 
-    Raises: SecretRetired: the secret, or the secret behind the token, was replaced.
+    Raises:
+        SecretRetired: the secret, or the secret behind the token, was replaced.
     """
     if actor.caller is not None and actor.caller.is_retired:
         raise SecretRetired
@@ -23,7 +24,8 @@ def refuse_retired(actor: Actor) -> None:
 def refuse_ended(credential: GrantHolder) -> None:
     """Refuse a key, token or policy that has already expired when it is created.
 
-    Raises: ExpiryPast: the expiry is in the past.
+    Raises:
+        ExpiryPast: the expiry is in the past.
     """
     if credential.expires_at is not None and credential.expires_at <= credential.created_at:
         raise ExpiryPast

@@ -61,9 +61,12 @@ def create_trust_policy(
 ) -> TrustPolicy:
     """Create a policy, whose tokens belong to its owner. The binding defaults to the actor's.
 
-    Raises: GrantExceeded: the policy would exceed the actor's grant or expiry. TrustPolicyTooWide:
-    its conditions would trust too many pipelines. IssuerUnusable: the issuer is unknown or
-    disabled. SecretRetired: the actor's secret was replaced. ExpiryPast: the expiry is in the past.
+    Raises:
+        GrantExceeded: the policy would exceed the actor's grant or expiry.
+        TrustPolicyTooWide: its conditions would trust too many pipelines.
+        IssuerUnusable: the issuer is unknown or disabled.
+        SecretRetired: the actor's secret was replaced.
+        ExpiryPast: the expiry is in the past.
     """
     refuse_retired(actor)
     grant = actor.grant.handed_on(scopes, binding, expires_at, allowed_networks)
@@ -94,11 +97,14 @@ def change_trust_policy(
 ) -> None:
     """Change a policy in the queryset, except for its issuer.
 
-    Raises: TrustPolicyNotFound: the queryset does not contain the policy. TrustPolicyDisabled: the
-    policy is disabled, which is final. GrantExceeded: the policy would exceed the grant of the
-    actor or of its maker. TrustPolicyTooWide: its conditions would trust too many pipelines.
-    FieldFixed: the issuer cannot change. SecretRetired: the actor's secret was replaced.
-    ExpiryPast: the expiry is in the past.
+    Raises:
+        TrustPolicyNotFound: the queryset does not contain the policy.
+        TrustPolicyDisabled: the policy is disabled, which is final.
+        GrantExceeded: the policy would exceed the grant of the actor or of its maker.
+        TrustPolicyTooWide: its conditions would trust too many pipelines.
+        FieldFixed: the issuer cannot change.
+        SecretRetired: the actor's secret was replaced.
+        ExpiryPast: the expiry is in the past.
     """
     refuse_retired(actor)
     policy = policies.filter(pk=policy_id).first()
@@ -134,7 +140,8 @@ def change_trust_policy(
 def disable_trust_policy(*, policy: TrustPolicy, actor: Actor) -> None:
     """Disable a policy and expire all its tokens at once. Final, idempotent.
 
-    Raises: SecretRetired: the actor's secret was replaced.
+    Raises:
+        SecretRetired: the actor's secret was replaced.
     """
     refuse_retired(actor)
     enabled = TrustPolicy.objects.filter(pk=policy.pk, disabled_at=None)
@@ -193,7 +200,8 @@ def try_trust_policy(
 
     The function may fetch the issuer's keys, so call it outside of a transaction.
 
-    Raises: IssuerBusy: too many requests wait for the issuer's keys.
+    Raises:
+        IssuerBusy: too many requests wait for the issuer's keys.
     """
     if token is not None:
         try:

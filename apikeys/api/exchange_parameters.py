@@ -53,8 +53,9 @@ class ExchangeParameters:
 def read_parameters(request: Request) -> ExchangeParameters:
     """Return the parameters of a request; unknown parameters are ignored (RFC 6749 §3.2).
 
-    Raises: RequestRefused: names the invalid parameter. BodyTooLarge, BodyIncomplete,
-    UnsupportedMediaType: the body is invalid.
+    Raises:
+        RequestRefused: names the invalid parameter.
+        BodyTooLarge, BodyIncomplete, UnsupportedMediaType: the body is invalid.
     """
     given = _once(_pairs(request))
     if given.get("grant_type") != GRANT_TYPE:

@@ -237,7 +237,8 @@ class AuditEventListView(ListView[AuditEvent]):
     def get_queryset(self) -> QuerySet[AuditEvent]:
         """Return the audit log. A bound token has no access, because the log covers all resources.
 
-        Raises: AuditTrailNotFound: the token is bound.
+        Raises:
+            AuditTrailNotFound: the token is bound.
         """
         if caller_of(self.request).binding != EVERYWHERE:
             raise AuditTrailNotFound

@@ -52,7 +52,8 @@ def path_of(directory: Path, number: int) -> Path:
 def only_one(directory: Path) -> Iterator[None]:
     """Prevent other processes from writing archives into the directory.
 
-    Raises: ArchiveError: another process writes there, or the path is not a directory.
+    Raises:
+        ArchiveError: another process writes there, or the path is not a directory.
     """
     try:
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -70,7 +71,8 @@ def only_one(directory: Path) -> Iterator[None]:
 def write(path: Path, number: int, previous: str, events: Iterable[dict[str, Any]]) -> None:
     """Write and sync the file, completely or not at all.
 
-    Raises: ArchiveError: the write failed, for example on a full disk.
+    Raises:
+        ArchiveError: the write failed, for example on a full disk.
     """
     part = path.with_suffix(".part").name
     try:
@@ -95,7 +97,8 @@ def encode(event: dict[str, Any]) -> bytes:
 def read(path: Path) -> Iterator[tuple[str, bytes]]:
     """Yield the digest and value of each line in order; verify every digest.
 
-    Raises: ArchiveError: the file is missing, truncated or changed.
+    Raises:
+        ArchiveError: the file is missing, truncated or changed.
     """
     try:
         with open_regular(path, follow=True) as raw, gzip.open(raw) as file:
@@ -118,7 +121,8 @@ def events(path: Path) -> Iterator[bytes]:
 def contents(path: Path) -> Contents:
     """Read the whole file and return its contents.
 
-    Raises: ArchiveError: see ``read``; also if the file has no event.
+    Raises:
+        ArchiveError: see ``read``; also if the file has no event.
     """
     number, previous = 0, ""
     first = last = b""
@@ -142,7 +146,8 @@ def id_of(event: bytes) -> uuid.UUID:
 def first_line(path: Path, text: bytes) -> tuple[int, str]:
     """Return the number of the archive and the previous digest.
 
-    Raises: ArchiveError: the line lacks either value.
+    Raises:
+        ArchiveError: the line lacks either value.
     """
     try:
         found = json.loads(text)

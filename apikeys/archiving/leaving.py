@@ -35,8 +35,10 @@ def archive_next(*, before: dt.datetime, directory: Path, actor: Actor) -> Audit
     None means that no event is older than the moment. An unfinished earlier call is completed
     first. Call this outside of a transaction.
 
-    Raises: ArchiveError: a file is invalid, the moment is less than a day ago, or the role may not
-    delete events, even if there are none to delete. Only events in a verified archive were deleted.
+    Raises:
+        ArchiveError: a file is invalid, the moment is less than a day ago, or the role may not
+            delete events, even if there are none to delete. Only events in a verified archive were
+            deleted.
     """
     if before > timezone.now() - _YOUNGEST:
         raise ArchiveError("only what is older than a day is archived")

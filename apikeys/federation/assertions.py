@@ -35,8 +35,9 @@ class Assertion:
 def verify(token: str, issuer: Issuer) -> Assertion:
     """Return the claims of a token after verification of its signature.
 
-    Raises: AssertionRefused: the token is not valid. IssuerBusy: too many requests wait for the
-    issuer's keys.
+    Raises:
+        AssertionRefused: the token is not valid.
+        IssuerBusy: too many requests wait for the issuer's keys.
     """
     algorithm, kid = _header(token, issuer)
     key_set = key_set_with(issuer, kid)

@@ -33,7 +33,8 @@ class Deadline(connecting.Deadline):
 def fetch_json(url: str, ca: str, deadline: Deadline) -> Any:
     """Return the JSON at a URL; verify its certificate with these authorities or the system's.
 
-    Raises: FetchError: no valid response before the deadline.
+    Raises:
+        FetchError: no valid response before the deadline.
     """
     try:
         return json.loads(_fetch(url, ca, deadline))

@@ -48,8 +48,9 @@ _COLUMNS: Final = (
 def key_set_with(issuer: Issuer, kid: str) -> KeySet:
     """Return the issuer's key set, which contains the key with this name.
 
-    Raises: AssertionRefused: the key is unknown, or the issuer has been unreachable for too long.
-    IssuerBusy: too many requests wait for its keys.
+    Raises:
+        AssertionRefused: the key is unknown, or the issuer has been unreachable for too long.
+        IssuerBusy: too many requests wait for its keys.
     """
     if issuer.inline_keys is not None:
         return _with_key(_inline(issuer), kid)
@@ -72,7 +73,8 @@ def key_set_with(issuer: Issuer, kid: str) -> KeySet:
 def fetch_keys(issuer: Issuer) -> KeySet:
     """Fetch the issuer's current keys, from their URL or by its discovery document.
 
-    Raises: FetchError: a sentence with the reason.
+    Raises:
+        FetchError: a sentence with the reason.
     """
     deadline = Deadline()
     address: Any = issuer.jwks_url

@@ -33,7 +33,8 @@ class KeySetError(ValueError):
 def usable_keys(found: Any) -> KeySet:
     """Return the keys of a key set that can verify signatures.
 
-    Raises: KeySetError: the key set is invalid, or has no keys or too many.
+    Raises:
+        KeySetError: the key set is invalid, or has no keys or too many.
     """
     keys = found.get("keys") if isinstance(found, dict) else None
     if not isinstance(keys, list):

@@ -83,7 +83,8 @@ def read_credential_options(
 def check_credential(given: dict[str, Any], *, may_be_past: bool = False) -> dict[str, Any]:
     """Return the fields, validated as in the API.
 
-    Raises: CommandError: names the invalid field and the reason.
+    Raises:
+        CommandError: names the invalid field and the reason.
     """
     serializer = _PastCredentialSerializer if may_be_past else CredentialSerializer
     defaults = {"expires_at": None, "binding": EVERYWHERE, "allowed_networks": ANYWHERE}
@@ -93,7 +94,8 @@ def check_credential(given: dict[str, Any], *, may_be_past: bool = False) -> dic
 def checked(serializer_class: type[Serializer[Any]], given: dict[str, Any]) -> dict[str, Any]:
     """Return the fields, validated as in the API.
 
-    Raises: CommandError: names the invalid field and the reason.
+    Raises:
+        CommandError: names the invalid field and the reason.
     """
     serializer = serializer_class(data=given)
     if not serializer.is_valid():
@@ -106,7 +108,8 @@ def checked(serializer_class: type[Serializer[Any]], given: dict[str, Any]) -> d
 def errors_for_people() -> Iterator[None]:
     """Convert the refusals of an action to command errors.
 
-    Raises: CommandError: with the reason.
+    Raises:
+        CommandError: with the reason.
     """
     try:
         yield
@@ -117,7 +120,8 @@ def errors_for_people() -> Iterator[None]:
 def find_or_create_user(username: str, *, create: bool) -> User:
     """Return the active user; create a missing user, without a login, if requested.
 
-    Raises: CommandError: the user is missing and may not be created.
+    Raises:
+        CommandError: the user is missing and may not be created.
     """
     if create:
         User.objects.get_or_create(username=username, defaults={"password": make_password(None)})
@@ -127,7 +131,8 @@ def find_or_create_user(username: str, *, create: bool) -> User:
 def find_user(username: str) -> User:
     """Return the active user.
 
-    Raises: CommandError: the user does not exist.
+    Raises:
+        CommandError: the user does not exist.
     """
     user = User.objects.filter(username=username, is_active=True).first()
     if user is None:

@@ -36,7 +36,8 @@ def apply_file(
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Apply the whole file or nothing; return the outcomes of issuers and of policies.
 
-    Raises: CommandError: missing or invalid file, unknown user or issuer, or a refused action.
+    Raises:
+        CommandError: missing or invalid file, unknown user or issuer, or a refused action.
     """
     tables = _tables(path)
     with transaction.atomic():
@@ -172,7 +173,8 @@ def _policy(given: dict[str, Any], ids: dict[str, str], *, create_users: bool) -
 def _only(rows: Any) -> Any:
     """Return the only row; None without rows.
 
-    Raises: CommandError: several rows match the name.
+    Raises:
+        CommandError: several rows match the name.
     """
     found = list(rows.order_by("pk")[:2])
     if len(found) > 1:

@@ -120,7 +120,8 @@ def change(
     gets a free slug with its name. Its former slugs still lead to the entry. Only ``changes`` with
     a slug take over the former slug of another entry.
 
-    Raises: SlugTaken: the slug belongs to another entry of the same parent.
+    Raises:
+        SlugTaken: the slug belongs to another entry of the same parent.
     """
     # 1. Block registrations and other changes until the transaction ends.
     entry = model._default_manager.select_for_update().get(pk=entry_id)

@@ -59,7 +59,8 @@ def claim_by_name(entry: CatalogueEntry, actor: Actor, *, suffix: bool) -> None:
     A name without any character for a slug always gets a suffix: different names of that form share
     the slug of their kind.
 
-    Raises: EntryExists: the slug belongs to another entry, and no suffix is wanted.
+    Raises:
+        EntryExists: the slug belongs to another entry, and no suffix is wanted.
     """
     kind = str(entry._meta.model_name)
     for slug in slugs.choices(entry.name, kind, entry.pk):
@@ -75,7 +76,8 @@ def claim_by_name(entry: CatalogueEntry, actor: Actor, *, suffix: bool) -> None:
 def refuse_same_name(entry: CatalogueEntry, actor: Actor) -> None:
     """Refuse an entry whose name another entry of the same parent has.
 
-    Raises: EntryExists: another entry has the name.
+    Raises:
+        EntryExists: another entry has the name.
     """
     same = type(entry).of_parent(entry.parent_id).filter(name=entry.name).order_by("id")
     owner_id = same.values_list("pk", flat=True).first()

@@ -46,11 +46,13 @@ def restore(
     Its serial is above the current version's, its lineage the current version's, and every other
     byte is the old version's. ``details`` go to the audit log.
 
-    Raises: StateNotFound, VersionNotFound: the state or version does not exist. StateLocked,
-    LockNotHeld: see ``states.actions.rules``. StateEncrypted: OpenTofu compares the serial with the
-    encrypted serial. StateFormatUnsupported: the head of the document is ambiguous.
-    InvalidDocument: see ``states.actions.replacement``. WriteConflict: other writers won every
-    attempt.
+    Raises:
+        StateNotFound, VersionNotFound: the state or version does not exist.
+        StateLocked, LockNotHeld: see ``states.actions.rules``.
+        StateEncrypted: OpenTofu compares the serial with the encrypted serial.
+        StateFormatUnsupported: the head of the document is ambiguous.
+        InvalidDocument: see ``states.actions.replacement``.
+        WriteConflict: other writers won every attempt.
     """
     stored, gzipped = reading.find_version(state_id=state_id, number=number)
     if stored is None:
@@ -93,7 +95,9 @@ def delete(*, target: StateTarget, actor: Actor, **details: Any) -> None:
 
     ``details`` go to the audit log.
 
-    Raises: StateNotFound: nothing is stored. StateLocked: a lock holds the state.
+    Raises:
+        StateNotFound: nothing is stored.
+        StateLocked: a lock holds the state.
     """
     state = target.find()
     if state is None or state.current_version_id is None or state.deleted_at is not None:
@@ -112,8 +116,10 @@ def delete(*, target: StateTarget, actor: Actor, **details: Any) -> None:
 def undelete(*, state_id: uuid.UUID, actor: Actor) -> None:
     """Restore a deleted state; a state that is not deleted stays unchanged.
 
-    Raises: StateNotFound: the state does not exist, or its history was removed. StateLocked: a lock
-    holds the state, for a first push. WriteConflict: other writers won every attempt.
+    Raises:
+        StateNotFound: the state does not exist, or its history was removed.
+        StateLocked: a lock holds the state, for a first push.
+        WriteConflict: other writers won every attempt.
     """
     state = State.objects.filter(pk=state_id).first()
     if state is None:

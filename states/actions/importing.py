@@ -85,10 +85,11 @@ def outstanding(
     """Return the versions to import from the offered versions, oldest first.
 
     They are the versions after the newest stored version. Older versions are never imported later,
-    because history has one order.
+    because history has a single order.
 
-    Raises: OccupiedError: the state has another origin. ImportRefusedError: the origin is right,
-    but the state must not be overwritten now.
+    Raises:
+        OccupiedError: the state has another origin.
+        ImportRefusedError: the origin is right, but the state must not be overwritten now.
     """
     # The versions are read first: the state is found through the stored versions.
     here, states = _found(origin, versions)
@@ -123,8 +124,9 @@ def _found(
 def _check(state: State | None, origin: Origin, version: Offered) -> None:
     """Refuse to import a version over a state with another origin or a later version.
 
-    Raises: StateLocked: another lock holds the state. OccupiedError, ImportRefusedError: see
-    ``outstanding``.
+    Raises:
+        StateLocked: another lock holds the state.
+        OccupiedError, ImportRefusedError: see ``outstanding``.
     """
     if state is None:
         return
@@ -150,7 +152,8 @@ def _check(state: State | None, origin: Origin, version: Offered) -> None:
 def _check_diverged(origin: Origin, version: Offered) -> None:
     """Refuse a version whose number is taken, unless another run has just imported it.
 
-    Raises: ImportRefusedError: the number belongs to another version.
+    Raises:
+        ImportRefusedError: the number belongs to another version.
     """
     if not ImportedVersion.objects.filter(digest=origin.digest(version.id)).exists():
         raise ImportRefusedError(
@@ -180,9 +183,12 @@ def import_version(
 
     ``number`` is its minimum number. The state is locked first, unless this is the last version.
 
-    Raises: StateLocked: another lock holds the state. OccupiedError, ImportRefusedError: see
-    ``outstanding``. InvalidDocument: see ``states.actions.replacement``. StorageUnavailable: the
-    object store did not accept the document. WriteConflict: other writers won every attempt.
+    Raises:
+        StateLocked: another lock holds the state.
+        OccupiedError, ImportRefusedError: see ``outstanding``.
+        InvalidDocument: see ``states.actions.replacement``.
+        StorageUnavailable: the object store did not accept the document.
+        WriteConflict: other writers won every attempt.
     """
     state = find_or_register(target=destination, actor=actor)
     same = ImportedVersion.objects.filter(digest=imported.digest)
@@ -212,7 +218,7 @@ def import_version(
 
 
 class Rehearsal:
-    """The checks of ``import_version`` on documents one after another; nothing is written."""
+    """The checks of ``import_version`` on successive documents; nothing is written."""
 
     def __init__(self, state: State | None) -> None:
         """Begin with the current state, if it exists."""
@@ -238,7 +244,8 @@ class Rehearsal:
 def end_import(*, destination: Destination, origin: Origin, actor: Actor) -> State:
     """Release the lock of the import, if it is held; return the state.
 
-    Raises: StateNotFound: the state does not exist any more.
+    Raises:
+        StateNotFound: the state does not exist any more.
     """
     state = destination.find()
     if state is None:

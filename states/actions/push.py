@@ -49,9 +49,11 @@ def push(
     ``force`` lets a writer without a lock replace a newer version or another lineage, and any
     writer replace a state with a document that is not a state.
 
-    Raises: StateLocked, LockNotHeld, LockRequired, SerialConflict, LineageMismatch: see
-    ``states.actions.rules``. InvalidDocument: see ``states.actions.replacement``. WriteConflict:
-    other writers won every attempt.
+    Raises:
+        StateLocked, LockNotHeld, LockRequired, SerialConflict, LineageMismatch: see
+            ``states.actions.rules``.
+        InvalidDocument: see ``states.actions.replacement``.
+        WriteConflict: other writers won every attempt.
     """
     # 1. Find the state, or register it.
     state = find_or_register(target=target, actor=actor)
@@ -109,7 +111,8 @@ def append_version(
 
     It gets the next number, or a greater ``number``. ``imported`` is its origin.
 
-    Raises: StorageUnavailable: the object store did not accept the document; nothing is changed.
+    Raises:
+        StorageUnavailable: the object store did not accept the document; nothing is changed.
     """
     version = StateVersion(
         **actor.dated("created_at"),
@@ -159,9 +162,10 @@ def _make_current(
 
 
 def next_serial(state: State, given: int | None = None) -> int:
-    """Return the document's serial, or the next serial for a document without one.
+    """Return the document's serial, or the next serial if it has no serial.
 
-    Raises: SerialConflict: the state has the maximum serial.
+    Raises:
+        SerialConflict: the state has the maximum serial.
     """
     if given is not None:
         return given

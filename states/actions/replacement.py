@@ -28,8 +28,9 @@ def check_replacement(state: State, upload: Upload) -> None:
     The current document is read only if the new document is not a state, so other pushes make no
     extra query.
 
-    Raises: InvalidDocument: the document is not a state, but the current version is.
-    StorageUnavailable: the object store does not respond.
+    Raises:
+        InvalidDocument: the document is not a state, but the current version is.
+        StorageUnavailable: the object store does not respond.
     """
     current = state.current_version_id
     if upload.head.is_state or current is None or state.deleted_at is not None:

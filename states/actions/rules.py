@@ -15,10 +15,11 @@ if TYPE_CHECKING:
 
 
 def check_lock(state: State, lock_id: uuid.UUID | None) -> None:
-    """Refuse a writer that does not hold the state's lock, or whose lock was released.
+    """Refuse a writer that does not hold the state's lock, or has lost it by force.
 
-    Raises: StateLocked: another lock holds the state. LockNotHeld: the state is not locked, so the
-    writer's lock was released by force.
+    Raises:
+        StateLocked: another lock holds the state.
+        LockNotHeld: the state is not locked, so the writer's lock was released by force.
     """
     if state.lock_id == lock_id:
         return
@@ -32,7 +33,8 @@ def check_demand(state: State, lock_id: uuid.UUID | None) -> None:
 
     A restore and a deletion need no lock: each is a single write, which any lock prevents.
 
-    Raises: LockRequired: the push has no lock.
+    Raises:
+        LockRequired: the push has no lock.
     """
     if lock_id is None and state.requires_lock:
         raise LockRequired
@@ -54,8 +56,9 @@ def check_succession(state: State, upload: Upload) -> None:
     A writer with the lock is exempt: Terraform has compared the two itself, and ``state push
     -force`` must work.
 
-    Raises: LineageMismatch: the document belongs to another state. SerialConflict: the document is
-    not newer.
+    Raises:
+        LineageMismatch: the document belongs to another state.
+        SerialConflict: the document is not newer.
     """
     if state.serial is None or state.deleted_at is not None:
         return

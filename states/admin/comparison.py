@@ -44,8 +44,9 @@ def compare(
 ) -> Comparison:
     """Read both documents, record this in the audit log, and compare them.
 
-    Raises: VersionNotFound: the version does not exist, or was pruned. StateEncrypted,
-    StateFormatUnsupported, DocumentDamaged, StorageUnavailable: see there.
+    Raises:
+        VersionNotFound: the version does not exist, or was pruned.
+        StateEncrypted, StateFormatUnsupported, DocumentDamaged, StorageUnavailable: see there.
     """
     rows = {
         v.number: v for v in StateVersion.objects.filter(state=state, number__in=(before, after))

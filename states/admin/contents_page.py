@@ -36,8 +36,9 @@ class Contents(NamedTuple):
 def read(state: State, number: int, *, start: int, hide: bool, actor: Actor) -> Contents:
     """Read a version's document, record this in the audit log, and return a page of it.
 
-    Raises: VersionNotFound, StateEncrypted, StateFormatUnsupported, StateTooComplex,
-    DocumentUnreadable, StorageUnavailable: see there.
+    Raises:
+        VersionNotFound, StateEncrypted, StateFormatUnsupported, StateTooComplex,
+            DocumentUnreadable, StorageUnavailable: see there.
     """
     gzipped = reading.read_version(
         state_id=state.pk, number=number, actor=actor, part="contents", secrets=not hide

@@ -89,7 +89,8 @@ class CatalogueViewSet(ResourceViewSet[Any]):
     def _demand_inside(self, fields: Mapping[str, Any]) -> None:
         """Refuse fields that lead outside of the caller's binding.
 
-        Raises: BindingInsufficient: a field leads outside.
+        Raises:
+            BindingInsufficient: a field leads outside.
         """
         if not self.model.allows(caller_of(self.request).binding, fields):
             raise BindingInsufficient

@@ -58,7 +58,8 @@ class FactsViewSet(OfStateViewSet):
     def version(self) -> StateVersion:
         """Return the version in the path.
 
-        Raises: StateNotFound, VersionNotFound: the state or version does not exist.
+        Raises:
+            StateNotFound, VersionNotFound: the state or version does not exist.
         """
         versions = self.queryset.filter(state_id=self.state().pk)
         return version_of(versions, self.kwargs["number"])

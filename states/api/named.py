@@ -47,8 +47,9 @@ class ByNames(BackendView):
     def target(self) -> StateTarget:
         """Return the state of the names, with new ids for entries that are not registered.
 
-        Raises: InvalidParameter: a name has the wrong form. StateNotFound: the state is outside of
-        the binding, or is missing on a read.
+        Raises:
+            InvalidParameter: a name has the wrong form.
+            StateNotFound: the state is outside of the binding, or is missing on a read.
         """
         binding = caller_of(self.request).binding
         names = Names(**self.kwargs)

@@ -51,7 +51,8 @@ class OfStateViewSet(SendsDocuments, ResourceViewSet[StateVersion]):
     def state(self) -> State:
         """Return the state, if the caller sees it.
 
-        Raises: StateNotFound: the caller does not see it.
+        Raises:
+            StateNotFound: the caller does not see it.
         """
         visible = State.objects.visible().inside(caller_of(self.request).binding)
         try:
@@ -101,7 +102,8 @@ class VersionViewSet(OfStateViewSet):
     def get_object(self) -> StateVersion:
         """Return the version in the path.
 
-        Raises: StateNotFound, VersionNotFound: the state or version does not exist.
+        Raises:
+            StateNotFound, VersionNotFound: the state or version does not exist.
         """
         return version_of(self.get_queryset(), self.kwargs["number"])
 
@@ -166,7 +168,8 @@ class VersionViewSet(OfStateViewSet):
 def version_of(versions: QuerySet[StateVersion], text: str) -> StateVersion:
     """Return the version with the number in the path.
 
-    Raises: VersionNotFound: the version does not exist.
+    Raises:
+        VersionNotFound: the version does not exist.
     """
     found = versions.filter(number=int(text)).first() if _NUMBER.fullmatch(text) else None
     if found is None:

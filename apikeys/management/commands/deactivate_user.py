@@ -44,7 +44,8 @@ class Command(ServiceCommand):
     def handle(self, *_args: Any, **options: Any) -> None:
         """Deactivate the user.
 
-        Raises: CommandError: the user does not exist.
+        Raises:
+            CommandError: the user does not exist.
         """
         username = options["username"]
         with transaction.atomic():

@@ -37,8 +37,9 @@ class Command(ServiceCommand):
     def handle(self, *_args: Any, **options: Any) -> None:
         """Issue the token.
 
-        Raises: CommandError: unknown user or scope, missing name, or an expiry in the past or
-        without offset.
+        Raises:
+            CommandError: unknown user or scope, missing name, or an expiry in the past or without
+                offset.
         """
         user = find_user(options["user"])
         with errors_for_people():

@@ -81,7 +81,8 @@ class Command(ServiceCommand):
     def handle(self, *_args: Any, **options: Any) -> None:
         """List the credentials.
 
-        Raises: CommandError: the user does not exist.
+        Raises:
+            CommandError: the user does not exist.
         """
         user, days = options["user"], options["owners_idle_for"]
         owned: dict[str, Any] = {}
@@ -101,7 +102,8 @@ class Command(ServiceCommand):
 def _days(text: str) -> dt.timedelta:
     """Return the duration of '30d' or '30'.
 
-    Raises: ArgumentTypeError: the text is not a number of days from 1 to 36500.
+    Raises:
+        ArgumentTypeError: the text is not a number of days from 1 to 36500.
     """
     digits = text.removesuffix("d")
     if not (digits.isascii() and digits.isdigit()) or not 1 <= int(digits[:6]) <= _MOST_DAYS:

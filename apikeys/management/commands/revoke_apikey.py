@@ -38,7 +38,8 @@ class Command(ServiceCommand):
     def handle(self, *_args: Any, **options: Any) -> None:
         """Revoke the credential.
 
-        Raises: CommandError: the key or token is unknown; the message does not repeat the argument.
+        Raises:
+            CommandError: the key or token is unknown; the message does not repeat the argument.
         """
         given = options["credential"]
         credential, old_secret = _find(sys.stdin.readline() if given == "-" else given)
@@ -71,8 +72,9 @@ def _find(text: str) -> tuple[ApiKey | AccessToken, bool]:
 
     The text is an id, or contains a secret, such as a header or an assignment.
 
-    Raises: CommandError: the credential is unknown, its old secret has expired, or the text
-    contains several secrets.
+    Raises:
+        CommandError: the credential is unknown, its old secret has expired, or the text contains
+            several secrets.
     """
     secrets = find_tokens(text.encode())
     if len(secrets) > 1:

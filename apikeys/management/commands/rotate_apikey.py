@@ -40,8 +40,8 @@ class Command(ServiceCommand):
     def handle(self, *_args: Any, **options: Any) -> None:
         """Rotate the key.
 
-        Raises: CommandError: the key is unknown or has expired, or the grace period is out of
-        range.
+        Raises:
+            CommandError: the key is unknown or has expired, or the grace period is out of range.
         """
         with errors_for_people():
             secret = actions.rotate_api_key(

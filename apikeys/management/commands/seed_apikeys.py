@@ -65,8 +65,9 @@ class Command(ServiceCommand):
     def handle(self, *_args: Any, **options: Any) -> None:
         """Create the keys.
 
-        Raises: CommandError: missing or invalid file, unknown user, or invalid field. Exit code 3:
-        the other keys were created, but some entries have no key that works.
+        Raises:
+            CommandError: missing or invalid file, unknown user, or invalid field. Exit code 3: the
+                other keys were created, but some entries have no key that works.
         """
         wanted = _from_file(options["file"]) if options["file"] else [_from_options(options)]
         with transaction.atomic():

@@ -101,8 +101,9 @@ class Command(ServiceCommand):
     def handle(self, *_args: Any, **options: Any) -> None:
         """Apply, list or disable.
 
-        Raises: CommandError: missing or invalid file, unknown user, issuer or policy, or a refused
-        action.
+        Raises:
+            CommandError: missing or invalid file, unknown user, issuer or policy, or a refused
+                action.
         """
         if options["prune"] and options["file"] is None:
             raise CommandError("--prune needs --file")
