@@ -1,4 +1,4 @@
-"""What is done with clusters; keyword-only, each whole or not at all."""
+"""Create, change and delete clusters, and record collection failures."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def create_cluster(*, fields: Mapping[str, Any], actor: Actor) -> Cluster:
     """Register a cluster; ``fields`` are ``name`` and ``report_interval_seconds``.
 
     Raises:
-        ClusterExists: another one has the name.
+        ClusterExists: another cluster has the name.
     """
     cluster = Cluster(**fields)
     with _unique_name(), transaction.atomic():
@@ -44,8 +44,8 @@ def change_cluster(*, cluster_id: uuid.UUID, changes: Mapping[str, Any], actor: 
     """Change a cluster's ``name`` or ``report_interval_seconds``.
 
     Raises:
-        ClusterNotFound: somebody deleted it this moment.
-        ClusterExists: another one has the name.
+        ClusterNotFound: the cluster was deleted meanwhile.
+        ClusterExists: another cluster has the name.
     """
     with _unique_name(), transaction.atomic():
         cluster = _locked(cluster_id)
@@ -60,7 +60,7 @@ def change_cluster(*, cluster_id: uuid.UUID, changes: Mapping[str, Any], actor: 
 
 @contextmanager
 def _unique_name() -> Iterator[None]:
-    """Tell that another cluster has the name; what else breaks a rule is a fault of ours."""
+    """Turn the violation of the unique name into ``ClusterExists``; other errors pass."""
     try:
         yield
     except IntegrityError as error:
@@ -74,7 +74,7 @@ def delete_cluster(*, cluster_id: uuid.UUID, actor: Actor) -> None:
     """Delete a cluster and its workloads.
 
     Raises:
-        ClusterNotFound: somebody deleted it this moment.
+        ClusterNotFound: the cluster was deleted meanwhile.
     """
     cluster = _locked(cluster_id)
     workloads, _ = Workload.objects.filter(cluster=cluster).delete()
@@ -88,14 +88,14 @@ def delete_cluster(*, cluster_id: uuid.UUID, actor: Actor) -> None:
 def record_collection_failure(
     *, cluster_id: uuid.UUID, failure: CollectionFailure, actor: Actor
 ) -> None:
-    """Keep why the cluster cannot be collected, until the next report is applied.
+    """Record the reason why a cluster cannot be collected, until the next report is applied.
 
-    Text is cut, and what looks like a credential is blanked out.
+    Text is truncated, and anything that looks like a credential is removed.
 
     Raises:
-        ClusterNotFound: there is none.
-        ClusterBusy: a report is being applied, so that the cluster could be read after all.
-        CredentialsInvalid, TokenExpired, CallerChanged: the caller has ended, or lost rights.
+        ClusterNotFound: the cluster does not exist.
+        ClusterBusy: a report is being applied, so the cluster is readable after all.
+        CredentialsInvalid, TokenExpired, CallerChanged: see ``Actor.refresh``.
     """
     goes_on = Q(collection_error_at__gt=F("last_received_at")) | Q(
         last_received_at=None, collection_error_at__isnull=False
@@ -122,7 +122,7 @@ def record_collection_failure(
 
 
 def _locked(cluster_id: uuid.UUID) -> Cluster:
-    """Return the cluster; nobody reports or changes it until the transaction ends."""
+    """Return the cluster, locked against reports and changes until the transaction ends."""
     cluster: Cluster | None = Cluster.objects.select_for_update().filter(pk=cluster_id).first()
     if cluster is None:
         raise ClusterNotFound

@@ -1,4 +1,4 @@
-"""Start-up checks of the settings of reports."""
+"""System checks of the settings of reports."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ from workloads.reporting import bodies
 
 @register("settings")
 def the_largest_report_fits_in_memory(**_kwargs: Any) -> list[CheckMessage]:
-    """Report a budget in which no large report could be read."""
+    """Check that the memory budget admits the largest report."""
     return memory.shortfall("WORKLOADS_MAX_BYTES", bodies.FACTOR, check_id="workloads.E001")

@@ -1,4 +1,4 @@
-"""How often a cluster is reported, whether the reports come, and what kept a collector from it."""
+"""The report interval of a cluster, the status of its collection, and collection failures."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-#: Seconds that a cluster is expected to be silent between two reports, unless it says otherwise.
+#: Expected seconds between two reports, unless the cluster has an interval of its own.
 DEFAULT_REPORT_INTERVAL: Final = 60
 MAX_REPORT_INTERVAL: Final = 24 * 60 * 60
-#: A reporter that has missed so many reports in a row is gone.
+#: Missed reports in a row after which a cluster counts as silent.
 MISSED_REPORTS: Final = 3
 MAX_MESSAGE: Final = 500
 MAX_RESOURCE: Final = 100
 MAX_COLLECTOR_VERSION: Final = 64
 
-# A message may quote what was sent: a token of ours, a JSON web token, credentials in an address.
+# A message may quote the request: one of our tokens, a JSON web token, credentials in a URL.
 _SECRET: Final = re.compile(
     r"\bis[kps]_[0-9A-Za-z]+"
     r"|\beyJ[\w-]+(\.[\w-]*)*"
@@ -26,7 +26,7 @@ _SECRET: Final = re.compile(
 
 
 class CollectionStatus(StrEnum):
-    """The wire values."""
+    """Collection statuses; the values on the wire."""
 
     PENDING = "PENDING"
     OK = "OK"
@@ -35,7 +35,7 @@ class CollectionStatus(StrEnum):
 
 
 class FailureReason(StrEnum):
-    """Why a collector cannot read its cluster; the wire values."""
+    """Reasons of a collection failure; the values on the wire."""
 
     UNAUTHENTICATED = "UNAUTHENTICATED"
     FORBIDDEN = "FORBIDDEN"
@@ -54,7 +54,7 @@ FAILURE_REASONS = [(reason.value, reason.value) for reason in FailureReason]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectionFailure:
-    """What kept a collector from reporting. `resource` is what it asked for, such as ``pods``."""
+    """The reason of a failed collection; ``resource`` was requested, such as ``pods``."""
 
     reason: FailureReason
     message: str
@@ -63,6 +63,6 @@ class CollectionFailure:
 
 
 def safe_text(text: str, limit: int) -> str:
-    """Return the text for people: without what looks like a credential, NUL or further lines."""
+    """Return one line of text without credentials and NUL."""
     plain = " ".join(_SECRET.sub("[secret]", text).replace("\0", "").split())
     return plain if len(plain) <= limit else f"{plain[: limit - 1]}…"

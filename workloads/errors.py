@@ -1,4 +1,4 @@
-"""The ways in which requests about clusters are refused, by name."""
+"""Errors of requests about clusters and workloads."""
 
 from __future__ import annotations
 

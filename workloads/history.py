@@ -1,4 +1,4 @@
-"""How long it is kept what became of workloads, and what removes it."""
+"""Retention of transitions and report gaps."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ if TYPE_CHECKING:
 
     from django.db.models import QuerySet
 
-#: How long history is kept, and how many transitions of a workload at most.
+#: The retention in days, and the maximum number of transitions per workload.
 KEPT: Final = dt.timedelta(days=90)
 MOST_TRANSITIONS: Final = 1000
-#: Rows that housekeeping removes in one transaction, and more only if they are of one report.
+#: Rows per transaction of housekeeping; more only if one report wrote them.
 BATCH: Final = 1000
 
 
 def remove_old_history(now: dt.datetime) -> Iterator[int]:
-    """Remove what ended longer ago than it is kept, and yield how many rows each batch removed.
+    """Delete history beyond its retention; yield the number of rows of each batch.
 
-    It can be stopped at any moment and run again.
+    It may stop at any time and run again.
     """
     yield from _remove(Transition.objects.filter(at__lt=now - KEPT), "at")
     yield from _remove(ReportGap.objects.filter(ended_at__lt=now - KEPT), "ended_at")
@@ -32,5 +32,5 @@ def _remove(old: QuerySet[Any], moment: str) -> Iterator[int]:
     rest = old
     while moments := list(rest.order_by(moment).values_list(moment, flat=True)[:BATCH]):
         yield rest.filter(**{f"{moment}__lte": moments[-1]}).delete()[0]
-        # What was deleted stays in the index for a while, and is not walked past again.
+        # Deleted rows stay in the index for a while; do not scan them again.
         rest = old.filter(**{f"{moment}__gt": moments[-1]})

@@ -1,7 +1,7 @@
-"""What manages a workload: the question, and the forms of its answer.
+"""The interface between workloads and the resources that manage them.
 
-Resources of states do, and this app knows no states. The roof does: the settings name a class of
-it that answers (docs/adr/0046-workloads-joined-with-states-at-query-time.md).
+Resources of states manage workloads, and this app does not import states. A setting names the class
+that implements the interface (docs/adr/0046-workloads-joined-with-states-at-query-time.md).
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from apikeys.bindings import Binding
     from workloads.models import Workload
 
-#: Resources that are told of one workload.
+#: The maximum number of resources returned for one workload.
 MOST_MANAGING: Final = 100
-#: What charts call their release by: https://helm.sh/docs/chart_best_practices/labels/
+#: Labels by which charts name their release: https://helm.sh/docs/chart_best_practices/labels/
 _RELEASE: Final = "app.kubernetes.io/instance"
 
 
 class Join(enum.StrEnum):
-    """How a workload and a resource of a state are known to be one."""
+    """The key by which a workload and a resource of a state were matched."""
 
     METADATA_UID = "METADATA_UID"
     HELM_RELEASE = "HELM_RELEASE"
@@ -48,10 +48,10 @@ class ManagedBy(NamedTuple):
 
 
 class Managing(Protocol):
-    """Who knows which resources of states manage a workload."""
+    """The interface that finds the resources of states that manage a workload."""
 
     def is_managed(self) -> Exists:
-        """Return the condition that any resource manages the workload of a query."""
+        """Return the condition that a resource manages the workload of a query."""
 
     def managed_by(self, workload: Workload, binding: Binding) -> Sequence[ManagedBy]:
         """Return the resources that manage it, of states inside the binding."""
@@ -59,35 +59,38 @@ class Managing(Protocol):
 
 @functools.cache
 def managing() -> Managing:
-    """Return who is asked."""
+    """Return the configured implementation."""
     answering: Managing = import_string(settings.WORKLOADS_MANAGING)()
     return answering
 
 
 def objects_of(workload: Workload) -> list[str]:
-    """Return what a state may call the workload: its uid, and ``namespace/name`` of its release."""
+    """Return the keys by which a state may name the workload.
+
+    They are its uid, and ``namespace/name`` of its release.
+    """
     release = workload.labels.get(_RELEASE)
     named = [f"{workload.namespace}/{release}"] if release else []
     return [workload.uid, *named] if workload.uid else named
 
 
 def objects_of_outer() -> list[Any]:
-    """Return the same of the workload of the outer query, for a subquery; null where it has none.
+    """Return the same keys of the workload of the outer query; null where it has none.
 
-    An empty uid is none of any state.
+    An empty uid matches no state.
     """
     release = KeyTextTransform(_RELEASE, OuterRef("labels"))
     return [_InBytes(OuterRef("uid")), _InBytes(OuterRef("namespace"), release)]
 
 
 class _InBytes(Func):
-    """Texts with slashes between them, or null; compared by their bytes, as the index is."""
+    """Texts joined by slashes, or null; compared in byte order, like the index."""
 
     template = "(%(expressions)s)"
     arg_joiner = " || '/' || "
     output_field = CharField()
 
     def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> Any:
-        """Say the order, for that of the workloads' columns is one or the other."""
+        """Add the collation, because the columns of workloads have either one."""
         template = '((%(expressions)s) COLLATE "C")'
         return self.as_sql(compiler, connection, template=template, **context)

@@ -1,4 +1,4 @@
-"""What clusters run, added up by namespace or cluster, by kind and by health."""
+"""Sums of workloads by namespace or cluster, kind and health."""
 
 from __future__ import annotations
 
@@ -18,35 +18,35 @@ if TYPE_CHECKING:
 
     from workloads.models import Workload
 
-#: What groups have in common, beside the namespace or the cluster.
+#: The columns of a group besides namespace or cluster.
 GROUPED: Final = ("kind", "health_status")
-#: How many there are, and of how many the usage is known.
+#: The number of workloads, and of those with known usage.
 COUNTS: Final = ("workloads", "workloads_measured")
-#: How many of them states manage, and how many not.
+#: The numbers of workloads that states manage, and do not manage.
 MANAGED: Final = ("workloads_managed", "workloads_unmanaged")
-#: Of so many workloads of all clusters it is counted; a look at each takes 5 to 10 µs.
+#: The maximum number of workloads of all clusters for which it is counted; each takes 5 to 10 µs.
 MOST_JOINED: Final = 20_000
 SUMMED: Final = (
     "replicas_desired", "replicas_ready", "replicas_available",
     *(figure.name for figure in figures.FIGURES),
 )  # fmt: skip
-#: Null when nobody measures them in any of the group; one may be measured and the other not.
+#: Null if no workload of the group is measured; the two figures may differ in this.
 MEASURED: Final = tuple(figure.name for figure in figures.MEASURED)
 
 
 class _WideSum(Sum):
-    """A sum that may be greater than 64 bits: on PostgreSQL it is numeric, on SQLite a real."""
+    """A sum that may exceed 64 bits: numeric on PostgreSQL, real on SQLite."""
 
     def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
         return super().as_sql(compiler, connection, function="TOTAL", **context)
 
 
 def summarize(workloads: QuerySet[Workload, Any], *, by: str) -> dict[str, Any]:
-    """Return the groups, in the order of their names, and what they come to together.
+    """Return the groups, in the order of their names, and their total.
 
     ``by`` is the first column of a group: ``namespace`` or ``cluster_id``. By namespace, of one
-    cluster, ``MANAGED`` workloads are counted, too; of all clusters only up to ``MOST_JOINED``
-    workloads, and else that count is null.
+    cluster, ``MANAGED`` workloads are counted too. For all clusters they are counted up to
+    ``MOST_JOINED`` workloads, and null beyond.
     """
     columns = (by, *GROUPED)
     is_of_one = by == "namespace"
@@ -70,7 +70,7 @@ def summarize(workloads: QuerySet[Workload, Any], *, by: str) -> dict[str, Any]:
             for row in counted.annotate(number=Count("id"))
         }
         for row in rows:
-            # A workload may have come between the two statements.
+            # A workload may be inserted between the two statements.
             number = found.get(tuple(row[name] for name in columns), 0)
             row[MANAGED[0]] = min(number, row["workloads"])
     groups = [_group(row, columns) for row in rows]

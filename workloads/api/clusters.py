@@ -1,4 +1,4 @@
-"""Clusters: registered, changed, deleted."""
+"""The viewset of clusters."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @clusters_schema
 class ClusterViewSet(ResourceViewSet[Cluster]):
-    """Clusters. What the token is not bound to is not there."""
+    """Clusters inside the token's binding."""
 
     queryset = Cluster.objects.all()
     serializer_class = ClusterSerializer

@@ -1,4 +1,4 @@
-"""How clusters are described in OpenAPI."""
+"""The OpenAPI description of clusters."""
 
 from __future__ import annotations
 

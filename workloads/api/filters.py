@@ -1,4 +1,4 @@
-"""What lists may be filtered by."""
+"""The filter fields of lists of clusters, workloads, transitions and images."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from workloads.models import ClusterQuerySet, WorkloadImage
 
 
-#: How the paths of what is said of images begin.
+#: The prefix of paths that concern images.
 _IMAGE: Final = "image__"
 
 
@@ -32,7 +32,7 @@ class WorkloadFilters(FilterSet):  # type: ignore[misc]  # django-filter has no 
     kind = EnumFilter(choices=KINDS)
     name = CharFilter()
     health_status = EnumFilter(choices=HEALTH_STATUSES, prefix="WORKLOAD_HEALTH_STATUS_")
-    # No column, but a join (``with_join``).
+    # A join instead of a column (``with_join``).
     managed = BooleanFilter()
     labels = LabelsFilter()
     status_reason = CharFilter()
@@ -40,7 +40,8 @@ class WorkloadFilters(FilterSet):  # type: ignore[misc]  # django-filter has no 
     replicas_ready = IntegerFilter()
     replicas_available = IntegerFilter()
     vars().update({figure.name: IntegerFilter() for figure in FIGURES})
-    # Of an image that one of its containers runs; other rows have them (``with_images``).
+    # An image that a container of the workload runs; images are rows of another table
+    # (``with_images``).
     vars()["image.repository"] = CharFilter(field_name=f"{_IMAGE}repository")
     vars()["image.digest"] = IdentifierFilter(field_name=f"{_IMAGE}digest")
 
@@ -49,8 +50,8 @@ class WorkloadFilters(FilterSet):  # type: ignore[misc]  # django-filter has no 
         fields = ()
 
 
-#: Those without an index of workloads: looked for a piece of the list at a time, but for images,
-#: which an index of other rows finds.
+#: Fields without an index of workloads. A list is searched part by part for them; images have an
+#: index of their own.
 SEARCHED: Final = (
     "labels", "managed", "status_reason",
     "replicas_desired", "replicas_ready", "replicas_available",
@@ -60,7 +61,7 @@ SEARCHED: Final = (
 
 class FleetFilters(WorkloadFilters):
     cluster_id = UUIDFilter()
-    # A name or an id, which is looked up before (``with_cluster_ids``).
+    # A name or an id, resolved before the query (``with_cluster_ids``).
     cluster = IdentifierFilter(field_name="cluster__name")
 
 
@@ -83,7 +84,7 @@ class ClusterFilters(FilterSet):  # type: ignore[misc]  # django-filter has no t
 
 
 def with_join(condition: Q) -> Q:
-    """Return a condition that asks the states where it says whether a workload is managed."""
+    """Replace the comparison with ``managed`` by a condition on the states' resources."""
 
     def replace(path: str, value: Any) -> Any:
         if path != "managed__exact":
@@ -94,9 +95,9 @@ def with_join(condition: Q) -> Q:
 
 
 def with_cluster_ids(condition: Q, clusters: ClusterQuerySet) -> Q:
-    """Return a condition with ids in place of the names or ids that ``cluster`` is compared with.
+    """Replace the names and ids that ``cluster`` is compared with by ids from ``clusters``.
 
-    Only those of ``clusters`` are found. One query for each such comparison.
+    Each comparison takes one query.
     """
 
     def replace(path: str, value: Any) -> tuple[str, Any]:
@@ -111,7 +112,7 @@ def with_cluster_ids(condition: Q, clusters: ClusterQuerySet) -> Q:
 
 
 def with_images(condition: Q, rows: QuerySet[WorkloadImage]) -> Q:
-    """Return a condition in which ``rows`` name the workloads that run an image."""
+    """Replace comparisons with images by ids of ``rows``, the workloads that run an image."""
 
     def replace(path: str, value: Any) -> Any:
         if not path.startswith(_IMAGE):
@@ -123,7 +124,7 @@ def with_images(condition: Q, rows: QuerySet[WorkloadImage]) -> Q:
 
 
 def with_full_repository(path: str, value: Any) -> tuple[str, Any]:
-    """Return a comparison, of a repository with what it means: ``nginx`` has a registry too."""
+    """Complete a repository in a comparison: ``nginx`` is short for ``docker.io/library/nginx``."""
     if path == "repository__exact":
         return path, full_repository(value)
     return path, list(map(full_repository, value)) if path == "repository__in" else value

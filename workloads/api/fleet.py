@@ -1,4 +1,4 @@
-"""The workloads of all clusters that a token sees: the list, and all of them added up."""
+"""The workloads of all visible clusters: the list and the summary."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @fleet_schema
 class FleetViewSet(ResourceViewSet[Workload]):
-    """Workloads of all clusters, the most trouble first; within one health by their place."""
+    """Workloads of all clusters, the least healthy first; workloads of equal health by name."""
 
     queryset = Workload.objects.as_fresh_as(ColumnOf(Cluster, "cluster_id", "last_snapshot_at"))
     serializer_class = WorkloadSerializer
@@ -45,7 +45,7 @@ class FleetViewSet(ResourceViewSet[Workload]):
     resource, resource_plural = "workload", "workloads"
     page_key = PLACE
     segments = by_health(PLACE)
-    # docs/adr/0045-fleet-list-read-by-health.md says why.
+    # Reason: docs/adr/0045-fleet-list-read-by-health.md
     searched_fields = ("kind", *SEARCHED)
     token_kinds = ACCESS_TOKENS
     required_scopes = {"list": Scope.CLUSTER_READ, "summary": Scope.CLUSTER_READ}
@@ -61,7 +61,7 @@ class FleetViewSet(ResourceViewSet[Workload]):
 
     @fleet_summary_schema
     def summary(self, request: Request) -> Response:
-        """Count and add up the workloads, those of the filter, by cluster, kind and health."""
+        """Count and sum the filtered workloads by cluster, kind and health."""
         refuse_unknown(request.query_params, {PARAMETER})
         workloads = self.filter_queryset(self.get_queryset())
         return Response({"summary": summarize(workloads, by="cluster_id")})

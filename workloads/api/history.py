@@ -1,4 +1,4 @@
-"""What became of a workload: its transitions, and for how much of a time it was healthy."""
+"""The history of a workload: its transitions, and the share of time in which it was healthy."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _EARLIEST: Final = dt.datetime.min.replace(tzinfo=dt.UTC)
 
 @transitions_schema
 class HistoryViewSet(ResourceViewSet[Transition]):
-    """The history of one workload, which may be gone; its transitions are the newest first."""
+    """The history of one workload, which may be deleted; newest transitions first."""
 
     queryset = Transition.objects.all()
     serializer_class = TransitionSerializer
@@ -52,10 +52,10 @@ class HistoryViewSet(ResourceViewSet[Transition]):
         """Return the transitions of the workload.
 
         Raises:
-            ClusterNotFound, WorkloadNotFound: there is none, or the token does not reach it.
+            ClusterNotFound, WorkloadNotFound: missing, or outside of the token's binding.
         """
         cluster, workload_id = self._cluster(), self._workload_id()
-        # An id is of one workload, and so of one cluster.
+        # A workload id belongs to one cluster.
         found = Transition.objects.filter(workload_id=workload_id)
         is_there = Workload.objects.filter(pk=workload_id, cluster=cluster).exists()
         if not is_there and not found.filter(cluster_id=cluster.pk).exists():
@@ -64,7 +64,7 @@ class HistoryViewSet(ResourceViewSet[Transition]):
 
     @availability_schema
     def availability(self, request: Request, **_path: str) -> Response:
-        """Tell for how much of a time the workload was healthy."""
+        """Return the share of time in which the workload was healthy."""
         refuse_unknown(request.query_params, {"since", "until"})
         cluster, workload_id = self._cluster(), self._workload_id()
         until = _moment(request, "until") or cluster.read_at

@@ -1,4 +1,4 @@
-"""How the history of a workload is described in OpenAPI."""
+"""The OpenAPI description of a workload's history."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The history of a workload on the wire."""
+"""Serializers of a workload's history."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TRANSITION_TYPES = [(kind.value, kind.value) for kind in TransitionType]
 
 @extend_schema_field({"$ref": "#/components/schemas/WorkloadHealthStatus"})
 class HealthOrNullField(serializers.ChoiceField):
-    """A health, or null while the workload is not there."""
+    """A health, or null while the workload does not exist."""
 
 
 @described("A change of a workload's health, or of its reason.")
@@ -45,7 +45,7 @@ class TransitionSerializer(serializers.Serializer[Any]):
 
 @extend_schema_field({"type": "number", "format": "double", "minimum": 0})
 class ElapsedField(serializers.Field[dt.timedelta, Any, float, Any]):
-    """A duration, shown in seconds."""
+    """A duration in seconds."""
 
     def to_representation(self, value: dt.timedelta) -> float:
         return value.total_seconds()

@@ -1,4 +1,4 @@
-"""The images that run in the clusters that a token sees, and in how many places."""
+"""The images that run in the visible clusters, with the number of their workloads."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
     from workloads.models.images import ClusterImageQuerySet
 
-#: Rows that are looked at for a page: of an image there is one for each cluster.
+#: Rows read for one page: an image has one row per cluster.
 MOST_ROWS: Final = 20_000
 _ORDER: Final = (*IMAGE, "cluster_id")
-#: What an index has, so that no table is read.
+#: The columns of a covering index, so that the table is not read.
 _READ: Final = (*_ORDER, "workloads")
 _SUMS: Final[dict[str, Any]] = {
     "in_workloads": Sum("workloads"),
@@ -45,10 +45,9 @@ _SUMS: Final[dict[str, Any]] = {
 def read_images(
     rows: QuerySet[ClusterImage, Any], position: Sequence[Any] | None, size: int
 ) -> tuple[list[dict[str, Any]], Sequence[str] | None]:
-    """Return up to ``size`` images behind a position, added up, and where the next page begins.
+    """Return up to ``size`` images after a position, summed up, and the position of the next page.
 
-    No more than ``MOST_ROWS`` rows are looked at, so that a page may be short though it is not the
-    last.
+    At most ``MOST_ROWS`` rows are read. A page may therefore be short although more pages follow.
     """
     access = walk(ClusterImage, conditions_of(rows.query), _ORDER)
     after = None if position is None else (IMAGE, position)
@@ -61,7 +60,7 @@ def read_images(
     if end is None:
         return found, None
     if found and _place(found[-1]) == _place(end):
-        # The piece may have ended among the clusters of this one.
+        # The part may have ended in the middle of this image's clusters.
         found[-1:] = rows.filter(**end).values(*IMAGE).annotate(**_SUMS).order_by(*IMAGE)
     return found, _place(end)
 
@@ -71,15 +70,15 @@ def _place(image: dict[str, Any]) -> list[str]:
 
 
 class ImagePagination(KeysetPagination):
-    """Pages of images, of which each is many rows."""
+    """Pages of images, each image summed over several rows."""
 
     takes_order = False
 
     def answer(self, queryset: QuerySet[Any, Any], request: Request, view: Any) -> Response:
-        """Answer with a page of images, and the next page's token.
+        """Respond with a page of images and the token of the next page.
 
         Raises:
-            InvalidParameter, InvalidPageToken: see there.
+            InvalidParameter, InvalidPageToken: see ``PageRequest``.
         """
         asked = PageRequest.read(request, view, {len(IMAGE)})
         found, end = replica.read(

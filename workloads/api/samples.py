@@ -1,4 +1,4 @@
-"""One cluster, workload and report as on the wire: the examples of the OpenAPI document."""
+"""A cluster, a workload and a report in wire form: the examples of the OpenAPI document."""
 
 from typing import Any, Final
 

@@ -71,7 +71,7 @@ class WorkloadSerializer(serializers.Serializer[Any]):
     replicas_desired = serializers.IntegerField(read_only=True)
     replicas_ready = serializers.IntegerField(read_only=True)
     replicas_available = serializers.IntegerField(read_only=True)
-    # A field for each figure, here in the order of the answer.
+    # A field for each figure, in the order of the response.
     vars().update(
         {
             f.name: serializers.IntegerField(read_only=True, allow_null=f in MEASURED)
@@ -164,7 +164,7 @@ class CollectionSerializer(serializers.Serializer[Any]):
 
     @extend_schema_field(serializers.ChoiceField(COLLECTION_STATUSES))
     def get_status(self, cluster: Cluster) -> str:
-        """Judge the collection as it was when the row was read."""
+        """Return the collection status at the time of the query."""
         return collection_status(cluster, cluster.read_at).value
 
     @extend_schema_field(serializers.IntegerField(allow_null=True))
@@ -175,7 +175,7 @@ class CollectionSerializer(serializers.Serializer[Any]):
 
     @extend_schema_field(TimestampField(allow_null=True))
     def get_failing_since(self, cluster: Cluster) -> str | None:
-        """Return since when nothing but failures was heard."""
+        """Return the start of the current series of failures."""
         since = failing_since(cluster)
         return None if since is None else shown(since)
 
@@ -220,10 +220,10 @@ class ClusterSerializer(StrictSerializer):
 
     @extend_schema_field(serializers.ChoiceField(CLUSTER_HEALTH_STATUSES))
     def get_health_status(self, cluster: Cluster) -> str:
-        """Judge the cluster as it was when the row was read."""
+        """Return the cluster's health at the time of the query."""
         return cluster_health(cluster, cluster.read_at).value
 
     @extend_schema_field(WorkloadCountsSerializer())
     def get_workload_counts(self, cluster: Cluster) -> dict[str, int]:
-        """Return the counts that every report keeps."""
+        """Return the counts that each report updates."""
         return cluster.workload_counts()

@@ -1,4 +1,4 @@
-"""Which cluster a path names, if the caller sees it."""
+"""The cluster of a path, restricted to the caller's binding."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 def cluster_of_path(request: Request, text: str) -> ClusterQuerySet:
-    """Return the query of the one cluster, which finds none outside of the caller's binding.
+    """Return the query of the cluster; it matches nothing outside of the caller's binding.
 
     Raises:
-        ClusterNotFound: the text is no id.
+        ClusterNotFound: the text is not an id.
     """
     found = parse_uuid(text)
     if found is None:

@@ -1,4 +1,4 @@
-"""The workloads of a cluster: the list, one of them, all added up, and what agents report."""
+"""The workloads of a cluster: list, item, summary and reports."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class WorkloadViewSet(ResourceViewSet[Workload]):
     )
     moving_orders = ("health_status",)
     scoped_by = ("cluster_id",)
-    # Looked for in the cluster: docs/adr/0009-no-index-on-workload-labels.md.
+    # Searched within the cluster: docs/adr/0009-no-index-on-workload-labels.md
     searched_fields = SEARCHED
     token_kinds = ACCESS_TOKENS
     reads_bodies_of = frozenset({"PUT", "PATCH"})
@@ -81,10 +81,10 @@ class WorkloadViewSet(ResourceViewSet[Workload]):
     }
 
     def get_queryset(self) -> QuerySet[Workload]:
-        """Return the cluster's workloads, as fresh as what was last heard of each.
+        """Return the cluster's workloads with the time of their last report.
 
         Raises:
-            ClusterNotFound: there is none, or the token does not reach it.
+            ClusterNotFound: missing, or outside of the token's binding.
         """
         clusters = cluster_of_path(self.request, self.kwargs["cluster_id"])
         try:
@@ -93,7 +93,7 @@ class WorkloadViewSet(ResourceViewSet[Workload]):
             raise ClusterNotFound from error
         workloads = Workload.objects.filter(cluster_id=cluster_id)
         workloads = workloads.as_fresh_as(Value(snapshot, DateTimeField()))
-        # In no row of a list, of which it would double the time.
+        # Not in lists, where it would double the time.
         is_one = self.action == "retrieve"
         return workloads.annotate(managed=managing().is_managed()) if is_one else workloads
 
@@ -102,7 +102,7 @@ class WorkloadViewSet(ResourceViewSet[Workload]):
         return with_images(with_join(condition), own)
 
     def retrieve(self, _request: Request, **_path: str) -> Response:
-        """Return one workload, and which resources of states manage it."""
+        """Return one workload, and the resources of states that manage it."""
         workload: Any = self.get_object()
         caller = caller_of(self.request)
         may_read_states = Scope.STATE_READ in caller.scopes
@@ -113,24 +113,24 @@ class WorkloadViewSet(ResourceViewSet[Workload]):
 
     @summary_schema
     def summary(self, request: Request, **_path: str) -> Response:
-        """Count and add up the workloads, those of the filter, by namespace, kind and health."""
+        """Count and sum the filtered workloads by namespace, kind and health."""
         refuse_unknown(request.query_params, {PARAMETER})
         workloads = self.filter_queryset(self.get_queryset())
         return Response({"summary": summarize(workloads, by="namespace")})
 
     @snapshot_schema
     def replace(self, request: Request, **_path: str) -> Response:
-        """Take a snapshot: all workloads of the cluster; what is absent from it is deleted."""
+        """Apply a snapshot: all workloads of the cluster; absent ones are deleted."""
         return self._report(request, complete=True)
 
     @delta_schema
     def amend(self, request: Request, **_path: str) -> Response:
-        """Take a delta: the workloads that have changed, and those that are gone."""
+        """Apply a delta: changed and deleted workloads."""
         return self._report(request, complete=False)
 
     @failure_schema
     def report_failure(self, request: Request, **_path: str) -> Response:
-        """Take a collector's word for it that it cannot read its cluster, and why."""
+        """Record a collector's report that it cannot read its cluster, with the reason."""
         self.get_queryset()  # 404 before a body is read
         said = self.read_options(FailureSerializer)
         failure = CollectionFailure(**{**said, "reason": FailureReason(said["reason"])})
@@ -153,7 +153,7 @@ class WorkloadViewSet(ResourceViewSet[Workload]):
                 applied = apply_report(
                     cluster_id=cluster_id, report=report, actor=Actor.of(request)
                 )
-            except Cluster.DoesNotExist as error:  # deleted while the body came
+            except Cluster.DoesNotExist as error:  # deleted while the body arrived
                 raise ClusterNotFound from error
         (metrics.SNAPSHOTS if complete else metrics.DELTAS).inc()
         answer: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""How reports are described in OpenAPI, from the same structs that read them."""
+"""The OpenAPI description of reports, generated from the structs that parse them."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ _WORKLOAD_ID: Final = OpenApiParameter(
 )
 _INTEGER: Final = {"type": "integer", "minimum": 0}
 _MEASURED: Final = {"type": ["integer", "null"], "minimum": 0}
-# Enumerations that answers have too, under these names.
+# Enumerations that responses share, under these names.
 _ENUMS: Final = {"WorkloadKind": "WorkloadKind", "HealthStatus": "WorkloadHealthStatus"}
 
 
 def _described(form: Any, **items: Any) -> Named:
-    """Return a struct's JSON schema; ``items`` are those of its raw lists."""
+    """Return a struct's JSON schema; ``items`` are the schemas of its raw lists."""
     _, parts = msgspec.json.schema_components([form], ref_template="{name}")
     described: Named = _resolved({"$ref": form.__name__}, parts)
     for name, item in items.items():
@@ -76,7 +76,7 @@ def _resolved(schema: Any, parts: dict[str, Any]) -> Any:
     if "enum" in schema:
         enum = {"type": "string", "enum": schema["enum"]}
         return Named("ReportedContainerState", enum) if "" in schema["enum"] else enum
-    # The patterns are Python's, and \\Z means nothing elsewhere.
+    # The patterns are Python's; JSON Schema has no \\Z.
     return {
         key: value.replace("\\Z", "$") if key == "pattern" else _resolved(value, parts)
         for key, value in schema.items()

@@ -1,6 +1,5 @@
-"""What a snapshot of raw Kubernetes objects says about workloads.
+"""Derive health and figures of workloads from raw Kubernetes objects.
 
-Pure functions on plain values: no Django, no clock, no network. Raw objects go through `reduce`,
-which keeps the few facts that the rules need; `tally` adds pods up per workload; `health` and
-`records` turn both into what is stored.
+Pure functions on plain values: no Django, no clock, no network. ``reduce`` keeps the few facts that
+the rules need, ``tally`` sums pods per workload, and ``health`` and ``records`` produce the row.
 """

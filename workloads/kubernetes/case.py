@@ -1,4 +1,4 @@
-"""What the rules of health ask of one snapshot of a workload."""
+"""The input of the health rules: one workload at the moment of a report."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -7,20 +7,20 @@ from typing import Final
 from workloads.kubernetes.facts import Condition, WorkloadFacts, WorkloadKind
 from workloads.kubernetes.tally import PodTally
 
-# How long a workload may be unavailable, or a pod not ready, before help is needed; and how recent
-# the end of a restarted container's last run must be. Both bounds belong to the interval.
+# The time a workload may be unavailable, or a pod not ready, before it counts as degraded; also the
+# maximum age of a recent restart. Both bounds belong to the interval.
 GRACE: Final = timedelta(seconds=300)
 RESTART_WINDOW: Final = timedelta(seconds=600)
-# How long after a change its controller may take to observe it.
+# The time a controller has to observe a change.
 OBSERVATION_DELAY: Final = timedelta(seconds=10)
 
-#: The reason of the condition Progressing, which counts whatever its status.
+#: The reason of the condition Progressing, which counts with any status.
 PROGRESS_DEADLINE_EXCEEDED: Final = "ProgressDeadlineExceeded"
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A workload, its pods and the moment of the report, in the words of the rule table."""
+    """A workload, its pods and the time of the report, in the terms of the rule table."""
 
     workload: WorkloadFacts
     pods: PodTally
@@ -30,7 +30,7 @@ class Case:
         return self.workload.conditions.get(kind, Condition("", ""))
 
     def none_ready(self) -> bool:
-        """Whether no pod is ready: the controller's count may lag behind its pods."""
+        """Whether no pod is ready: the controller's count may be older than its pods."""
         return self.workload.ready == 0 and self.pods.ready == 0
 
     def down(self) -> bool:
@@ -51,7 +51,7 @@ class Case:
         return self.behind() and (changed is None or self.as_of - changed > OBSERVATION_DELAY)
 
     def refused(self) -> bool:
-        """Whether the controller itself reports why a rollout cannot begin."""
+        """Whether the controller reports a reason why a rollout cannot begin."""
         progressing = self.condition("Progressing")
         return (
             self.workload.kind is WorkloadKind.DEPLOYMENT
@@ -71,10 +71,10 @@ class Case:
     def all_failing(self) -> bool:
         return 0 < self.pods.live == self.pods.broken
 
-    # The grace, of which all rules take the same length.
+    # The grace period of all rules.
 
     def grace(self) -> timedelta:
-        """Return the grace: a rollout has at least the deadline that its owner declared."""
+        """Return the grace period: at least the progress deadline of a rollout."""
         progressing = self.condition("Progressing")
         rolling_out = (
             progressing.status == "True" and progressing.reason != "NewReplicaSetAvailable"
@@ -83,19 +83,19 @@ class Case:
         return max(GRACE, timedelta(seconds=deadline or 0))
 
     def unavailable_since(self) -> datetime | None:
-        """Return since when the workload is unavailable, as exactly as the objects show it."""
+        """Return the start of the unavailability, as precisely as the objects allow."""
         workload, pods = self.workload, self.pods
         return (
             self._credible(workload.unavailable_since)
             or self._credible(pods.unready_since)
-            or pods.terminating_since  # a deadline, which may be hours ahead
+            or pods.terminating_since  # a deadline, possibly hours in the future
             or self._credible(pods.failed_since)
             or (workload.changed_at if self.behind() else None)
             or workload.created_at
         )
 
     def _credible(self, moment: datetime | None) -> datetime | None:
-        """Pass over a moment far after the report: a kubelet's clock may be ahead by a day."""
+        """Ignore a time far after the report: a kubelet's clock may be a day fast."""
         return moment if moment is not None and moment - self.as_of <= GRACE else None
 
     def past_grace(self, since: datetime | None) -> bool:
@@ -104,11 +104,11 @@ class Case:
         return begin is None or self.as_of - begin > self.grace()
 
     def needs_help(self) -> bool:
-        """Whether the workload has been unavailable for longer than the grace."""
+        """Whether the workload has been unavailable for longer than the grace period."""
         return self.past_grace(self.unavailable_since())
 
     def stuck(self) -> bool:
-        """Whether a further pod has not become ready within the grace."""
+        """Whether a further pod has not become ready within the grace period."""
         since = self.pods.unready_since
         return since is not None and self.past_grace(since)
 
@@ -117,9 +117,9 @@ class Case:
         return since is not None and self.as_of - since > GRACE
 
     def recent_restarts(self) -> list[bool]:
-        """Return of each recent restart whether memory was the cause.
+        """Return for each recent restart whether it ran out of memory.
 
-        The end of a run after the report comes from a node with another clock, and is no evidence.
+        A run that ends after the report comes from a node with another clock, and is ignored.
         """
         return [
             out_of_memory
@@ -128,7 +128,7 @@ class Case:
         ]
 
     def update_pending(self, partition: int = 0) -> bool:
-        if self.workload.revision_pending is False:  # a pod is replaced by its like
+        if self.workload.revision_pending is False:  # replaced by a pod of the same kind
             return False
         return self.workload.updated < self.workload.desired - partition
 

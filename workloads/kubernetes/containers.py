@@ -1,4 +1,4 @@
-"""When a container counts as failing."""
+"""The conditions under which a container counts as failing."""
 
 from datetime import datetime
 from typing import Final
@@ -6,8 +6,8 @@ from typing import Final
 from workloads.kubernetes.facts import TERMINATED, WAITING, ContainerFacts
 from workloads.kubernetes.images import running_image
 
-# The kubelet's reasons for a container that waits because something is wrong. It adds new ones
-# now and then, most of them of the shapes below.
+# The kubelet's reasons of a container that waits because of an error. New releases add reasons,
+# most of which match the patterns below.
 FAILING_REASONS: Final = frozenset(
     {
         "CrashLoopBackOff",
@@ -25,12 +25,12 @@ FAILING_REASONS: Final = frozenset(
     }
 )
 OUT_OF_MEMORY: Final = "OOMKilled"
-# For a container that ended badly and gives no reason; the kubelet's own word.
+# The kubelet's own reason for a container that failed without a reason.
 UNNAMED_FAILURE: Final = "Error"
 
 
 def failing_reason(state: str, reason: str, exit_code: int = 0, signal: int = 0) -> str:
-    """Tell why a container in this state counts as failing, or "" when it does not."""
+    """Return the reason why a container in this state counts as failing, or ""."""
     if state == WAITING and (
         reason in FAILING_REASONS
         or reason.startswith("Err")
@@ -56,7 +56,7 @@ def container_facts(
     image: str = "",
     image_id: str = "",
 ) -> ContainerFacts:
-    """Reduce one container status: its state, how its last run ended, and which image runs."""
+    """Reduce a container status: its state, the end of its last run, and its image."""
     restarted_at = last_finished_at if restarts > 0 else None
     return ContainerFacts(
         name=name,

@@ -1,8 +1,8 @@
-"""What is kept of a cluster's objects: exactly what health and figures need.
+"""The facts about a cluster's objects that health and figures need.
 
-Nothing here comes from `spec` except counts, amounts, names and images: environment values,
-commands and volumes are never copied, because they often hold secrets. A collector reduces raw
-objects to these; a report of an agent may fill them directly.
+Only counts, amounts, names and images come from `spec`. Environment values, commands and volumes
+are never copied, because they often contain secrets. A collector reduces raw objects to facts; an
+agent's report may contain them directly.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ RUNNING: Final = "running"
 WAITING: Final = "waiting"
 TERMINATED: Final = "terminated"
 
-#: Of an image's name. Kubernetes has no limit for it, and a registry's are shorter.
+#: Of an image's name. Kubernetes has no limit; registries have shorter ones.
 MAX_IMAGE: Final = 2048
 #: Kubernetes' own limits: a namespace is a DNS label, a name a DNS subdomain (RFC 1123).
 MAX_NAMESPACE: Final = 63
@@ -27,17 +27,17 @@ MAX_UID: Final = 64
 MAX_STATUS_REASON: Final = 1024
 
 UNSCHEDULABLE: Final = "Unschedulable"
-# Why a pod is not ready, or will not stay ready, although no container fails; Kubernetes' words.
+# Kubernetes' reasons why a pod is not ready, or will not stay ready, although no container fails.
 SCHEDULING_GATED: Final = "SchedulingGated"
 GATES_NOT_READY: Final = "ReadinessGatesNotReady"
 DISRUPTION_TARGET: Final = "DisruptionTarget"
 NODE_LOST: Final = "NodeLost"
-# Why a container of a new pod has not started yet.
+# Reasons why a container of a new pod has not started.
 STARTING_REASONS: Final = frozenset({"ContainerCreating", "PodInitializing"})
 
 
 class WorkloadKind(StrEnum):
-    """The kinds of workload that are followed."""
+    """The kinds of workload that are collected."""
 
     DEPLOYMENT = "Deployment"
     STATEFUL_SET = "StatefulSet"
@@ -45,23 +45,23 @@ class WorkloadKind(StrEnum):
 
 
 class PodKey(NamedTuple):
-    """What joins a pod with its metrics."""
+    """The key that joins a pod with its metrics."""
 
     namespace: str
     name: str
 
 
-#: What one pod takes of a node, in nanos, in the order of ``figures.RESERVED``.
+#: The resources that a pod reserves on a node, in nanos, in the order of ``figures.RESERVED``.
 PodResources: TypeAlias = tuple[int, ...]
-#: What the containers of one pod use, in nanos, in the order of ``figures.MEASURED``.
+#: The resources that the containers of a pod use, in nanos, in the order of ``figures.MEASURED``.
 Usage: TypeAlias = tuple[int, ...]
 
 
 class MeasuredPods(Protocol):
-    """What the pods of a cluster use, where it was measured."""
+    """The usage of a cluster's pods, where it was measured."""
 
     def get(self, key: PodKey, /) -> Usage | None:
-        """Return what a pod uses; None when it was not measured."""
+        """Return the usage of a pod, or None if it was not measured."""
 
 
 NO_RESOURCES: Final[PodResources] = (0,) * len(RESERVED)
@@ -75,7 +75,7 @@ class Condition(NamedTuple):
 
 
 class TemplateContainer(NamedTuple):
-    """A container that every pod of a workload is to have."""
+    """A container of a workload's pod template."""
 
     name: str
     image: str
@@ -85,10 +85,10 @@ class TemplateContainer(NamedTuple):
 class ContainerFacts:
     """One container of one pod.
 
-    `failing` is the reason for which it counts as failing, or empty. `restarted_at` is the end of
-    its last run, if it has been restarted since, whatever its exit code: a container that ends
-    gracefully after a failed liveness probe exits with 0. `out_of_memory` is why that run ended.
-    `running` is a reference to its image with the digest, or empty while that is not known.
+    `failing` is the reason why it counts as failing, or empty. `restarted_at` is the end of its
+    last run if it restarted since, with any exit code: a container that terminates gracefully after
+    a failed liveness probe exits with 0. `out_of_memory` tells whether that run ran out of memory.
+    `running` is the image reference with digest, or empty while it is unknown.
     """
 
     name: str
@@ -105,14 +105,15 @@ class ContainerFacts:
 class PodFacts:
     """One pod, under the uid of the object that controls it.
 
-    `active` is neither Succeeded nor Failed; `live` is active and not being deleted. `held` is the
-    reason why it is not ready, or will not stay ready, although no container fails. `starting` is
-    the reason why its containers have not started. `failed` is the reason of a Failed pod, such as
-    Evicted. `resize` is the state of a resize in place that its node does not perform. Init
-    containers that have succeeded are left out of the containers.
+    `active` means neither Succeeded nor Failed; `live` means active and not being deleted. `held`
+    is the reason why it is not ready, or will not stay ready, although no container fails.
+    `starting` is the reason why its containers have not started. `failed` is the reason of a Failed
+    pod, such as Evicted. `resize` is the state of an in-place resize that its node does not
+    perform. Init containers that succeeded are left out of the containers.
 
-    `since` depends on the state of the pod: since when it is not ready, until when it should have
-    terminated, or when it failed. It is None for a ready pod, so that ready pods share their facts.
+    `since` depends on the state of the pod: the time since which it is not ready, until which it
+    should have terminated, or at which it failed. It is None for a ready pod, so that ready pods
+    share their facts.
     """
 
     key: PodKey
@@ -134,15 +135,15 @@ class PodFacts:
 class WorkloadFacts:
     """One Deployment, StatefulSet or DaemonSet.
 
-    `observed_generation` is None when its controller has never written a status. A reporter that
-    knows nothing of generations leaves both at 0. `created_at` None counts as long ago.
-    `changed_at` is the last write to the object by anything but a controller's status update.
-    `unavailable_since` is the transition of the condition Available to False.
-    `progress_deadline` is in seconds, None without a deadline. `surplus` counts the replicas of a
-    Deployment that are not updated. `revision_pending` says whether a StatefulSet's current
-    revision differs from its update revision, None if unknown. `replacements_wait` is true while
-    fewer pods exist than desired because others are still terminating. `is_readable` is false if
-    the object could not be reduced: nothing but its identity is known then.
+    `observed_generation` is None if its controller has never written a status. A reporter without
+    generations leaves both at 0. `created_at` None counts as long ago. `changed_at` is the last
+    write to the object other than a controller's status update. `unavailable_since` is the
+    transition of the condition Available to False. `progress_deadline` is in seconds, None without
+    a deadline. `surplus` counts the replicas of a Deployment that are not updated.
+    `revision_pending` tells whether a StatefulSet's current revision differs from its update
+    revision, None if unknown. `replacements_wait` is true while fewer pods exist than desired
+    because others are terminating. `is_readable` is false if the object could not be reduced: only
+    its identity is known then.
     """
 
     kind: WorkloadKind

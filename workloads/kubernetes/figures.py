@@ -1,7 +1,7 @@
-"""The figures of a workload: what its pods take and use of a node, each in the unit that is shown.
+"""The figures of a workload: resources that its pods reserve and use, in the units of the API.
 
 A new figure is a line here, a column in ``workloads/models/workloads.py`` and a field in
-``workloads/reporting/wire.py``; what compares, sums, filters and shows figures follows from these.
+``workloads/reporting/wire.py``; comparisons, sums, filters and responses follow from these.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ USED: Final = "used"
 
 
 class Figure(NamedTuple):
-    """``name`` is its column and its name on the wire, ``resource`` what Kubernetes calls it."""
+    """``name`` is the column and the name on the wire; ``resource`` is Kubernetes' name."""
 
     name: str
     resource: str
@@ -36,7 +36,7 @@ FIGURES: Final = (
     Figure("memory_used_bytes", "memory", USED, to_bytes),
     Figure("ephemeral_storage_requests_bytes", "ephemeral-storage", REQUESTS, to_bytes),
 )
-#: What pods state, and so is always known.
+#: From pod specs, and therefore always known.
 RESERVED: Final = tuple(figure for figure in FIGURES if figure.side != USED)
-#: What the metrics API measures, and so may be unknown: null.
+#: From the metrics API, and therefore possibly unknown: null.
 MEASURED: Final = tuple(figure for figure in FIGURES if figure.side == USED)

@@ -1,8 +1,7 @@
-"""Health of a workload: one pure function of one snapshot.
+"""The health of a workload: a pure function of a snapshot.
 
 The rules are the table of docs/reference/workload-health.md, in the same order. The first rule that
-matches decides. The moment of the report is an argument, so that the same report gets the same
-verdict whenever it is replayed.
+matches decides. The time of the report is an argument, so a replayed report has the same result.
 """
 
 from collections.abc import Callable
@@ -19,7 +18,7 @@ from workloads.kubernetes.tally import PodTally, most_frequent
 
 
 class HealthStatus(StrEnum):
-    """The wire values of `health_status`."""
+    """Values of `health_status` on the wire."""
 
     UNSPECIFIED = "WORKLOAD_HEALTH_STATUS_UNSPECIFIED"
     HEALTHY = "HEALTHY"
@@ -28,9 +27,10 @@ class HealthStatus(StrEnum):
 
 
 class Reason(StrEnum):
-    """The codes of `status_reason` that the rules give by themselves.
+    """Codes of `status_reason` that the rules define.
 
-    Others are handed on: the reason of a failing container, of a Failed pod or of a condition.
+    Other codes are passed through: the reason of a failing container, of a Failed pod or of a
+    condition.
     """
 
     TERMINATING = "Terminating"
@@ -59,7 +59,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """A verdict, and the number of the rule that gave it."""
+    """The health, its reason, and the number of the rule that decided."""
 
     status: HealthStatus
     reason: str
@@ -92,7 +92,7 @@ def _waiting(case: Case) -> str:
 
 
 def _gone(case: Case) -> str:
-    """Name what became of the pods that are missing."""
+    """Return the reason why pods are missing."""
     if case.workload.replacements_wait or (case.fewer_live() and case.pods.terminating):
         return Reason.REPLICAS_TERMINATING
     return most_frequent(case.pods.failed) if case.fewer_live() else ""
@@ -112,19 +112,19 @@ def _replica_failure(case: Case) -> str:
 
 
 def _update(case: Case) -> str:
-    """Name the update that replaces pods on purpose, or has stopped half-way."""
+    """Return the reason of an update that replaces pods on purpose, or has stopped half-way."""
     if case.workload.paused and case.updating():
         return Reason.DEPLOYMENT_PAUSED
     if not case.workload.revision_pending:
         return ""
     if case.waits_for_deletions():
         return Reason.ON_DELETE_UPDATE_PENDING
-    # With OnDelete the current revision stays behind, also when all pods are updated.
+    # With OnDelete the current revision stays behind even after all pods are updated.
     return "" if case.workload.on_delete else Reason.ROLLOUT_IN_PROGRESS
 
 
 def _unavailable(case: Case) -> str:
-    """Hand on why replicas are not available; a condition that is met explains nothing."""
+    """Return the reason why replicas are unavailable; a condition that is met explains nothing."""
     condition = case.condition("Available")
     return "" if condition.status == "True" else condition.reason
 
@@ -145,7 +145,9 @@ def _some_missing(case: Case) -> str:
 
 
 def _stuck(case: Case) -> str:
-    """Name why a further pod is not ready. In a paused rollout it needs not become ready."""
+    """Return the reason why a further pod is not ready; in a paused rollout it need not become
+    ready.
+    """
     unnamed = "" if case.workload.paused else Reason.REPLICAS_NOT_READY
     return _waiting(case) or most_frequent(case.pods.starting) or unnamed
 
@@ -193,7 +195,7 @@ _RULES: Final = (
 
 
 def derive_health(workload: WorkloadFacts, pods: PodTally, as_of: datetime) -> Health:
-    """Judge a workload and its pods as they were at `as_of` (aware)."""
+    """Return the health of a workload and its pods at `as_of` (aware)."""
     case = Case(workload, pods, as_of)
     rule = next(rule for rule in _RULES if rule.when(case))
     status, reason = rule.status, rule.reason

@@ -1,4 +1,4 @@
-"""Names of images, as Kubernetes and registries write them, and the digests that run.
+"""Image names, as Kubernetes and registries write them, and digests of running images.
 
 The grammar is that of https://github.com/distribution/reference, with the defaults of Docker.
 """
@@ -35,7 +35,7 @@ _COMPONENT: Final = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
 _PATH: Final = re.compile(rf"{_COMPONENT}(?:/{_COMPONENT})*", re.ASCII)
 _TAG: Final = re.compile(rf"\w[\w.-]{{0,{MAX_TAG - 1}}}", re.ASCII)
 _DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}|sha384:[0-9a-f]{96}|sha512:[0-9a-f]{128}")
-# The id of an image, which the name of none may look like.
+# The id of an image; no name may have its form.
 _ID: Final = re.compile(r"[0-9a-f]{64}")
 
 
@@ -49,9 +49,9 @@ class Image(NamedTuple):
 
 @lru_cache(maxsize=16384)
 def parse_image(text: str) -> Image | None:
-    """Return what a reference such as ``nginx:1.27@sha256:…`` names; None when it is none.
+    """Parse a reference such as ``nginx:1.27@sha256:…``; return None if it is invalid.
 
-    What has neither a tag nor a digest has the tag ``latest``.
+    Without tag and digest, the tag is ``latest``.
     """
     if len(text) > MAX_IMAGE:
         return None
@@ -66,7 +66,7 @@ def parse_image(text: str) -> Image | None:
 
 
 class RunsImages(Protocol):
-    """A container: the image of its template, and references to what runs."""
+    """A container: the image of its template, and references to the running images."""
 
     @property
     def image(self) -> str: ...
@@ -75,7 +75,7 @@ class RunsImages(Protocol):
 
 
 class ContainerImages(msgspec.Struct, gc=False):
-    """Of a stored container, what tells its images."""
+    """The fields of a stored container that identify its images."""
 
     image: str
     running: list[str] = []
@@ -85,9 +85,9 @@ _STORED: Final = msgspec.json.Decoder(list[ContainerImages])
 
 
 def images_of(containers: Iterable[RunsImages]) -> list[Image]:
-    """Return the images of containers, each once: those that run, else the template's.
+    """Return the images of containers, each once: the running ones, else the template's.
 
-    What names none is left out.
+    Invalid references are skipped.
     """
     found: dict[Image, None] = {}
     for container in containers:
@@ -98,25 +98,25 @@ def images_of(containers: Iterable[RunsImages]) -> list[Image]:
 
 
 def stored_images(containers: str | msgspec.Raw) -> list[Image]:
-    """Return the same of containers as they are stored, as JSON."""
+    """Return the same for containers stored as JSON."""
     return images_of(_STORED.decode(containers))
 
 
 def full_repository(text: str) -> str:
-    """Return the repository that a name without a tag means, else the text as it is."""
+    """Return the full repository of a name without a tag, or the text if it is invalid."""
     return _repository(text) or text
 
 
 def registry_of(repository: str) -> str:
-    """Return the registry that a full repository begins with."""
+    """Return the registry of a full repository."""
     return repository.partition("/")[0]
 
 
 def running_image(image: str, image_id: str) -> str:
-    """Return a reference to what a container runs, or "" while its digest is not known.
+    """Return a reference to the running image, or "" while its digest is unknown.
 
-    ``image`` is as its pod names it, ``image_id`` the ``imageID`` of its status. Where a node knows
-    no digest of a registry, that is the id of the image, which is a digest too.
+    ``image`` comes from the pod, ``image_id`` is the ``imageID`` of its status. If a node knows no
+    digest of a registry, it is the id of the image, which is a digest too.
     """
     digest = _digest(image_id)
     running = f"{image.partition('@')[0]}@{digest}"
@@ -131,7 +131,7 @@ def _digest(image_id: str) -> str:
 
 
 def _without_tag(named: str) -> tuple[str, str | None]:
-    """Split at the colon of the tag, which is none of a port."""
+    """Split a name at the colon of its tag, not of a port."""
     name, colon, tag = named.rpartition(":")
     return (name, tag) if colon and "/" not in tag else (named, None)
 

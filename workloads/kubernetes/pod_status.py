@@ -29,15 +29,15 @@ from workloads.kubernetes.resources import is_sidecar
 
 
 def read_hold(status: JsonObject, conditions: Mapping[str, JsonObject], scheduling: str) -> str:
-    """Read why a pod is not ready, or will not stay ready, although no container fails."""
+    """Read the reason why a pod is not (or will not stay) ready though no container fails."""
     if scheduling == SCHEDULING_GATED:
         return SCHEDULING_GATED
     readiness = conditions.get("Ready", {})
     not_ready = text(readiness, "status") in ("False", "Unknown")
     waits_for_gates = reason(readiness) == GATES_NOT_READY
     if not_ready and not waits_for_gates:
-        # A kubelet reports a pod as not ready because of its containers. Only the node controller
-        # overrules containers that are ready, after it has lost the node.
+        # A kubelet reports a pod as not ready because of its containers. The node controller alone
+        # overrules ready containers, after it has lost the node.
         containers = children(status, "containerStatuses")
         all_ready = bool(containers) and all(c.get("ready") is True for c in containers)
         if all_ready or reason(status) == NODE_LOST:
@@ -48,13 +48,13 @@ def read_hold(status: JsonObject, conditions: Mapping[str, JsonObject], scheduli
 
 
 def read_scheduling(conditions: Mapping[str, JsonObject]) -> str:
-    """Read why a pod has no node; "" if it has a node, or the scheduler has not tried yet."""
+    """Read why a pod has no node; "" if it has one, or the scheduler has not tried yet."""
     scheduled = conditions.get("PodScheduled", {})
     return reason(scheduled) if text(scheduled, "status") == "False" else ""
 
 
 def read_starting(status: JsonObject) -> str:
-    """Read why containers have not started; "" if none waits for its start."""
+    """Read the reason why containers have not started; "" if none of them waits."""
     reasons = {
         reason(child(child(container, "state"), WAITING))
         for key in ("containerStatuses", "initContainerStatuses")
@@ -66,8 +66,8 @@ def read_starting(status: JsonObject) -> str:
 def read_containers(
     spec: JsonObject, status: JsonObject, *, is_lost: bool
 ) -> Iterator[ContainerFacts]:
-    """Read the containers of a pod. Those on a lost node are not ready, whatever they were."""
-    # As the pod asks for them: what a status calls an image is one of the names that a node knows.
+    """Read the containers of a pod; containers on a lost node are not ready."""
+    # From the pod's spec: the status has any of the names that a node knows for an image.
     images = {
         text(container, "name"): text(container, "image")
         for key in ("containers", "initContainers")
@@ -103,7 +103,7 @@ def _container(raw: JsonObject, images: Mapping[str, str], *, is_lost: bool) -> 
 
 
 def _state(state: JsonObject) -> tuple[str, JsonObject]:
-    """Read a ContainerState: its only member. By its definition, none means waiting."""
+    """Read a ContainerState: its only member. By definition, an empty object means waiting."""
     for name in (RUNNING, TERMINATED):
         if isinstance(state.get(name), dict):
             return name, child(state, name)

@@ -1,8 +1,7 @@
-"""Kubernetes quantities, as exact integers.
+"""Kubernetes quantities as exact integers.
 
-A quantity is held in *nanos*: thousand-millionths of a core or of a byte. Kubernetes keeps nothing
-finer (`k8s.io/apimachinery/pkg/api/resource`), so that whole numbers are exact and sums cost what
-sums of integers cost.
+A quantity is stored in *nanos*: billionths of a core or of a byte. Kubernetes has no finer unit
+(`k8s.io/apimachinery/pkg/api/resource`), so integers are exact.
 """
 
 import re
@@ -12,8 +11,8 @@ from typing import Final
 NANOS: Final = 10**9
 INT64_MAX: Final = 2**63 - 1
 
-# The longest that an API server writes is below 30 characters. Without a bound, a quantity from a
-# report could be a number of a million digits.
+# API servers write fewer than 30 characters. Without a bound, a quantity of a report could have a
+# million digits.
 _LONGEST: Final = 64
 
 _FORM: Final = re.compile(
@@ -27,17 +26,16 @@ _BINARY: Final = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 
 
 class InvalidQuantityError(ValueError):
-    """The text is not of the form of a Kubernetes quantity."""
+    """The text is not a Kubernetes quantity."""
 
 
-# Of specs, which repeat themselves; what is measured does not.
+# For specs, which repeat values; measurements do not.
 @lru_cache(maxsize=1024)
 def parse_quantity(text: str) -> int:
-    """Read a quantity in nanos: `"250m"` is 250,000,000 and `"1Ki"` is 1,024,000,000,000.
+    """Parse a quantity to nanos: `"250m"` is 250,000,000 and `"1Ki"` is 1,024,000,000,000.
 
-    The form is checked first, because Python's numbers take more than Kubernetes does (`NaN`,
-    `1_000`, full-width digits). What is finer than a nano is rounded away from zero, as
-    Kubernetes does itself.
+    The form is checked first, because Python accepts more than Kubernetes (`NaN`, `1_000`,
+    full-width digits). Fractions of a nano are rounded away from zero, as in Kubernetes.
     """
     form = _FORM.fullmatch(text) if len(text) <= _LONGEST else None
     if form is None:

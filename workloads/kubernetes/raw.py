@@ -1,8 +1,8 @@
-"""Typed reading of raw JSON objects.
+"""Typed access to raw JSON objects.
 
-The API server leaves empty fields out and writes null for some, and a custom controller can write
-anything into a status: what is missing, null or of another type reads as empty, so that one odd
-object never costs the report of a whole cluster.
+The API server omits empty fields and writes null for some, and a custom controller can write
+anything into a status. A value that is missing, null or of another type reads as empty, so that one
+odd object does not prevent the report of a cluster.
 """
 
 import sys
@@ -15,51 +15,51 @@ from workloads.kubernetes.quantities import InvalidQuantityError, parse_quantity
 JsonObject: TypeAlias = Mapping[str, object]
 
 INT32_MAX: Final = 2**31 - 1
-# A status can hold any text; a reason is a code. A longer text is cut to fit its column.
+# A status can contain any text; a reason is a code. Longer text is truncated to its column.
 _REASON_LENGTH: Final = 128
 
 
 def child(parent: JsonObject, key: str) -> JsonObject:
-    """Read an object; {} when there is none."""
+    """Read an object; {} if it is missing."""
     value = parent.get(key)
     return value if isinstance(value, dict) else {}
 
 
 def children(parent: JsonObject, key: str) -> list[JsonObject]:
-    """Read the objects of a list; [] when there is none."""
+    """Read the objects of a list; [] if it is missing."""
     value = parent.get(key)
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def text(parent: JsonObject, key: str) -> str:
-    """Read a string; "" when there is none.
+    """Read a string; "" if it is missing.
 
-    Kubernetes lets NUL through in an image's name, and PostgreSQL refuses it: without the
-    replacement, one such pod would keep the whole cluster from being reported.
+    Kubernetes accepts NUL in an image's name, and PostgreSQL rejects it: without the replacement,
+    one such pod would prevent the report of the cluster.
     """
     value = parent.get(key)
     return without_nul(value) if isinstance(value, str) else ""
 
 
 def without_nul(value: str) -> str:
-    """Return a text that every database takes."""
+    """Return the text without NUL, which databases reject."""
     return value.replace("\0", "\ufffd")
 
 
 def integer(parent: JsonObject, key: str) -> int | None:
-    """Read a whole number; None when there is none."""
+    """Read an integer; None if it is missing."""
     value = parent.get(key)
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def count(parent: JsonObject, key: str, default: int = 0) -> int:
-    """Read a number of replicas or restarts, which Kubernetes holds in 32 bits."""
+    """Read a number of replicas or restarts, which has 32 bits in Kubernetes."""
     value = integer(parent, key)
     return default if value is None else min(max(value, 0), INT32_MAX)
 
 
 def moment(parent: JsonObject, key: str) -> datetime | None:
-    """Read an RFC 3339 time; None when there is none."""
+    """Read an RFC 3339 time; None if it is missing."""
     value = parent.get(key)
     if not isinstance(value, str):
         return None
@@ -71,7 +71,7 @@ def moment(parent: JsonObject, key: str) -> datetime | None:
 
 
 def amount(parent: JsonObject, key: str) -> int | None:
-    """Read a quantity in nanos; None when there is none, or none that Kubernetes would take."""
+    """Read a quantity in nanos; None if it is missing or invalid."""
     value = parent.get(key)
     if not isinstance(value, str):
         return None
@@ -83,7 +83,7 @@ def amount(parent: JsonObject, key: str) -> int | None:
 
 
 def controller_uid(metadata: JsonObject, kinds: Collection[str]) -> str | None:
-    """Read the uid of the one owner that controls an object, when it is of these kinds."""
+    """Read the uid of the controlling owner, if it is of one of these kinds."""
     for owner in children(metadata, "ownerReferences"):
         if owner.get("controller") is True:
             return text(owner, "uid") or None if text(owner, "kind") in kinds else None

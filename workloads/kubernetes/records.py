@@ -1,4 +1,4 @@
-"""From facts to the workloads that are stored and shown."""
+"""From facts to workloads as stored and shown."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -14,20 +14,20 @@ from workloads.kubernetes.tally import ContainerTally, PodTally
 
 log = structlog.get_logger("workloads.kubernetes")
 
-#: The reason of a workload whose object, or pods, no rule could be applied to.
+#: The reason of a workload whose object or pods could not be evaluated.
 UNREADABLE: Final = "Unreadable"
-#: Images that are told of one container; pods of a workload run one, or two in a rollout.
+#: Images per container; the pods of a workload run one, or two during a rollout.
 MAX_RUNNING: Final = 20
 
 
-# None can be part of a cycle: the garbage collector would walk through all of a report in vain.
+# Not tracked by the garbage collector, because no instance can be part of a cycle.
 class ContainerRecord(Struct, frozen=True, gc=False, omit_defaults=True):
     """One container of a workload's template, over all its live pods.
 
-    `state` is the worst of running, waiting and terminated, and "" while no pod says anything.
-    `running` are references with digests to the images that its pods run, sorted: more than one
-    during a rollout, or where a tag has moved. Its JSON omits `running` when the reporter does
-    not tell it.
+    `state` is the worst of running, waiting and terminated, and "" while no pod reports one.
+    `running` are the references with digests of the images that its pods run, sorted: more than a
+    single one during a rollout, or if a tag has moved. Its JSON omits `running` if the reporter
+    does not send it.
     """
 
     name: str
@@ -39,9 +39,9 @@ class ContainerRecord(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class WorkloadRecord(Struct, frozen=True, gc=False):
-    """A workload as the API shows it, without the ids that the service gives.
+    """A workload as in the API, without the service's own ids.
 
-    `figures` are by name, rounded up; what is used is None when nobody measures.
+    `figures` are by name, rounded up; usage is None if it is not measured.
     """
 
     kind: WorkloadKind
@@ -59,9 +59,9 @@ class WorkloadRecord(Struct, frozen=True, gc=False):
 
 
 class Judged(Sequence[WorkloadRecord]):
-    """The records of workloads, each made by `judge` when it is read.
+    """The records of workloads; `judge` creates each on iteration.
 
-    None is held, because records take more memory than the facts that they are made from.
+    They are not kept, because records take more memory than the facts.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Judged(Sequence[WorkloadRecord]):
 def workload_record(
     workload: WorkloadFacts, pods: PodTally, *, as_of: datetime, usage_known: bool
 ) -> WorkloadRecord:
-    """Join a workload with its pods; one that fails is shown as unreadable, and no other fails.
+    """Join a workload with its pods; after an exception, return it as unreadable.
 
     The arguments are those of ``_joined``.
     """
@@ -102,8 +102,8 @@ def _joined(
 ) -> WorkloadRecord:
     """Join a workload with its pods.
 
-    `usage_known` says whether there were metrics at all. The usage is unknown, not zero, without
-    them, and also if none of the pods is measured. A workload without pods uses nothing.
+    `usage_known` tells whether metrics exist. Without them, or if no pod is measured, the usage is
+    unknown, not zero. A workload without pods uses nothing.
     """
     usage_known = usage_known and (pods.measured > 0 or pods.live + pods.terminating == 0)
     health = derive_health(workload, pods, as_of)
@@ -129,7 +129,7 @@ def _joined(
 
 
 def _unreadable(workload: WorkloadFacts) -> WorkloadRecord:
-    """Return a record that keeps the place of a workload, of which no more is known."""
+    """Return a record with the identity of a workload of which nothing else is known."""
     unknown: dict[str, int | None] = dict.fromkeys((f.name for f in RESERVED), 0)
     return WorkloadRecord(
         kind=workload.kind,

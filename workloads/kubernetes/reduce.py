@@ -1,7 +1,7 @@
-"""From raw Kubernetes objects, as lists and watches give them, to the facts that are kept.
+"""Reduce raw Kubernetes objects, from lists and watches, to facts.
 
-An object that cannot be placed (no uid, no name, no owner of ours) reduces to None. An object that
-raises any exception costs no more than itself: it is logged by its name, and others are reduced.
+An object without uid, name or a known owner reduces to None. An object that raises an exception
+only affects itself: its name is logged, and others are reduced.
 """
 
 import sys
@@ -64,7 +64,7 @@ T = TypeVar("T")
 
 log = structlog.get_logger("workloads.kubernetes")
 
-# Pods of Jobs and the like are of no workload; leaving them out here keeps no tally of them.
+# Pods of Jobs and the like belong to no workload; without them, no tally is needed for them.
 _POD_OWNERS: Final = ("ReplicaSet", WorkloadKind.STATEFUL_SET, WorkloadKind.DAEMON_SET)
 _REPLICASET_OWNERS: Final = (WorkloadKind.DEPLOYMENT,)
 
@@ -72,7 +72,7 @@ _REPLICASET_OWNERS: Final = (WorkloadKind.DEPLOYMENT,)
 def _logged(
     reduce: Callable[Concatenate[JsonObject, P], T | None],
 ) -> Callable[Concatenate[JsonObject, P], T | None]:
-    """Let an object that cannot be reduced be None, and log why."""
+    """Return None for an object that cannot be reduced, and log the reason."""
 
     @wraps(reduce)
     def reduced(raw: JsonObject, /, *args: P.args, **kwargs: P.kwargs) -> T | None:
@@ -92,7 +92,7 @@ def _logged(
 
 @_logged
 def reduce_pod(raw: JsonObject, server: ServerVersion = UNKNOWN_VERSION) -> PodFacts | None:
-    """Reduce a Pod; None when no ReplicaSet, StatefulSet or DaemonSet controls it."""
+    """Reduce a Pod; return None unless a ReplicaSet, StatefulSet or DaemonSet controls it."""
     metadata, spec, status = child(raw, "metadata"), child(raw, "spec"), child(raw, "status")
     owner_uid = controller_uid(metadata, _POD_OWNERS)
     if owner_uid is None:
@@ -108,7 +108,7 @@ def reduce_pod(raw: JsonObject, server: ServerVersion = UNKNOWN_VERSION) -> PodF
         since = None
     elif live or phase == "Failed":
         moments = moment(metadata, "creationTimestamp"), moment(readiness, "lastTransitionTime")
-        # A kubelet's clock may be behind: a pod has not been unready for longer than it exists.
+        # A kubelet's clock may be slow: a pod cannot be unready for longer than it exists.
         since = max(filter(None, moments), default=None)
     else:
         since = moment(metadata, "deletionTimestamp")
@@ -134,7 +134,7 @@ def reduce_pod(raw: JsonObject, server: ServerVersion = UNKNOWN_VERSION) -> PodF
 
 @_logged
 def reduce_replicaset(raw: JsonObject) -> tuple[str, str] | None:
-    """Reduce a ReplicaSet to its uid and that of its Deployment; None when it has none."""
+    """Reduce a ReplicaSet to its uid and its Deployment's; return None without a Deployment."""
     metadata = child(raw, "metadata")
     uid, owner_uid = text(metadata, "uid"), controller_uid(metadata, _REPLICASET_OWNERS)
     return (sys.intern(uid), sys.intern(owner_uid)) if uid and owner_uid else None
@@ -142,7 +142,7 @@ def reduce_replicaset(raw: JsonObject) -> tuple[str, str] | None:
 
 @_logged
 def reduce_pod_metrics(raw: JsonObject) -> tuple[PodKey, Usage] | None:
-    """Reduce a PodMetrics to what its containers use together."""
+    """Reduce a PodMetrics to the sum over its containers."""
     metadata = child(raw, "metadata")
     key = PodKey(sys.intern(text(metadata, "namespace")), text(metadata, "name"))
     if not all(key):
@@ -154,9 +154,9 @@ def reduce_pod_metrics(raw: JsonObject) -> tuple[PodKey, Usage] | None:
 
 
 def reduce_workload(raw: JsonObject, kind: WorkloadKind) -> WorkloadFacts | None:
-    """Reduce a Deployment, StatefulSet or DaemonSet; a list's items do not say which they are.
+    """Reduce a Deployment, StatefulSet or DaemonSet; items of a list do not contain their kind.
 
-    Of one that cannot be reduced its identity is kept, so that its row is not deleted.
+    If the object cannot be reduced, its identity is kept, so that its row is not deleted.
     """
     metadata = child(raw, "metadata")
     uid, namespace, name = (text(metadata, key) for key in ("uid", "namespace", "name"))
@@ -179,7 +179,7 @@ def _workload_facts(
         kind=kind,
         namespace=sys.intern(namespace),
         name=name,
-        uid=sys.intern(uid),  # which its pods say, too
+        uid=sys.intern(uid),  # its pods contain it too
         labels={
             sys.intern(without_nul(key)): sys.intern(text(labels, key))
             for key, value in labels.items()
@@ -198,7 +198,7 @@ def _workload_facts(
         updated=updated,
         surplus=_surplus(kind, status),
         revision_pending=_revision_pending(status),
-        # Only Deployments have it, from Kubernetes 1.33 on. `replicas` counts no terminating pods.
+        # Only Deployments have it, from Kubernetes 1.33 on. `replicas` excludes terminating pods.
         replacements_wait=count(status, "terminatingReplicas") > 0
         and count(status, "replicas") < desired,
         paused=spec.get("paused") is True,
@@ -211,14 +211,14 @@ def _workload_facts(
     )
 
 
-# Pods of one workload are mostly alike; whoever keeps their facts, to follow a watch, keeps one
-# copy of what is equal, in half the memory.
+# Pods of one workload are mostly equal. A collector that keeps facts to follow a watch stores one
+# copy of equal facts, in half the memory.
 @lru_cache(maxsize=8192)
 def _shared_containers(containers: tuple[ContainerFacts, ...]) -> tuple[ContainerFacts, ...]:
     return containers
 
 
-# So are the conditions of most workloads.
+# The same holds for the conditions of most workloads.
 @lru_cache(maxsize=8192)
 def _shared_conditions(named: tuple[tuple[str, Condition], ...]) -> Mapping[str, Condition]:
     return dict(named)
@@ -230,7 +230,7 @@ def _shared_resources(resources: PodResources) -> PodResources:
 
 
 def _changed_at(metadata: JsonObject) -> datetime | None:
-    """Read the last write to an object, other than to its status."""
+    """Read the last write to an object, except to its status."""
     written = (
         moment(field, "time")
         for field in children(metadata, "managedFields")
@@ -246,7 +246,7 @@ def _unavailable_since(available: JsonObject) -> datetime | None:
 
 def _progress_deadline(spec: JsonObject) -> int | None:
     seconds = count(spec, "progressDeadlineSeconds")
-    return seconds if 0 < seconds < INT32_MAX else None  # the largest number stands for none
+    return seconds if 0 < seconds < INT32_MAX else None  # the largest number means no limit
 
 
 def _surplus(kind: WorkloadKind, status: JsonObject) -> int:
@@ -265,7 +265,7 @@ def _revision_pending(status: JsonObject) -> bool | None:
 def _replicas(
     kind: WorkloadKind, spec: JsonObject, status: JsonObject
 ) -> tuple[int, int, int, int]:
-    """Read desired, ready, available and updated."""
+    """Read desired, ready, available and updated replicas."""
     if kind is WorkloadKind.DAEMON_SET:
         return (
             count(status, "desiredNumberScheduled"),
@@ -274,7 +274,7 @@ def _replicas(
             count(status, "updatedNumberScheduled"),
         )
     ready = count(status, "readyReplicas")
-    # StatefulSets have told what is available only since Kubernetes 1.22.
+    # StatefulSets report available replicas from Kubernetes 1.22 on.
     without = ready if kind is WorkloadKind.STATEFUL_SET else 0
     return (
         count(spec, "replicas", default=1),
@@ -285,7 +285,7 @@ def _replicas(
 
 
 def _template_containers(spec: JsonObject) -> Iterator[TemplateContainer]:
-    """Read the containers that stay for the life of a pod: sidecars too, after the others."""
+    """Read the containers that run for the life of a pod, sidecars last."""
     for container in children(spec, "containers"):
         yield _template_container(container)
     for container in children(spec, "initContainers"):

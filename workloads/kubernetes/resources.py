@@ -1,4 +1,4 @@
-"""What one pod takes of a node, as the scheduler counts it.
+"""The resources that one pod reserves on a node, as the scheduler computes them.
 
 Sources: `PodRequests` and `PodLimits` of k8s.io/component-helpers/resource, as the scheduler calls
 them, of 0.36 and, for Kubernetes 1.37 on, after kubernetes#140047; KEPs 753 (sidecar containers),
@@ -19,15 +19,15 @@ INFEASIBLE: Final = "Infeasible"
 
 
 class ServerVersion(NamedTuple):
-    """The version of an API server, by which the scheduler's formula is chosen."""
+    """The version of an API server; it selects the scheduler's formula."""
 
     major: int = 0
     minor: int = 0
 
 
-#: The version of a server that does not give it.
+#: The version of a server that reports none.
 UNKNOWN_VERSION: Final = ServerVersion()
-# From here on the scheduler takes the largest of a resized pod's sums, and before that the sum of
+# From this version on, the scheduler takes the largest of a resized pod's sums; before, the sum of
 # the largest amount of each container.
 _LARGEST_SUM: Final = ServerVersion(1, 37)
 
@@ -36,14 +36,14 @@ _Amounts: TypeAlias = Callable[[JsonObject], JsonObject]
 
 
 def is_sidecar(init_container: JsonObject) -> bool:
-    """Tell an init container that stays for the life of its pod from a step that ends."""
+    """Whether an init container runs for the life of its pod."""
     return text(init_container, "restartPolicy") == "Always"
 
 
 def resize_pending(status: JsonObject, conditions_of: Mapping[str, JsonObject]) -> str:
-    """Read why a node does not resize a pod: Deferred, Infeasible or "".
+    """Read the reason why a node does not resize a pod: Deferred, Infeasible or "".
 
-    Up to Kubernetes 1.32 it is `status.resize`, since then a condition.
+    Up to Kubernetes 1.32 it is `status.resize`, later a condition.
     """
     found = conditions_of.get("PodResizePending")
     why = text(status, "resize") if found is None else text(found, "reason")
@@ -53,7 +53,7 @@ def resize_pending(status: JsonObject, conditions_of: Mapping[str, JsonObject]) 
 def pod_resources(
     spec: JsonObject, status: JsonObject, server: ServerVersion = UNKNOWN_VERSION
 ) -> PodResources:
-    """Add up what a pod reserves.
+    """Sum the resources that a pod reserves.
 
     While a pod is resized, the larger of the desired and the current amount counts.
     """
@@ -76,11 +76,11 @@ class _Pod:
         self._infeasible = resize_pending(status, conditions(status)) == INFEASIBLE
 
     def total(self, side: str, resource: str) -> int:
-        # 1. What the pod states as a whole replaces what its containers add up to.
+        # 1. Amounts of the whole pod replace the sum over its containers.
         total = self._of_whole(side, resource)
         if total is None:
             total = self._of_containers(side, resource)
-        # 2. Overhead comes on top, but limits nothing that is not limited.
+        # 2. The overhead is added, but limits nothing that is unlimited.
         overhead = amount(child(self._spec, "overhead"), resource) or 0
         return total if side == LIMITS and total == 0 else total + overhead
 
@@ -113,7 +113,7 @@ class _Pod:
     def _add_up(
         self, of_container: Callable[[JsonObject], int], of_step: Callable[[JsonObject], int]
     ) -> int:
-        """Take the dearest moment of a pod's life: one of its init steps, or running in full."""
+        """Return the maximum over a pod's life: an init step, or the running containers."""
         sidecars = 0
         dearest_step = 0
         for container in children(self._spec, "initContainers"):

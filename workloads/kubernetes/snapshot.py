@@ -13,15 +13,15 @@ from workloads.kubernetes.tally import PodTally
 
 
 class SnapshotBuilder:
-    """Joins pods, ReplicaSets and workloads, which may come in any order.
+    """Join pods, ReplicaSets and workloads, which may arrive in any order.
 
     Pods are joined by namespace and `ownerReferences[controller=true].uid`, never by labels:
-    selectors of different workloads may overlap. An owner is of the pod's own namespace, or none:
-    who may make pods somewhere says nothing of the workloads elsewhere. What is kept grows with the
-    number of workloads and ReplicaSets; a pod is gone as soon as it is added.
+    selectors of different workloads may overlap. An owner is in the pod's own namespace; permission
+    to create pods in one namespace has no effect on workloads of another. Memory grows with the
+    number of workloads and ReplicaSets; a pod is dropped as soon as it is added.
 
-    `usage` is the cluster's pod metrics, which are needed before the first pod; None when it has
-    no working metrics API.
+    `usage` contains the cluster's pod metrics, which are needed before the first pod; None if it
+    has no working metrics API.
     """
 
     def __init__(self, usage: MeasuredPods | None = None) -> None:
@@ -31,7 +31,7 @@ class SnapshotBuilder:
         self._workloads: list[WorkloadFacts] = []
 
     def add_pod(self, raw: JsonObject, server: ServerVersion = UNKNOWN_VERSION) -> None:
-        """Count a raw Pod for the object that controls it."""
+        """Add a raw Pod to the object that controls it."""
         pod = reduce_pod(raw, server)
         if pod is not None:
             usage = self.usage.get(pod.key) if self.usage is not None else None
@@ -39,22 +39,22 @@ class SnapshotBuilder:
             self._tallies.setdefault(owner, PodTally()).add(pod, usage)
 
     def add_replicaset(self, raw: JsonObject) -> None:
-        """Learn from a raw ReplicaSet which Deployment its pods are of."""
+        """Record the Deployment of a raw ReplicaSet."""
         link = reduce_replicaset(raw)
         if link is not None:
             uid, deployment_uid = link
             self._deployment_of[uid] = deployment_uid
 
     def add_workload(self, raw: JsonObject, kind: WorkloadKind) -> None:
-        """Take a raw Deployment, StatefulSet or DaemonSet."""
+        """Add a raw Deployment, StatefulSet or DaemonSet."""
         workload = reduce_workload(raw, kind)
         if workload is not None:
             self._workloads.append(workload)
 
     def records(self, as_of: datetime) -> Judged:
-        """Judge every workload as it was at `as_of`, when the lists were taken.
+        """Return the record of each workload at `as_of`, the time of the lists.
 
-        Nothing may be added any more.
+        Call it last.
         """
         return Judged(self._workloads, partial(self._record, self._replicasets(), as_of))
 

@@ -1,8 +1,8 @@
-"""The pods of one workload, added up.
+"""The sums over the pods of one workload.
 
 A cluster's pods are read once and never held together: each is added to the tally of the object
-that controls it and dropped, so that memory grows with the number of workloads and not of pods. Of
-a container that has restarted, the end of its last run is kept.
+that controls it and dropped. Memory grows with the number of workloads, not of pods. For each
+restarted container the end of its last run is kept.
 """
 
 from collections import Counter
@@ -22,7 +22,7 @@ from workloads.kubernetes.facts import (
 )
 from workloads.kubernetes.figures import MEASURED, RESERVED
 
-# From best to worst; "" is a container of which no pod says anything yet.
+# From best to worst; "" is a container that no pod reports yet.
 _STATES: Final = ("", RUNNING, WAITING, TERMINATED)
 _RANK: Final = {state: rank for rank, state in enumerate(_STATES)}
 
@@ -37,27 +37,27 @@ class ContainerTally:
     running: frozenset[str] = frozenset()
 
     def add(self, restarts: int, ready: int, state: str, running: Set[str]) -> None:
-        """Count more containers of this name; the state stays the worst of all."""
+        """Add containers of this name; the state remains the worst of all."""
         self.restarts += restarts
         self.ready += ready
         if _RANK[state] > _RANK[self.state]:
             self.state = state
-        # Mostly all pods run the same, and then nothing is made anew.
+        # Pods usually run the same image; then no new object is needed.
         if not running <= self.running:
             self.running |= running
 
 
 @dataclass(slots=True)
 class PodTally:
-    """What health and figures need of all pods of one workload.
+    """The sums that health and figures need of all pods of one workload.
 
-    Counts: `pods` is all of them and `measured` those with metrics. `reserved` and `used` are
-    nanos in the order of the figures, of pods that are neither Succeeded nor Failed. All below
-    `live` is of live pods only: `failing` counts containers by reason, `held`, `starting` and
-    `resizing` pods, and `broken` the pods whose containers all fail. `failed` counts Failed pods.
-    Each `…_since` is the earliest moment of its pods. `restarts` has the end of each container's
-    last run, and whether memory was the cause: a node's clock may be ahead, so that only the rules,
-    which know the moment of the report, can choose the latest.
+    Counts: `pods` is all of them and `measured` those with metrics. `reserved` and `used` are nanos
+    in the order of the figures, of pods that are neither Succeeded nor Failed. All below `live` is
+    of live pods only: `failing` counts containers by reason, `held`, `starting` and `resizing`
+    pods, and `broken` the pods whose containers all fail. `failed` counts Failed pods. Each
+    `…_since` is the earliest time of its pods. `restarts` has the end of each container's last run,
+    and whether it ran out of memory. A node's clock may be fast, so only the rules, which know the
+    time of the report, can choose the latest.
     """
 
     pods: int = 0
@@ -81,7 +81,7 @@ class PodTally:
     containers: dict[str, ContainerTally] = field(default_factory=dict)
 
     def add(self, pod: PodFacts, usage: Usage | None = None) -> None:
-        """Count one more pod, with its metrics when there are any."""
+        """Add a pod, with its metrics if there are any."""
         self.pods += 1
         if not pod.active:
             _count(self.failed, pod.failed)
@@ -107,7 +107,7 @@ class PodTally:
             self._add_container(container)
 
     def merge(self, other: "PodTally") -> None:
-        """Add the pods of another tally: a Deployment's are spread over its ReplicaSets."""
+        """Add the pods of another tally: a Deployment's pods belong to several ReplicaSets."""
         self.pods += other.pods
         self.measured += other.measured
         _add(self.reserved, other.reserved)
@@ -144,13 +144,13 @@ class PodTally:
 def most_frequent(reasons: Counter[str]) -> str:
     """Return the most frequent reason, or "".
 
-    Of equally frequent reasons it is the first in the alphabet, whatever the order of the pods.
+    Among equally frequent reasons it is the first in alphabetical order.
     """
     return min(reasons, key=lambda reason: (-reasons[reason], reason), default="")
 
 
 def tally_pods(pods: Iterable[PodFacts], usage: MeasuredPods | None = None) -> PodTally:
-    """Add up the pods of one workload."""
+    """Sum the pods of one workload."""
     tally = PodTally()
     for pod in pods:
         tally.add(pod, usage.get(pod.key) if usage is not None else None)

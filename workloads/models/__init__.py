@@ -1,4 +1,4 @@
-"""The tables of workloads: clusters, what runs in them, and what became of it."""
+"""The tables of clusters, workloads, images and their history."""
 
 from workloads.models.clusters import Cluster, ClusterQuerySet
 from workloads.models.history import ReportGap, Transition

@@ -1,4 +1,4 @@
-"""Clusters: when each was reported last, and how many of its workloads are well."""
+"""Clusters: the time of their last report, and the number of workloads by health."""
 
 from __future__ import annotations
 
@@ -26,52 +26,53 @@ if TYPE_CHECKING:
 
     from apikeys.bindings import Binding
 
-# Also the database's default: processes of the version before register clusters during an upgrade.
+# Also a database default: processes of the previous release register clusters during an upgrade.
 _EMPTY: Any = {"default": "", "db_default": ""}
 
 
 class ClusterQuerySet(models.QuerySet["Cluster"]):
     def inside(self, binding: Binding) -> ClusterQuerySet:
-        """Those that a token with this binding sees."""
+        """Return the clusters inside the binding."""
         return inside_clusters(self, binding, "pk")
 
     def timed(self) -> ClusterQuerySet:
-        """Return each with ``read_at``, the database's time, from which ages are reckoned."""
+        """Annotate ``read_at``, the database's time, from which ages are computed."""
         return self.annotate(read_at=Now())  # type: ignore[no-redef]  # its type is declared below
 
 
 class Cluster(models.Model):
     """A Kubernetes cluster whose workloads are reported.
 
-    Its health follows from the counts and from the age of its last report, so that a list of
-    clusters reads one table; whoever writes workloads keeps the counts, in the same transaction.
+    Its health follows from the counts and the age of its last report, so a list of clusters reads
+    one table. Each writer of workloads updates the counts in the same transaction.
     """
 
     id: models.UUIDField[uuid.UUID, uuid.UUID] = models.UUIDField(
         primary_key=True, default=uuid7, editable=False
     )
     name = models.CharField(max_length=200)
-    # The uid of its kube-system namespace: tells a report that came to the wrong cluster.
+    # The uid of its kube-system namespace; it detects a report sent to the wrong cluster.
     uid = models.CharField(max_length=64, null=True, blank=True)  # noqa: DJ001 - null until reported
     report_interval_seconds = models.IntegerField(default=DEFAULT_REPORT_INTERVAL)
-    # The reporter's clock, which orders its reports; then ours, which says how old the last one is.
+    # The reporter's time, which orders its reports; then the service's, which gives their age.
     last_report_at = models.DateTimeField(null=True)
     last_received_at = models.DateTimeField(null=True)
-    # The last report that said all: what was in it unchanged is as fresh as that.
+    # The last snapshot; unchanged workloads are as fresh as the snapshot.
     last_snapshot_at = models.DateTimeField(null=True)
     workloads_unspecified = models.IntegerField(default=0)
     workloads_healthy = models.IntegerField(default=0)
     workloads_degraded = models.IntegerField(default=0)
     workloads_error = models.IntegerField(default=0)
-    # The newest report that is being applied, when an older one came in between: those are late.
+    # The newest report that is being applied, if an older report was applied meanwhile.
     announced_report_at = models.DateTimeField(null=True)
-    # The last report that the rows of images follow. Another one than the last report was applied
-    # by a release that knows no images: then they are made anew.
+    # The last report that the rows of images follow. If it differs from the last report, a release
+    # without images applied that one, and the rows are built again.
     images_report_at = models.DateTimeField(null=True)
-    # When the usage of very many workloads was last written for its own sake.
+    # The last time at which the usage of very many workloads was written.
     usage_stored_at = models.DateTimeField(null=True)
-    # Why the collector could not report, when it last said so. It fails while that is newer than
-    # `last_received_at`; otherwise `collection_failing_since` is of an earlier failure.
+    # The reason why the collector could not report, and when. The collection fails while this is
+    # newer than `last_received_at`; otherwise `collection_failing_since` belongs to an earlier
+    # failure.
     collection_error_at = models.DateTimeField(null=True)
     collection_failing_since = models.DateTimeField(null=True)
     collection_error_reason = models.CharField(
@@ -79,13 +80,13 @@ class Cluster(models.Model):
     )
     collection_error_resource = models.CharField(max_length=MAX_RESOURCE, blank=True, **_EMPTY)
     collection_error_message = models.CharField(max_length=MAX_MESSAGE, blank=True, **_EMPTY)
-    # What the collector calls itself, with its version.
+    # The collector's name and version.
     collector_version = models.CharField(max_length=MAX_COLLECTOR_VERSION, blank=True, **_EMPTY)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     updated_at = models.DateTimeField(default=timezone.now)
 
     objects = ClusterQuerySet.as_manager()
-    #: Of those that are read by ``timed()``.
+    #: Set on rows of ``timed()``.
     read_at: dt.datetime
 
     class Meta:
@@ -133,7 +134,7 @@ class Cluster(models.Model):
         return self.name
 
     def workload_counts(self) -> dict[str, int]:
-        """Return how many workloads there are, in all and by health."""
+        """Return the number of workloads, in total and by health."""
         counts = {
             "healthy": self.workloads_healthy,
             "degraded": self.workloads_degraded,

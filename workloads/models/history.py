@@ -1,7 +1,7 @@
-"""What became of workloads: when their health changed, and when nobody looked.
+"""The history of workloads: health transitions, and gaps between reports.
 
-Both tables are written with a report, in its transaction, and neither points at its cluster or
-workload: the history of one that is gone can be read until housekeeping removes it.
+Both tables are written in the transaction of a report. Neither references its cluster or workload:
+the history of a deleted workload stays readable until housekeeping removes it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _UNWELL: Final = (HealthStatus.DEGRADED.value, HealthStatus.ERROR.value)
 
 
 class TransitionType(StrEnum):
-    """The wire values of a transition's ``type``."""
+    """Types of a transition; the values on the wire."""
 
     APPEARED = "APPEARED"
     CHANGED = "CHANGED"
@@ -30,9 +30,10 @@ class TransitionType(StrEnum):
 
 class TransitionQuerySet(models.QuerySet["Transition"]):
     def of_health(self) -> TransitionQuerySet:
-        """Those by which the health became another one, also of what came or went unwell.
+        """Return changes of the health, and unhealthy workloads that appeared or were deleted.
 
-        Neither another reason of the same health, nor a workload that is only new or deleted.
+        Excluded are changes of the reason alone, and healthy workloads that appeared or were
+        deleted.
         """
         was_there, is_there = Q(from_health_status__isnull=False), Q(to_health_status__isnull=False)
         return self.filter(
@@ -53,24 +54,24 @@ class TransitionQuerySet(models.QuerySet["Transition"]):
 
 
 class Transition(models.Model):
-    """A workload's health, or the reason of it, became another one at ``at``.
+    """A change of a workload's health, or of its reason, at ``at``.
 
-    A row tells of the time before it, too: from ``since`` until ``at`` the workload was in
-    ``from_health_status``. So the rows that are left tell all they told when others are removed.
-    ``status_reason`` is that of ``to_health_status``.
+    A row also covers the time before it: from ``since`` until ``at`` the workload had
+    ``from_health_status``. The remaining rows therefore stay complete when others are removed.
+    ``status_reason`` belongs to ``to_health_status``.
     """
 
     pk = models.CompositePrimaryKey("workload_id", "number")
     workload_id = models.UUIDField()
-    # Counts the transitions of the workload; of one report there is one at most. It begins again
-    # when all were removed.
+    # The number of the transition of this workload; a report causes at most one. It starts again
+    # after all were removed.
     number = models.IntegerField()
     cluster_id = models.UUIDField()
     since = models.DateTimeField(null=True)
-    # By the clock of the cluster's reporter; then by ours, null in rows of release 1.0.
+    # By the clock of the cluster's reporter; then by the service's, null in rows of release 1.0.
     at = models.DateTimeField()
     received_at = models.DateTimeField(null=True)
-    # Null when the workload was not there before, and when it is gone.
+    # Null if the workload did not exist before, or was deleted.
     from_health_status = models.CharField(max_length=MAX_HEALTH_STATUS, null=True)  # noqa: DJ001
     to_health_status = models.CharField(max_length=MAX_HEALTH_STATUS, null=True)  # noqa: DJ001
     status_reason = models.CharField(max_length=MAX_STATUS_REASON, blank=True)
@@ -100,7 +101,7 @@ class Transition(models.Model):
 
 
 class ReportGap(models.Model):
-    """Nobody looked at the cluster between two reports that were too far apart."""
+    """A period without reports of a cluster that was too long."""
 
     pk = models.CompositePrimaryKey("cluster_id", "ended_at")
     cluster_id = models.UUIDField()

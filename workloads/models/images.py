@@ -1,8 +1,9 @@
-"""Which images run where: rows that follow from the containers of the workloads.
+"""Images by workload and by cluster, derived from the containers of workloads.
 
-Whoever writes workloads keeps them, in the same transaction (``workloads.reporting.image_rows``).
-They copy what they need, so that a list of workloads is read in an index of theirs. No constraint
-ties them to what they are copied from: the release before deletes that, and knows them not.
+Each writer of workloads updates the rows in the same transaction
+(``workloads.reporting.image_rows``). The rows copy the columns that lists need, so that a list is
+read in one index. They have no foreign keys: the previous release, which does not know them,
+deletes the referenced rows.
 """
 
 from __future__ import annotations
@@ -20,19 +21,19 @@ from workloads.models.workloads import MAX_HEALTH_STATUS, MAX_KIND
 if TYPE_CHECKING:
     from apikeys.bindings import Binding
 
-#: What tells an image from others, and the order of their list.
+#: The columns that identify an image, and the order of their list.
 IMAGE = ("repository", "tag", "digest")
 
 
 class WorkloadImage(models.Model):
     """A repository and a digest that a workload runs."""
 
-    #: Columns in the order of bytes, in which what begins with a text is a range.
+    #: Columns in byte order, in which a prefix is a range.
     byte_ordered = frozenset({"repository", "digest", "namespace", "name", "kind"})
-    #: Columns that are those of the workload.
+    #: Copies of the workload's columns.
     copied = frozenset({"cluster_id", "health_status", "namespace", "name", "kind"})
-    #: A column of so few values that a list which is not ordered by it is merged from one part of
-    #: each, instead of having an index of its own, that each report would pay for.
+    #: A column with few values. A list in another order is merged from one part per value, instead
+    #: of a further index that each report would have to update.
     merged: ClassVar = {"health_status": tuple(health.value for health in HealthStatus)}
 
     pk = models.CompositePrimaryKey("workload_id", "number")
@@ -67,18 +68,18 @@ class WorkloadImage(models.Model):
 
 class ClusterImageQuerySet(models.QuerySet["ClusterImage"]):
     def inside(self, binding: Binding) -> ClusterImageQuerySet:
-        """Those of the clusters that a token with this binding sees."""
+        """Return the rows of clusters inside the binding."""
         return inside_clusters(self, binding, "cluster_id")
 
 
 class ClusterImage(models.Model):
-    """An image that runs in a cluster, and how many of its workloads run it."""
+    """An image in a cluster, with the number of workloads that run it."""
 
     byte_ordered = frozenset(IMAGE)
 
     pk = models.CompositePrimaryKey("cluster_id", *IMAGE)
     cluster_id = models.UUIDField()
-    # With its registry, such as docker.io/library/nginx.
+    # With the registry, such as docker.io/library/nginx.
     repository = models.CharField(max_length=MAX_REPOSITORY)
     tag = models.CharField(max_length=MAX_TAG, blank=True)
     digest = models.CharField(max_length=MAX_DIGEST, blank=True)
@@ -93,7 +94,7 @@ class ClusterImage(models.Model):
             ),
         ]
         indexes = [
-            # Of all clusters: what is added up is in the index.
+            # For all clusters: the index contains the sums.
             models.Index(name="clusterimage_by_name", fields=[*IMAGE, "cluster_id", "workloads"]),
             models.Index(
                 name="clusterimage_by_digest", fields=["digest", "repository", "tag", "cluster_id"]

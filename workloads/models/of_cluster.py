@@ -1,4 +1,4 @@
-"""Which rows are of clusters that a token sees: said once, for all that belongs to a cluster."""
+"""The binding's restriction to clusters, for each table that belongs to a cluster."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Rows = TypeVar("Rows", bound="QuerySet[Any]")
 
 
 def inside_clusters(rows: Rows, binding: Binding, column: str) -> Rows:
-    """Return the rows of the clusters that a token with this binding sees, named by a column."""
+    """Return the rows of clusters inside the binding; the column names the cluster."""
     if any(ids is not None for ids in binding.lists.values()):
         return rows.none()
     return rows.all() if binding.cluster_id is None else rows.filter((column, binding.cluster_id))

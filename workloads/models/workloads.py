@@ -1,4 +1,4 @@
-"""Workloads, as they were last reported."""
+"""Workloads, as last reported."""
 
 from __future__ import annotations
 
@@ -47,37 +47,37 @@ def _figures_not_negative() -> Q:
 
 class WorkloadQuerySet(models.QuerySet["Workload"]):
     def inside(self, binding: Binding) -> WorkloadQuerySet:
-        """Those of the clusters that a token with this binding sees."""
+        """Return the workloads of clusters inside the binding."""
         return inside_clusters(self, binding, "cluster_id")
 
     def as_fresh_as(self, snapshot: Any) -> WorkloadQuerySet:
-        """Return each with ``last_updated_at``; ``snapshot`` is when its cluster last told all.
+        """Annotate ``last_updated_at``; ``snapshot`` is the time of the cluster's last snapshot.
 
-        What a snapshot leaves as it was is not written, and yet as fresh as the snapshot.
+        A snapshot does not write unchanged workloads, which are nevertheless as fresh as it.
         """
         heard = Coalesce(snapshot, "observed_at")
         return self.annotate(last_updated_at=Greatest("observed_at", heard))
 
 
 class Workload(models.Model):
-    """A Deployment, StatefulSet or DaemonSet of a cluster, as it was last reported.
+    """A Deployment, StatefulSet or DaemonSet of a cluster, as last reported.
 
-    Only what changed is written; ``last_updated_at`` of the API is the later of ``observed_at``
-    and the cluster's ``last_snapshot_at``.
+    Only changes are written; the API's ``last_updated_at`` is the later of ``observed_at`` and the
+    cluster's ``last_snapshot_at``.
     """
 
-    #: Columns in the order of bytes, in which what begins with a text is a range.
+    #: Columns in byte order, in which a prefix is a range.
     byte_ordered = frozenset({"namespace", "name", "kind"})
 
     id: models.UUIDField[uuid.UUID, uuid.UUID] = models.UUIDField(
         primary_key=True, default=uuid7, editable=False
     )
-    # The indexes below have it among their columns; one on it alone would mislead the planner.
+    # The indexes below contain the column; an index on it alone would mislead the planner.
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, db_index=False)
     namespace = models.CharField(max_length=MAX_NAMESPACE)
     name = models.CharField(max_length=MAX_NAME)
     kind = models.CharField(max_length=MAX_KIND, choices=KINDS)
-    # What Kubernetes calls it; another uid under the same name is another object.
+    # Kubernetes' uid; another uid with the same name is another object.
     uid = models.CharField(max_length=MAX_UID, blank=True)
     labels = models.JSONField(default=dict)
     health_status = models.CharField(max_length=MAX_HEALTH_STATUS, choices=HEALTH_STATUSES)
@@ -85,20 +85,20 @@ class Workload(models.Model):
     replicas_desired = models.IntegerField()
     replicas_ready = models.IntegerField()
     replicas_available = models.IntegerField()
-    # The figures of ``workloads/kubernetes/figures.py``; null when nobody measures.
+    # The figures of ``workloads/kubernetes/figures.py``; null if not measured.
     cpu_requests_millicores = models.BigIntegerField()
     cpu_limits_millicores = models.BigIntegerField()
     cpu_used_millicores = models.BigIntegerField(null=True)
     memory_requests_bytes = models.BigIntegerField()
     memory_limits_bytes = models.BigIntegerField()
     memory_used_bytes = models.BigIntegerField(null=True)
-    # Also the database's default: the version before writes rows without it during an upgrade.
+    # Also a database default: the previous release writes rows without it during an upgrade.
     ephemeral_storage_requests_bytes = models.BigIntegerField(default=0, db_default=0)
     # [{"name", "image", "restart_count", "state", "ready"}], in this order of keys.
     containers = VerbatimJSONField(default=list)
     observed_at = models.DateTimeField()
-    # Since when health and reason are what they are. The database's default is for the version
-    # before, which writes rows without it during an upgrade.
+    # The time since which health and reason are unchanged. The default in the database is for the
+    # previous release, which writes rows without it during an upgrade.
     health_since = models.DateTimeField(db_default=Now())
 
     objects = WorkloadQuerySet.as_manager()
@@ -134,12 +134,12 @@ class Workload(models.Model):
             ),
         ]
         indexes = [
-            # Each ends with the order of the pages, so that a page is read and never sorted.
+            # Each index ends with the order of the pages, so that pages are never sorted.
             models.Index(
                 name="workload_by_health",
                 fields=["cluster", "health_status", "namespace", "name", "kind"],
             ),
-            # Of all clusters at once, which are listed by health.
+            # For the list of all clusters, ordered by health.
             models.Index(
                 name="workload_of_health",
                 fields=["health_status", "cluster", "namespace", "name", "kind"],
