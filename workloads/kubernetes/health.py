@@ -145,9 +145,7 @@ def _some_missing(case: Case) -> str:
 
 
 def _stuck(case: Case) -> str:
-    """Return the reason why a further pod is not ready; in a paused rollout it need not become
-    ready.
-    """
+    """Return the reason why a further pod is not ready, unless the rollout is paused."""
     unnamed = "" if case.workload.paused else Reason.REPLICAS_NOT_READY
     return _waiting(case) or most_frequent(case.pods.starting) or unnamed
 
