@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from django.apps import apps
+
 from infra_service.lib.commandline.isolation import isolated
+from infra_service.lib.encryption import current_key, keyring
 from infra_service.models import IdempotentRequest
 from infra_service.webhooks.actions import reencrypt_secrets
 from infra_service.webhooks.models import WebhookEndpoint
-from states.document.sealing import current_key, keyring
 from states.keeping import reencryption
 from states.keeping.batches import in_batches
 from states.models import OUTDATED, State
@@ -91,9 +93,28 @@ def _older_digests() -> Iterator[OlderValue]:
         yield OlderValue(f"resource digests of state {state.pk}", key_name)
 
 
+def _reencrypt_second_factors() -> int:
+    if not apps.is_installed("allauth.mfa"):
+        return 0
+    # Of an extra, and so are the models behind it.
+    from infra_service.sign_on import second_factor  # noqa: PLC0415
+
+    return second_factor.reencrypt_secrets()
+
+
+def _older_second_factors() -> Iterator[OlderValue]:
+    if not apps.is_installed("allauth.mfa"):
+        return
+    from infra_service.sign_on import second_factor  # noqa: PLC0415
+
+    for row in second_factor.secrets_of_other_keys():
+        yield OlderValue(f"second factor {row.pk}", second_factor.key_name_of(row))
+
+
 #: All kinds except documents. Digests are last: documents have to be readable for them.
 KINDS: Final = (
     Kind("webhook_secrets", "webhook secrets", reencrypt_secrets, _older_secrets),
     Kind("idempotent_answers", "idempotent answers", _reencrypt_answers, _older_answers),
+    Kind("second_factors", "second factors", _reencrypt_second_factors, _older_second_factors),
     Kind("resource_digests", "states' resource digests", _renew_digests, _older_digests),
 )

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
-import secrets
 import uuid
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from django.conf import settings
 from django.db import models, transaction
 from django.db.models import F, Q
 from django.utils import timezone
-from django.utils.module_loading import import_string
+
+from infra_service.lib import encryption
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,7 +21,6 @@ ANSWERS_KEPT: Final = dt.timedelta(hours=24)
 SECRETS_KEPT: Final = dt.timedelta(minutes=10)
 #: Rows that one statement removes.
 _BATCH: Final = 500
-_NONCE_BYTES: Final = 12
 #: A housekeeper that was killed is taken for gone after this.
 LEASE: Final = dt.timedelta(minutes=15)
 #: A part that was not done for so long is late: each day it should be. An alert says the same.
@@ -88,7 +86,7 @@ class IdempotentRequestQuerySet(models.QuerySet["IdempotentRequest"]):
     def with_answers_of_other_keys(self) -> IdempotentRequestQuerySet:
         """Return the requests whose answer another key than the first encrypts."""
         kept = self.filter(answer__isnull=False, answer_until__gt=timezone.now())
-        return kept.exclude(encryption_key=next(iter(_keyring())))
+        return kept.exclude(encryption_key=encryption.current_key())
 
     def remove_answers(self) -> int:
         """Remove a batch of answers whose time is over; another removal is never waited for."""
@@ -161,17 +159,16 @@ class IdempotentRequest(models.Model):
 
     def answer_body(self) -> bytes | None:
         """Return the answer, or None when its time is over or its key is missing."""
-        cipher = _keyring().get(self.encryption_key)
-        if self.answer is None or cipher is None or not self._is_kept:
+        if self.answer is None or not self._is_kept:
             return None
-        sealed = bytes(self.answer)
-        body: bytes = cipher.decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], self._context)
-        return body
+        try:
+            answer = encryption.Encrypted(self.answer, self.encryption_key)
+            return encryption.decrypt(self._context, answer)
+        except encryption.KeyMissingError:
+            return None
 
     def _encrypt(self, body: bytes) -> None:
-        self.encryption_key, cipher = next(iter(_keyring().items()))
-        nonce = secrets.token_bytes(_NONCE_BYTES)
-        self.answer = nonce + cipher.encrypt(nonce, body, self._context)
+        self.answer, self.encryption_key = encryption.encrypt(self._context, body)
 
     @property
     def _is_kept(self) -> bool:
@@ -181,11 +178,6 @@ class IdempotentRequest(models.Model):
     def _context(self) -> bytes:
         """The associated data: an answer that was moved to another row does not decrypt."""
         return b"idempotent" + bytes.fromhex(self.id)
-
-
-def _keyring() -> dict[str, Any]:
-    ring: dict[str, Any] = import_string(settings.KEYRING)()
-    return ring
 
 
 class Timeline(models.Model):

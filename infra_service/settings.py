@@ -198,8 +198,6 @@ REST_FRAMEWORK = {
 # tokens know none of them.
 BINDING_NAMES = "states.addresses.find_inside"
 
-# The ciphers by name, the one that encrypts first: the base of the API knows none of the apps.
-KEYRING = "states.document.sealing.keyring"
 
 # Requests a minute, also those that are refused: of one token, of one key with all that was minted
 # from it, of all that one user owns. Failed authentications a minute of one address. 0 is no limit.
@@ -303,7 +301,6 @@ if _sign_on_apps := sign_on.sign_on_apps(
     INSTALLED_APPS += _sign_on_apps
     MIDDLEWARE.append(sign_on.MIDDLEWARE)
     SOCIALACCOUNT_ADAPTER = "infra_service.sign_on.provider.NoSignUp"
-    MFA_ADAPTER = "infra_service.sign_on.second_factor.EncryptedSecrets"
     MFA_SUPPORTED_TYPES = ["totp", "webauthn"]
 
 # --- Metrics --------------------------------------------------------------------------------------

@@ -7,9 +7,9 @@ from typing import Any
 
 from django.core.checks import WARNING, CheckMessage, Error, register
 
+from infra_service.lib import encryption
 from infra_service.lib.api import memory
 from states.actions import history
-from states.document import sealing
 from states.errors import StorageMisconfigured, StorageUnavailable
 from states.keeping import storage
 
@@ -18,7 +18,7 @@ from states.keeping import storage
 def encryption_keys_are_usable(**_kwargs: Any) -> list[CheckMessage]:
     """Report keys that could not encrypt."""
     try:
-        if sealing.keyring():
+        if encryption.keyring():
             return []
         problem = "there is none"
     except (ValueError, binascii.Error) as error:

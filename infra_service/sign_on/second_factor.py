@@ -7,24 +7,26 @@ which allauth keeps in the memory of each; and secrets of codes are encrypted in
 from __future__ import annotations
 
 import base64
-import hashlib
 import hmac
 import json
 import re
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlencode
 
 import structlog
-from allauth.mfa.adapter import DefaultMFAAdapter, get_adapter
+from allauth.mfa.adapter import get_adapter
 from allauth.mfa.models import Authenticator
 from allauth.mfa.totp.internal.auth import format_hotp_value, generate_totp_secret, hotp_value
 from allauth.mfa.webauthn.internal import auth as webauthn
-from cryptography.fernet import Fernet, InvalidToken, MultiFernet
-from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.utils import timezone
+
+from infra_service.lib.commandline.isolation import isolated
+from infra_service.lib.encryption import current_key
+from infra_service.sign_on import code_secrets
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
@@ -37,16 +39,6 @@ _CODE: Final = re.compile(r"[0-9]{6}")
 _PERIOD: Final = 30
 _OFFERED: Final = "second_factor_offered"
 CODES, PASSKEY = Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN
-
-
-class EncryptedSecrets(DefaultMFAAdapter):  # type: ignore[misc]
-    """``MFA_ADAPTER``: whoever reads the database cannot make codes of what they read."""
-
-    def encrypt(self, text: str) -> str:
-        return _cipher().encrypt(text.encode()).decode()
-
-    def decrypt(self, encrypted_text: str) -> str:
-        return _cipher().decrypt(encrypted_text.encode()).decode()
 
 
 def factors_of(user: User) -> list[Any]:
@@ -63,8 +55,8 @@ def code_is_right(user: User, code: str) -> bool:
         if row is None:
             return False
         try:
-            secret = get_adapter().decrypt(row.data["secret"])
-        except InvalidToken:
+            secret = code_secrets.decrypt(row.data["secret"], user.pk)
+        except code_secrets.SecretUnreadableError:
             log.warning("second_factor_of_another_key", user=user.get_username())
             return False
         counter = _counter_of(secret, code)
@@ -96,13 +88,44 @@ def passkey_is_right(user: User, answer: str) -> bool:
     return True
 
 
-def offered_secret(request: HttpRequest) -> str:
+def offered_secret(request: HttpRequest, user: User) -> str:
     """Return a new secret of codes; the session keeps it until a code of it is typed."""
-    kept = request.session.get(_OFFERED)
-    secret: str = generate_totp_secret() if kept is None else get_adapter().decrypt(kept)
-    if kept is None:
-        request.session[_OFFERED] = get_adapter().encrypt(secret)
+    with suppress(KeyError, code_secrets.SecretUnreadableError):
+        return code_secrets.decrypt(request.session[_OFFERED], user.pk)
+    secret: str = generate_totp_secret()
+    request.session[_OFFERED] = code_secrets.encrypt(secret, user.pk)
     return secret
+
+
+def reencrypt_secrets() -> int:
+    """Encrypt with the first key the secrets of codes that another key encrypts; count them."""
+    done = 0
+    for row in secrets_of_other_keys():
+        with isolated("encrypt a second factor", row.pk):
+            done += _reencrypt(row.pk)
+    return done
+
+
+def _reencrypt(pk: int) -> bool:
+    with transaction.atomic():
+        row = Authenticator.objects.select_for_update().filter(pk=pk).first()
+        if row is None or key_name_of(row) == current_key():
+            return False
+        secret = code_secrets.decrypt(row.data["secret"], row.user_id)
+        row.data["secret"] = code_secrets.encrypt(secret, row.user_id)
+        row.save(update_fields=["data"])
+    return True
+
+
+def secrets_of_other_keys() -> list[Any]:
+    """Return the rows of codes whose secret another key than the first encrypts."""
+    rows = Authenticator.objects.filter(type=CODES).order_by("pk")
+    return [row for row in rows if key_name_of(row) != current_key()]
+
+
+def key_name_of(row: Any) -> str:
+    """Return the name of the key that encrypts the row's secret; empty for ``SECRET_KEY``."""
+    return code_secrets.key_name_of(row.data["secret"])
 
 
 def address_of_secret(user: User, secret: str, issuer: str) -> str:
@@ -119,11 +142,11 @@ def picture_of(address: str) -> str:
 
 def add_codes(request: HttpRequest, user: User, code: str) -> bool:
     """Whether the code is of the offered secret, which is the user's from now on."""
-    secret = offered_secret(request)
+    secret = offered_secret(request, user)
     counter = _counter_of(secret, code)
     if counter is None:
         return False
-    data = {"secret": get_adapter().encrypt(secret), "used": counter}
+    data = {"secret": code_secrets.encrypt(secret, user.pk), "used": counter}
     with transaction.atomic():
         Authenticator.objects.filter(user_id=user.pk, type=CODES).delete()
         Authenticator.objects.create(user_id=user.pk, type=CODES, data=data)
@@ -160,9 +183,3 @@ def _counter_of(secret: str, code: str) -> int | None:
         if hmac.compare_digest(format_hotp_value(hotp_value(secret, counter)), code):
             return counter
     return None
-
-
-def _cipher() -> MultiFernet:
-    keys = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
-    digests = (hashlib.sha256(f"second factor\n{key}".encode()).digest() for key in keys)
-    return MultiFernet([Fernet(base64.urlsafe_b64encode(digest)) for digest in digests])

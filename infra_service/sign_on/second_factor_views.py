@@ -103,7 +103,7 @@ def second_factors_page(request: HttpRequest) -> HttpResponse:
         else:
             error = "That is not right. Try again."
     factors = [row.wrap() for row in second_factor.factors_of(user)]
-    secret = second_factor.offered_secret(request)
+    secret = second_factor.offered_secret(request, user)
     address = second_factor.address_of_secret(user, secret, request.get_host())
     context = {
         "title": "Second factors",

@@ -9,9 +9,7 @@ import secrets
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from cryptography.exceptions import InvalidTag
-
-from states.document.sealing import current_key, keyring
+from infra_service.lib import encryption
 
 if TYPE_CHECKING:
     import uuid
@@ -20,7 +18,6 @@ if TYPE_CHECKING:
 
 _PREFIX: Final = "whsec_"
 _BYTES: Final = 32
-_NONCE_BYTES: Final = 12
 
 
 class SecretUnreadableError(Exception):
@@ -38,9 +35,8 @@ def shown(secret: bytes) -> str:
 
 def encrypt(secret: bytes, endpoint_id: uuid.UUID) -> tuple[bytes, str]:
     """Return the secret for the endpoint's row, and the name of the key: the first configured."""
-    name, cipher = next(iter(keyring().items()))
-    nonce = secrets.token_bytes(_NONCE_BYTES)
-    return nonce + cipher.encrypt(nonce, secret, _context(endpoint_id)), name
+    payload, name = encryption.encrypt(_context(endpoint_id), secret)
+    return bytes(payload), name
 
 
 def decrypt(encrypted: bytes | memoryview, key_name: str, endpoint_id: uuid.UUID) -> bytes:
@@ -50,10 +46,8 @@ def decrypt(encrypted: bytes | memoryview, key_name: str, endpoint_id: uuid.UUID
         SecretUnreadableError: it cannot be read.
     """
     try:
-        cipher = keyring()[key_name]
-        sealed = bytes(encrypted)
-        return cipher.decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], _context(endpoint_id))
-    except (KeyError, InvalidTag, ValueError) as error:
+        return encryption.decrypt(_context(endpoint_id), encryption.Encrypted(encrypted, key_name))
+    except (encryption.KeyMissingError, encryption.DamagedError) as error:
         raise SecretUnreadableError from error
 
 
@@ -66,7 +60,7 @@ def reencrypted(endpoint: WebhookEndpoint) -> dict[str, Any]:
     for prefix in ("", "retired_"):
         sealed, key_name = f"{prefix}secret", f"{prefix}encryption_key"
         encrypted, used = getattr(endpoint, sealed), getattr(endpoint, key_name)
-        if encrypted is None or used == current_key():
+        if encrypted is None or used == encryption.current_key():
             continue
         with suppress(SecretUnreadableError):
             secret = decrypt(encrypted, used, endpoint.pk)

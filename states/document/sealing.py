@@ -1,37 +1,29 @@
 """Documents: their head, and their form at rest.
 
-At rest a document is gzip'd, then encrypted with AES-256-GCM (NIST SP 800-38D): a random 96-bit
-nonce, the ciphertext and the tag. The associated data names the state's and the version's id, so
-that a document that was moved to another row does not decrypt. The version's number is in the gzip
+At rest a document is gzip'd, then encrypted (``infra_service.lib.encryption``). The associated data
+names the state's and the version's id, so that a document that was moved to another row does not
+decrypt. The version's number is in the gzip
 header, as its time, which the release before this one reads: both run during an upgrade.
 """
 
 from __future__ import annotations
 
-import base64
-import functools
-import hashlib
-import secrets
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-from django.conf import settings
 from isal import igzip, isal_zlib
 
+from infra_service.lib import encryption
 from states.errors import DocumentDamaged, DocumentKeyMissing, InvalidDocument
 from states.models import MAX_SERIAL
 
 if TYPE_CHECKING:
     import uuid
 
-_NONCE_BYTES: Final = 12
-_TAG_BYTES: Final = 16
+    from infra_service.lib.encryption import Encrypted
+
 _GZIP: Final = 31  # zlib's name for the gzip format with its largest window
 _TIME: Final = slice(4, 8)  # of a gzip header (RFC 1952 §2.3.1); 0 is none
-_KEY_BYTES: Final = 32
 _MAX_LINEAGE: Final = 255
 
 
@@ -91,35 +83,6 @@ def read_head(document: bytes | bytearray) -> Head:
     return Head(serial, lineage or None, members.is_state)
 
 
-@dataclass(frozen=True, slots=True)
-class Sealed:
-    """A document at rest, and the name of the key that opens it."""
-
-    payload: bytes | bytearray | memoryview
-    key_name: str
-
-
-@functools.cache
-def _keyring(configured: tuple[str, ...]) -> dict[str, AESGCM]:
-    """Return the ciphers by key name, the one that encrypts first."""
-    ring = {}
-    for text in configured:
-        key = base64.b64decode(text, validate=True)
-        if len(key) != _KEY_BYTES:
-            raise ValueError(f"a state encryption key has {len(key)} bytes, not {_KEY_BYTES}")
-        ring[hashlib.sha256(key).hexdigest()[:16]] = AESGCM(key)
-    return ring
-
-
-def keyring() -> dict[str, AESGCM]:
-    """Return the configured ciphers by key name; the first encrypts, all decrypt.
-
-    Raises:
-        ValueError: a key is not 32 bytes in base64.
-    """
-    return _keyring(tuple(settings.STATE_ENCRYPTION_KEYS))
-
-
 class Place(NamedTuple):
     """Where a document belongs: of which state, which version, and under which number."""
 
@@ -133,22 +96,11 @@ class Place(NamedTuple):
         return self.state_id.bytes + self.version_id.bytes
 
 
-def seal(gzipped: bytes, place: Place) -> Sealed:
+def seal(gzipped: bytes, place: Place) -> Encrypted:
     """Encrypt a gzip'd document for its place, with the first key."""
-    name, cipher = next(iter(keyring().items()))
     numbered = bytearray(gzipped)
     numbered[_TIME] = place.number.to_bytes(4, "little")
-    # One buffer, filled in place: a document may have tens of megabytes.
-    payload = bytearray(_NONCE_BYTES + len(gzipped) + _TAG_BYTES)
-    payload[:_NONCE_BYTES] = nonce = secrets.token_bytes(_NONCE_BYTES)
-    target = memoryview(payload)[_NONCE_BYTES:]
-    cipher.encrypt_into(nonce, numbered, place.context, target)
-    return Sealed(payload=payload, key_name=name)
-
-
-def current_key() -> str:
-    """Return the name of the key that encrypts."""
-    return next(iter(keyring()))
+    return encryption.encrypt(place.context, numbered)
 
 
 def check_key(name: str) -> None:
@@ -157,23 +109,22 @@ def check_key(name: str) -> None:
     Raises:
         DocumentKeyMissing: the key is not configured.
     """
-    if name not in keyring():
+    if name not in encryption.keyring():
         raise DocumentKeyMissing
 
 
-def unseal(sealed: Sealed, place: Place) -> bytes:
+def unseal(sealed: Encrypted, place: Place) -> bytes:
     """Return the gzip'd document.
 
     Raises:
         DocumentDamaged: a bit has changed, or the document belongs elsewhere.
         DocumentKeyMissing: its key is not configured.
     """
-    check_key(sealed.key_name)
-    cipher = keyring()[sealed.key_name]
-    payload = memoryview(sealed.payload)
     try:
-        gzipped = cipher.decrypt(payload[:_NONCE_BYTES], payload[_NONCE_BYTES:], place.context)
-    except (InvalidTag, ValueError) as error:  # ValueError: cut off within the nonce
+        gzipped = encryption.decrypt(place.context, sealed)
+    except encryption.KeyMissingError as error:
+        raise DocumentKeyMissing from error
+    except encryption.DamagedError as error:
         raise DocumentDamaged from error
     if number_of(gzipped) not in (0, place.number):
         raise DocumentDamaged

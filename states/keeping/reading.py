@@ -16,9 +16,10 @@ from apikeys import audit
 from infra_service.lib.api import memory
 from infra_service.lib.database import replica
 from infra_service.lib.database.compiled import CompiledQuery, Parameter
+from infra_service.lib.encryption import Encrypted
 from states import addresses
 from states.document import sealing
-from states.document.sealing import Place, Sealed
+from states.document.sealing import Place
 from states.errors import DocumentDamaged, DocumentUnreadable, StateNotFound, VersionNotFound
 from states.keeping import storage
 from states.keeping.faults import StorageFaults
@@ -241,5 +242,5 @@ def _unsealed(
 
 
 def _unseal(stored: Stored, payload: bytes) -> bytes:
-    sealed = Sealed(payload, stored.encryption_key)
+    sealed = Encrypted(payload, stored.encryption_key)
     return sealing.unseal(sealed, stored.place)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from infra_service.lib import encryption
 from states.document import sealing
 from states.keeping import reading, storage
 from states.keeping.attempts import Attempts
@@ -26,7 +27,7 @@ _PASSES: Final = 3
 
 def outdated() -> QuerySet[StateVersion]:
     """Return the versions that another key than the first encrypts."""
-    return StateVersion.objects.exclude(encryption_key=sealing.current_key())
+    return StateVersion.objects.exclude(encryption_key=encryption.current_key())
 
 
 def due(*, everything: bool) -> QuerySet[StateVersion]:

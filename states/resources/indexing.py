@@ -16,8 +16,8 @@ import structlog
 from django.db import InterfaceError, OperationalError, connection, transaction
 from rest_framework.exceptions import APIException
 
+from infra_service.lib import encryption
 from infra_service.lib.database.retries import retrying
-from states.document import sealing
 from states.errors import DocumentUnreadable
 from states.keeping import reading
 from states.keeping.attempts import Attempts
@@ -110,7 +110,7 @@ class _Pass:
 
 def stamp() -> str:
     """Return what tells the rules, and the key of digests, that states are indexed by."""
-    return f"{RULES}.{sealing.current_key()[:KEY_NAME_LENGTH]}"
+    return f"{RULES}.{encryption.current_key()[:KEY_NAME_LENGTH]}"
 
 
 def begin_anew(*, everything: bool = False) -> None:
@@ -139,7 +139,7 @@ def renew_digests() -> Iterator[Indexed]:
         StorageUnavailable, django.db.Error: see ``states.keeping.attempts``.
     """
     begin_anew()
-    others, due = State.objects.with_digests_of_other_keys(sealing.current_key()), _Pass()
+    others, due = State.objects.with_digests_of_other_keys(encryption.current_key()), _Pass()
     for _ in range(_PASSES):
         yield from due.each_of(others)
         if not others.exists():

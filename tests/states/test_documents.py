@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from infra_service.lib import encryption
 from states.checks import encryption_keys_are_usable
 from states.document import sealing
-from states.document.sealing import Sealed
 from states.errors import DocumentDamaged, DocumentKeyMissing
 
 STATE, VERSION = uuid.UUID(int=1), uuid.UUID(int=2)
@@ -47,7 +47,7 @@ def test_it_is_bound_to_its_place(place: tuple[uuid.UUID, uuid.UUID, int]) -> No
 def test_the_release_before_numbers_reads_it() -> None:
     """It knows the ids alone, and nothing of a number."""
     sealed = sealing.seal(GZIPPED, PLACE)
-    payload, cipher = bytes(sealed.payload), sealing.keyring()[sealed.key_name]
+    payload, cipher = bytes(sealed.payload), encryption.keyring()[sealed.key_name]
 
     gzipped = cipher.decrypt(payload[:12], payload[12:], STATE.bytes + VERSION.bytes)
 
@@ -68,7 +68,7 @@ def test_every_byte_is_guarded() -> None:
         changed = bytearray(sealed.payload)
         changed[position] ^= 1
         with pytest.raises(DocumentDamaged):
-            sealing.unseal(Sealed(changed, sealed.key_name), PLACE)
+            sealing.unseal(encryption.Encrypted(changed, sealed.key_name), PLACE)
 
 
 def test_the_first_key_encrypts_and_all_decrypt(settings: Any) -> None:

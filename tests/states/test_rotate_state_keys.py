@@ -8,6 +8,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from infra_service import key_rotation
+from infra_service.lib.encryption import Encrypted
 from states.document import sealing
 from states.keeping import reencryption
 from states.models import StateVersion
@@ -112,7 +113,7 @@ def test_any_error_of_one_document_does_not_stop_the_others(
     settings.STATE_ENCRYPTION_KEYS = [new_key(), *settings.STATE_ENCRYPTION_KEYS]
     real = sealing.seal
 
-    def seal(gzipped: bytes, place: sealing.Place) -> sealing.Sealed:
+    def seal(gzipped: bytes, place: sealing.Place) -> Encrypted:
         if place.number == 2:
             raise ValueError("unforeseen")
         return real(gzipped, place)

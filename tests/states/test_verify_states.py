@@ -8,6 +8,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from infra_service import key_rotation
+from infra_service.lib import encryption
 from states.document import sealing
 from states.keeping import reading
 from states.models import State, StateVersion
@@ -154,7 +155,7 @@ def test_numbers_that_were_exchanged(both: Backend) -> None:
 
 def test_documents_of_before_numbers_were_a_part_are_read(both: Backend) -> None:
     version = StateVersion.objects.get(number=2)
-    key_name, cipher = next(iter(sealing.keyring().items()))
+    key_name, cipher = next(iter(encryption.keyring().items()))
     nonce, ids = b"n" * 12, version.state_id.bytes + version.pk.bytes
     version.document = nonce + cipher.encrypt(nonce, sealing.compress(document(2)), ids)
     version.encryption_key = key_name

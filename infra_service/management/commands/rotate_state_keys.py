@@ -22,9 +22,9 @@ class Command(ServiceCommand):
 
     help = (
         "Re-encrypt everything that STATE_ENCRYPTION_KEYS protect with the first of them: "
-        "documents, secrets of webhooks, answers to requests with an Idempotency-Key, and the "
-        "digests of the index of resources. The service may run meanwhile. The next run continues "
-        "one that was stopped."
+        "documents, secrets of webhooks, answers to requests with an Idempotency-Key, secrets of "
+        "one-time codes, and the digests of the index of resources. The service may run meanwhile. "
+        "The next run continues one that was stopped."
     )
     examples = ("rotate_state_keys", "rotate_state_keys --all --json")
 

@@ -14,6 +14,7 @@ from apikeys.grants import Grant
 from infra_service.lib.api.parameters import InvalidParameter
 from infra_service.lib.commandline.isolation import isolated
 from infra_service.lib.database.retries import retrying
+from infra_service.lib.encryption import current_key
 from infra_service.lib.http_client.connecting import FetchError
 from infra_service.webhooks import health_changes, secrets, trail
 from infra_service.webhooks.errors import (
@@ -32,7 +33,6 @@ from infra_service.webhooks.models import (
     origin_of,
 )
 from infra_service.webhooks.sending import refuse_undeliverable
-from states.document.sealing import current_key
 
 if TYPE_CHECKING:
     import datetime as dt

@@ -7,7 +7,9 @@ import contextlib
 import hashlib
 import hmac
 import json
+import os
 import re
+import secrets
 import struct
 import time
 from collections.abc import Iterator
@@ -15,17 +17,19 @@ from typing import NamedTuple
 
 import pytest
 import requests
+from cryptography.fernet import Fernet
 from django.db import connection
 from playwright.sync_api import Browser, Page, expect
 
 from apikeys.models import User
+from infra_service.sign_on import code_secrets
 from tests.infra_service.sign_on.conftest import Service, Visitor, service_like
 from tests.support.accessibility import faults
 from tests.support.openid_provider import Provider
 
 LOGIN = "/admin/login/?next=/admin/states/state/"
 PASSWORD = "correct horse battery staple"
-PEOPLE = 13
+PEOPLE = 14
 
 
 class Guarded(NamedTuple):
@@ -85,18 +89,38 @@ def register(service: Service, name: str) -> str:
 
 def share() -> None:
     """Give the codes, of which none is used yet, to the others: to register takes a second each."""
-    value = "%s::jsonb" if connection.vendor == "postgresql" else "%s"
+    owner = User.objects.get(username="root-0")
     with connection.cursor() as cursor:
-        cursor.execute("SELECT id, data FROM mfa_authenticator")
-        for pk, data in cursor.fetchall():
-            kept = {**(json.loads(data) if isinstance(data, str) else data), "used": 0}
-            change = f"UPDATE mfa_authenticator SET data = {value} WHERE id = %s"
-            cursor.execute(change, [json.dumps(kept), pk])
+        cursor.execute("SELECT data FROM mfa_authenticator")
+        ((data,),) = cursor.fetchall()
+        stored = json.loads(data) if isinstance(data, str) else data
+        secret = code_secrets.decrypt(stored["secret"], owner.pk)
         cursor.execute(
             "INSERT INTO mfa_authenticator (user_id, type, data, created_at)"
             " SELECT u.id, m.type, m.data, m.created_at FROM mfa_authenticator m, apikeys_user u"
             " WHERE u.username LIKE 'root-%' AND u.id <> m.user_id"
         )
+    for user in User.objects.filter(username__startswith="root-"):
+        store(user.username, code_secrets.encrypt(secret, user.pk))
+
+
+def store(username: str, secret: str) -> None:
+    """Replace the encrypted secret of the user's codes; no code is used yet."""
+    data = json.dumps({"secret": secret, "used": 0})
+    value = "%s::jsonb" if connection.vendor == "postgresql" else "%s"
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"UPDATE mfa_authenticator SET data = {value} WHERE user_id IN"
+            " (SELECT id FROM apikeys_user WHERE username = %s)",
+            [data, username],
+        )
+
+
+def stored() -> str:
+    """Return all rows of second factors as text."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT data FROM mfa_authenticator")
+        return str(cursor.fetchall())
 
 
 @pytest.fixture
@@ -199,14 +223,37 @@ def test_tries_of_one_user_are_few(guarded: Guarded, visitor: Visitor) -> None:
 
 
 def test_the_secret_is_not_in_the_database(guarded: Guarded) -> None:
-    def stored() -> str:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT data FROM mfa_authenticator")
-            return str(cursor.fetchall())
-
     assert guarded.secret not in guarded.service.ask(stored)
     told = [event.details for event in guarded.service.events("user.second_factor")]
     assert {"name": "root-0", "added": "totp"} in told
+
+
+def test_codes_survive_new_keys(guarded: Guarded, visitor: Visitor) -> None:
+    """A code of a release that encrypted with SECRET_KEY, after both keys were rotated."""
+    service = guarded.service
+    environment = dict(service.environment)
+    digest = hashlib.sha256(f"second factor\n{environment['SECRET_KEY']}".encode()).digest()
+    fernet = Fernet(base64.urlsafe_b64encode(digest))
+    service.ask(lambda: store(guarded.username, fernet.encrypt(guarded.secret.encode()).decode()))
+    new_key = base64.b64encode(os.urandom(32)).decode()
+    service.environment["STATE_ENCRYPTION_KEYS"] += f",{new_key}"
+    (checked,) = service.manage_all(("verify_states", "--json"))
+    assert json.loads(checked)["need_older_keys"]["second_factors"] == 1
+
+    for keys in (f"{new_key},{environment['STATE_ENCRYPTION_KEYS']}", new_key):
+        service.environment["STATE_ENCRYPTION_KEYS"] = keys
+        done, checked = service.manage_all(
+            ("rotate_state_keys", "--json"), ("verify_states", "--json")
+        )
+        assert json.loads(done)["second_factors"]["failed"] == 0
+        assert json.loads(checked)["need_older_keys"]["second_factors"] == 0
+    service.environment["SECRET_KEY"] = secrets.token_urlsafe(50)
+    service.stop()
+    service.start()
+
+    visitor.log_in(guarded.username, PASSWORD)
+    assert give_code(visitor, guarded.code()).status_code == 200
+    assert visitor.is_in
 
 
 def test_second_factors_are_changed_with_the_password_alone(

@@ -19,6 +19,7 @@ from django.utils import timezone
 from apikeys import actions
 from apikeys.actors import Actor
 from apikeys.models import AccessToken, ApiKey, AuditEvent, User
+from infra_service.lib.encryption import keyring
 from infra_service.webhooks import models, secrets
 from infra_service.webhooks.actions import (
     disable_endpoint,
@@ -28,7 +29,6 @@ from infra_service.webhooks.actions import (
 )
 from infra_service.webhooks.event_types import TYPES
 from infra_service.webhooks.models import Delivery, WebhookEndpoint
-from states.document.sealing import keyring
 from tests.conftest import ApiClient, ClientWith, error_reason
 from tests.infra_service.webhooks.conftest import PATH, SCOPES, deliver, hook_of
 from tests.infra_service.webhooks.receiver import Receiver, answers

@@ -13,11 +13,11 @@ from structlog.testing import capture_logs
 
 from apikeys.models import AuditEvent
 from infra_service.lib.commandline.isolation import isolated
+from infra_service.lib.encryption import current_key
 from infra_service.webhooks import actions, claiming, delivering, health_changes, publishing
 from infra_service.webhooks import secrets as webhook_secrets
 from infra_service.webhooks.delivering import Deliverer
 from infra_service.webhooks.models import Delivery, WebhookEndpoint, WebhookEvent
-from states.document.sealing import current_key
 from states.models import State
 from tests.conftest import ApiClient
 from tests.infra_service.webhooks.conftest import deliver, hook_of

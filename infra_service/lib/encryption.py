@@ -1,0 +1,89 @@
+"""Encryption at rest with ``STATE_ENCRYPTION_KEYS``: AES-256-GCM (NIST SP 800-38D).
+
+A stored value is a random 96-bit nonce, the ciphertext and the 128-bit tag, in this order. The name
+of its key is stored beside it: the first 16 hexadecimal digits of the key's SHA-256. The context is
+the associated data. It names the row of the value, so that a copy in another row does not decrypt.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+import secrets
+from typing import Final, NamedTuple
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from django.conf import settings
+
+_KEY_BYTES: Final = 32
+_NONCE_BYTES: Final = 12
+_TAG_BYTES: Final = 16
+
+
+class KeyMissingError(Exception):
+    """The key of the value is not configured."""
+
+
+class DamagedError(Exception):
+    """The value was changed, or belongs to another context."""
+
+
+class Encrypted(NamedTuple):
+    """An encrypted value, and the name of its key."""
+
+    payload: bytes | bytearray | memoryview
+    key_name: str
+
+
+@functools.cache
+def _keyring(configured: tuple[str, ...]) -> dict[str, AESGCM]:
+    ring = {}
+    for text in configured:
+        key = base64.b64decode(text, validate=True)
+        if len(key) != _KEY_BYTES:
+            raise ValueError(f"a state encryption key has {len(key)} bytes, not {_KEY_BYTES}")
+        ring[hashlib.sha256(key).hexdigest()[:16]] = AESGCM(key)
+    return ring
+
+
+def keyring() -> dict[str, AESGCM]:
+    """Return the configured ciphers by key name; the first encrypts, all decrypt.
+
+    Raises:
+        ValueError: a key is not 32 bytes in base64.
+    """
+    return _keyring(tuple(settings.STATE_ENCRYPTION_KEYS))
+
+
+def current_key() -> str:
+    """Return the name of the key that encrypts."""
+    return next(iter(keyring()))
+
+
+def encrypt(context: bytes, plaintext: bytes | bytearray) -> Encrypted:
+    """Encrypt a value with the first key."""
+    name, cipher = next(iter(keyring().items()))
+    # One buffer, filled in place: a document may have tens of megabytes.
+    payload = bytearray(_NONCE_BYTES + len(plaintext) + _TAG_BYTES)
+    payload[:_NONCE_BYTES] = nonce = secrets.token_bytes(_NONCE_BYTES)
+    cipher.encrypt_into(nonce, plaintext, context, memoryview(payload)[_NONCE_BYTES:])
+    return Encrypted(payload, name)
+
+
+def decrypt(context: bytes, encrypted: Encrypted) -> bytes:
+    """Return the plaintext.
+
+    Raises:
+        KeyMissingError: the key of the value is not configured.
+        DamagedError: the value was changed, or belongs to another context.
+    """
+    cipher = keyring().get(encrypted.key_name)
+    if cipher is None:
+        raise KeyMissingError(encrypted.key_name)
+    payload = memoryview(encrypted.payload)
+    try:
+        return cipher.decrypt(payload[:_NONCE_BYTES], payload[_NONCE_BYTES:], context)
+    except (InvalidTag, ValueError) as error:  # ValueError: cut off within the nonce
+        raise DamagedError from error
