@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import uuid
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -127,6 +128,14 @@ class UnsteadyStorage(InMemoryStorage):
     def listdir(self, path: str) -> Any:
         self._may_fail()
         return super().listdir(path)
+
+    def head_bucket(self, Bucket: str) -> None:  # noqa: ARG002, N803 - boto3's
+        self._may_fail()
+
+    @property
+    def bucket(self) -> Any:
+        """The bucket as boto3 has it, of which the service only sends HEAD."""
+        return SimpleNamespace(name="states", meta=SimpleNamespace(client=self))
 
     @property
     def names(self) -> set[str]:

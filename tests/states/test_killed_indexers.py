@@ -18,6 +18,7 @@ from states.actions.push import push
 from states.document.uploads import Upload
 from states.models import CountTotal, ResourceDigest, ResourceEntry, State
 from states.models.resource_counts import Kind
+from states.targets import StateTarget
 from tests.states.indexed import with_things
 from tests.support.commands import on_database_of
 from tests.support.installation import ROOT
@@ -44,10 +45,14 @@ def fill() -> None:
     environment_id = uuid.uuid4()  # whose totals all of them change
     for _ in range(STATES):
         body = with_things(1, **{f"n{number}": f"i-{number}" for number in range(EACH)})
+        target = StateTarget(component_id=uuid.uuid4(), environment_id=environment_id)
         push(
-            component_id=uuid.uuid4(), environment_id=environment_id, upload=Upload.of(body),
-            lock_id=None, force=False, actor=Actor(name="test"),
-        )  # fmt: skip
+            target=target,
+            upload=Upload.of(body),
+            lock_id=None,
+            force=False,
+            actor=Actor(name="test"),
+        )
 
 
 def index(server: LiveServer, *kill_at: int | None) -> list[int]:

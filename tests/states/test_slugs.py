@@ -212,9 +212,8 @@ def eight(admin: ApiClient) -> None:
     for name in ("staging", "production"):
         environment = uuid.UUID(made(admin, "environment", name=name)["id"])
         for component in components:
-            find_or_register(
-                component_id=uuid.UUID(component), environment_id=environment, actor=ACTOR
-            )
+            target = StateTarget(component_id=uuid.UUID(component), environment_id=environment)
+            find_or_register(target=target, actor=ACTOR)
     find_or_register(
         target=StateTarget(component_id=uuid.uuid4(), environment_id=uuid.uuid4()), actor=ACTOR
     )
