@@ -1,4 +1,4 @@
-"""Which resources of states manage a workload: the index of resources, joined with the workloads.
+"""Join workloads with the resources of states that manage them.
 
 The join is made when it is asked for, so that it is right at the moment at which both sides are.
 """

@@ -1,4 +1,4 @@
-"""What happens around every request: an id, one log line, no redirect."""
+"""Middleware of every request: request id, one log line, no redirect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the service keeps about itself."""
+"""Tables of the service itself."""
 
 from __future__ import annotations
 

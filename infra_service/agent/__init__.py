@@ -1,1 +1,1 @@
-"""What Django is of an agent: commands and log lines, without secrets, tables or views."""
+"""Django settings of an agent: commands and log lines, without secrets, tables or views."""

@@ -1,4 +1,4 @@
-"""What demo data has to do with others: platforms whose pipelines are trusted, and receivers."""
+"""Demo data about other systems: trusted platforms and webhook receivers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What became of the health of demo workloads in the last days, up to what it is now."""
+"""The health history of demo workloads over the last days."""
 
 from __future__ import annotations
 

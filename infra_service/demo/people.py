@@ -1,4 +1,4 @@
-"""Who has worked with the demo data: their accounts, tokens and keys."""
+"""The accounts, tokens and keys of the demo data."""
 
 from __future__ import annotations
 

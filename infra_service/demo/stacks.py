@@ -1,4 +1,4 @@
-"""What Terraform manages in a demo state, from one apply to the next."""
+"""The resources of a demo state, from one apply to the next."""
 
 from __future__ import annotations
 

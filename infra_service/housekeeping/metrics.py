@@ -1,4 +1,4 @@
-"""How housekeeping went, for Prometheus: a few rows, read at each scrape."""
+"""Prometheus metrics of housekeeping: a few rows, read at each scrape."""
 
 from __future__ import annotations
 

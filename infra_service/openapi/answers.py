@@ -1,4 +1,4 @@
-"""How the answers of an operation are described: the one error form, and the headers of all."""
+"""Descriptions of responses: the error form, and the headers of all responses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which errors an operation can answer with, by what its view declares."""
+"""The errors of an operation, derived from the declarations of its view."""
 
 from __future__ import annotations
 

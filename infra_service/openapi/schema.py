@@ -1,4 +1,4 @@
-"""How a view becomes an operation of the OpenAPI document: by what it declares for itself.
+"""From a view's declarations to an operation of the OpenAPI document.
 
 Scopes, kinds of token, errors, parameters of the path and closed requests follow from the view; the
 rest is said in the words of ``infra_service.lib.api.openapi_words``.

@@ -1,4 +1,4 @@
-"""What is said in the OpenAPI document of the service as a whole; settings take it up."""
+"""The parts of the OpenAPI document that describe the service as a whole."""
 
 from infra_service import __version__
 

@@ -1,4 +1,4 @@
-"""What the service's role may do in PostgreSQL: its work, and to the audit trail only append."""
+"""Privileges of the service's role in PostgreSQL; of the audit log it may only append."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where settings come from: the environment, or a file that ``<NAME>_FILE`` names."""
+"""Settings from the environment, or from a file that ``<NAME>_FILE`` names."""
 
 from __future__ import annotations
 

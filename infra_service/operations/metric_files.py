@@ -1,4 +1,4 @@
-"""Where the worker processes keep their counts, so that each of them can tell those of all.
+"""Files in which worker processes keep their counts, so that each can report all.
 
 prometheus_client gives each process a file for each type of metric, mapped into its memory, in the
 directory ``PROMETHEUS_MULTIPROC_DIR``, if that is set when it is imported; so here it is imported

@@ -1,4 +1,4 @@
-"""What the admin's first page tells: a bounded number of queries, none of which reads a big table.
+"""The admin's overview: a bounded number of queries, without scans of large tables.
 
 First what needs attention, then what is going on; each to whom may see the pages that it is about.
 """

@@ -1,4 +1,4 @@
-"""What needs attention: each finding is a number, the first of what it counts, and all of it."""
+"""Findings of the overview: a number, the first objects, and a link to all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much there is, without counting what is much."""
+"""Approximate totals, without counting large tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much of a provider's answer is read, and for how long: requests knows no limit of either."""
+"""Size and time limits of a provider's response, which requests does not have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the settings of sign-on must be, and which apps it takes; nothing is loaded here."""
+"""Validation of the sign-on settings, and the apps that they need; imports no models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who has given the right password, and not yet the second factor."""
+"""Users who passed the password, but not yet the second factor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who signs on, and what they may: exactly what the provider says, at each time."""
+"""Accounts and permissions at sign-on: exactly the provider's claims, each time."""
 
 from __future__ import annotations
 

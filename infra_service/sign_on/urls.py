@@ -1,4 +1,4 @@
-"""Where people sign on and look after their second factors, among the admin's addresses."""
+"""URLs of sign-on and second factors, below the admin's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which deliveries are sent next, and what becomes of them.
+"""The queue of deliveries: claim the next ones, and record their attempts.
 
 By conditional writes, so that several processes can work and each can be killed. Whoever sends a
 delivery holds it for a minute by its ``claim``. A process that is killed between sending and

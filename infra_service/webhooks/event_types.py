@@ -1,4 +1,4 @@
-"""What endpoints can be told of: events of the trail, and which of their details are told.
+"""The event types of webhooks: events of the audit log, and the details that are delivered.
 
 A type has the name of the trail's action; those that ``timed.py`` and ``health_changes.py`` make
 are no actions. Details are named one by one, because the trail has more than an endpoint may be

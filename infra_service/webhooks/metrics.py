@@ -1,4 +1,4 @@
-"""What waits to be told, for Prometheus: three figures, read at each scrape."""
+"""Prometheus metrics of waiting deliveries: three figures, read at each scrape."""
 
 from __future__ import annotations
 

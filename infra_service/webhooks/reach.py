@@ -1,4 +1,4 @@
-"""Which events an endpoint may receive: those of its own grant that its maker may still read."""
+"""The events that a webhook may receive: within its grant and its creator's permissions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is in a document, page by page: outputs, resources, and the difference to another.
+"""The contents of a document, page by page: outputs, resources, and differences.
 
 Sensitive values are hidden when ``hide`` says so. Sizes and positions count outputs, resource
 instances or changes.

@@ -1,4 +1,4 @@
-"""How much work documents may make: in proportion to their size, whoever has written them.
+"""Limits of work on a document, in proportion to its size.
 
 A document may be made to be costly: millions of empty objects, a secret of a megabyte, numbers
 without end. Whoever looks into one counts steps of about a microsecond, and weighs JSON before it

@@ -1,4 +1,4 @@
-"""What stands in the place of a value that is not shown, and how it is written.
+"""The placeholder of a hidden value, and its notations.
 
 Values are told apart by digests, each made of those of its parts, so that none is written anew for
 each container around it.

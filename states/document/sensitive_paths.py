@@ -1,4 +1,4 @@
-"""Which places of a state are marked sensitive (``sensitive_attributes`` of format 4)."""
+"""Paths of a state that are marked sensitive (``sensitive_attributes`` of format 4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose turn it is to look into a document: the large ones are read one at a time."""
+"""Turns to read documents: large ones are read one at a time."""
 
 from __future__ import annotations
 

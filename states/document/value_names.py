@@ -1,4 +1,4 @@
-"""What the name of an output, an attribute or a member of a map says of its value."""
+"""Names of outputs, attributes and map members that indicate a secret."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""How a secret text may be written elsewhere, and texts without their escapes.
+r"""Encodings in which a secret text may appear, and texts without their escapes.
 
 A text is unescaped until nothing changes: JSON (``\u0026``, ``\/``, ``\n``), percent-encoding,
 and the entities of HTML and XML. So JSON within JSON is read too, and whatever an encoder chose to

@@ -1,4 +1,4 @@
-"""What history is kept, and the removal of the rest in small batches.
+"""Retention of history: remove versions in small batches.
 
 Of each state are kept: the current version, the newest ``STATE_VERSIONS_KEPT``, and all that are
 younger than ``STATE_VERSIONS_DAYS``. A state that was deleted ``STATE_RETENTION_DAYS`` ago goes

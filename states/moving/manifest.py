@@ -1,4 +1,4 @@
-"""What ``export_states`` writes: how files are called, and what ``manifest.jsonl`` says of them.
+"""The files of ``export_states``: their names, and the lines of ``manifest.jsonl``.
 
 The first line of the manifest is a ``Header``, each other one an ``ExportedState``. The manifest is
 written last: an export without a manifest is not complete.

@@ -1,4 +1,4 @@
-"""What an import is going to do, and what came of it: a row for each state.
+"""The plan of an import and its results: one row per state.
 
 The rows are in a file that is gone when the command ends: there may be more of them than memory
 should hold.

@@ -1,4 +1,4 @@
-"""Whom we ask for a bucket: boto3 finds keys, profiles, the region and the endpoint as always."""
+"""The S3 client of imports: boto3 finds keys, profiles, region and endpoint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where states are imported from: what a source can do, and which one an address names.
+"""Sources of an import: their interface, and the source of an address.
 
 Each kind of source is a module beside this one, with a function that opens it.
 """

@@ -1,4 +1,4 @@
-"""How we ask the APIs of other services: over HTTPS, with a token, patiently, with limits."""
+"""Requests to the APIs of other services: HTTPS, a token, retries and limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a resource is in a Kubernetes cluster, by which the workloads there are joined with it.
+"""The Kubernetes object of a resource, by which workloads are joined with it.
 
 Only what a state manages: a data source reads an object that somebody else made. A state does not
 say which cluster it is about; a uid is unique over all of them, a Helm release is not.

@@ -1,4 +1,4 @@
-"""What is counted of the states: the providers and types of a document, and what wrote it."""
+"""Counts of a document: its providers and types, and the version that wrote it."""
 
 from __future__ import annotations
 

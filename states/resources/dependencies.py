@@ -1,4 +1,4 @@
-"""What a state reads, written as rows: which of our states an address names is looked up once."""
+"""Rows of the states that a state reads; each address is looked up once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a state has of resources, written as rows."""
+"""Index rows of a state's resources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is indexed of a document: its resource instances, what identifies each, and who wrote it.
+"""Index data of a document: resource instances, their identifiers, and the writer.
 
 A value that identifies is kept as a digest only. None is of what the state marks sensitive, or of a
 type whose ids are secrets or made of secrets.

@@ -1,4 +1,4 @@
-"""What is done about tokens of ours that lie in states: told once, shown, revoked if wished.
+"""Leaked tokens of this service in states: recorded once, shown, and revoked on demand.
 
 A row outlives the version in which the token was found, since old versions keep it; it ends with
 the token. Whether that works only the credentials say.

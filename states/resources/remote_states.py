@@ -1,4 +1,4 @@
-"""Which other states a document reads: its ``terraform_remote_state`` data sources.
+"""The states that a document reads by ``terraform_remote_state`` data sources.
 
 Of their configurations nothing is kept but where the other state is: a password stands in them
 beside its address. What a backend's address consists of is listed here, and all else is left out.

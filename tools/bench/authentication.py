@@ -1,4 +1,4 @@
-"""What authentication costs: ``python -m tools.bench.authentication`` (on PostgreSQL).
+"""The cost of authentication: ``python -m tools.bench.authentication`` (on PostgreSQL).
 
 The same empty DRF view without authentication, with ours, with djangorestframework-api-key and with
 django-rest-knox, in this process and without a socket, twice: as whole requests of the service

@@ -1,4 +1,4 @@
-"""What a benchmark found: one figure of ours beside one of a peer, measured in the same run."""
+"""Results of a benchmark: a figure beside a peer's, measured in the same run."""
 
 from __future__ import annotations
 

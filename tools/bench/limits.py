@@ -1,4 +1,4 @@
-"""How far the service is from its limits: ``python -m tools.bench.limits`` (with ``DATABASE_URL``).
+"""The distance to the service's limits: ``python -m tools.bench.limits`` (``DATABASE_URL``).
 
 Requests a second of eight clients: an answer of a bare WSGI application on the same gunicorn, an
 empty DRF view behind the whole service, the same with authentication, a LOCK with its UNLOCK, a

@@ -1,4 +1,4 @@
-"""How fast ``import_states`` is, on SQLite: ``python -m tools.bench.moving``.
+"""The speed of ``import_states`` on SQLite: ``python -m tools.bench.moving``.
 
 States of 20 KB from a directory, with the table before and the reading back behind; and the memory
 that ten times as many states take.

@@ -1,4 +1,4 @@
-"""What an address of names costs more than one of ids: ``python -m tools.bench.named``.
+"""The extra cost of an address by names: ``python -m tools.bench.named``.
 
 LOCK, GET, POST and UNLOCK of a small state, by one client that takes turns between the addresses.
 What is compared is CPU time, of the service's worker and of PostgreSQL, which a busy machine does

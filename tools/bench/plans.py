@@ -1,4 +1,4 @@
-"""What each filter costs at a million rows: ``python -m tools.bench.plans [--rows N] [--url …]``.
+"""The cost of each filter at a million rows: ``python -m tools.bench.plans [--rows N] [--url …]``.
 
 EXPLAIN ANALYZE of the first page of each filter alone and of pairs: milliseconds, rows read, index.
 Without ``--url`` a PostgreSQL is started and filled, which takes minutes.

@@ -1,4 +1,4 @@
-"""What every scenario does: clients push, something happens, promises are compared."""
+"""The course of every scenario: clients push, a fault occurs, promises are compared."""
 
 from __future__ import annotations
 

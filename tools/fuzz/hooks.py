@@ -1,4 +1,4 @@
-"""What JSON Schema cannot say of a request, said to schemathesis; it loads this file itself.
+"""Constraints of requests that JSON Schema cannot express; schemathesis loads this file.
 
 A request that is generated to be right is made right in these points before it is sent, so that it
 gets past the door. What is generated to be wrong is sent as it is.

@@ -1,4 +1,4 @@
-"""What goes wrong around a cluster, while a collector follows it."""
+"""Faults around a cluster while a collector follows it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is in a large cluster, without an API server that would have to make it."""
+"""The objects of a large cluster, without an API server that would have to create them."""
 
 from __future__ import annotations
 

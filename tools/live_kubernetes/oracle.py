@@ -1,4 +1,4 @@
-"""What the service should show of a cluster, computed from plain GETs.
+"""The expected records of a cluster, computed from plain GETs.
 
 It is written from docs/reference/workload-health.md and shares no code with `workloads`, so that a
 mistake would have to be made twice.

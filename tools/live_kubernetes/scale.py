@@ -1,4 +1,4 @@
-"""How much a large cluster costs: ``python -m tools.live_kubernetes.scale``.
+"""The cost of a large cluster: ``python -m tools.live_kubernetes.scale``.
 
 The objects are put into etcd directly, as an API server would have stored them: to create 15,000
 Deployments with 150,000 pods would take an hour. The API server and the collector are real. Behind

@@ -1,4 +1,4 @@
-"""What is changed in a module: cosmic-ray's operators, one of each kind, and four of our own.
+"""Changes of a module: cosmic-ray's operators, one of each kind, and four of our own.
 
 cosmic-ray replaces an operator by every other one. Of ``a + b`` eleven mutants come, most of which
 raise a ``TypeError`` in any test: they would make the figure better and tell nothing.

@@ -1,4 +1,4 @@
-"""What became of a mutant, found out in a process of its own."""
+"""The verdict on a mutant, determined in a process of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a service and its database hold, read behind its back."""
+"""Sizes of a service and its database, read from outside."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What clients do while the service is upgraded, and what they are answered."""
+"""Clients of a service that is upgraded, and their responses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the credentials of a cluster come from: a kubeconfig of the operator's, or the pod.
+"""Credentials of a cluster: from the operator's kubeconfig, or from the pod.
 
 A kubeconfig can name programs to be run (`exec`), so that one never comes from a request.
 """

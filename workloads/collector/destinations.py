@@ -1,4 +1,4 @@
-"""Where a collector's reports go: the last step, and the only one in which collectors differ."""
+"""Destinations of a collector's reports: the only step in which collectors differ."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `sync_workloads` prints: sentences for people, or a line of JSON each."""
+"""Output of ``sync_workloads``: sentences for people, or a line of JSON each."""
 
 from __future__ import annotations
 

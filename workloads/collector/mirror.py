@@ -1,4 +1,4 @@
-"""What a watched cluster looks like now, as facts."""
+"""The current state of a watched cluster, as facts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one run of a collector reads, and where it reports that."""
+"""The clusters that a run of the collector reads, and the destination of each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What keeps a cluster from being followed."""
+"""Obstacles that prevent a cluster from being followed."""
 
 from __future__ import annotations
 

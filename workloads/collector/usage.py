@@ -1,4 +1,4 @@
-"""What pods use, from the metrics API, which may be missing, dead, slow or forbidden."""
+"""Usage of pods from the metrics API, which may be missing, dead, slow or forbidden."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each pod of a cluster uses, in 24 bytes a pod."""
+"""Usage of the pods of a cluster, in 24 bytes per pod."""
 
 from __future__ import annotations
 

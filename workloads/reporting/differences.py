@@ -1,4 +1,4 @@
-"""What a report changes: its workloads compared with the rows, outside of any transaction."""
+"""Differences between a report and the rows, computed outside of a transaction."""
 
 from __future__ import annotations
 

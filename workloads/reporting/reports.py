@@ -1,4 +1,4 @@
-"""What a reporter says of a cluster's workloads, and what became of it."""
+"""A report of a cluster's workloads, and its result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a report changes in the health of workloads, and whether nobody looked before it."""
+"""Health transitions that a report causes, and gaps before it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many reports this process works on at once, so that requests of others find room."""
+"""The number of simultaneous reports per process, so that other requests find room."""
 
 from __future__ import annotations
 

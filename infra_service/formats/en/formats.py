@@ -1,4 +1,4 @@
-"""How the admin writes times: as the API and the logs do, in UTC and in an order that sorts."""
+"""Time formats of the admin: UTC, sortable, as in the API and the logs."""
 
 DATE_FORMAT = SHORT_DATE_FORMAT = "Y-m-d"
 TIME_FORMAT = "H:i:s"

@@ -1,4 +1,4 @@
-"""What every admin page of the service shares.
+"""Base classes of all admin pages.
 
 ``KeysetAdmin`` lists without counting, ``ReadOnlyAdmin`` changes nothing but by its tools, and
 ``object_tool`` makes one of a method: a button on an object's page, which asks before it acts.

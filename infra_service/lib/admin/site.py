@@ -1,4 +1,4 @@
-"""What the admin's pages ask their site, because the answer lies in an app."""
+"""Values that admin pages take from their site, because an app supplies them."""
 
 from __future__ import annotations
 

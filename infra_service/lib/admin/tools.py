@@ -1,4 +1,4 @@
-"""What can be done to one object: a button on its page, a page that asks, and then the deed."""
+"""Object tools: a button on an object's page, a confirmation page, and the action."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who sends a request: the one place where addresses, and what proxies say of them, are read."""
+"""The client's address: the only place that reads addresses and proxy headers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where requests are counted: in the memory of each worker process, or elsewhere (``Counters``)."""
+"""Counters of requests: in the memory of each worker process, or in Redis (``Counters``)."""
 
 from __future__ import annotations
 

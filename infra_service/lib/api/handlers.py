@@ -1,4 +1,4 @@
-"""What Django answers before any view, or where a view has failed, in the one error form."""
+"""Django's own errors, before a view or after its failure, in the error form."""
 
 from __future__ import annotations
 

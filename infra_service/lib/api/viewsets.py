@@ -1,4 +1,4 @@
-"""What the views of every resource share: the wrapper, the update mask, paths and answers.
+"""The base class of every viewset: wrapper, update mask, paths and responses.
 
 A resource is wrapped in its name on the way in and out (``{"api_key": {…}}``); on the way in the
 wrapper may be left out. A view says ``resource``, ``resource_plural`` (the name of its list),

@@ -1,4 +1,4 @@
-"""What our commands have in common: their help, ``--json``, and what they write to a terminal."""
+"""The base class of commands: help, ``--json`` and terminal output."""
 
 from __future__ import annotations
 

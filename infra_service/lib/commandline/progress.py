@@ -1,4 +1,4 @@
-"""How far a command is: a bar on a terminal, and a count for whoever stops it."""
+"""Progress of a command: a bar on a terminal, and a count when it is interrupted."""
 
 from __future__ import annotations
 

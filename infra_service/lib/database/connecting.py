@@ -1,4 +1,4 @@
-"""How connections to PostgreSQL are made, and how soon a dead one is noticed.
+"""Connection settings of PostgreSQL, and the detection of dead connections.
 
 Everything here is a default: each of these is a parameter of libpq that ``DATABASE_URL`` can set
 (``?connect_timeout=5``). Without them a connection waits for minutes on a host that fell silent.

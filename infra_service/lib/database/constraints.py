@@ -1,4 +1,4 @@
-"""Which constraint of the database a write has broken."""
+"""The constraint that a write has violated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an exception of the database means: again, later with a reason, or a mistake of ours.
+"""Database exceptions: retry now, retry later with a reason, or a programming error.
 
 This is the one place that decides. PostgreSQL says it by SQLSTATE, SQLite by its result code. What
 is not named here is a mistake of ours, and a 500. ``wait`` is when a client may send the same

@@ -1,4 +1,4 @@
-"""How long SQLite waits for its one write lock."""
+"""The time that SQLite waits for its write lock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long a peer may let the service wait: a grace, and a second for each 64 KiB."""
+"""The minimum pace of a client: a grace period, and one second per 64 KiB."""
 
 from __future__ import annotations
 

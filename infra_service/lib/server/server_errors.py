@@ -1,4 +1,4 @@
-"""What the server itself refuses, before Django sees it, in the project's error form."""
+"""Errors that the server itself returns, before Django, in the project's error form."""
 
 from __future__ import annotations
 

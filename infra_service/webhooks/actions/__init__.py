@@ -1,4 +1,4 @@
-"""What is done with webhook endpoints; keyword-only, each whole or not at all."""
+"""Actions on webhooks; keyword-only, each atomic."""
 
 from infra_service.webhooks.actions.deliveries import redeliver, send_test
 from infra_service.webhooks.actions.endpoints import (

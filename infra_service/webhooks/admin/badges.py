@@ -1,4 +1,4 @@
-"""What the lists of webhooks show in the same way."""
+"""Cells that several webhook lists share."""
 
 from __future__ import annotations
 

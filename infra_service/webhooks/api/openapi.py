@@ -1,4 +1,4 @@
-"""How webhooks are described in OpenAPI."""
+"""The OpenAPI description of webhooks."""
 
 from __future__ import annotations
 

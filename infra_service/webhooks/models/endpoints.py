@@ -1,4 +1,4 @@
-"""Who is told, of what, and as far as whose rights reach."""
+"""Webhooks: their event types, and the permissions of their creator."""
 
 from __future__ import annotations
 

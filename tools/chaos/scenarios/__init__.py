@@ -1,4 +1,4 @@
-"""What can happen, by name. A scenario gets an empty directory, and returns what came of it."""
+"""Scenarios by name. A scenario gets an empty directory and returns its outcomes."""
 
 from __future__ import annotations
 

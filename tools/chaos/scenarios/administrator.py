@@ -1,4 +1,4 @@
-"""What an administrator does to a database under traffic."""
+"""An administrator changes a database under traffic."""
 
 from __future__ import annotations
 

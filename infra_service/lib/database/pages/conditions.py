@@ -1,4 +1,4 @@
-"""What a queryset's WHERE demands of each row: comparisons of a column that an index may decide."""
+"""Conditions of a queryset's WHERE: comparisons of a column that an index may serve."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the indexes of a model can do for a list: derived from the model, never listed by hand."""
+"""The indexes of a model and the lists that they serve, derived from the model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which plan PostgreSQL makes of a statement that comes again and again."""
+"""The plan that PostgreSQL chooses for a repeated statement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which connections of a pool live: some died while they lay there, or lead to no primary now.
+"""Stale connections of a pool: dead, or connected to a former primary.
 
 What the server or the kernel has already said of a connection waits in its socket. Looking there
 costs a system call and no round trip.
