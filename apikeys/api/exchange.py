@@ -63,7 +63,8 @@ class TokenExchangeView(APIView):
         if isinstance(exc, AssertionRefused) and (exceeded := count_failure(http)):
             return super().handle_exception(RateLimited(exceeded))
         http.error_reason = exc.error.upper()
-        answer = {"error": exc.error, "error_description": str(exc.detail)}
+        description = f"{exc.detail} Request id: {http.request_id}."
+        answer = {"error": exc.error, "error_description": description}
         return Response(answer, status=HTTPStatus.BAD_REQUEST, headers=_NO_STORE)
 
 

@@ -10,10 +10,10 @@ from rest_framework.exceptions import APIException, ErrorDetail
 class ExchangeRefused(APIException):
     """``error`` and ``default_detail`` are for the caller, the rest for the audit log."""
 
-    meaning = "The platform's token is not trusted; the audit trail says why. In OAuth's form."
+    meaning = "The platform's token is not trusted. The audit log has the reason. In OAuth's form."
     status_code = 400
     default_code = "INVALID_GRANT"
-    default_detail = "The token was refused. The audit trail says why, to those who may read it."
+    default_detail = "The token was refused. The audit log has the reason."
     error = "invalid_grant"
 
     def __init__(self, reason: str, because: str, **details: Any) -> None:

@@ -23,10 +23,16 @@ LOOPBACK: Final = ipaddress.ip_network("127.0.0.0/8")
 #: What everybody is told whose assertion is refused, whatever the reason is.
 REFUSED: Final = {
     "error": "invalid_grant",
-    "error_description": (
-        "The token was refused. The audit trail says why, to those who may read it."
-    ),
+    "error_description": "The token was refused. The audit log has the reason.",
 }
+
+
+def refusal(answer: Any) -> dict[str, str]:
+    """Return the refusal without the request id, which its description ends with."""
+    body: dict[str, str] = answer.json()
+    description, _, request_id = body["error_description"].rpartition(" Request id: ")
+    assert request_id == f"{answer['X-Request-ID']}."
+    return {**body, "error_description": description}
 
 
 class Pipeline(Client):

@@ -28,6 +28,7 @@ from tests.apikeys.exchanging import (
     REFUSED,
     Pipeline,
     PipelineOf,
+    refusal,
     why,
 )
 from tests.conftest import error_reason
@@ -139,7 +140,7 @@ def test_what_is_wider(pipeline: Pipeline, what: str) -> None:
     answer = pipeline.exchange(token, **asked)
 
     assert answer.status_code == 400
-    assert answer.json() == {"error": error, "error_description": description}
+    assert refusal(answer) == {"error": error, "error_description": description}
     assert why() == error
     # It was not used by that.
     assert pipeline.exchange(token).status_code == 200
@@ -290,7 +291,7 @@ def test_what_has_ended_gives_nothing_and_takes_back_at_once(pipeline: Pipeline,
 
     assert client.get("/api/v1/states").status_code == 401
     answer = pipeline.exchange()
-    assert (answer.status_code, answer.json()) == (400, REFUSED)
+    assert (answer.status_code, refusal(answer)) == (400, REFUSED)
     assert why() == reason
 
 
@@ -310,7 +311,7 @@ def test_there_is_no_such_policy(pipeline: Pipeline) -> None:
     """The answer is the same, and the trail is not filled by who guesses."""
     answer = pipeline.exchange(client_id="fed-0")
 
-    assert (answer.status_code, answer.json()) == (400, REFUSED)
+    assert (answer.status_code, refusal(answer)) == (400, REFUSED)
     assert not AuditEvent.objects.exists()
 
 
@@ -346,7 +347,7 @@ def test_who_is_not_trusted(pipeline_of: PipelineOf, who: str) -> None:
 
     answer = job.exchange(job.token(**claims))
 
-    assert (answer.status_code, answer.json()) == (400, REFUSED)
+    assert (answer.status_code, refusal(answer)) == (400, REFUSED)
     assert why() == reason
     assert AuditEvent.objects.get().details["run"]["sub"] == CLAIMS[kind]["sub"]
     assert not AccessToken.objects.exists()
@@ -388,7 +389,7 @@ def test_the_trail_says_what_was_wanted(pipeline: Pipeline, capfd: Any) -> None:
 def test_the_trail_keeps_no_deep_and_no_long_claims(
     pipeline: Pipeline, claim: Any, kept: Any
 ) -> None:
-    assert pipeline.exchange(pipeline.token(environment=claim)).json() == REFUSED
+    assert refusal(pipeline.exchange(pipeline.token(environment=claim))) == REFUSED
 
     (unmet,) = AuditEvent.objects.get().details["unmet"]
     assert unmet["had"] == kept
@@ -406,7 +407,7 @@ def one_minute(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("one_minute")
 def test_the_trail_is_not_filled_by_refusals(pipeline: Pipeline) -> None:
     for _ in range(63):
-        assert pipeline.exchange("no token").json() == REFUSED
+        assert refusal(pipeline.exchange("no token")) == REFUSED
 
     assert AuditEvent.objects.count() == 60
 
@@ -438,10 +439,10 @@ def test_an_assertion_is_good_for_one_token(pipeline_of: PipelineOf) -> None:
     token = job.token()
     assert job.exchange(token).status_code == 200
 
-    assert job.exchange(token).json() == REFUSED
+    assert refusal(job.exchange(token)) == REFUSED
     assert why() == "assertion_used"
     # Nor by another policy, of an issuer of the same name.
-    assert other.exchange(token).json() == REFUSED
+    assert refusal(other.exchange(token)) == REFUSED
     assert AccessToken.objects.count() == 1
     assert UsedAssertion.objects.get().expires_at > timezone.now() + dt.timedelta(minutes=5)
 
@@ -456,7 +457,7 @@ def test_one_without_an_id_is_good_for_one_token(pipeline: Pipeline) -> None:
     again = base64.urlsafe_b64encode(raw[:32] + other_s).rstrip(b"=").decode()
     assert pipeline.exchange(token).status_code == 200
 
-    assert pipeline.exchange(f"{signed}.{again}").json() == REFUSED
+    assert refusal(pipeline.exchange(f"{signed}.{again}")) == REFUSED
     assert why() == "assertion_used"
     # Another one without an id is another one.
     assert pipeline.exchange(pipeline.token(jti=None, run_attempt="2")).status_code == 200
@@ -481,7 +482,7 @@ def test_a_policy_or_issuer_that_changes_meanwhile(
     monkeypatch.setattr(exchange, "verify", and_change)
     token = pipeline.token()
 
-    assert pipeline.exchange(token).json() == REFUSED
+    assert refusal(pipeline.exchange(token)) == REFUSED
 
     assert why() == "policy_changed"
     assert not UsedAssertion.objects.exists()

@@ -23,6 +23,7 @@ from tests.apikeys.exchanging import (
     LOOPBACK,
     REFUSED,
     Pipeline,
+    refusal,
     why,
 )
 from tests.e2e.together import in_threads
@@ -77,7 +78,7 @@ def test_keys_that_are_here_need_nobody(pipeline: Pipeline) -> None:
 def test_keys_that_are_here_and_are_none(pipeline: Pipeline, keys: Any) -> None:
     Issuer.objects.update(inline_keys=keys)
 
-    assert pipeline.exchange().json() == REFUSED
+    assert refusal(pipeline.exchange()) == REFUSED
     assert why() == "keys_unavailable"
 
 
@@ -99,7 +100,7 @@ def test_a_key_that_is_taken_back_works_for_an_hour_at_most(pipeline: Pipeline) 
     token = sign(claims_of("GITHUB", pipeline.server.url), old)
     later(HOUR)
 
-    assert pipeline.exchange(token).json() == REFUSED
+    assert refusal(pipeline.exchange(token)) == REFUSED
     assert why() == "key_unknown"
 
 
@@ -113,7 +114,7 @@ def test_unknown_keys_are_asked_for_twice_a_minute(pipeline: Pipeline) -> None:
     for half in range(2):
         for number in range(20):
             token = sign(said, key, kid=f"unknown {half} {number}")
-            assert pipeline.exchange(token).json() == REFUSED
+            assert refusal(pipeline.exchange(token)) == REFUSED
         later(key_sets.PAUSE)
 
     assert pipeline.server.asked == {DISCOVERY: 2, KEYS: 2}
@@ -139,7 +140,7 @@ def test_keys_end_when_the_issuer_is_away_for_two_days(pipeline: Pipeline) -> No
     pipeline.server.answers(DISCOVERY, fails)
     later(48 * HOUR)
 
-    assert pipeline.exchange().json() == REFUSED
+    assert refusal(pipeline.exchange()) == REFUSED
     assert why() == "keys_unavailable"
     # It is back.
     pipeline.server.reset()
@@ -201,7 +202,7 @@ def test_few_wait_for_a_slow_issuer(pipeline: Pipeline, monkeypatch: pytest.Monk
 def test_who_died_while_fetching_is_not_waited_for(pipeline: Pipeline) -> None:
     Issuer.objects.update(key_set_asked_at=timezone.now() - dt.timedelta(seconds=10))
 
-    assert pipeline.exchange().json() == REFUSED
+    assert refusal(pipeline.exchange()) == REFUSED
     later_asked = timezone.now() - key_sets.PAUSE
     Issuer.objects.update(key_set_asked_at=later_asked)
     assert pipeline.exchange().status_code == 200
@@ -287,7 +288,7 @@ def test_what_is_not_read(pipeline: Pipeline, what: str) -> None:
     path, answer = NOT_READ[what]
     pipeline.server.answers(path, answer)
 
-    assert pipeline.exchange().json() == REFUSED
+    assert refusal(pipeline.exchange()) == REFUSED
 
     assert why() == "keys_unavailable"
     assert pipeline.issuer.failures == 1
@@ -325,7 +326,7 @@ def test_a_slow_answer_ends_in_time_and_holds_no_connection(
 
     monkeypatch.setattr(fetching.Deadline, "left", and_look)
 
-    assert pipeline.exchange().json() == REFUSED
+    assert refusal(pipeline.exchange()) == REFUSED
 
     assert why() == "keys_unavailable"
     assert len(looked) > 5
@@ -339,7 +340,7 @@ def test_a_name_that_nobody_resolves_in_time(
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: over.wait(60))
     monkeypatch.setattr(fetching.Deadline.__init__, "__defaults__", (0.1,))
 
-    assert pipeline.exchange().json() == REFUSED
+    assert refusal(pipeline.exchange()) == REFUSED
     over.set()
     assert why() == "keys_unavailable"
 
@@ -355,7 +356,7 @@ def test_five_seconds_are_for_all_of_it() -> None:
 def test_no_private_address(pipeline: Pipeline, settings: Any) -> None:
     settings.ISSUER_NETWORKS = []
 
-    assert pipeline.exchange().json() == REFUSED
+    assert refusal(pipeline.exchange()) == REFUSED
 
     assert why() == "keys_unavailable"
     assert not pipeline.server.asked
@@ -479,10 +480,10 @@ def test_addresses_that_are_none(url: str, settings: Any) -> None:
 def test_its_certificate_must_be_vouched_for(pipeline: Pipeline) -> None:
     Issuer.objects.update(ca="")
 
-    assert pipeline.exchange().json() == REFUSED
+    assert refusal(pipeline.exchange()) == REFUSED
     assert why() == "keys_unavailable"
     Issuer.objects.update(ca="no certificate", key_set_asked_at=None)
-    assert pipeline.exchange().json() == REFUSED
+    assert refusal(pipeline.exchange()) == REFUSED
 
 
 def test_only_what_verifies_is_kept() -> None:

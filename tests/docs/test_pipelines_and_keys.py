@@ -22,6 +22,10 @@ COMPONENT, ENVIRONMENT = "payments", "live"
 ONE = 'resource "terraform_data" "a" { input = "%s" }\n'
 
 
+class JobFailedError(Exception):
+    """A step of a job failed; the message has its script and its output."""
+
+
 class Pipeline:
     """What a CI service does with a job: variables are put in, and steps run one by one."""
 
@@ -61,14 +65,17 @@ class Pipeline:
 
     def _run(self, script: str, variables: dict[str, str]) -> None:
         done = subprocess.run(
-            ["bash", "--noprofile", "--norc", "-e", "-o", "pipefail", "-c", script],
+            # The default shell of GitHub Actions, without pipefail.
+            ["bash", "--noprofile", "--norc", "-e", "-c", script],
             cwd=self.directory,
             env={**self.environment, **variables, "GITHUB_RUN_ID": "4711"},
             check=False,
             capture_output=True,
             text=True,
+            timeout=300,
         )
-        assert done.returncode == 0, f"{script}\n{done.stdout}{done.stderr}"
+        if done.returncode:
+            raise JobFailedError(f"{script}\n{done.stdout}{done.stderr}")
 
 
 def issued(service: LiveServer) -> dict[str, str]:
@@ -119,6 +126,14 @@ def test_pipelines(place: Path, service: LiveServer) -> None:
     job["steps"].insert(0, token_step)
     assert pipeline.github(job) == 4
     assert stored() == "minted"
+
+    steps, key = {**job, "steps": [token_step]}, pipeline.values["INFRA_KEY"]
+    pipeline.values["INFRA_KEY"] = "isk_unknown"
+    pipeline.exported.write_text("")
+    with pytest.raises(JobFailedError, match=r'no token: (?s:.*)"request_id":\s*"\w{32}"'):
+        pipeline.github(steps)
+    assert pipeline.exported.read_text() == ""
+    pipeline.values["INFRA_KEY"] = key
 
     configuration.write_text(ONE % "gitlab")
     gitlab = yaml.safe_load((place / ".gitlab-ci.yml").read_text())
