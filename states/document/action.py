@@ -15,7 +15,7 @@ class Action(enum.StrEnum):
 
     @classmethod
     def of(cls, before: object, after: object) -> Self:
-        """Return the kind of a change between these two, of which None is absent."""
+        """Return the kind of a change; None stands for an absent value."""
         if before is None:
             return cls.ADDED
         return cls.REMOVED if after is None else cls.CHANGED

@@ -16,7 +16,7 @@ _ESCAPES: Final = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\
 
 
 def quoted(text: str) -> str:
-    """Return an HCL string literal, as Terraform writes one in an address."""
+    """Return an HCL string literal as in Terraform's addresses."""
     inner = "".join(_ESCAPES.get(character, character) for character in text)
     return '"' + printable(inner.replace("${", "$${").replace("%{", "%%{")) + '"'
 

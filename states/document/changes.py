@@ -1,4 +1,4 @@
-"""A change as it is shown: which attribute paths changed, and from what to what."""
+"""The display of a change: attribute paths with their values before and after."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def describe_resource(change: Change, secrets: Secrets | None, effort: Effort) -> dict[str, Any]:
-    """Return a change of a resource as the API shows it, without what ``secrets`` hide."""
+    """Return a change of a resource in API form, without the values that ``secrets`` hide."""
     resource, instance = change.after or change.before
     attributes: list[dict[str, Any]] = []
     metadata: list[dict[str, Any]] = []
@@ -42,7 +42,7 @@ def describe_resource(change: Change, secrets: Secrets | None, effort: Effort) -
     }
 
 
-#: A decoded value without what is hidden, or that there is none, and where it is marked.
+#: A decoded value without hidden parts, or its absence, and its marks.
 Side = tuple[Any, "Marks"]
 
 
@@ -84,7 +84,7 @@ def _shown(secrets: Secrets | None, sides: Sequence[Side]) -> Iterable[Side]:
 
 
 def describe_output(change: Change, secrets: Secrets | None, effort: Effort) -> dict[str, Any]:
-    """Return a change of an output as the API shows it, without what ``secrets`` hide."""
+    """Return a change of an output in API form, without the values that ``secrets`` hide."""
     before: Output | None = change.before
     after: Output | None = change.after
     attributes: list[dict[str, Any]] = []
@@ -114,7 +114,7 @@ def describe_output(change: Change, secrets: Secrets | None, effort: Effort) -> 
 
 
 _ABSENT: Final = object()
-#: What a change costs, in steps: about 500 bytes beside its path.
+#: The cost of a change, in steps: about 500 bytes besides its path.
 _COST: Final = 5
 _PATH_BYTES_A_STEP: Final = 50
 
@@ -127,7 +127,7 @@ class _Changes:
         self._found: list[dict[str, Any]] = []
 
     def between(self, path: str, before: Side, after: Side) -> list[dict[str, Any]]:
-        """Return the deepest places that changed; one that is hidden is not looked into."""
+        """Return the deepest places that changed; a hidden place is not entered."""
         self._compare(path, before, after)
         return self._found
 
@@ -173,7 +173,7 @@ def _or_mask(value: Any, *, hidden: bool) -> Any:
 
 
 def _pairs(path: str, before: Any, after: Any) -> Iterator[tuple[str, Any, Any, Any]] | None:
-    """Return what two containers of one kind hold, side by side; None where they are none."""
+    """Return the members of two containers of the same kind side by side; None for other values."""
     if isinstance(before, dict) and isinstance(after, dict):
         keys = dict.fromkeys([*before, *after])
         return ((extended(path, k), k, before.get(k, _ABSENT), after.get(k, _ABSENT)) for k in keys)

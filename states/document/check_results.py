@@ -49,7 +49,7 @@ class CheckResult(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CheckChange:
-    """A result that differs; ``before`` or ``after`` is None where it is absent."""
+    """A result that differs; an absent ``before`` or ``after`` is None."""
 
     address: str
     kind: str
@@ -95,7 +95,7 @@ def _results(document: Document, effort: Effort) -> dict[tuple[str, str], CheckR
 
 
 def describe(change: CheckChange, secrets: Secrets | None, _effort: Effort) -> dict[str, Any]:
-    """Return a change as the API shows it, without what ``secrets`` hide."""
+    """Return a change in API form, without the values that ``secrets`` hide."""
     sides = [change.before, change.after]
     messages: list[Any] = [list(side.messages) if side else [] for side in sides]
     if secrets is not None:

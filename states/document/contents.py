@@ -1,7 +1,6 @@
 """The contents of a document, page by page: outputs, resources, and differences.
 
-Sensitive values are hidden when ``hide`` says so. Sizes and positions count outputs, resource
-instances or changes.
+``hide`` hides sensitive values. Sizes and positions count outputs, resource instances or changes.
 """
 
 from __future__ import annotations
@@ -55,10 +54,10 @@ class DifferencePage(NamedTuple):
 
 @contextlib.contextmanager
 def opened(gzipped: bytes) -> Iterator[tuple[Document, Effort]]:
-    """Return a document for the block, and what may be spent on looking into it.
+    """Open a document for the block, with a limit of work.
 
     Raises:
-        StateEncrypted, StateFormatUnsupported, StateTooComplex: see there.
+        StateEncrypted, StateFormatUnsupported, StateTooComplex: see ``format4.parse``.
     """
     with in_turn(gzipped) as effort:
         yield _parse(gzipped, effort), effort
@@ -105,9 +104,9 @@ def resources(gzipped: bytes, *, start: int, size: int, hide: bool) -> Page:
 
 
 def outputs_document(gzipped: bytes, *, hide: bool) -> bytes:
-    """Return the document without its resources, gzip'd, for who needs the outputs alone.
+    """Return the document without its resources, gzip'd, for clients that need only outputs.
 
-    ``hide`` leaves out those that are sensitive, and those in which a sensitive value stands.
+    ``hide`` removes sensitive outputs, and outputs that contain a sensitive value.
     """
     with in_turn(gzipped) as effort:
         written = sealing.decompress(gzipped)
@@ -147,7 +146,7 @@ class Overview(NamedTuple):
 
 
 def overview(gzipped: bytes, *, size: int, hide: bool) -> Overview:
-    """Return what a document is about, in one reading of it."""
+    """Return an overview of a document, in a single pass."""
     with in_turn(gzipped) as effort:
         document = _parse(gzipped, effort)
         found = sorted((document.outputs or {}).items())
@@ -165,7 +164,8 @@ def overview(gzipped: bytes, *, size: int, hide: bool) -> Overview:
 def summaries(documents: Sequence[bytes]) -> list[dict[str, Any] | None]:
     """Return for each document but the first the counts of its changes, and its ``metadata``.
 
-    Empty bytes are nothing at all. None where one of two that follow each other cannot be read.
+    Empty bytes stand for an absent document. The result is None where a document or its predecessor
+    cannot be read.
     """
     with in_turn(*filter(None, documents)) as effort:
         parsed = [_parsed(gzipped, effort) for gzipped in documents]
@@ -194,7 +194,7 @@ def _summary(
 def diff(
     before: bytes | None, after: bytes, *, start: int, size: int, hide: bool
 ) -> DifferencePage:
-    """Return changes between two documents, outputs first; None is nothing at all."""
+    """Return changes between two documents, outputs first; None stands for an absent document."""
     with in_turn(before or b"", after) as effort:
         old = difference.NO_DOCUMENT if before is None else _parse(before, effort)
         new = _parse(after, effort)
@@ -208,7 +208,7 @@ def diff(
         stop = start + size
         for name, (all_changes, describe) in kinds.items():
             page = all_changes[max(start, 0) : max(stop, 0)]
-            # Each is written before the next one is decoded.
+            # Each change is rendered before the next is decoded.
             pages[name] = encode([encode(describe(one, found.secrets, effort)) for one in page])
             start, stop = start - len(all_changes), stop - len(all_changes)
         return DifferencePage(

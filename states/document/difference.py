@@ -1,11 +1,11 @@
-"""Differences between two state documents: outputs, resources, results of checks, the writer.
+"""Differences between two state documents: outputs, resources, check results, the writer.
 
-No difference means that the two documents differ in nothing that Terraform or OpenTofu reads,
-except the serial and the lineage. The order of lists that are sets does not count, and a member
-that is absent, null or empty is the same to both programs.
+Documents without a difference are equal in everything that Terraform or OpenTofu reads, except
+serial and lineage. The order of lists that are sets does not count, and both programs treat a
+member that is absent, null or empty alike.
 
-The comparison is of bytes, and decodes only where they are unequal. ``states.document.changes``
-describes the changes of one page.
+The comparison is of bytes, and decodes only unequal ones. ``states.document.changes`` describes the
+changes of a page.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A resource or output that differs: ``before`` or ``after`` is None where it is absent."""
+    """A resource or output that differs; an absent ``before`` or ``after`` is None."""
 
     name: str
     index_key: int | str | None
@@ -76,11 +76,11 @@ class Difference:
 
 
 def compare(before: Document, after: Document, *, hide: bool, effort: Effort) -> Difference:
-    """Return the difference; ``hide`` collects what must not be shown of it.
+    """Return the difference; ``hide`` collects the values that must be hidden.
 
     Raises:
-        StateFormatUnsupported: one of them is not what format 4 allows.
-        StateTooComplex: it would take too long.
+        StateFormatUnsupported: a document violates format 4.
+        StateTooComplex: the comparison exceeds the limit of work.
     """
     secrets = masking.secrets_of(effort, before, after) if hide else None
     return Difference(
@@ -127,7 +127,7 @@ def _resources(before: Document, after: Document, effort: Effort) -> list[Change
 
 
 def _place(change: Change) -> tuple[Any, ...]:
-    """Return what changes are ordered by: their addresses, in which ``[2]`` is before ``[10]``."""
+    """Return the sort key of a change: its address, with ``[2]`` before ``[10]``."""
     key = change.index_key
     number, text = (key, "") if isinstance(key, int) else (0, key or "")
     return (
@@ -172,7 +172,7 @@ def differs(before: Any, after: Any, effort: Effort) -> bool:
 
 
 def _differs_in_kind(before: Any, after: Any, effort: Effort) -> bool:
-    """Whether one of two values that are equal in Python has a boolean for a number."""
+    """Whether two values that are equal in Python differ as boolean and number."""
     effort.spend(1)
     if isinstance(before, dict) and isinstance(after, dict):
         return any(_differs_in_kind(before[key], after[key], effort) for key in before)
@@ -182,9 +182,9 @@ def _differs_in_kind(before: Any, after: Any, effort: Effort) -> bool:
 
 
 def facts(before: Found, after: Found, effort: Effort) -> dict[str, tuple[Any, Any]]:
-    """Return the facts that changed, beside the attributes: name, value before, value after.
+    """Return changed facts other than attributes: name, value before, value after.
 
-    A sensitive path is its text with its steps, because two paths may have one text.
+    A sensitive path is its text with its steps, because two paths may have the same text.
     """
     old, new = _facts(before, effort), _facts(after, effort)
     return {

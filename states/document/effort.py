@@ -1,8 +1,8 @@
 """Limits of work on a document, in proportion to its size.
 
-A document may be made to be costly: millions of empty objects, a secret of a megabyte, numbers
-without end. Whoever looks into one counts steps of about a microsecond, and weighs JSON before it
-becomes Python objects, which may take eighty times as much memory.
+A document may be expensive on purpose: millions of empty objects, a secret of a megabyte, numbers
+without end. Code that reads a document counts steps of about a microsecond, and weighs JSON before
+it becomes Python objects, which may take eighty times as much memory.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 _LEAST_STEPS: Final = 50_000
 # Ordinary states take a step for 45 to 160 of their bytes.
 _BYTES_A_STEP: Final = 16
-#: Bytes of memory to a byte of the document, for what is decoded of it at one time.
+#: Bytes of memory per byte of the document, for values decoded at the same time.
 _FACTOR: Final = 4
 _LEAST_BYTES: Final = 6 * 1024 * 1024
-# What one of them takes at most once it is decoded: a dict, a list, a Decimal with its slot.
+# Maximum size of a decoded value: a dict, a list, a Decimal with its slot.
 _OBJECT: Final = 240
 _ARRAY: Final = 80
 _ITEM: Final = 110
 _STRUCT: Final = 200
-#: A text with one character beyond U+FFFF takes four bytes for each of its characters.
+#: A text with any character beyond U+FFFF takes four bytes per character.
 _WIDE: Final = 4
 #: The decoder builds about 110 bytes in 70 ns.
 _DECODED_A_STEP: Final = 1500
@@ -35,7 +35,7 @@ _SHORT: Final = 2048
 
 
 class Effort:
-    """What one request may spend on documents of so many bytes together."""
+    """The work that a request may spend on documents, in proportion to their total size."""
 
     def __init__(self, size_bytes: int) -> None:
         self._steps = _LEAST_STEPS + size_bytes // _BYTES_A_STEP
@@ -46,7 +46,7 @@ class Effort:
         """Count steps.
 
         Raises:
-            StateTooComplex: there are none left.
+            StateTooComplex: the limit is reached.
         """
         self._steps -= steps
         if self._steps < 0:
@@ -68,7 +68,7 @@ class Effort:
         weight += _ITEM * _count(text, b",")
         self.spend(1 + weight // _DECODED_A_STEP)
         self._demand(weight)
-        if weight > self._heaviest:  # two are there at one time, or one and a copy of it
+        if weight > self._heaviest:  # two values at a time, or a value and its copy
             memory.take(2 * (weight - self._heaviest))
             self._heaviest = weight
 

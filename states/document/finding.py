@@ -1,8 +1,8 @@
-"""Find which of many texts contain one of many patterns, in time that grows with the texts alone.
+"""Find the texts that contain any of many patterns, in time linear in the texts.
 
 Each pattern is filed under words of 4 or 8 bytes from its middle. A text is read as machine words
-from every second of its bytes, which the interpreter compares with the filed ones without a step
-of Python; only where a word is found is the pattern compared.
+from every second byte, which the interpreter compares with the filed words without a step of
+Python. Only after a hit is the pattern compared.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from states.document.effort import Effort
 
-#: Bytes that are read at one time. Longer texts are cut, and their parts overlap by as much as a
-#: pattern takes when it is escaped thrice.
+#: Bytes read at a time. Longer texts are split, with overlaps as long as a pattern that is escaped
+#: three times.
 _BATCH: Final = 64 * 1024
 _OVERLAP: Final = 8 * 1024
 #: Stands between texts; UTF-8 has no use for it.
@@ -33,14 +33,14 @@ Pattern = tuple[bytes, Cause]
 
 
 class _Index:
-    """Patterns by words of one size; ``least`` is the shortest pattern."""
+    """Patterns by words of a size; ``least`` is the length of the shortest pattern."""
 
     def __init__(self, code: str, size: int) -> None:
         self._code, self._size, self.least = code, size, size + 1
         self.words: dict[int, Pattern | list[Pattern]] = {}
 
     def add(self, filed_pattern: Pattern) -> None:
-        """File the pattern under two words, one of which begins at an even byte of any text."""
+        """File the pattern under two words, so that either starts at an even byte of any text."""
         pattern = filed_pattern[0]
         middle = self._middle(pattern)
         for offset in (middle, middle + 1):
@@ -63,7 +63,7 @@ class _Index:
                 yield phase + i * self._size, filed if isinstance(filed, list) else [filed]
 
     def stands(self, text: bytes, place: int, pattern: bytes) -> bool:
-        """Whether the pattern stands in the text with one of its words at this place."""
+        """Whether the text contains the pattern with its word at this position."""
         start = place - self._middle(pattern)
         # A place before the text's first byte counts from its end, where the pattern has no room.
         return text.startswith(pattern, start) or text.startswith(pattern, start - 1)
@@ -73,9 +73,9 @@ class _Index:
 
 
 class Finder:
-    """Secret texts, to be found in others in any of their writings."""
+    """Secret texts to search for in other texts, in every encoding."""
 
-    #: What a secret costs, in steps: about 20 µs, and 1.5 kB for its words.
+    #: The cost of a secret, in steps: about 20 µs, and 1.5 kB for its words.
     COST: Final = 35
 
     def __init__(self, effort: Effort) -> None:

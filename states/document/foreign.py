@@ -1,4 +1,4 @@
-"""Documents that are no state, described for the person who has pushed one by mistake."""
+"""Descriptions of documents that are not states, for the person who pushed them by mistake."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Terraform's and OpenTofu's state format 4, read without building what is not asked for.
+"""Terraform's and OpenTofu's state format 4, parsed lazily.
 
-The form is Terraform's ``internal/states/statefile/version4.go``. Attributes, output values and
-the like stay slices of the document's own bytes (``msgspec.Raw``) until somebody looks at one, so
-that a document of 50 MB with 20,000 resources costs little more than its bytes.
+The form is Terraform's ``internal/states/statefile/version4.go``. Attributes and output values
+remain slices of the document's bytes (``msgspec.Raw``) until they are needed, so that a document of
+50 MB with 20,000 resources costs little more than its bytes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NULL: Final = Raw(b"null")
 NO_PATHS: Final = Raw(b"[]")
 
 
-#: Names stand in each address again, so that a long one would make an answer many times as large.
+#: Names are repeated in each address, so that a long name would multiply the size of a response.
 Name = Annotated[str, msgspec.Meta(max_length=10_000)]
 
 # Terraform reads with Go's encoding/json, for which a member that is null is absent. A column that
@@ -53,11 +53,11 @@ class Output(msgspec.Struct, frozen=True, gc=False):
 
 
 class Instance(msgspec.Struct, frozen=True, gc=False):
-    """One object of a resource: the current one of a key, or a deposed one.
+    """An object of a resource: the current one of a key, or a deposed one.
 
-    ``attributes_flat`` is what a state that began before Terraform 0.12 may still have instead of
-    ``attributes``. ``identity`` is what the provider knows the object by, from Terraform 1.12 on.
-    ``provider`` and ``skip_destroy`` are OpenTofu's, ``depends_on`` is Terraform 0.12's.
+    ``attributes_flat`` replaces ``attributes`` in states from before Terraform 0.12. ``identity``
+    is the provider's identity of the object, from Terraform 1.12 on. ``provider`` and
+    ``skip_destroy`` are OpenTofu's, ``depends_on`` is Terraform 0.12's.
     """
 
     key_as_written: float | Name | None = msgspec.field(default=None, name="index_key")
@@ -94,7 +94,7 @@ class Instance(msgspec.Struct, frozen=True, gc=False):
         return self.attributes_flat if self.attributes == _NULL else self.attributes
 
 
-#: int64, and what Go makes of a number beyond it on most machines.
+#: int64, and Go's result for a larger number on most machines.
 _NUMBERS: Final = 2**63
 _EMPTY: Final = Instance()
 
@@ -132,7 +132,7 @@ class Resource(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def instances(self) -> list[Instance]:
-        """The objects of the resource; for Terraform null is one without any member."""
+        """The objects of the resource; null counts as empty, as in Terraform."""
         return [instance or _EMPTY for instance in self.instances_as_written or ()]
 
     @property
@@ -181,11 +181,11 @@ _document: Final = msgspec.json.Decoder(Document)
 
 
 def parse(document: bytes, effort: Effort) -> Document:
-    """Read a document.
+    """Parse a document.
 
     Raises:
         StateEncrypted: OpenTofu encrypted it on the client; only its owner can read it.
-        StateFormatUnsupported: another format version, or what is no state at all.
+        StateFormatUnsupported: another format version, or not a state.
         StateTooComplex: it has too many instances for its size.
     """
     version = refuse_encrypted(document)
@@ -196,11 +196,11 @@ def parse(document: bytes, effort: Effort) -> Document:
 
 
 def refuse_encrypted(document: bytes) -> str:
-    """Return the document's format version as it is written, unless OpenTofu encrypted it.
+    """Return the document's format version, unless OpenTofu encrypted it.
 
     Raises:
-        StateEncrypted: it did.
-        StateFormatUnsupported: what is no state at all.
+        StateEncrypted: OpenTofu encrypted it.
+        StateFormatUnsupported: not a state.
     """
     kind = decode_with(_kind, document)
     if kind.encrypted_data != _NULL:
@@ -213,11 +213,11 @@ _value: Final[msgspec.json.Decoder[Any]] = msgspec.json.Decoder(float_hook=decim
 
 
 def decode(raw: Raw, effort: Effort) -> Any:
-    """Return a value of the document: dict, list, str, int, Decimal, bool or None.
+    """Decode a value of the document: dict, list, str, int, Decimal, bool or None.
 
     Raises:
-        StateFormatUnsupported: nested too deeply, text that is no text, or a number with an
-            exponent of 19 digits.
+        StateFormatUnsupported: nested too deeply, invalid text, or a number with an exponent of 19
+            digits.
         StateTooComplex: it would take too much memory.
     """
     effort.admit(raw)

@@ -1,7 +1,7 @@
 """The placeholder of a hidden value, and its notations.
 
-Values are told apart by digests, each made of those of its parts, so that none is written anew for
-each container around it.
+Values are compared by digests. A container's digest is computed from its parts, so that no part is
+serialized again for each container around it.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ EMPTY_LIST: Final = hash(("list",))
 
 
 class Hidden:
-    """A placeholder for a value that is not shown; equal to the placeholder of an equal value.
+    """A placeholder for a hidden value; placeholders of equal values are equal.
 
-    ``cause`` is a ``marked_places.Cause``, or None where the value itself is marked.
+    ``cause`` is a ``marked_places.Cause``, or None if the value itself is marked.
     """
 
     __slots__ = ("cause", "digest")
@@ -64,12 +64,12 @@ def digest_of_number(text: str) -> int:
 
 
 def with_member(digest: int, key: str, inner: int) -> int:
-    """Return the digest of a map with one member more, in whatever order they stand."""
+    """Return the digest of a map with a further member, in any order."""
     return digest ^ hash((key, inner))
 
 
 def with_item(digest: int, inner: int) -> int:
-    """Return the digest of a list with one item more."""
+    """Return the digest of a list with a further item."""
     return hash((digest, inner))
 
 
@@ -83,5 +83,5 @@ _encoder: Final = msgspec.json.Encoder(decimal_format="number", enc_hook=_as_tex
 
 
 def encode(value: Any) -> msgspec.Raw:
-    """Return the JSON of what was decoded, as a part of an answer."""
+    """Return the JSON of a decoded value, as a part of a response."""
     return msgspec.Raw(_encoder.encode(value))

@@ -35,7 +35,7 @@ class MarkedPlace:
 
     @property
     def name(self) -> Name:
-        """What the names on the way to the value say of it."""
+        """The classification of the names on the path to the value."""
         return name_of((self.output, *self.path))
 
     @property
@@ -48,7 +48,7 @@ class MarkedPlace:
 
 
 def name_of(path: tuple[Step, ...]) -> Name:
-    """Return what the names on the way to a value say of it."""
+    """Return the classification of the names on the path to a value."""
     name = Name.NEUTRAL
     for step in path:
         if isinstance(step, str):
@@ -57,7 +57,7 @@ def name_of(path: tuple[Step, ...]) -> Name:
 
 
 class Cause(NamedTuple):
-    """The reason why a value is not shown, and the marked place whose value it contains."""
+    """The reason why a value is hidden, and the marked place whose value it contains."""
 
     reason: Reason
     place: MarkedPlace | None = None

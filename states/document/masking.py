@@ -1,20 +1,21 @@
 """Hide the values that a state marks sensitive, and their copies at other places.
 
 Terraform marks a place, not a value: ``terraform_data.x.input`` with a password in it is marked,
-and ``terraform_data.x.output``, which holds the same password, is not. So the marked values are
-collected over the whole state, and hidden wherever they are met again. ``secret_rule`` decides
-which of them count. These are hidden:
+and ``terraform_data.x.output`` with the same password is not. The marked values are therefore
+collected over the whole state, and hidden wherever they occur. ``secret_rule`` decides which of
+them count. These are hidden:
 
 - the marked place, and all under it;
-- a text or number that equals a secret, in any writing of the number;
+- a text or number that equals a secret, in any notation of the number;
 - a text that contains a secret, also escaped or encoded (``writings``), or the middle of a long
-  one; a text of JSON in which something would be hidden;
-- a map with such a text in one of its keys;
-- a list or map that equals a marked one, unless that has nothing but public vocabulary;
+  secret; a text of JSON in which something would be hidden;
+- a map with such a text as a key;
+- a list or map that equals a marked value, unless it contains only public vocabulary;
 - within the object that has the mark, any text or number that equals a value with a mark or a
   secret name of its own, however short.
 
-What cannot be understood is hidden: a path that leads nowhere hides all from where it is lost.
+Unclear marks hide more, not less: a path that leads nowhere hides everything below its last valid
+step.
 """
 
 from __future__ import annotations
@@ -62,10 +63,10 @@ def secrets_of(effort: Effort, *documents: Document) -> Secrets:
 
 
 def masked(secrets: Secrets, *sides: tuple[Any, Marks]) -> list[Any]:
-    """Return the values of one object, each with its marks, without what is hidden.
+    """Return the values of an object, each with its marks, without hidden parts.
 
-    What the one marks is hidden in the other too. Where nothing is hidden, the value itself comes
-    back and no copy of it.
+    A mark in either value hides the same place in the other. A value without hidden parts is
+    returned itself, not as a copy.
     """
     own = {
         _as_text(scalar.value)
@@ -82,24 +83,24 @@ def masked(secrets: Secrets, *sides: tuple[Any, Marks]) -> list[Any]:
 
 
 def _hides_in_its_object(scalar: Scalar) -> bool:
-    """Whether equal values of its object are hidden, however short this one is."""
+    """Whether equal values of its object are hidden, however short the value is."""
     value = scalar.value
     is_one = value != "" and not isinstance(value, bool | None)
     return is_one and scalar.evidence > Evidence.MEMBER and not is_public(_as_text(value))
 
 
-#: What it costs to write a number with a fraction or an exponent in the one way, in steps.
+#: The cost of normalizing a number with a fraction or an exponent, in steps.
 _DECIMAL_COST: Final = 3
 
 
 class _Mask:
-    """The mask over the values of one object."""
+    """The mask over the values of an object."""
 
     def __init__(self, secrets: Secrets, own: set[str], hidden: dict[str, Cause]) -> None:
         self._secrets, self._own, self._hidden = secrets, own, hidden
 
     def apply(self, value: Any, marks: Marks) -> tuple[Any, int]:
-        """Return the value without what is hidden, and the digest of all of it."""
+        """Return the value without hidden parts, and the digest of the whole value."""
         if marks is True:
             digest = digest_of(value)
             return Hidden(digest), digest
@@ -162,7 +163,7 @@ _SAME_OBJECT: Final = Cause(Reason.CONTAINS_SENSITIVE_VALUE)
 
 
 class ShownOutput(NamedTuple):
-    """An output's value and type without what is hidden, and the cause where something is."""
+    """An output's value and type without hidden parts, and the cause if a part is hidden."""
 
     value: Any
     type: Any

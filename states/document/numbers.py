@@ -1,4 +1,4 @@
-"""Numbers of documents, whose every digit counts, in one writing for all that are equal."""
+"""Numbers of documents with all their digits, normalized so that equal numbers have equal texts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def number_text(number: int | decimal.Decimal) -> str:
 
 
 def text_as_number(text: str) -> str | None:
-    """Return the number that is written in the text, as ``number_text`` has it; else None."""
+    """Return the number in the text in the form of ``number_text``, else None."""
     if text[:1] not in _FIRST or not text:
         return None
     found = _NUMBER.fullmatch(text)

@@ -1,7 +1,7 @@
-"""Public vocabulary: values that are the same everywhere, and therefore no secrets.
+"""Public vocabulary: common values that are not secrets.
 
-Names of places, well-known ports and users, host names, network addresses and the identifiers that
-clouds print everywhere. ``secret_rule`` never hides another value because it equals one of these.
+Names of regions, well-known ports and users, host names, network addresses and identifiers that
+clouds print everywhere. ``secret_rule`` never hides a value because it equals any of these.
 """
 
 from __future__ import annotations

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 #: Of the object at the top; Terraform writes seven.
 _MOST_MEMBERS: Final = 1000
-# Nothing here gives back what it has matched (``*+``), so that no text is read twice, and none is
-# kept in memory to be read again. The document is known to be JSON.
+# The patterns never backtrack (``*+``), so that no text is read twice or kept in memory. The
+# document is known to be JSON.
 _STRING: Final = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 _NAME: Final = re.compile(rb"\s*+(" + _STRING + rb")\s*+:\s*+")
 _SCALAR: Final = re.compile(_STRING + rb"|[^\s,}\]]++")
@@ -31,10 +31,10 @@ _NEXT: Final = re.compile(rb"\s*+([,}])")
 
 
 def replace_serial_and_lineage(document: bytes, *, serial: int, lineage: str | None) -> bytes:
-    """Return the document with this serial and lineage, where it has them; a null one stays.
+    """Return the document with this serial and lineage where it has them; a null value stays.
 
     Raises:
-        StateFormatUnsupported: a name stands twice, so that nobody knows which one counts.
+        StateFormatUnsupported: a duplicate member makes its value ambiguous.
         StateTooComplex: it has too many members, or too many brackets for its size.
     """
     head = sealing.read_head(document)
@@ -80,7 +80,7 @@ def _end_of_value(document: bytes, start: int, effort: Effort) -> int:
         opened, closed = found.span("open"), found.span("close")
         depth += opened[1] - opened[0] - (closed[1] - closed[0])
         if depth <= 0:
-            return found.end() + depth  # some of the brackets close what is around the value
+            return found.end() + depth  # some of the brackets close containers around the value
         position = found.end()
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from infra_service.lib.encryption import Encrypted
 
 _GZIP: Final = 31  # zlib's name for the gzip format with its largest window
-_TIME: Final = slice(4, 8)  # of a gzip header (RFC 1952 §2.3.1); 0 is none
+_TIME: Final = slice(4, 8)  # of a gzip header (RFC 1952 §2.3.1); 0 means unknown
 _MAX_LINEAGE: Final = 255
 
 
@@ -44,7 +44,7 @@ class Head(NamedTuple):
 
 
 class _Members(msgspec.Struct, frozen=True):
-    """The members as written; msgspec checks the syntax of the others, and builds nothing of them.
+    """The members as written; msgspec checks the syntax of other members without decoding them.
 
     OpenTofu's encrypted states have serial and lineage beside ``encrypted_data``.
     """
@@ -64,10 +64,10 @@ _decoder: Final = msgspec.json.Decoder(_Members)
 
 
 def read_head(document: bytes | bytearray) -> Head:
-    """Return the head of a document; an empty lineage counts as none.
+    """Read the head of a document; an empty lineage counts as missing.
 
     Raises:
-        InvalidDocument: not a JSON object, or its serial or lineage cannot be right.
+        InvalidDocument: not a JSON object, or an invalid serial or lineage.
     """
     try:
         members = _decoder.decode(document)
@@ -142,7 +142,7 @@ def compress(document: bytes | bytearray) -> bytes:
 
 
 def size_of(gzipped: bytes) -> int:
-    """Return how large the document is, which its last four bytes say (RFC 1952 §2.3.1)."""
+    """Return the size of the document, from its last four bytes (RFC 1952 §2.3.1)."""
     return int.from_bytes(gzipped[-4:], "little")
 
 

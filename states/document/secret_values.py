@@ -1,7 +1,7 @@
-"""The values of a state that hide others, each with the marked place that it comes from.
+"""The values of a state that hide others, each with its marked place.
 
-``secret_rule`` decides which of them hide others. Here they are collected: texts and numbers, the
-lines of a text, and the values in a text that is JSON.
+They are texts and numbers, the lines of a text, and the values in a text that is JSON.
+``secret_rule`` decides which of them hide other values.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ _ASSIGNMENT: Final = re.compile(
 _SPECIAL: Final = frozenset("+-.0123456789[{ \t\r\n")
 #: JSON within JSON within JSON is looked into, and no further.
 _NESTED: Final = 3
-#: The cost of the rule, in steps, and the characters of a member that cost another one.
+#: The cost of the rule, in steps, and the number of characters of a member that costs a further
+#: step.
 RULE_COST: Final = 10
 _CHARACTERS_A_STEP: Final = 5
 
@@ -84,7 +85,7 @@ def scalars(whole: Scalar, effort: Effort) -> Iterator[Scalar]:
 
 
 class Secrets:
-    """The values that hide others, wherever those stand."""
+    """The values that hide others, wherever those occur."""
 
     def __init__(self, effort: Effort) -> None:
         self.effort = effort
@@ -97,7 +98,7 @@ class Secrets:
         self._finder = Finder(effort)
 
     def add(self, value: Any, place: MarkedPlace) -> None:
-        """Collect what the value at a marked place hides elsewhere."""
+        """Collect the secrets of the value at a marked place."""
         cause = Cause(Reason.CONTAINS_SENSITIVE_VALUE, place)
         is_notable = False
         for scalar in scalars(Scalar(value, place.name, is_member=False), self.effort):
@@ -189,7 +190,7 @@ class Secrets:
         return found
 
     def _hides_password_of(self, text: str) -> Cause | None:
-        """Return why a connection string is hidden whose password is any marked value."""
+        """Return the reason to hide a connection string whose password equals a marked value."""
         is_candidate = len(text) <= MEASURED and ("://" in text or "=" in text)
         if not self._marked or not is_candidate:
             return None

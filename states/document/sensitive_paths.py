@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from states.document.effort import Effort
     from states.document.format4 import Instance
 
-#: Marked places as a tree: a key or position to what is marked under it; True is all of it.
+#: Marked places as a tree: a key or position, with the marks below it; True marks everything.
 Marks = dict[Any, Any] | Literal[True]
 
 Step = str | int | None
@@ -39,7 +39,7 @@ _paths: Final = msgspec.json.Decoder(list[list[_PathStep] | None] | None)
 
 
 def _step(step: _PathStep) -> Step:
-    """Return the attribute, key or position; None where a step leads into a set, say."""
+    """Return the attribute, key or position; None if, for example, a step enters a set."""
     value = step.value
     if step.type == "index" and isinstance(value, dict):
         value = value.get("value")
@@ -51,8 +51,8 @@ def paths(instance: Instance, effort: Effort) -> list[list[Step]]:
     """Return the paths that an instance marks.
 
     Raises:
-        StateFormatUnsupported: what stands there is no list of paths.
-        StateTooComplex: there are too many of them.
+        StateFormatUnsupported: the value is not a list of paths.
+        StateTooComplex: it has too many paths.
     """
     effort.admit(instance.sensitive_attributes)
     written = format4.decode_with(_paths, instance.sensitive_attributes) or []
@@ -62,7 +62,7 @@ def paths(instance: Instance, effort: Effort) -> list[list[Step]]:
 
 
 def texts_and_steps(instance: Instance, effort: Effort) -> list[tuple[str, bytes]]:
-    """Return the marked paths as text, each with the JSON of its steps, in one order."""
+    """Return the marked paths as text, each with the JSON of its steps, in a fixed order."""
     texts = map(path_text, paths(instance, effort))
     steps = format4.decode(instance.sensitive_attributes, effort) or ()
     return sorted(zip(texts, map(bytes, map(encode, steps)), strict=True))
@@ -77,7 +77,7 @@ def path_text(path: Iterable[Step]) -> str:
 
 
 def extended(path: str, key: str | int) -> str:
-    """Return the path of something in what this path names."""
+    """Return the path of a member of this path's value."""
     return path + _extension(key, first=not path)
 
 
@@ -107,12 +107,12 @@ def marks_of(instance: Instance, values: Any, effort: Effort) -> Marks:
 
 
 def _mark(holder: dict[Any, Any], value: Any, path: Sequence[Step]) -> None:
-    """Mark what the path leads to, or all from where it is lost; ``holder`` has the root."""
+    """Mark the path's value, or all below its last valid step; ``holder`` has the root."""
     key: Any = _ROOT
     for step in path:
         here = holder.setdefault(key, {})
         while here is not True and is_dynamic(value):
-            # Paths are of values: they do not name the wrapper, except where there is none.
+            # Paths are of values: they omit the wrapper, unless the value has no wrapper.
             if step == "type":
                 here["type"] = True
             holder, key, value = here, "value", value["value"]
@@ -132,7 +132,7 @@ def _leads_on(value: Any, step: Step) -> bool:
 
 
 def below(marks: Marks, key: str | int) -> Marks:
-    """Return the marks of what has this key."""
+    """Return the marks of the member with this key."""
     found: Marks = True if marks is True else marks.get(key, _NOTHING)
     return found
 

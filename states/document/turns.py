@@ -17,17 +17,18 @@ if TYPE_CHECKING:
 #: Bytes of documents. Threads do not make Python faster, and keep small requests waiting for it.
 _LARGE: Final = 1024 * 1024
 _turn: Final = threading.Lock()
-#: Who reads a large document, and who waits to; others are refused, for threads are few.
+#: Readers of a large document and waiting ones; further requests are rejected, because threads are
+#: few.
 _seats: Final = threading.BoundedSemaphore(4)
 
 
 @contextlib.contextmanager
 def in_turn(*gzipped: bytes) -> Iterator[Effort]:
-    """Return what may be spent on looking into these documents in the block.
+    """Wait for a turn; return the limit of work on these documents in the block.
 
     Raises:
-        MemoryUnavailable: too many wait already, or others hold the memory.
-        StateFormatUnsupported: also for a value that is nested too deeply to be looked at.
+        MemoryUnavailable: too many requests wait already, or use the memory.
+        StateFormatUnsupported: a value is nested too deeply.
     """
     size = sum(map(sealing.size_of, gzipped))
     try:

@@ -44,7 +44,7 @@ class Upload:
         """Return the upload of this document, whose digest may be known already.
 
         Raises:
-            InvalidDocument: it is none.
+            InvalidDocument: it is not a JSON document.
         """
         if md5 is None:
             md5 = hashlib.md5(document, usedforsecurity=False).hexdigest()
@@ -61,13 +61,13 @@ def read_document(request: HttpRequest) -> Upload:
     body = bytearray()
     digest = hashlib.md5(usedforsecurity=False)
     utf8 = codecs.getincrementaldecoder("utf-8")()
-    # What is announced must fit, but is taken only as it arrives: many who announce and do not send
-    # would else keep everybody out.
+    # The announced size must fit, but memory is taken as bytes arrive: clients that announce and do
+    # not send would otherwise block all others.
     announced = int(request.META.get("CONTENT_LENGTH") or 0)
     if announced <= settings.STATE_MAX_BYTES:
         memory.demand(_FACTOR * announced)
     with demanding_utf8():
-        for block in blocks(request, settings.STATE_MAX_BYTES):  # while the next one travels
+        for block in blocks(request, settings.STATE_MAX_BYTES):  # while the next block travels
             memory.take(_FACTOR * len(block))
             body += block
             digest.update(block)
@@ -84,10 +84,10 @@ def read_document(request: HttpRequest) -> Upload:
 
 @contextmanager
 def demanding_utf8() -> Iterator[None]:
-    """Refuse what does not decode: RFC 8259 §8.1 demands UTF-8, and msgspec does not check it.
+    """Reject invalid UTF-8: RFC 8259 §8.1 requires UTF-8, and msgspec does not check it.
 
     Raises:
-        InvalidDocument: see there.
+        InvalidDocument: the text is not UTF-8.
     """
     try:
         yield

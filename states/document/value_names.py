@@ -14,10 +14,10 @@ def _split(words: str) -> frozenset[str]:
 
 
 class Name(enum.Enum):
-    """What the name of a value says of it."""
+    """The classification of a value by its name."""
 
     SECRET = enum.auto()
-    #: Says it of a value and of a list; the members of a map have names of their own.
+    #: Applies to a value and to a list; the members of a map have their own names.
     SECRETS = enum.auto()
     IDENTIFIER = enum.auto()
     PUBLIC = enum.auto()
@@ -57,7 +57,7 @@ _PUBLIC_WORDS: Final = _split("""
 
 @lru_cache(maxsize=4096)
 def read_name(name: str) -> Name:
-    """Return what a name says of its value, by the words in it; the last one says most."""
+    """Classify a name by its words; the last word counts most."""
     words = [word.lower() for word in _NAME_PART.findall(name[:200])]
     while len(words) > 1 and words[-1].isdigit():
         words.pop()
@@ -77,6 +77,6 @@ def read_name(name: str) -> Name:
 
 
 def name_of_member(key: str, outer: Name) -> Name:
-    """Return what the name of a member of a map says, in a value of which a name says ``outer``."""
+    """Classify the name of a map's member, in a value whose name is ``outer``."""
     own = read_name(key)
     return Name.SECRET if own is Name.NEUTRAL and outer is Name.SECRET else own

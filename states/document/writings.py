@@ -1,9 +1,9 @@
 r"""Encodings in which a secret text may appear, and texts without their escapes.
 
-A text is unescaped until nothing changes: JSON (``\u0026``, ``\/``, ``\n``), percent-encoding,
-and the entities of HTML and XML. So JSON within JSON is read too, and whatever an encoder chose to
-escape. What is encoded whole (base64, hexadecimal digits, ``+`` for a space) is searched as it
-would be written.
+A text is unescaped until nothing changes: JSON (``\u0026``, ``\/``, ``\n``), percent-encoding, and
+the entities of HTML and XML. JSON within JSON is therefore read too, with any choice of escapes.
+For texts that are encoded as a whole (base64, hexadecimal digits, ``+`` for a space), the encoded
+form of the secret is searched.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
     from states.document.effort import Effort
 
-#: Bytes of a secret that are searched, from its middle. Who sees so many has seen too much.
+#: Bytes of a secret that are searched, from its middle. A reader of so many has seen too much.
 PART: Final = 96
 #: Shorter texts are not searched within others.
 LEAST: Final = 6
-#: An escape within an escape is undone so often; what then has more of them is not understood.
+#: The maximum number of nested escapes; a text with more is not understood.
 _ROUNDS: Final = 8
 _ESCAPED: Final = re.compile(rb"[\\%&]")
 _UNICODE: Final = re.compile(
@@ -73,7 +73,7 @@ def unescaped(text: bytes, effort: Effort) -> bytes:
 
 
 def _without_backslashes(text: bytes, effort: Effort) -> bytes:
-    """Undo one level of JSON's escapes, and of any other backslash before a character."""
+    """Undo a level of JSON's escapes, and of any other backslash before a character."""
     text = text.replace(b"\\\\", _BACKSLASH)
     for escape, character in _CONTROLS:
         text = text.replace(escape, character)
@@ -89,7 +89,7 @@ def _character(escape: re.Match[bytes]) -> bytes:
 
 
 def writings(secret: str, effort: Effort) -> set[bytes]:
-    """Return what is searched for a secret: the middle of it, in each of its writings."""
+    """Return the search patterns of a secret: its middle, in each encoding."""
     start = max(0, (len(secret) - PART) // 2)
     part = secret[start : start + PART].encode()
     plain = {part}
@@ -104,10 +104,10 @@ def writings(secret: str, effort: Effort) -> set[bytes]:
 
 
 def _base64(text: bytes) -> Iterator[bytes]:
-    """Yield what stands in any base64 of a longer text with this in it, in both alphabets.
+    """Yield the parts common to every base64 of a longer text with this, in both alphabets.
 
-    Three bytes become four characters, so there are three ways to begin. Characters that also
-    depend on the neighbours are left out.
+    Three bytes become four characters, so there are three alignments. Characters that also depend
+    on the neighbours are left out.
     """
     for before in range(3):
         encoded = base64.b64encode(bytes(before) + text)

@@ -1,4 +1,4 @@
-"""Runs over many states or documents, in which the failure of one does not stop the others."""
+"""Passes over many states or documents that continue after the failure of an item."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ log = structlog.get_logger("states.keeping")
 
 
 class IncompleteError(Exception):
-    """Some items of a run failed, and all others are done."""
+    """Some items of a pass failed; all others are done."""
 
     def __init__(self, failed: int) -> None:
         super().__init__(f"{failed} failed, and the others are done; the log names them")
@@ -39,11 +39,11 @@ class Attempts:
     def run(self, work: Callable[[], T], **item: Any) -> tuple[T | None, str]:
         """Return the result of the work on an item, and the problem if it failed.
 
-        The log names the item with its problem, and has the traceback of an unexpected one.
+        The log names the item with its problem, and contains the traceback of an unexpected error.
 
         Raises:
             StorageUnavailable, InterfaceError, OperationalError: the database failed for several
-                items in a row; or the object store did, and does not answer for its bucket either.
+                items in a row; or the object store did, and its bucket does not answer either.
         """
         try:
             result = work()
@@ -52,7 +52,7 @@ class Attempts:
             if self._unanswered == OUTAGE:
                 if not isinstance(error, StorageUnavailable):
                     raise
-                # Objects that the store cannot read must not keep back all others, run after run.
+                # Objects that the store cannot read must not stop every pass before the others.
                 storage.find_bucket()
                 self._unanswered = 0
             problem = str(error)

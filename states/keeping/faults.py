@@ -1,8 +1,8 @@
-"""Faults of the object store, and which of them may heal.
+"""Faults of the object store, and retries of those that may heal.
 
-A store may not have yet what was written a moment ago, and a proxy or a sick disk may change what
-it sends. So an object is asked for again, a few times. Then absence, damage and a store that does
-not return what it holds are told apart, because each needs somebody to do something else.
+A store may not yet return an object written a moment ago, and a proxy or a failing disk may change
+bytes. An object is therefore fetched again a few times. Then absence, damage and a store that does
+not return its own content are separate errors, because each needs another remedy.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("states.storage")
 
-#: Seconds before each further attempt. None before the first of them: most often the object was
-#: moved, and the row names another one by now.
+#: Seconds before each further attempt. The first retry is immediate: usually the object was moved,
+#: and the row has its new name.
 PAUSES: Final = (0.0, 0.1, 0.3, 0.6)
 
 
 class StorageFaults:
-    """What went wrong with one document during one read."""
+    """The faults of a document during a read."""
 
     def __init__(self) -> None:
         self._object_name = ""

@@ -1,8 +1,8 @@
 """Retention of history: remove versions in small batches.
 
-Of each state are kept: the current version, the newest ``STATE_VERSIONS_KEPT``, and all that are
-younger than ``STATE_VERSIONS_DAYS``. A state that was deleted ``STATE_RETENTION_DAYS`` ago goes
-with all of its history; a push after that begins a new one.
+Of each state are kept: the current version, the newest ``STATE_VERSIONS_KEPT``, and all versions
+younger than ``STATE_VERSIONS_DAYS``. A state is removed with its history ``STATE_RETENTION_DAYS``
+after its deletion; a later push starts a new history.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from apikeys.actors import Actor
 
-#: Versions that go in one transaction: on SQLite everybody who writes waits for it.
+#: Versions removed per transaction: on SQLite every writer waits for it.
 _BATCH: Final = 50
 _NOTHING: Final[dict[str, Any]] = {
     "version_number": 0,
@@ -43,7 +43,7 @@ _NOTHING: Final[dict[str, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """What went in one batch, or would: ``size_bytes`` are of the documents as they were pushed."""
+    """The result of a batch or dry run; ``size_bytes`` is the size of the pushed documents."""
 
     versions: int
     states: int
@@ -51,11 +51,10 @@ class Pruned:
 
 
 def prune(*, actor: Actor, dry_run: bool = False) -> Iterator[Pruned]:
-    """Remove what need not be kept, and yield what each batch removed.
+    """Remove versions beyond their retention; yield the result of each batch.
 
-    For a state with nothing to remove it yields zeros, so that the caller may stop there.
-
-    It can be stopped at any moment and run again.
+    For a state without such versions it yields zeros, so that the caller may stop there. A run may
+    stop at any time and start again.
 
     Raises:
         IncompleteError: some states failed; all others are done.
@@ -74,7 +73,7 @@ def prune(*, actor: Actor, dry_run: bool = False) -> Iterator[Pruned]:
 
 def _kept() -> int:
     kept: int = settings.STATE_VERSIONS_KEPT
-    return max(kept, 1)  # the current one is the newest
+    return max(kept, 1)  # the current version is the newest
 
 
 def _prune_versions(
@@ -101,7 +100,7 @@ def _prune_versions(
 
 
 def _forgotten(now: dt.datetime) -> QuerySet[State]:
-    """Return the deleted states that go whole; who holds the lock of one is about to revive it."""
+    """Return the deleted states to remove; a locked state is about to be revived."""
     deleted_before = now - dt.timedelta(days=settings.STATE_RETENTION_DAYS)
     return State.objects.filter(deleted_at__lt=deleted_before, lock_id=None)
 
@@ -123,7 +122,7 @@ def _prune_deleted(state: State, actor: Actor, *, dry_run: bool) -> Iterator[Pru
 
 
 def _change_if_unchanged(state: State, **values: Any) -> bool:
-    """Change the state if nobody did, so that who revives it now begins anew."""
+    """Change the state if it is unchanged, so that a simultaneous push starts a new history."""
     changed = State.objects.as_seen(state).change(**values)
     state.revision += 1
     return bool(changed)
@@ -147,7 +146,7 @@ def _remove(batch: list[StateVersion]) -> None:
 
 
 def _discard_objects(batch: list[StateVersion], states: int = 0) -> Pruned:
-    """Delete the objects of rows that are certainly gone, and return what that makes."""
+    """Delete the objects of removed rows; return the result."""
     for version in batch:
         storage.discard(version.object_name)
     return Pruned(len(batch), states, sum(version.size_bytes for version in batch))

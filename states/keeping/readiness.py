@@ -9,7 +9,7 @@ from typing import Final
 from states.errors import StorageMisconfigured, StorageUnavailable
 from states.keeping import storage
 
-#: Seconds for which a verdict holds, and for which a request waits for one.
+#: Seconds for which a verdict is valid, and for which a request waits for it.
 _FRESH: Final = 30.0
 _WAIT: Final = 1.0
 

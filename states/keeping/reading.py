@@ -48,11 +48,11 @@ class Stored(NamedTuple):
 
     @property
     def place(self) -> Place:
-        """What the document is bound to."""
+        """The binding of the encrypted document."""
         return Place(self.state_id, self.version_id, self.number)
 
 
-#: What the row of a current document ends with, for whoever judges by it who may have it.
+#: The last columns of a current document's row, for the check of bindings.
 PLACE: Final = ("component_id", "environment_id", "application_id")
 #: Where the length of the document is in the row.
 _LENGTH: Final = len(Stored._fields)
@@ -62,9 +62,9 @@ _COLUMNS: Final = ("id", "number", "document", "encryption_key", "object_name")
 def _found(
     versions: QuerySet[Any, Any], state_id: str, prefix: str = "", *more: str
 ) -> QuerySet[Any, Any]:
-    """Return what ``Stored`` has, but of a large document only how long it is.
+    """Return the columns of ``Stored``, but of a large document only its length.
 
-    Memory for it is taken before it is read, and no small one is asked for twice.
+    Memory for a large document is reserved before it is read; a small one needs a single query.
     """
     length = Length(f"{prefix}document")
     is_small = When(LessThanOrEqual(length, memory.FREE), then=f"{prefix}document")
@@ -124,11 +124,11 @@ def read_current(*, current: Prefetch[State], actor: Actor, **details: Any) -> b
     ``details`` are recorded in the audit log.
 
     Raises:
-        StateNotFound: nothing is stored.
-        DocumentDamaged: what is stored is not what was pushed.
-        DocumentMissing, StorageInconsistent: the object store has no such object, or returns
-            other bytes than it holds.
-        StorageUnavailable: it is in the object store, which does not answer.
+        StateNotFound: the state has no document.
+        DocumentDamaged: the document differs from the pushed one.
+        DocumentMissing, StorageInconsistent: the object is missing, or the store returns other
+            bytes than it recorded.
+        StorageUnavailable: the object store does not answer.
     """
     stored, gzipped = _unsealed(current.row)
     if stored is None:
@@ -147,11 +147,11 @@ def read_version(
     from_replica: bool = False,
     **details: Any,
 ) -> bytes:
-    """Return a version's document, gzip'd; ``details`` tell the trail what is read of it.
+    """Return a version's document, gzip'd; ``details`` are recorded in the audit log.
 
     Raises:
-        VersionNotFound: there is none, or it has been pruned.
-        DocumentUnreadable, StorageUnavailable: as for the current one.
+        VersionNotFound: the version does not exist, or was pruned.
+        DocumentUnreadable, StorageUnavailable: as for the current document.
     """
     if from_replica:
         stored, gzipped = replica.read(
@@ -168,18 +168,18 @@ def read_version(
 def find_version(
     *, state_id: uuid.UUID, number: int, using: str = DEFAULT_DB_ALIAS
 ) -> tuple[Stored | None, bytes]:
-    """Return where a version's document is and the gzip'd document, for use within the service.
+    """Return a version's location and gzip'd document, for use within the service.
 
     Raises:
-        DocumentUnreadable, StorageUnavailable: as for the current one.
+        DocumentUnreadable, StorageUnavailable: as for the current document.
     """
     return _unsealed(lambda: _VERSION.row(using=using, state_id=state_id, number=number), using)
 
 
 def find_small(*, state_id: uuid.UUID, numbers: Sequence[int]) -> dict[int, bytes]:
-    """Return the gzip'd documents of these versions by number, in one statement.
+    """Return the gzip'd documents of these versions by number, in a single query.
 
-    What is large, in the object store or unreadable is left out.
+    Large and unreadable documents, and documents in the object store, are left out.
     """
     versions = StateVersion.objects.filter(state_id=state_id, number__in=numbers, object_name="")
     found = {}
@@ -193,10 +193,10 @@ def find_small(*, state_id: uuid.UUID, numbers: Sequence[int]) -> dict[int, byte
 
 
 def load(version_id: uuid.UUID) -> tuple[Stored | None, bytes]:
-    """Return where a version's document is and the gzip'd document, for a command; None if gone.
+    """Return a version's location and gzip'd document, for a command; None if it was pruned.
 
     Raises:
-        DocumentUnreadable, StorageUnavailable: as for the current one.
+        DocumentUnreadable, StorageUnavailable: as for the current document.
     """
     return _unsealed(lambda: _BY_ID.row(pk=version_id))
 
@@ -204,14 +204,14 @@ def load(version_id: uuid.UUID) -> tuple[Stored | None, bytes]:
 def _unsealed(
     find: Callable[[], Sequence[Any] | None], using: str = DEFAULT_DB_ALIAS
 ) -> tuple[Stored | None, bytes]:
-    """Return where the document is that ``find`` finds, and the gzip'd document.
+    """Return the location and the gzip'd document of the row that ``find`` returns.
 
-    An object that is gone was moved, encrypted anew or pruned meanwhile: the row tells.
+    A missing object may have been moved, re-encrypted or pruned meanwhile: the row is read again.
 
     Raises:
-        DocumentDamaged: it does not decrypt, and is what the store holds.
+        DocumentDamaged: it does not decrypt, although the store returns its recorded content.
         DocumentKeyMissing: its key is not configured.
-        DocumentMissing, StorageInconsistent: the object store does so again and again.
+        DocumentMissing, StorageInconsistent: the fault persists after retries.
         StorageUnavailable: the object store does not answer.
     """
     faults = StorageFaults()

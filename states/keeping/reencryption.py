@@ -1,7 +1,7 @@
-"""New encryption and new places for stored documents, while the service runs.
+"""Re-encrypt and move stored documents while the service runs.
 
-Each document is rewritten in a statement of its own, which changes the row only if nobody did so
-meanwhile. So a run can be stopped at any moment, and continued: what is done is not found again.
+Each document is rewritten in a statement of its own, under the condition that its row is unchanged.
+A run may therefore stop at any time and continue later: finished documents are not selected again.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def due(*, everything: bool) -> QuerySet[StateVersion]:
 
 
 def elsewhere(*, than_store: bool) -> QuerySet[StateVersion]:
-    """Return the versions whose documents are not in the object store; or else not in a row."""
+    """Return the versions whose documents are outside of the object store, or outside of a row."""
     if than_store:
         return StateVersion.objects.filter(object_name="")
     return StateVersion.objects.exclude(object_name="")
@@ -59,13 +59,13 @@ def rotate_keys(*, everything: bool = False) -> Iterator[tuple[StateVersion, str
 
 
 def move(*, to_store: bool) -> Iterator[tuple[StateVersion, str]]:
-    """Move the documents, and yield each version with its problem, empty where it was moved.
+    """Move the documents; yield each version with its problem, empty on success.
 
-    A document with a problem stays where it is. One that changed meanwhile is tried again, in a
+    A document with a problem stays in place. A document that changed meanwhile is tried again, in a
     bounded number of passes: another process may be moving them the other way.
 
     Raises:
-        StorageUnavailable: the object store does not answer; the documents before are done.
+        StorageUnavailable: the object store does not answer; previous documents are done.
     """
     attempts = Attempts()
     failed: set[uuid.UUID] = set()
@@ -84,10 +84,10 @@ def _named(version: StateVersion) -> dict[str, Any]:
 
 
 def _rewrite(version_id: uuid.UUID, *, in_store: bool | None = None) -> bool:
-    """Seal a document anew, where it is or in the given place; return whether this did it.
+    """Re-encrypt a document in place or at the given place; return whether this call did it.
 
-    The new one is there before the row points at it, and the old one until after that. Decrypted
-    bytes stay in memory.
+    The new document exists before the row names it, and the old document until afterwards.
+    Decrypted bytes stay in memory.
     """
     stored, gzipped = reading.load(version_id)
     if stored is None:

@@ -1,8 +1,8 @@
-"""Documents outside of the database: in the object store that ``STATE_STORAGE_URL`` names.
+"""Documents outside of the database: in the object store of ``STATE_STORAGE_URL``.
 
-An object is the sealed payload that the row would hold. It is written before the row that points
-at it, under a name that is used once, and never changed: a new encryption is a new object. So an
-object that no row points at is one whose writer has lost or died, and can be swept after a while.
+An object is the encrypted payload that the row would contain. It is written before its row, under a
+name that is used once, and never changed: a new encryption is a new object. An object without a row
+therefore belongs to a writer that lost or died, and is swept after a while.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def store() -> Storage:
     """Return the store.
 
     Raises:
-        StorageUnavailable: none is configured.
+        StorageUnavailable: no store is configured.
     """
     if not is_configured():
         raise StorageUnavailable("A document is in an object store, and none is configured.")
@@ -71,10 +71,10 @@ def store() -> Storage:
 def place(
     payload: Payload, state_id: uuid.UUID, version_id: uuid.UUID
 ) -> tuple[Payload | None, str]:
-    """Return what the row of a new version holds: its document, or the name of its object.
+    """Return the document for the row of a new version, or the name of its object.
 
     Raises:
-        StorageUnavailable: the store did not take it.
+        StorageUnavailable: the store did not accept it.
     """
     if takes_new_documents():
         return None, put(payload, state_id, version_id)
@@ -85,7 +85,7 @@ def put(payload: Payload, state_id: uuid.UUID, version_id: uuid.UUID) -> str:
     """Write a new object and return its name.
 
     Raises:
-        StorageUnavailable: the store did not take it, or nobody knows whether it did.
+        StorageUnavailable: the store did not accept it, or its response is unknown.
     """
     name = f"{state_id}/{version_id}.{secrets.token_hex(8)}"
     with answering("put", name):
@@ -93,7 +93,7 @@ def put(payload: Payload, state_id: uuid.UUID, version_id: uuid.UUID) -> str:
 
 
 class Fetched(NamedTuple):
-    """What came of an object, and whether it is what the store says that it holds."""
+    """An object's content, and whether it matches the size and digest in the store's response."""
 
     content: bytes
     is_as_told: bool
@@ -103,7 +103,7 @@ def fetch(name: str) -> Fetched:
     """Return an object.
 
     Raises:
-        ObjectMissingError: there is none of this name.
+        ObjectMissingError: the object does not exist.
         StorageUnavailable: the store does not answer.
     """
     try:
@@ -129,9 +129,10 @@ def find_bucket() -> None:
 
 
 def _is_as_told(file: File[bytes], content: bytes) -> bool:
-    """Whether the bytes have the length and the digest that the store told before it sent them.
+    """Whether the bytes match the length and digest that the store announced.
 
-    S3's ETag is the MD5 of an object, unless it came in parts or S3 encrypted it with a key of KMS.
+    S3's ETag is the MD5 of an object, unless it has several parts or S3 encrypted it with a KMS
+    key.
     """
     told = getattr(file, "obj", None)
     if len(content) != file.size:
@@ -151,10 +152,10 @@ def discard(name: str) -> None:
 
 @contextlib.contextmanager
 def answering(operation: str, name: str) -> Iterator[None]:
-    """Turn whatever the store's client raises into what it means for the caller.
+    """Turn exceptions of the store's client into the service's errors.
 
     Raises:
-        ObjectMissingError, StorageUnavailable: see there.
+        ObjectMissingError, StorageUnavailable: see ``fetch``.
     """
     try:
         yield
@@ -175,7 +176,7 @@ def answering(operation: str, name: str) -> Iterator[None]:
 
 
 def _code_of(error: Exception) -> str:
-    """Return S3's code of an error, empty where it has none."""
+    """Return S3's code of an error, empty if it has no code."""
     response = getattr(error, "response", None)
     found = response.get("Error", {}) if isinstance(response, dict) else {}
     return str(found.get("Code", ""))

@@ -30,13 +30,13 @@ def directories() -> dict[str, uuid.UUID]:
 
 
 def sweep(*, older_than: dt.timedelta, dry_run: bool) -> Iterator[str | None]:
-    """Delete the objects that no row points at, and yield the name of each.
+    """Delete objects without a row; yield the name of each.
 
     After each state it yields None, so that the caller may stop there.
 
-    Names are listed before rows are read, so that a row that was written meanwhile is seen. A
-    request writes an object and its row, or never the row: an old object without one stays without.
-    Objects whose names have another form are not ours, and stay.
+    Names are listed before rows are read, so that rows written meanwhile are seen. A request writes
+    an object and its row, or never the row: an old object without a row stays without. Objects with
+    other names are foreign, and stay.
 
     Raises:
         StorageUnavailable: the object store does not answer.

@@ -1,8 +1,8 @@
-"""Verifies that each stored document is the one that was pushed, and that the newest is current.
+"""Verify that each stored document is the pushed one, and that the current version is the newest.
 
-A document opens only under its state, its version and its number. Documents of early releases are
-not bound to a number, and are counted. No check within the database finds that the whole database
-was set back to an earlier day.
+A document decrypts only for its state, version and number. Documents of early releases are not
+bound to a number, and are counted. No check within the database detects a restore of the whole
+database to an earlier time.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A version, and what is wrong with its document, if anything."""
+    """A version, and the problem of its document, if any."""
 
     version: StateVersion
     problem: str | None
-    #: Whether it would be found under another number; what cannot be read is a problem anyway.
+    #: Whether it would be found under another number; an unreadable document is a problem anyway.
     is_numbered: bool = True
 
 
 def verify(versions: QuerySet[StateVersion] | None = None) -> Iterator[Checked]:
-    """Check the documents of these versions, or every document, in both stores, one at a time.
+    """Verify the documents of these versions, or all documents in both stores, one by one.
 
     Raises:
-        StorageUnavailable: the object store does not answer, so nothing can be said of it.
+        StorageUnavailable: the object store does not answer, so there is no verdict.
     """
     chosen = StateVersion.objects.all() if versions is None else versions
     attempts = Attempts()
@@ -51,7 +51,7 @@ def verify(versions: QuerySet[StateVersion] | None = None) -> Iterator[Checked]:
 
 
 def _checked(version: StateVersion) -> Checked | None:
-    """Check a document; return None if it was pruned meanwhile.
+    """Verify a document; return None if it was pruned meanwhile.
 
     Raises:
         DocumentUnreadable: the document is missing or damaged.
@@ -83,7 +83,7 @@ def _problem(version: StateVersion, gzipped: bytes) -> str | None:
 
 
 def _moved(version: StateVersion) -> str | None:
-    """Return what is wrong with the version's state, unless a push has just changed it."""
+    """Return the problem of the version's state, unless a push has just changed it."""
     state = State.objects.filter(pk=version.state_id).first()
     newest = StateVersion.objects.filter(state_id=version.state_id).order_by("-number").first()
     if state is None or newest is None:  # deleted meanwhile

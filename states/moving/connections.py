@@ -35,7 +35,7 @@ class Answer:
 
 
 class Connections:
-    """One connection to each origin, until the owner of this is gone."""
+    """A connection per origin, until this object is closed."""
 
     def __init__(self) -> None:
         self._open: dict[str, http.client.HTTPConnection] = {}
@@ -71,7 +71,7 @@ class Connections:
         return Answer(response.status, response.headers, content)
 
     def _to(self, address: str) -> http.client.HTTPConnection:
-        """Return the connection to an origin; one that is closed opens itself again."""
+        """Return the connection to an origin; a closed connection reopens itself."""
         origin = origin_of(address)
         if origin not in self._open:
             self._open[origin] = _new_connection(urlsplit(address))
@@ -134,11 +134,11 @@ def _new_connection(parts: SplitResult) -> http.client.HTTPConnection:
 
 
 def _read(response: http.client.HTTPResponse, limit: int) -> bytes:
-    """Read a body, whole.
+    """Read a whole body.
 
     Raises:
-        TooLargeError: it is larger than the limit, or says so.
-        http.client.HTTPException: it is shorter than it says.
+        TooLargeError: it exceeds the limit, or announces to.
+        http.client.HTTPException: it is shorter than announced.
     """
     promised = response.length
     if promised is not None and promised > limit:

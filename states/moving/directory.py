@@ -28,7 +28,7 @@ _NO_STATES: Final = frozenset({".terraform", ".git"})
 
 
 class Directory:
-    """The state files in a directory and below it; each has one version, what is in it now."""
+    """The state files in a directory tree; each has a single version, its current content."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -49,7 +49,7 @@ class Directory:
                     yield SourceState(path.relative_to(self._root).as_posix(), _holder(path))
 
     def versions(self, state: SourceState, most: int | None) -> list[SourceVersion]:
-        del most  # there is one
+        del most  # it exists
         with reading(self._root / state.key, settings.STATE_MAX_BYTES) as file:
             found = os.fstat(file.fileno())
             if not found.st_size:
@@ -65,10 +65,10 @@ class Directory:
 
 
 def open_directory(text: str) -> Source:
-    """Return the directory of this path, or the export that is in it.
+    """Return the directory of this path, or the export in it.
 
     Raises:
-        SourceError: there is none.
+        SourceError: the directory does not exist.
     """
     root = Path(text).resolve()
     if not root.is_dir():
@@ -79,7 +79,7 @@ def open_directory(text: str) -> Source:
 
 
 def _holder(path: Path) -> str | None:
-    """Return who holds the lock of the ``local`` backend, if anybody does."""
+    """Return the holder of the ``local`` backend's lock, if it is locked."""
     lock = path.with_name(f".{path.name}.lock.info")
     if not os.path.lexists(lock):
         return None
@@ -91,7 +91,7 @@ def _holder(path: Path) -> str | None:
 
 
 def _time_of(file: os.stat_result) -> dt.datetime | None:
-    """Return the time of the last change, if it is one that a database can have."""
+    """Return the time of the last change, if a database can store it."""
     try:
         return dt.datetime.fromtimestamp(file.st_mtime, dt.UTC)
     except (ValueError, OverflowError, OSError):

@@ -34,7 +34,7 @@ class Folder(Bucket):
         return self._content({"Bucket": self._bucket, "Key": self._folder + path}, limit)
 
     def first(self, prefix: str = "") -> str | None:
-        """Return the first of what begins so, if there is anything."""
+        """Return the first key with this prefix, if any."""
         with self._answering():
             found = self._client.list_objects_v2(
                 Bucket=self._bucket, Prefix=self._folder + prefix, MaxKeys=1
@@ -55,10 +55,10 @@ class BucketTarget:
     """A folder of a bucket that an export is written to; an object is whole, or not there."""
 
     def __init__(self, text: str) -> None:
-        """Begin in ``s3://bucket/prefix``, or begin anew what a run that was stopped has left.
+        """Start in ``s3://bucket/prefix``, or restart an interrupted export.
 
         Raises:
-            SourceError: something else is there, or the bucket cannot be written to.
+            SourceError: other objects are there, or the bucket is not writable.
         """
         self._folder = Folder(*located(text))
         if self._folder.first() is not None and self._folder.first(UNFINISHED) != UNFINISHED:

@@ -1,4 +1,4 @@
-"""Exporting the states, so that one can leave: plain files, and a manifest that tells of them."""
+"""Export states to plain files, with a manifest."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Target(Protocol):
         """
 
     def tell(self, line: bytes) -> None:
-        """Add a line to the manifest, which is not there before ``finish``.
+        """Add a line to the manifest, which appears with ``finish``.
 
         Raises:
             SourceError: it cannot be written.
@@ -64,7 +64,7 @@ class Target(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """A state with the versions that are written, and what is wrong with others."""
+    """A state with its written versions, and the problems of others."""
 
     path: str
     versions: int
@@ -78,7 +78,7 @@ def exportable() -> StateQuerySet:
 
 
 def export(target: Target, *, history: bool, actor: Actor) -> Iterator[Exported]:
-    """Write the current document of each state, or all of them, and yield what is written.
+    """Write the current document of each state, or all versions, and yield each state.
 
     Raises:
         SourceError: a file cannot be written.
@@ -102,7 +102,7 @@ def _written(
 ) -> Iterator[ExportedVersion]:
     """Write the documents, and yield their versions, the oldest first."""
     versions = with_imported(state.versions.order_by("number"))
-    # What is pushed meanwhile is for the next export.
+    # Versions pushed meanwhile belong to the next export.
     last = state.version_number
     wanted = versions.filter(number__lte=last) if history else versions.filter(number=last)
     for version in wanted:

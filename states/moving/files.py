@@ -40,10 +40,10 @@ def reading(path: Path, limit: int) -> Iterator[BufferedReader]:
 
 
 def read_file(path: Path, limit: int) -> bytes:
-    """Return what is in a regular file of at most so many bytes.
+    """Return the content of a regular file of limited size.
 
     Raises:
-        TooLargeError, SourceError: it has more, or cannot be read.
+        TooLargeError, SourceError: it is larger, or unreadable.
     """
     with reading(path, limit) as file:
         content = file.read(limit + 1)
@@ -53,7 +53,7 @@ def read_file(path: Path, limit: int) -> bytes:
 
 
 def fault(error: OSError) -> SourceError:
-    """Return what an error of the operating system is for people."""
+    """Return an error of the operating system as a text for people."""
     if error.errno == errno.ELOOP:
         return SourceError(f"{error.filename}: It is a symbolic link: name the file itself.")
     return SourceError(f"{error.filename or 'A file'}: {error.strerror}.")
@@ -79,10 +79,10 @@ class DirectoryTarget:
     """A directory that an export is written to; only the owner can read it."""
 
     def __init__(self, root: Path) -> None:
-        """Begin, or begin anew what a run that was stopped has left.
+        """Start, or restart an interrupted export.
 
         Raises:
-            SourceError: something else is there, or other users can write there.
+            SourceError: other files are there, or other users can write there.
         """
         with _writing():
             self._root = PrivateDirectory.made(root)

@@ -26,9 +26,9 @@ _SCHEME: Final = "gitlab:"
 _TOKEN: Final = "GITLAB_TOKEN"  # noqa: S105 - a name
 _API: Final = "api/v4"
 _NEXT: Final = re.compile(r'<([^<>]+)>;\s*rel="next"')
-#: Only the newest version is told; older ones are asked for by their serials, which are those of
-#: Terraform. Serials are left out by "state push" and by who deletes versions; more than so many in
-#: a row are taken for the end.
+#: GitLab lists only the newest version; older ones are requested by their serials. Serials are
+#: skipped by "state push" and by deleted versions; this many missing serials in a row count as the
+#: end.
 _LONGEST_GAP: Final = 100
 
 _STATES: Final = """
@@ -72,7 +72,7 @@ class GitLab:
                     )
 
     def versions(self, state: SourceState, most: int | None) -> list[SourceVersion]:
-        """Return what there is below the newest serial; only of the newest is it known whose."""
+        """Return the versions up to the newest serial, the only one with an author."""
         with self._client.understanding():
             project, name = self._place(state.key)
             found = self._project(_NEWEST, project=project, name=name)["terraformState"]
@@ -152,7 +152,7 @@ class GitLab:
             address = following[1] if following else ""
 
     def _of_project(self, project: str) -> Iterator[dict[str, Any]]:
-        """Yield what GitLab tells of the states of a project."""
+        """Yield GitLab's records of a project's states."""
         after, known = None, set[str]()
         while True:
             page = self._project(_STATES, project=project, after=after)["terraformStates"]
@@ -168,10 +168,10 @@ class GitLab:
             _check_new(after, known)
 
     def _project(self, query: str, **variables: str | None) -> dict[str, Any]:
-        """Ask GraphQL about a project.
+        """Query a project by GraphQL.
 
         Raises:
-            SourceError: there is none, or GraphQL does not know how to answer.
+            SourceError: the project does not exist, or GraphQL cannot answer.
         """
         answer = self._client.json("api/graphql", {"query": query, "variables": variables})
         if problems := answer.get("errors"):

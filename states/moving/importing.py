@@ -35,13 +35,13 @@ if TYPE_CHECKING:
     from states.moving.sources import Source, SourceState, SourceVersion
 
 _LONGEST_AUTHOR: Final = 200
-#: States whose versions are listed in one statement, when they are read back.
+#: States whose versions are listed in a single query during verification.
 _READ_TOGETHER: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
 class Import:
-    """An import from a source; ``most`` is how many versions of each state, None for all."""
+    """An import from a source; ``most`` is the number of versions per state, None for all."""
 
     source: Source
     map: Map
@@ -63,7 +63,7 @@ class Import:
         """Return the row of a state; None if it is ignored."""
         if not _is_storable(state.key):
             return Row(ascii(state.key), result=REFUSED, reason="Its name is not UTF-8: rename it.")
-        # A list whose pages move while they are read may name a state twice.
+        # A list whose pages change while they are read may name a state twice.
         if self.map.is_ignored(state.key) or plan.find(state.key) is not None:
             return None
         return self._planned(state, plan)
@@ -241,9 +241,9 @@ class Import:
 
 
 def read_back(plan: Plan) -> Iterator[Row]:
-    """Check every version that is here of the states, and yield each state's row.
+    """Verify every imported version; yield each state's row.
 
-    Of one with a document that is not what came the result is ``FAILED``.
+    The result is ``FAILED`` if a document differs from the imported bytes.
 
     Raises:
         StorageUnavailable: the object store does not answer.

@@ -61,7 +61,7 @@ class Header(msgspec.Struct, frozen=True):
 class ExportedVersion(msgspec.Struct, frozen=True):
     """A version and the file with its document.
 
-    Of an imported one, time and author are those that its source has told.
+    Time and author of an imported version come from its source.
     """
 
     id: uuid.UUID
@@ -76,7 +76,7 @@ class ExportedVersion(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, version: StateVersion, path: str) -> ExportedVersion:
-        """Return the line's part; ``version`` is one of ``with_imported``."""
+        """Return a version's part of the line; ``version`` comes from ``with_imported``."""
         return cls(
             id=version.pk,
             number=version.number,
@@ -95,7 +95,7 @@ class ExportedVersion(msgspec.Struct, frozen=True):
 
 
 class ExportedState(msgspec.Struct, frozen=True):
-    """A state: ids, slugs (null where there is none), names, and its versions, the oldest first."""
+    """A state: ids, slugs (null if missing), names, and its versions, oldest first."""
 
     id: uuid.UUID
     application_id: uuid.UUID | None
@@ -130,7 +130,7 @@ class ExportedState(msgspec.Struct, frozen=True):
 
     @property
     def names(self) -> addresses.Names | None:
-        """The names of its address, if it has one.
+        """The names of its address, if it has any.
 
         Raises:
             SourceError: they are not slugs.
@@ -145,7 +145,7 @@ class ExportedState(msgspec.Struct, frozen=True):
 
     @property
     def titles(self) -> addresses.Names:
-        """How people call what it belongs to."""
+        """The display names of its catalogue entries."""
         return addresses.Names(self.component_name, self.environment_name, self.application_name)
 
 
@@ -177,10 +177,10 @@ def header_of(lines: Iterable[bytes]) -> Header:
 
 
 def state_of(line: bytes) -> ExportedState:
-    """Read another line.
+    """Parse a further line.
 
     Raises:
-        SourceError: it does not tell of a state.
+        SourceError: it does not describe a state.
     """
     return _decoded(line, ExportedState)
 

@@ -18,8 +18,8 @@ _TOKEN: Final = re.compile(r"\{(\w+)\}|\*\*|\*")
 _PLACE: Final = re.compile(r"\{(\w*)\}")
 _FIELDS: Final = Names._fields
 _PART: Final = "[^/]+"
-#: A part that is not one of Terraform's own names: a folder that it makes, or the file of the
-#: default workspace or of a state that it could not write to its backend.
+#: A path segment that is not one of Terraform's own names: its folder, the file of the default
+#: workspace, or the file of a state that it could not write to its backend.
 _USUAL_PART: Final = (
     r"(?!(?:terraform\.tfstate\.d|env:|\.terraform)/|(?:terraform|default|errored)\.tfstate$)[^/]+"
 )
@@ -58,7 +58,7 @@ class Rule:
     texts: dict[str, str]
 
     def names(self, key: str) -> Names | None:
-        """Return the names that a key stands for, as slugs; None if the pattern does not match."""
+        """Return the names of a key, as slugs; None if the pattern does not match."""
         found = self.pattern.fullmatch(key)
         if found is None:
             return None
@@ -71,13 +71,13 @@ class Rule:
 
 
 class Map:
-    """Which state of ours a key stands for, and which keys are none."""
+    """The mapping of keys to states, and the keys to ignore."""
 
     def __init__(self, rules: list[Rule], ignored: list[re.Pattern[str]]) -> None:
         self._rules, self._ignored = rules, ignored
 
     def names(self, key: str) -> Names | None:
-        """Return what the first rule that matches makes of a key; None if none does."""
+        """Return the names by the first rule that matches a key; None if no rule does."""
         made = (rule.names(key) for rule in self._rules)
         return next((names for names in made if names is not None), None)
 
@@ -91,10 +91,10 @@ class Map:
 
     @classmethod
     def of_workspaces(cls, component: str) -> Map:
-        """Return the map of the workspaces of one configuration, whose component has this slug.
+        """Return the map of a configuration's workspaces, whose component has this slug.
 
         Raises:
-            MapError: the component is no slug.
+            MapError: the component is not a slug.
         """
         if not slugs.is_slug(component, "component"):
             raise MapError(f"A component has {slugs.DESCRIPTION}.")
@@ -107,7 +107,7 @@ class Map:
         """Read a map from a file.
 
         Raises:
-            MapError: it cannot be read, or says something else than a map does.
+            MapError: it is unreadable or invalid.
         """
         try:
             content = tomllib.loads(path.read_text())
@@ -132,7 +132,7 @@ class Map:
 
 
 def unmatched(key: str) -> str:
-    """Return why a key that no pattern matches is refused, and what to do about it."""
+    """Return the reason why a key without a match is refused, and the remedy."""
     if _ERRORED.fullmatch(key):
         return (
             "No pattern matches: Terraform could not write this state to its backend. Push it "
@@ -176,7 +176,7 @@ def _rule(given: dict[str, Any], part: str = _PART) -> Rule:
 
 
 def _compiled(text: str, part: str = _PART) -> re.Pattern[str]:
-    """Return a pattern; ``{name}`` matches a part of a path, ``*`` within one, ``**`` anything."""
+    """Return a pattern: ``{name}`` is a path segment, ``*`` a part of it, ``**`` anything."""
     made, end = "", 0
     names: set[str] = set()
     for token in _TOKEN.finditer(text):

@@ -39,7 +39,7 @@ class Files(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Exported(SourceState):
-    """A state with the versions that the manifest tells, each with its file."""
+    """A state with the manifest's versions, each with its file."""
 
     files: dict[str, ExportedVersion] = field(default_factory=dict)
 
@@ -92,9 +92,9 @@ class OwnExport:
 
 
 def _former(state: ExportedState) -> frozenset[str]:
-    """Return the digests that releases recorded before an origin named the installation.
+    """Return the digests of releases whose origin did not name the installation.
 
-    The IDs of versions are unique everywhere, so that no other state has one of these digests.
+    Version ids are globally unique, so no other state has any of these digests.
     """
     return frozenset(
         Origin(_NAME, key).digest(str(version.id))

@@ -45,7 +45,7 @@ _DATA: Final = sql.SQL("SELECT convert_to(data, 'UTF8') FROM {table} WHERE name 
 
 
 class PgTable:
-    """The states of one schema, which has a row for each workspace; a row has one version."""
+    """The states of a schema, which has a row per workspace; a row has a single version."""
 
     def __init__(self, parameters: dict[str, Any], schema: str) -> None:
         self._parameters = parameters
@@ -66,8 +66,8 @@ class PgTable:
             last = page[-1][0]
 
     def versions(self, state: SourceState, most: int | None) -> list[SourceVersion]:
-        del most  # there is one
-        # A row has neither a number nor a time: it is known again by what is in it.
+        del most  # it exists
+        # A row has neither number nor time: its content identifies it.
         return [
             SourceVersion(digest, size_bytes=size)
             for digest, size in self._rows(_DIGEST, state.key)
@@ -81,7 +81,7 @@ class PgTable:
         return document
 
     def _rows(self, query: sql.SQL, *values: Any) -> list[tuple[Any, ...]]:
-        """Run a query in a transaction of its own: a long one would keep back VACUUM."""
+        """Run a query in a transaction of its own: a long transaction would delay VACUUM."""
         composed = query.format(table=sql.Identifier(self._schema, "states"))
         with self._answering():
             connection = self._connection()
@@ -99,7 +99,7 @@ class PgTable:
             )
             connection.limit(_SILENT_SECONDS)
             connection.read_only = True
-            # A pooler may give each transaction to another session, which knows none of them.
+            # A pooler may give each transaction another session without these settings.
             connection.prepare_threshold = None
             self._open = connection
             weakref.finalize(self, connection.close)
@@ -107,10 +107,10 @@ class PgTable:
 
     @contextmanager
     def _answering(self) -> Iterator[None]:
-        """Turn what PostgreSQL answers into a sentence.
+        """Turn errors of PostgreSQL into a sentence.
 
         Raises:
-            SourceError: see there.
+            SourceError: PostgreSQL refused or did not answer.
         """
         try:
             yield

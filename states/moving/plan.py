@@ -1,6 +1,6 @@
 """The plan of an import and its results: one row per state.
 
-The rows are in a file that is gone when the command ends: there may be more of them than memory
+The rows are in a file that is deleted when the command ends: there may be more of them than memory
 should hold.
 """
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-#: What is going to happen to a state, or has.
+#: Planned or completed steps of a state.
 IMPORT: Final = "import"
 IMPORTED: Final = "imported"
 UNCHANGED: Final = "unchanged"
@@ -26,12 +26,11 @@ REFUSED: Final = "refused"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A state: its key in the source, its address here, and what is going to happen, or has.
+    """A state: its key in the source, its address here, and the planned or completed step.
 
-    ``address`` is for people, and ``path`` that of the backend. ``versions`` are those that the
-    source has, as far as they are wanted, and ``size_bytes`` what they have together, if the source
-    says it; ``outstanding`` are those that are to come, and ``imported`` those that this run has
-    brought.
+    ``address`` is for people, and ``path`` is the backend's. ``versions`` counts the source's
+    versions within the requested number, and ``size_bytes`` their total size if the source gives
+    it; ``outstanding`` are still to be imported, and ``imported`` were imported by this run.
     """
 
     key: str
@@ -55,7 +54,7 @@ class Plan:
     """The rows, in the source's order."""
 
     def __init__(self) -> None:
-        # An empty name is a file without one, in the directory for temporary files.
+        # An empty name creates an unnamed file in the directory for temporary files.
         self._file = sqlite3.connect("", isolation_level=None)
         self._file.execute(
             f"CREATE TABLE plan (position INTEGER PRIMARY KEY, {_COLUMNS}, UNIQUE (key))"
@@ -86,7 +85,7 @@ class Plan:
         return next(self._rows("WHERE address = ? ORDER BY position LIMIT 1", address), None)
 
     def rows(self, *results: str) -> Iterator[Row]:
-        """Yield the rows with one of these results, or all."""
+        """Yield the rows with any of these results, or all."""
         if not results:
             return self._rows("ORDER BY position")
         wanted = ", ".join("?" * len(results))

@@ -32,11 +32,11 @@ _NO_STATES: Final = ("/", ".backup")
 _OWN_FOLDER: Final = re.compile(r"(?:^|/)\.terraform/")
 #: LockInfo is some hundred bytes.
 _LOCK_BYTES: Final = 64 * 1024
-#: What S3 calls a version that was written without versioning, whatever it holds. We add what the
-#: store calls its content, so that another content is another version.
+#: S3's id of a version that was written without versioning, whatever its content. The ETag is
+#: added, so that other content is another version.
 _NULL: Final = "null"
 _NULL_WITH: Final = "null/"
-#: How the id of an object begins in a store that tells no versions, as Google's.
+#: The prefix of an object's id in a store without versions, such as Google's.
 _PRESENT: Final = "etag/"
 _TELLS_NO_VERSIONS: Final = frozenset({"NotImplemented", "MethodNotAllowed", "InvalidArgument"})
 _REFUSED: Final = frozenset({
@@ -49,7 +49,7 @@ _CHANGED: Final = frozenset({"412", "PreconditionFailed"})
 
 @dataclass(frozen=True, slots=True)
 class _Listed(SourceState):
-    """A state with its versions, the oldest first: one listing tells of them all."""
+    """A state with its versions, oldest first, from a single listing."""
 
     versions: list[SourceVersion] = field(default_factory=list)
 
@@ -68,7 +68,7 @@ class Bucket:
         self.name = f"{SCHEME}{bucket}/{folder}".rstrip("/")
 
     def states(self) -> Iterator[SourceState]:
-        """Yield what is not deleted now: whose newest version is no delete marker."""
+        """Yield existing objects: the newest version is not a delete marker."""
         with self._answering():
             for key, versions, is_locked in _with_locks(self._objects()):
                 holder = self._holder(key) if is_locked else None
@@ -89,10 +89,10 @@ class Bucket:
         return self._content(asked, limit)
 
     def _content(self, asked: dict[str, str], limit: int) -> bytes:
-        """Return what is in an object of at most so many bytes.
+        """Return the content of an object of limited size.
 
         Raises:
-            TooLargeError, SourceError: it has more, or cannot be read.
+            TooLargeError, SourceError: it is larger, or unreadable.
         """
         with self._answering():
             answer = self._client.get_object(**asked)
@@ -134,7 +134,7 @@ class Bucket:
         return all("VersionId" in entry for entry in page.get("Versions", ()))
 
     def _holder(self, key: str) -> str:
-        """Return who holds the lock of an object."""
+        """Return the holder of an object's lock."""
         try:
             answer = self._client.get_object(Bucket=self._bucket, Key=key + _LOCK)
             who = json.loads(answer["Body"].read(_LOCK_BYTES)).get("Who")
@@ -144,10 +144,10 @@ class Bucket:
 
     @contextmanager
     def _answering(self) -> Iterator[None]:
-        """Turn what boto3 raises into a sentence; it has tried again what may pass by itself.
+        """Turn exceptions of boto3 into a sentence; boto3 has already retried passing errors.
 
         Raises:
-            SourceError: see there.
+            SourceError: the store refused or did not answer.
         """
         from botocore.exceptions import (  # noqa: PLC0415 - of an extra
             BotoCoreError,

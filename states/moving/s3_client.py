@@ -37,7 +37,7 @@ def _client() -> Any:
         raise SourceError(
             "boto3 is not installed: pip install --require-hashes -r requirements-s3.txt"
         ) from error
-    # At an endpoint of one's own, buckets seldom have host names of their own.
+    # At private endpoints, buckets rarely have host names.
     of_ones_own = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
     config = Config(
         connect_timeout=10,

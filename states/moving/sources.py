@@ -1,6 +1,6 @@
 """Sources of an import: their interface, and the source of an address.
 
-Each kind of source is a module beside this one, with a function that opens it.
+Each kind of source is a module beside this file, with a function that opens it.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from states.actions.importing import Origin
 
 
-#: Versions of one state that are listed; a service may name any number of them.
+#: The maximum number of listed versions per state; a service may return any number.
 MOST_VERSIONS: Final = 100_000
 
 
 class SourceError(Exception):
-    """A source does not give what it is asked for; the message is a sentence for people.
+    """A source refuses or fails; the message is a sentence for people.
 
-    It holds no secret, and says what to do if that is known.
+    It contains no secret, and the remedy if it is known.
     """
 
 
@@ -40,7 +40,7 @@ class TooLargeError(SourceError):
 
 
 class ChangedError(SourceError):
-    """A version is not any more what it was when it was listed."""
+    """A version differs from its listing."""
 
     def __init__(self) -> None:
         super().__init__("It has changed while it was read: run the command again.")
@@ -48,38 +48,38 @@ class ChangedError(SourceError):
 
 @dataclass(frozen=True, slots=True)
 class SourceState:
-    key: str  # a path, an object's key, the name of a workspace: what map.toml matches
-    locked_by: str | None = None  # who holds the source's lock; None when it is free or unknown
+    key: str  # a path, an object's key, a workspace's name: matched by map.toml
+    locked_by: str | None = None  # the holder of the source's lock; None if unlocked or unknown
     home: Destination | None = None  # only of our own export, which needs no map
     origin: Origin | None = None  # only of our own export; else the source and the key
 
 
 @dataclass(frozen=True, slots=True)
 class SourceVersion:
-    """A version of a state of a source; the source tells what it knows."""
+    """A version of a state in a source, with the data that the source has."""
 
     id: str  # stable, never empty: by it a version is known again
     created_at: dt.datetime | None = None
     author: str = ""
     size_bytes: int | None = None
-    md5: str | None = None  # in lower-case hex; what is read is compared with it
+    md5: str | None = None  # in lower-case hex; compared with the content
     number: int | None = None  # only of our own export, which keeps numbers
 
     def check_digest(self, document: bytes) -> None:
-        """See that a document is this version, whose id is the SHA-256 of what it was.
+        """Check that a document is this version, whose id is the SHA-256 of its content.
 
         Raises:
-            ChangedError: it is another.
+            ChangedError: the content differs.
         """
         if hashlib.sha256(document).hexdigest() != self.id:
             raise ChangedError
 
 
 def moment_of(told: str | dt.datetime) -> dt.datetime:
-    """Return a time that a source names, in UTC; without an offset it is in UTC.
+    """Parse a source's time, to UTC; without an offset it is UTC.
 
     Raises:
-        ValueError, OverflowError: it is no time, or not one between the years 1 and 9999 in UTC.
+        ValueError, OverflowError: not a time, or outside of the years 1 to 9999 in UTC.
     """
     moment = dt.datetime.fromisoformat(told) if isinstance(told, str) else told
     return moment.replace(tzinfo=moment.tzinfo or dt.UTC).astimezone(dt.UTC)
@@ -99,7 +99,7 @@ def text_of(value: object) -> str:
 
 
 def shown(text: str) -> str:
-    """Return a text for people, such as the name of an author, without what cannot be stored."""
+    """Return a text for people, such as an author's name, without unstorable characters."""
     return text.replace("\0", "?").encode(errors="replace").decode()
 
 
@@ -118,17 +118,17 @@ class Source(Protocol):
         """
 
     def versions(self, state: SourceState, most: int | None) -> list[SourceVersion]:
-        """Return the newest ``most`` versions of a state, or all of them, the oldest first.
+        """Return the newest ``most`` versions of a state, or all of them, oldest first.
 
         Raises:
-            SourceError: of this state; others go on.
+            SourceError: for this state; others continue.
         """
 
     def read(self, state: SourceState, version: SourceVersion, limit: int) -> bytes:
-        """Return a document, byte for byte, if it has ``limit`` bytes at most.
+        """Return a document, byte for byte, of ``limit`` bytes at most.
 
         Raises:
-            TooLargeError, SourceError: of this state; others go on.
+            TooLargeError, SourceError: for this state; others continue.
         """
 
 
@@ -138,15 +138,15 @@ class Opener(Protocol):
     def __call__(self, text: str) -> Source: ...
 
 
-#: By how ``--from`` begins: the module here, and its function that opens the source. A module is
-#: loaded when it is asked for, because some need packages that others do without.
+#: By the prefix of ``--from``: a module of this package, and its function that opens the source.
+#: Modules are imported on demand, because some need extra packages.
 _OPENERS: Final[dict[str, tuple[str, str]]] = {
     "s3://": ("export_bucket", "open_folder"),
     "pg://": ("pg", "open_table"),
     "gitlab:": ("gitlab", "open_gitlab"),
     "tfe:": ("tfe", "open_organization"),
 }
-#: What has no other beginning is a directory.
+#: Without a known prefix, ``--from`` is a directory.
 _DIRECTORY: Final = ("directory", "open_directory")
 
 
@@ -154,7 +154,7 @@ def open_source(text: str) -> Source:
     """Return the source that ``--from`` names.
 
     Raises:
-        SourceError: there is none.
+        SourceError: the source does not exist.
     """
     found = (opener for prefix, opener in _OPENERS.items() if text.startswith(prefix))
     module, function = next(found, _DIRECTORY)

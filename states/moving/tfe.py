@@ -25,13 +25,13 @@ _SCHEME: Final = "tfe:"
 _TOKEN: Final = "TFE_TOKEN"  # noqa: S105 - a name
 _API: Final = "api/v2"
 _MOST_ON_A_PAGE: Final = 100
-#: A version whose upload was never finished, or whose document was deleted since.
+#: A version whose upload was never finished, or whose document was deleted later.
 _WITHOUT_DOCUMENT: Final = ("pending", "discarded", "backing_data_")
 
 
 @dataclass(frozen=True, slots=True)
 class _Stored(SourceVersion):
-    """A version, and where its document is: for a day, that address lets in whoever has it."""
+    """A version, and the URL of its document, which grants access for a day."""
 
     download: str = field(default="", repr=False)
 
@@ -48,7 +48,7 @@ class Organization:
         self.name = f"{_SCHEME}{organization}"
 
     def states(self) -> Iterator[SourceState]:
-        """Yield the workspaces that have a state, as far as the service says it."""
+        """Yield the workspaces that have a state, as far as the service reports it."""
         path = f"organizations/{quote(self._organization, safe='')}/workspaces"
         with self._client.understanding():
             for workspace, included in self._listed(path, self.page_size, include="locked_by"):
@@ -60,7 +60,7 @@ class Organization:
                 yield SourceState(text_of(attributes["name"]), holder if is_locked else None)
 
     def versions(self, state: SourceState, most: int | None) -> list[SourceVersion]:
-        """Return the versions that have a document; of a new workspace, none."""
+        """Return the versions that have a document; none for a new workspace."""
         with self._client.understanding():
             # The newest comes first.
             return list(islice(self._with_document(state, most), most or MOST_VERSIONS))[::-1]
@@ -101,7 +101,7 @@ class Organization:
     def _listed(
         self, path: str, size: int, **parameters: str
     ) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-        """Yield what a list has, and beside each the page's related resources by their ids."""
+        """Yield the items of a list, each with the page's related resources by id."""
         number, following = 0, 1
         while following:
             if following <= number:
@@ -143,7 +143,7 @@ def _is_empty(workspace: dict[str, Any]) -> bool:
 
 
 def _related(resource: dict[str, Any], relation: str, included: dict[str, Any]) -> str:
-    """Return the name of who a resource refers to; else the id; else an empty text."""
+    """Return the name of a referenced user, else the id, else an empty text."""
     found = (resource.get("relationships") or {}).get(relation) or {}
     one = found.get("data") or {}
     name = str(one.get("id") or "")

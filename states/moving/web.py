@@ -42,7 +42,7 @@ class RefusedError(SourceError):
 
 
 class WebClient:
-    """Asks one service, whose token goes to no other."""
+    """A client of a single service, whose token is sent to no other."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class WebClient:
         return self._parsed(self.request("GET" if body is None else "POST", url, body))
 
     def page(self, url: str) -> tuple[Any, Message]:
-        """Return the JSON at an address, and the headers, which may tell of the next page.
+        """Return the JSON of an address, and the headers, which may name the next page.
 
         Raises:
             SourceError: see ``json``.
@@ -97,36 +97,36 @@ class WebClient:
     def request(
         self, method: str, url: str, body: bytes | None = None, limit: int = MOST_JSON_BYTES
     ) -> Answer:
-        """Return a successful answer; what may pass by itself is tried again, a few times.
+        """Return a successful response; passing errors are retried a few times.
 
         Raises:
-            TooLargeError: the answer is larger than ``limit``.
-            RefusedError: the service does not do it.
-            SourceError: it does not answer.
+            TooLargeError: the response exceeds ``limit``.
+            RefusedError: the service refuses.
+            SourceError: the service does not answer.
         """
         address = self._joined(f"{self.base}/", url, "an address that it names")
         for _ in range(_MOST_REDIRECTS + 1):
             answer = self._patiently(method, address, body, limit)
             if answer.status not in _REDIRECTS:
                 break
-            # Downloads lie elsewhere: the address tells that place who may read.
+            # Downloads are elsewhere: their URL itself grants access.
             address = self._joined(address, answer.headers.get("Location", ""), "a redirect")
         if answer.status not in range(200, 300):
             raise self._refusal(answer.status)
         return answer
 
     def _joined(self, base: str, url: str, named_by: str) -> str:
-        """Return an address that the service names, relative to another one.
+        """Return an absolute URL for a reference of the service.
 
         Raises:
-            SourceError: a document, or the token, must not be sent to or read from there.
+            SourceError: the token must not be sent there, or documents not read from there.
         """
         named_by = f"{self.base}: {named_by}"
         try:
             address = urljoin(base, url)
         except ValueError as error:
             raise SourceError(f"{named_by} is not an address.") from error
-        # http.client refuses what is not ASCII, or is not printable, by errors of several kinds.
+        # http.client rejects non-ASCII and unprintable characters with several exceptions.
         if not address.isascii() or not address.isprintable() or " " in address:
             raise SourceError(f"{named_by} is not an address.")
         require_https(address, named_by)
@@ -134,10 +134,10 @@ class WebClient:
 
     @contextmanager
     def understanding(self) -> Iterator[None]:
-        """Say in a sentence that an answer has not the form that the block expects.
+        """Report in a sentence that a response does not have the expected form.
 
         Raises:
-            SourceError: it has not.
+            SourceError: it does not have it.
         """
         try:
             yield
@@ -163,7 +163,7 @@ class WebClient:
                 ) from error
             except (OSError, http.client.HTTPException) as error:
                 if is_last:
-                    # No text of the error: it may quote an address that lets in whoever has it.
+                    # Without the error's text: it may quote a URL that grants access.
                     raise SourceError(
                         f"{origin_of(address)} does not answer ({type(error).__name__})."
                     ) from error

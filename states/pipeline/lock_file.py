@@ -1,7 +1,7 @@
-"""Provider versions out of ``.terraform.lock.hcl``.
+"""Provider versions from ``.terraform.lock.hcl``.
 
-Terraform and OpenTofu write nothing there but ``provider`` blocks with texts and one list of texts
-(``internal/depsfile``), so that this is all that is read of HCL. Each character is looked at once.
+Terraform and OpenTofu write only ``provider`` blocks with texts and a list of texts there
+(``internal/depsfile``), so only this part of HCL is parsed. Each character is read once.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def parse(text: str) -> list[Provider]:
     """Return the providers of a lock file, in the order of their names.
 
     Raises:
-        InvalidFile: it is none.
+        InvalidFile: it is not a lock file.
     """
     tokens = _tokens(text)
     found: dict[str, Provider] = {}

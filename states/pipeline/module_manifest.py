@@ -21,7 +21,7 @@ _USER: Final = re.compile(r"(?<=://)[^/\s]*@")
 
 
 class Module(NamedTuple):
-    """A module call: its path in the configuration, and what is called; empty without a version."""
+    """A module call: its path in the configuration, and its source; empty without a version."""
 
     key: str
     source: str
@@ -29,12 +29,12 @@ class Module(NamedTuple):
 
 
 def parse(manifest: Any) -> list[Module]:
-    """Return the modules of a manifest, which is the file's text or the JSON in it.
+    """Return the modules of a manifest, given as text or parsed JSON.
 
-    Modules that lie in the configuration itself have no version.
+    Modules in the configuration itself have no version.
 
     Raises:
-        InvalidFile: it is none.
+        InvalidFile: it is not a manifest.
     """
     if isinstance(manifest, str):
         manifest = _decoded(manifest)

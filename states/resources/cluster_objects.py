@@ -1,7 +1,7 @@
 """The Kubernetes object of a resource, by which workloads are joined with it.
 
-Only what a state manages: a data source reads an object that somebody else made. A state does not
-say which cluster it is about; a uid is unique over all of them, a Helm release is not.
+Only managed resources count: a data source reads an object that it does not create. A state does
+not name its cluster; a uid is unique over all clusters, a Helm release is not.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ _RELEASE: Final = "helm_release"
 def cluster_object(resource: Resource, attributes: dict[str, Any]) -> str | None:
     """Return the uid of a workload, or ``namespace/name`` of a Helm release; else None.
 
-    No uid has a slash, so neither is taken for the other. ``attributes`` have nothing of what the
-    state hides.
+    No uid contains a slash, so the two forms are distinct. ``attributes`` contain no hidden value.
     """
     if resource.mode != "managed":
         return None

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from states.resources.remote_states import RemoteState
 
-#: Rows in one statement.
+#: Rows per statement.
 _ROWS: Final = 500
 
 
@@ -49,7 +49,7 @@ def write_dependencies(state: State, found: Sequence[RemoteState]) -> None:
 
 
 def _target(named: dict[str, str]) -> tuple[uuid.UUID | None, uuid.UUID | None]:
-    """Return the component and environment that are named; both None if one is not there."""
+    """Return the component and environment of the address; both None if either is unknown."""
     place: tuple[uuid.UUID | None, uuid.UUID | None] | None = (None, None)
     if "state_id" in named:
         state_id = parse_uuid(named["state_id"])

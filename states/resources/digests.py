@@ -1,7 +1,7 @@
-"""Keyed digests of the values that identify resources: found by whoever has them, never listed.
+"""Keyed digests of identifiers of resources: they can be searched, but not listed.
 
-Each of STATE_ENCRYPTION_KEYS has a digest key of its own, derived by HMAC-SHA256. New digests are
-made with the first; a look-up tries all, so that nothing is lost while keys are rotated.
+Each of STATE_ENCRYPTION_KEYS has a digest key of its own, derived by HMAC-SHA256. New digests use
+the first key; a search tries all, so that it works during a rotation.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def digest(value: Value) -> uuid.UUID:
 
 
 def digests(value: Value) -> list[uuid.UUID]:
-    """Return what may be stored of a value, by whichever key; the first key's is the first."""
+    """Return the digests of a value by each key, the first key's first."""
     return [_digest(key, value) for key in _digest_keys()]
 
 
@@ -56,7 +56,7 @@ def _digest(key: bytes, value: Value) -> uuid.UUID:
 
 
 def _canonical(value: Any) -> str:
-    """Return the one JSON of all values that are equal; a member that is null is none."""
+    """Return the same JSON for all equal values; null members are omitted."""
     if isinstance(value, str | bool) or value is None:
         return json.dumps(value)
     if isinstance(value, list):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import uuid
     from collections.abc import Sequence
 
-#: Rows in one statement.
+#: Rows per statement.
 _ROWS: Final = 500
 
 
@@ -36,7 +36,7 @@ def write_entries(state: State, found: Sequence[Found]) -> None:
 
 
 def _present(state: State) -> dict[Found, list[uuid.UUID]]:
-    """Return the ids of what is in the index of the state; a document may repeat itself."""
+    """Return the ids of the state's index rows; a document may contain duplicates."""
     digests: dict[uuid.UUID, set[uuid.UUID]] = defaultdict(set)
     of_state = ResourceDigest.objects.filter(entry__state_id=state.pk)
     for entry_id, digest in of_state.values_list("entry_id", "digest"):

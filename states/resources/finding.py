@@ -1,7 +1,7 @@
 """Index data of a document: resource instances, their identifiers, and the writer.
 
-A value that identifies is kept as a digest only. None is of what the state marks sensitive, or of a
-type whose ids are secrets or made of secrets.
+Identifiers are stored as digests only. Values that the state marks sensitive are excluded, and so
+are types whose ids are secrets or derived from secrets.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from states.document.format4 import Document, Instance, Resource
     from states.document.secret_values import Secrets
 
-#: Of one state; more would take the memory of several documents.
+#: Per state; more would take the memory of several documents.
 MOST_RESOURCES: Final = 100_000
 #: Characters of a version of Terraform or OpenTofu.
 _MOST_OF_VERSION: Final = 100
-#: Attributes whose value identifies a resource, whatever its type.
+#: Attributes whose value identifies a resource of any type.
 _IDENTIFYING: Final = ("id", "arn", "self_link", "name")
-#: Providers whose ids are secrets, or contain or consist of what may be one: a random text, a token
-#: in an address, the digest of a file. What the state marks is not said of older providers.
+#: Providers whose ids are, or may contain, secrets: a random text, a token in an address, the
+#: digest of a file. Older providers do not mark them.
 _SECRET_PROVIDERS: Final = frozenset({
     "random", "tls", "vault", "external", "http", "local", "template", "sops", "pkcs12", "jwt",
     "htpasswd", "bcrypt", "onepassword", "bitwarden", "doppler", "infisical",
@@ -64,7 +64,7 @@ COLUMNS: Final = Found._fields[:-1]
 
 
 class Contents(NamedTuple):
-    """What is indexed of a document."""
+    """The index data of a document."""
 
     resources: list[Found]
     terraform_version: str
@@ -72,11 +72,11 @@ class Contents(NamedTuple):
 
 
 def find_contents(gzipped: bytes) -> Contents:
-    """Return what is to be indexed of a gzip'd document.
+    """Return the index data of a gzip'd document.
 
     Raises:
-        StateEncrypted, StateFormatUnsupported, StateTooComplex: see there.
-        NamesTooLongError: see there.
+        StateEncrypted, StateFormatUnsupported, StateTooComplex: see ``format4.parse``.
+        NamesTooLongError: a name exceeds the index's limit.
     """
     with contents.opened(gzipped) as (document, effort):
         if sum(len(resource.instances) for resource in document.resources or ()) > MOST_RESOURCES:
@@ -88,7 +88,7 @@ def find_contents(gzipped: bytes) -> Contents:
 
 
 def _version(text: str) -> str:
-    """Return the version of Terraform that wrote the document, or "" when it cannot be one."""
+    """Return the version of Terraform that wrote the document, or "" if it is invalid."""
     return text if len(text) <= _MOST_OF_VERSION and "\0" not in text else ""
 
 
@@ -133,7 +133,7 @@ def _found(
 def _identifying(
     resource: Resource, instance: Instance, secrets: Secrets | None, effort: Effort
 ) -> tuple[dict[str, Any], list[Any]]:
-    """Return the attributes of an instance and its identity, if any, without what is hidden."""
+    """Return an instance's attributes and identity, if any, without hidden values."""
     if resource.type.partition("_")[0] in _SECRET_PROVIDERS:
         return {}, []
     attributes = format4.decode(instance.values, effort)
@@ -144,7 +144,7 @@ def _identifying(
         (shown,) = masking.masked(secrets, (shown, {"attributes": marks}))
     if not isinstance(shown, dict):
         return {}, []
-    # What is hidden in an identity, or all of it, makes another object of it.
+    # With a hidden part, or as a whole hidden, an identity would name another object.
     is_whole = identity and isinstance(identity, dict) and shown["identity"] is identity
     is_object = isinstance(shown["attributes"], dict)
     return shown["attributes"] if is_object else {}, [identity] if is_whole else []
@@ -164,7 +164,7 @@ def _texts(attributes: dict[str, Any]) -> Iterator[str]:
 
 
 def _text(value: Any) -> Iterator[str]:
-    """Yield a text or a number that can identify something; nothing of what is hidden."""
+    """Yield a text or number that can identify an object, unless it is hidden."""
     if isinstance(value, str):
         if value:
             yield value

@@ -1,8 +1,8 @@
-"""The index of resources follows the states: beside the pushes, one state at a time.
+"""Index the resources of states after their pushes, state by state.
 
-Which states are due, their rows say. Each is indexed whole or not at all, by a conditional write
-that holds only if the state still is as it was read. So a process can be killed at any moment, and
-several can work: what one is at, the others pass over, where the database has row locks.
+The rows of states tell which are due. Each is indexed in a transaction that only commits if the
+state is as it was read. A process may therefore be killed at any time, and several may run: they
+skip each other's states, where the database has row locks.
 """
 
 from __future__ import annotations
@@ -47,12 +47,11 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("states.resources")
 
-#: Grows with each change of what is indexed of a document. States that another number has indexed
-#: are read again.
+#: Increased with each change of the index data. States indexed with another number are read again.
 RULES: Final = 6
 _STATES: Final = 1_000
-#: What is said of a document beside the reasons of errors: a name in it is longer than an index
-#: holds; our own code fails on it.
+#: Problems of a document besides the reasons of errors: a name exceeds the index's limit; the
+#: service's own code fails on it.
 NAMES_TOO_LONG: Final = "NAMES_TOO_LONG"
 UNEXPECTED: Final = "UNEXPECTED"
 #: Problems that a restored object or a configured key solves without a change of the state.
@@ -89,7 +88,7 @@ def index_due() -> Iterator[Indexed]:
 
 
 class _Pass:
-    """One pass over the states that are due; it tries each once."""
+    """A pass over the due states that tries each once."""
 
     def __init__(self) -> None:
         self.attempts = Attempts()
@@ -99,7 +98,7 @@ class _Pass:
         for state in in_batches(states.only("pk", "current_version_id")):
             if state.pk in self._failed:
                 continue
-            version_id: Any = state.current_version_id  # it has one, or would not be due
+            version_id: Any = state.current_version_id  # due states have a current version
             work = partial(_index, state.pk, version_id)
             indexed, problem = self.attempts.run(work, state_id=str(state.pk))
             if problem:
@@ -109,16 +108,16 @@ class _Pass:
 
 
 def stamp() -> str:
-    """Return what tells the rules, and the key of digests, that states are indexed by."""
+    """Return the number of the rules and the key of digests with which states are indexed."""
     return f"{RULES}.{encryption.current_key()[:KEY_NAME_LENGTH]}"
 
 
 def begin_anew(*, everything: bool = False) -> None:
-    """Mark the states that are to be indexed again; their entries stay until then.
+    """Mark the states to index again; their entries stay until then.
 
-    These are the states that other rules or another key indexed, and those whose document could
-    not be loaded or decrypted, or all. Entries of states that a release without an index deleted
-    are removed.
+    These are states indexed with other rules or another key, and states whose document could not be
+    loaded or decrypted, or all. Entries of states that a release without an index deleted are
+    removed.
     """
     for state in in_batches(State.objects.filter(deleted_at__isnull=False, indexed_number__gt=0)):
         with transaction.atomic():
@@ -131,9 +130,9 @@ def begin_anew(*, everything: bool = False) -> None:
 
 
 def renew_digests() -> Iterator[Indexed]:
-    """Index the states again whose digests another key than the first made, and yield each.
+    """Index states again whose digests do not use the first key, and yield each.
 
-    A state that another indexer is processing is awaited for a few seconds.
+    The function waits a few seconds for a state that another indexer is processing.
 
     Raises:
         StorageUnavailable, django.db.Error: see ``states.keeping.attempts``.
@@ -148,7 +147,7 @@ def renew_digests() -> Iterator[Indexed]:
 
 
 def _stamps() -> Iterator[str]:
-    """Yield the stamps that states have, each with one look at an index."""
+    """Yield the distinct stamps of states, each with a single index lookup."""
     ordered = State.objects.indexed().order_by("index_key").values_list("index_key", flat=True)
     last: str | None = OUTDATED
     while (last := ordered.filter(index_key__gt=last).first()) is not None:
@@ -201,7 +200,7 @@ def _claimed(version_id: uuid.UUID) -> Iterator[bool]:
 
 
 class _Read(NamedTuple):
-    """What was found in a document, and why its resources cannot be read."""
+    """The index data of a document, and the reason why its resources are unreadable."""
 
     resources: Sequence[Found] = ()
     terraform_version: str = ""
@@ -223,7 +222,7 @@ def _read(state: State) -> _Read:
         return _Read(problem=error.default_code)
     leaks: Sequence[Leak] = ()
     try:
-        # Also in a document whose resources cannot be read.
+        # Also for a document whose resources cannot be read.
         leaks = find_leaks(gzipped)
         return _Read(**find_contents(gzipped)._asdict(), leaks=leaks)
     except APIException as error:
@@ -231,7 +230,7 @@ def _read(state: State) -> _Read:
     except NamesTooLongError:
         return _Read(problem=NAMES_TOO_LONG, leaks=leaks)
     except Exception:
-        # It would stop the index of all others again and again.
+        # It would stop the index of all other states in each pass.
         log.exception("document_not_indexed", state_id=str(state.pk))
         return _Read(problem=UNEXPECTED, leaks=leaks)
 

@@ -1,7 +1,7 @@
 """Leaked tokens of this service in states: recorded once, shown, and revoked on demand.
 
-A row outlives the version in which the token was found, since old versions keep it; it ends with
-the token. Whether that works only the credentials say.
+A row outlives the version with the token, since old versions keep it; it is deleted with the token.
+Whether the token is active is decided by its own row.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from states.models import State
     from states.resources.leaks import Leak
 
-#: Rows that are looked at in one statement.
+#: Rows read per statement.
 _BATCH: Final = 500
 
 
 class Lying(NamedTuple):
-    """A token that lies in a state and works, and whose it is."""
+    """An active token in a state, with its owner."""
 
     row: LeakedToken
     exposed: Exposed
@@ -43,7 +43,7 @@ def report_leaks(state: State, leaks: Sequence[Leak]) -> None:
     found = exposure.working(by_digest.keys())
     own = LeakedToken.objects.filter(state=state)
     known = {bytes(digest) for digest in own.values_list("digest", flat=True)}
-    # So that a pipeline that leaves another one with each push leaves no more than one row.
+    # A pipeline that leaks another token with each push leaves a single row.
     own.filter(digest__in=known - exposure.working(known).keys()).delete()
     actor = Actor.of_command("index_states")
     for digest, exposed in found.items():

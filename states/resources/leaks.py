@@ -1,7 +1,7 @@
-"""Tokens of ours that lie in a document, and where.
+"""Tokens of this service in a document, and their places.
 
-``terraform_remote_state`` with a ``password`` in its ``config`` writes that into the state of
-whoever reads; outputs and environment variables of containers are other ways.
+``terraform_remote_state`` with a ``password`` in its ``config`` writes it into the state of the
+reader; outputs and environment variables of containers are other ways.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ MOST_CHARACTERS: Final = 500
 
 
 class Leak(NamedTuple):
-    """A token and the address of an attribute or an output that has it, one of several.
+    """A token and the address of an attribute or output that contains it.
 
-    Empty where it stands elsewhere, or the document cannot be read.
+    The address is empty for other places, or if the document is unreadable.
     """
 
     token: str
@@ -38,7 +38,7 @@ class Leak(NamedTuple):
 
 
 class Place(NamedTuple):
-    """A name or a position within another place: millions of values share what they stand in."""
+    """A name or a position within another place: millions of values share their parents."""
 
     outer: Place | None
     name: str | int
@@ -51,7 +51,7 @@ def find_leaks(gzipped: bytes) -> list[Leak]:
         if not tokens:
             return []
         addresses: dict[str, str] = {}
-        # The indexer says of a document why it cannot be read.
+        # The indexer reports the reason why a document is unreadable.
         with contextlib.suppress(APIException):
             for token, place in _places(format4.parse(text, effort), effort):
                 if token not in addresses:
@@ -73,7 +73,7 @@ def _places(document: Document, effort: Effort) -> Iterator[tuple[str, Place]]:
 def _places_in(raw: Raw, place: Place, effort: Effort) -> Iterator[tuple[str, Place]]:
     if not find_tokens(bytes(raw)):
         return
-    # A queue, because recursion would end at what is nested deeply.
+    # A queue, because recursion would fail at deep nesting.
     values: deque[tuple[Any, Place]] = deque([(format4.decode(raw, effort), place)])
     while values:
         value, at = values.popleft()

@@ -1,7 +1,7 @@
 """The states that a document reads by ``terraform_remote_state`` data sources.
 
-Of their configurations nothing is kept but where the other state is: a password stands in them
-beside its address. What a backend's address consists of is listed here, and all else is left out.
+Only the location of the other state is kept of their configurations, which contain a password
+beside it. The parts of each backend's location are listed here; everything else is dropped.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from states.document.secret_values import Secrets
 
 _TYPE: Final = "terraform_remote_state"
-#: What tells where a state is, of each backend of Terraform and OpenTofu.
+#: The parts of a location, by backend of Terraform and OpenTofu.
 _PARTS: Final = {
     "azurerm": ("storage_account_name", "container_name", "key"),
     "consul": ("address", "path"),
@@ -58,8 +58,8 @@ _OURS: Final = frozenset({
 class RemoteState(NamedTuple):
     """A state that a document reads.
 
-    ``location`` is the address without what may be secret, empty where none can be told. ``named``
-    is what an address of this service names, as its path does: ids or slugs.
+    ``location`` is the address without possible secrets, empty if unknown. ``named`` are the ids or
+    slugs of an address of this service.
     """
 
     address: str
@@ -71,7 +71,7 @@ class RemoteState(NamedTuple):
 def find_remote_states(
     document: Document, secrets: Secrets | None, effort: Effort
 ) -> Iterator[RemoteState]:
-    """Yield what the document reads, without what it marks sensitive."""
+    """Yield the states that the document reads, without values that it marks sensitive."""
     for resource, instance in document.instances():
         if resource.type == _TYPE and resource.mode == "data":
             yield _remote_state(resource, instance, secrets, effort)
@@ -126,7 +126,7 @@ def _kept(text: Any, most: int) -> str:
 
 
 def _named(location: str) -> tuple[tuple[str, str], ...]:
-    """Return what an address of this service names; nothing of another's."""
+    """Return the ids or slugs of an address of this service; nothing for other addresses."""
     found = _ADDRESS.fullmatch(location)
     if found is None or found["scheme"] not in {"http://", "https://"} or not found["path"]:
         return ()

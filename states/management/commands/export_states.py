@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Command(ServiceCommand):
-    """Write every state that is not deleted, and say what is left out."""
+    """Export every state that is not deleted; report the states that are left out."""
 
     help = (
         "Write all states as plain .tfstate files in folders by name, with a manifest.jsonl that "

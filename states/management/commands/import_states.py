@@ -26,7 +26,7 @@ _HEADINGS: Final = ("KEY", "ADDRESS", "VERSIONS", "BYTES", "WHAT")
 
 
 class Command(ServiceCommand):
-    """Show what would be imported, import it, and read it back."""
+    """Plan an import, run it, and verify it."""
 
     help = (
         "Import states from another backend, each byte as it was. First the table of states is "
@@ -143,10 +143,10 @@ class Command(ServiceCommand):
             )
 
     def _tell(self, work: Import, plan: Plan, *, dry_run: bool) -> None:
-        """Print what came of it.
+        """Print the result.
 
         Raises:
-            CommandError: not every state was, or would be, imported.
+            CommandError: some states were not, or would not be, imported.
         """
         results = (IMPORT, IMPORTED, UNCHANGED, EMPTY, FAILED, REFUSED)
         counts = {result: plan.count(result) for result in results}
@@ -184,7 +184,7 @@ def _most(text: str) -> int | None:
 
 
 def _what(row: Row) -> str:
-    """Return what is going to happen, for people."""
+    """Return the planned step, for people."""
     if row.reason:
         return f"{row.result}: {row.reason}"
     if row.result == UNCHANGED:
@@ -197,5 +197,5 @@ def _what(row: Row) -> str:
 
 
 def _printable(text: str) -> str:
-    """Return a line without what a terminal would take for a command."""
+    """Return a line without terminal control characters."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from infra_service.lib.commandline.progress import Progress
     from states.resources.indexing import Indexed
 
-#: What ends by itself, or is in the log already.
+#: Errors that pass by themselves, or are logged already.
 _PASSING: Final = (StorageUnavailable, DatabaseFailure, IncompleteError)
 #: Seconds to wait for a database or an object store that does not answer.
 _PATIENCE: Final = 10
@@ -96,12 +96,12 @@ class Command(ServiceCommand):
                     if not isinstance(error, _PASSING):
                         log.exception("index_pass_failed")
                     self.problem(f"waiting: {error}")
-                    connection.close()  # a broken one is not mended
+                    connection.close()  # a broken connection is not repaired
                     pause = max(interval, _PATIENCE)
                 stop.wait(pause)
 
     def _pass(self, bar: Progress, stop: threading.Event) -> Iterator[Indexed]:
-        """Index what is due, and say of which states the document cannot be read."""
+        """Index the due states; report those whose document cannot be read."""
         for done in indexing.index_due():
             if done.problem:
                 self.problem(" ".join(map(str, _described(done).values())))
