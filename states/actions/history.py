@@ -9,7 +9,6 @@ from django.db import transaction
 from apikeys import audit
 from apikeys.races import RaceLostError, compare_and_swap
 from infra_service.lib.api import memory
-from infra_service.lib.database.retries import retrying
 from states.actions import rules
 from states.actions.push import append_version, next_serial
 from states.actions.replacement import check_replacement
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
 RESTORE_FACTOR: Final = 5
 
 
-@retrying
 def restore(
     *,
     state_id: uuid.UUID,
