@@ -1,6 +1,5 @@
-from django.apps import AppConfig, apps
+from django.apps import AppConfig
 from django.conf import settings
-from django.contrib.admin.apps import SimpleAdminConfig
 
 
 class InfraServiceConfig(AppConfig):
@@ -16,16 +15,3 @@ class InfraServiceConfig(AppConfig):
         from infra_service.operations import checks as deployment_checks  # noqa: F401, PLC0415
 
         logs.configure(settings.LOG_LEVEL)
-
-
-class AdminConfig(SimpleAdminConfig):
-    """Django's admin, with our site instead of its own; ``urls`` and a check load its pages."""
-
-    default_site = "infra_service.admin_site.ServiceAdminSite"
-
-    def ready(self) -> None:
-        """Put Django's groups beside our users.
-
-        Django's checks of the pages are left to ours, which loads the pages before.
-        """
-        apps.get_app_config("auth").verbose_name = apps.get_app_config("apikeys").verbose_name

@@ -41,12 +41,13 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 USE_TZ = True
 TIME_ZONE = "UTC"
 LANGUAGE_CODE = "en-us"
-FORMAT_MODULE_PATH = ["infra_service.formats"]
+FORMAT_MODULE_PATH = ["infra_service.console.formats"]
 # A redirect makes Terraform lose a state while it reports success, so no path is ever completed.
 APPEND_SLASH = False
 
 INSTALLED_APPS = [
     "infra_service.apps.InfraServiceConfig",
+    "infra_service.console.apps.ConsoleConfig",
     "infra_service.lib.admin.apps.AdminLibraryConfig",
     "apikeys.apps.ApiKeysConfig",
     "states.apps.StatesConfig",
@@ -56,7 +57,7 @@ INSTALLED_APPS = [
     "django_filters",
     "drf_spectacular",
     "drf_spectacular_sidecar",
-    "infra_service.apps.AdminConfig",
+    "infra_service.console.apps.AdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",

@@ -8,7 +8,7 @@ from django.contrib import admin
 from django.test import Client
 
 from apikeys.models import User
-from infra_service.admin_site import _PAGES
+from infra_service.console.site import _PAGES
 from infra_service.lib.api import limits
 from infra_service.lib.api.counters import MemoryCounters
 from infra_service.lib.api.limits import Limiter

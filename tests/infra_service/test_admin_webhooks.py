@@ -351,7 +351,7 @@ def test_what_was_given_up_with_a_disabled_webhook_is_no_fault(endpoint: Webhook
 def test_of_very_many_the_overview_counts_so_many(
     monkeypatch: pytest.MonkeyPatch, endpoint: WebhookEndpoint
 ) -> None:
-    monkeypatch.setattr("infra_service.overview.webhooks.MOST", 3)
+    monkeypatch.setattr("infra_service.console.overview.webhooks.MOST", 3)
     for _ in range(5):
         make_delivery(endpoint, status="FAILED")
 

@@ -17,11 +17,11 @@ from apikeys.audit import authorize_and_record
 from apikeys.models import AccessToken, ApiKey, AuditEvent, User
 from apikeys.scopes import Scope
 from apikeys.tokens import TokenKind
+from infra_service.console.overview import counting, credentials, events, states
+from infra_service.console.overview.attention import Finding
 from infra_service.demo.states import load_states
 from infra_service.demo.workloads import load_clusters, load_workloads
 from infra_service.models import HousekeepingPart
-from infra_service.overview import counting, credentials, events, states
-from infra_service.overview.attention import Finding
 from states.lockinfo import LockInfo
 from states.models import State, StateVersion
 from tests.support.people import person, text_of

@@ -7,7 +7,7 @@ from typing import Any, Final
 from django.db.models import Count, OuterRef, Subquery, Sum
 from django.db.models.functions import Coalesce, Now
 
-from infra_service.overview.counting import EXACT, Number, up_to
+from infra_service.console.overview.counting import EXACT, Number, up_to
 from workloads.cluster_health import ClusterHealth, collection_status, is_in_health, is_silent
 from workloads.collection import CollectionStatus
 from workloads.kubernetes.health import HealthStatus

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 from django.utils import timezone
 
 from apikeys.models import AuditEvent
-from infra_service.event_names import describe, key_of
-from infra_service.overview.counting import MOST, Number, up_to
+from infra_service.console.event_names import describe, key_of
+from infra_service.console.overview.counting import MOST, Number, up_to
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser

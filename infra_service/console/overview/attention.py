@@ -12,13 +12,18 @@ from django.utils import timezone
 
 from apikeys.models import AccessToken, ApiKey, User
 from apikeys.querysets import SOON, UNUSED_AFTER
+from infra_service.console.overview.clusters import clusters_in_error, silent_clusters
+from infra_service.console.overview.counting import Number, number_of
+from infra_service.console.overview.credentials import Found, ending_soon, first_of_all, never_used
+from infra_service.console.overview.events import failed_logins
+from infra_service.console.overview.states import (
+    HeldLocks,
+    describe_locks,
+    leaked_tokens,
+    not_indexed,
+)
+from infra_service.console.overview.webhooks import undelivered
 from infra_service.models import LATE_AFTER, HousekeepingPart
-from infra_service.overview.clusters import clusters_in_error, silent_clusters
-from infra_service.overview.counting import Number, number_of
-from infra_service.overview.credentials import Found, ending_soon, first_of_all, never_used
-from infra_service.overview.events import failed_logins
-from infra_service.overview.states import HeldLocks, describe_locks, leaked_tokens, not_indexed
-from infra_service.overview.webhooks import undelivered
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

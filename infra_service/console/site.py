@@ -16,10 +16,10 @@ from django.utils.http import urlencode
 from django.views.decorators.cache import never_cache
 
 from apikeys.actors import Actor
-from infra_service import bound_names, event_names
+from infra_service.console import bound_names, event_names
+from infra_service.console.overview import overview
 from infra_service.lib.admin.site import TrailedSite
 from infra_service.lib.api.throttling import count_login
-from infra_service.overview import overview
 from infra_service.sign_on.configuration import OIDC, PASSWORD, REQUIRED
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from apikeys.names import credential_names
-from infra_service.lib.api.identifiers import milliseconds_of
-from infra_service.overview.counting import (
+from infra_service.console.overview.counting import (
     EXACT,
     MOST,
     Number,
@@ -19,6 +18,7 @@ from infra_service.overview.counting import (
     number_of,
     up_to,
 )
+from infra_service.lib.api.identifiers import milliseconds_of
 from states.lock_holders import STALE_AFTER, holder_of
 from states.metrics import MAX_LOCKS
 from states.models import State, StateVersion

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from django.db.models import Count, Q
 from django.utils import timezone
 
-from infra_service.overview.counting import EXACT, MOST, Number, up_to
+from infra_service.console.overview.counting import EXACT, MOST, Number, up_to
 from infra_service.webhooks.models import LATE_AFTER, Delivery
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from django.urls import reverse
 
 from apikeys.models import AccessToken, ApiKey
+from infra_service.console.overview.counting import MOST, Number, number_of
 from infra_service.lib.database.pages import read_page
-from infra_service.overview.counting import MOST, Number, number_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from infra_service.overview.attention import findings
-from infra_service.overview.clusters import count_clusters
-from infra_service.overview.events import latest_events
-from infra_service.overview.states import held_locks, state_figures
+from infra_service.console.overview.attention import findings
+from infra_service.console.overview.clusters import count_clusters
+from infra_service.console.overview.events import latest_events
+from infra_service.console.overview.states import held_locks, state_figures
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser
