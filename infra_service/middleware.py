@@ -12,12 +12,12 @@ from django.core.exceptions import BadRequest, DisallowedHost
 from django.db import connection
 from uuid_utils.compat import uuid7
 
-from infra_service import access
 from infra_service.lib.api.addresses import settle_client
 from infra_service.lib.api.encodings import UnsupportedCharset, query_fault
 from infra_service.lib.api.handlers import bad_request, insecure_transport
 from infra_service.lib.database import replica
 from infra_service.lib.server.handler import OTHER_ENCODING
+from infra_service.operations import access
 
 if TYPE_CHECKING:
     from collections.abc import Callable

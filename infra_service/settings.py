@@ -316,7 +316,7 @@ PROMETHEUS_LATENCY_BUCKETS = (
 # --- Logs -----------------------------------------------------------------------------------------
 
 LOG_LEVEL = env.str("LOG_LEVEL", default="INFO")
-DEFAULT_EXCEPTION_REPORTER_FILTER = "infra_service.reports.TokenlessReportFilter"
+DEFAULT_EXCEPTION_REPORTER_FILTER = "infra_service.operations.error_reports.TokenlessReportFilter"
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,

@@ -4,8 +4,8 @@ from django.contrib import admin
 from django.urls import include, path, re_path
 
 from infra_service.console.home import HomeView
-from infra_service.health import HealthView, ReadyView
 from infra_service.openapi.pages import SchemaView, SwaggerView
+from infra_service.operations.health import HealthView, ReadyView
 from infra_service.operations.metrics import MetricsView
 
 handler400 = "infra_service.lib.api.handlers.bad_request"

@@ -108,7 +108,7 @@ def test_a_path_with_another_prefix(client: Client, asked: str, meant: str) -> N
 
 
 def test_an_internal_error(client: Client, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> None:
-    from infra_service.health import HealthView  # noqa: PLC0415 - beside its use
+    from infra_service.operations.health import HealthView  # noqa: PLC0415 - beside its use
 
     def fail(*_: Any) -> None:
         raise RuntimeError("isp_" + "A" * 38)

@@ -18,9 +18,9 @@ from django.test import Client
 from psycopg_pool import PoolTimeout, TooManyRequests
 
 from apikeys.models import User
-from infra_service.health import ReadyView
 from infra_service.lib.api.errors import reason_of
 from infra_service.lib.database.failures import FAILURES, failure_of, is_repeatable
+from infra_service.operations.health import ReadyView
 from tests.conftest import error_reason
 
 postgresql = pytest.mark.skipif(connection.vendor != "postgresql", reason="PostgreSQL's own")

@@ -4,7 +4,8 @@ import pytest
 from django.db import connection
 from django.test import Client
 
-from infra_service import __version__, health
+from infra_service import __version__
+from infra_service.operations import health
 from tests.conftest import error_reason
 from tests.infra_service.outage import database_is_gone
 

@@ -23,9 +23,9 @@ from django.utils import timezone
 
 from apikeys.actions import ended
 from apikeys.models import AccessToken, ApiKey, AuditEvent, UsedAssertion, User
-from infra_service.housekeeping import PARTS, metrics, parts, running
-from infra_service.housekeeping.running import Status, run_part
 from infra_service.models import LEASE, HousekeepingPart
+from infra_service.operations.housekeeping import PARTS, metrics, parts, running
+from infra_service.operations.housekeeping.running import Status, run_part
 from tests.support.commands import on_database_of
 from tests.support.installation import ROOT
 from tests.support.multiplied import multiply

@@ -10,7 +10,7 @@ from django.contrib.auth.models import Group, Permission
 from django.core.management import CommandError, call_command
 
 from apikeys.models import AuditEvent, User
-from infra_service import groups
+from infra_service.console import groups
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "admin.md"
 

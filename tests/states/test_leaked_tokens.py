@@ -15,7 +15,7 @@ from apikeys.actors import Actor
 from apikeys.models import AccessToken, ApiKey, AuditEvent, User
 from apikeys.scopes import Scope
 from apikeys.tokens import TokenKind
-from infra_service.housekeeping import parts
+from infra_service.operations.housekeeping import parts
 from states.document import sealing
 from states.models import LeakedToken
 from states.resources.leaked_tokens import newest_working

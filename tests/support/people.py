@@ -19,7 +19,7 @@ from django.test.utils import CaptureQueriesContext
 
 from apikeys.actors import Actor
 from apikeys.models import User
-from infra_service import groups
+from infra_service.console import groups
 
 
 def person(*names: str, enforce_csrf_checks: bool = False, **user: Any) -> Client:

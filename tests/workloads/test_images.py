@@ -14,7 +14,7 @@ from django.test.utils import CaptureQueriesContext
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from infra_service.housekeeping import PARTS
+from infra_service.operations.housekeeping import PARTS
 from tests.conftest import ApiClient, ClientWith, error_reason
 from tests.workloads.conftest import NewWorkload
 from tests.workloads.records import REPORTER, apply, at, place, record, report

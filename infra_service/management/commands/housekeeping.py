@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 from django.core.management.base import CommandError
 from django.db import connection
 
-from infra_service.housekeeping import PARTS, run_part
 from infra_service.lib.commandline.base import ServiceCommand
 from infra_service.lib.commandline.heartbeat import BeatingEvent, Heartbeat, add_heartbeat_option
 from infra_service.lib.commandline.stopping import stopped_by_signals
+from infra_service.operations.housekeeping import PARTS, run_part
 
 if TYPE_CHECKING:
     import threading

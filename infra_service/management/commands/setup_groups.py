@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from apikeys.actors import Actor
-from infra_service import groups
+from infra_service.console import groups
 from infra_service.lib.commandline.base import ServiceCommand
 
 

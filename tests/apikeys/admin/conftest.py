@@ -12,10 +12,8 @@ from apikeys.actors import Actor
 from apikeys.models import AccessToken, ApiKey, User
 from apikeys.scopes import Scope
 from apikeys.tokens import TokenKind
-from infra_service import (
-    groups,
-    urls,  # noqa: F401 - with the admin's pages, as in a worker
-)
+from infra_service import urls  # noqa: F401 - with the admin's pages, as in a worker
+from infra_service.console import groups
 
 KEYS = "/admin/apikeys/apikey/"
 TOKENS = "/admin/apikeys/accesstoken/"

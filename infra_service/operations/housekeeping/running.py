@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import structlog
 from django.db import Error as DatabaseFailure
 
-from infra_service.housekeeping.parts import PARTS, is_archived_elsewhere
 from infra_service.models import HousekeepingPart
+from infra_service.operations.housekeeping.parts import PARTS, is_archived_elsewhere
 
 if TYPE_CHECKING:
     import threading
