@@ -27,12 +27,13 @@ test:  ## The whole gate
 	@$(MAKE) --no-print-directory --keep-going -j 2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) lint test-sqlite; first=$$?; \
 	$(MAKE) --no-print-directory test-postgres && exit $$first
 
-lint: .venv/dev  ## Format, lint, types, import contracts, migrations, the OpenAPI document
+lint: .venv/dev  ## Format, lint, types, import contracts, migrations, the OpenAPI document, plain English
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m tests.gate
+	$(BIN)/python -m tests.support.prose
 
 test-sqlite: .venv/dev  ## The part on SQLite: each test of the database with its first case
 	$(BIN)/python -m pytest -n 2 --dist worksteal --part
