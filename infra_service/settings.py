@@ -284,13 +284,17 @@ X_FRAME_OPTIONS = "DENY"
 OIDC_ISSUER = env.str("OIDC_ISSUER", default="")
 OIDC_CLIENT_ID = env.str("OIDC_CLIENT_ID", default="")
 OIDC_CLIENT_SECRET = env.str("OIDC_CLIENT_SECRET", default="")
+# The provider's name on the login page; empty: its host.
+OIDC_NAME = env.str("OIDC_NAME", default="")
 # The claim with somebody's groups at the provider, and which of ours each of them is.
 OIDC_GROUPS_CLAIM = env.str("OIDC_GROUPS_CLAIM", default="groups")
 OIDC_GROUP_MAP = env.pairs("OIDC_GROUP_MAP", default="")
 # How people log in to the admin: password, oidc, or both.
 ADMIN_LOGIN = env.str("ADMIN_LOGIN", default=sign_on.PASSWORD)
-# Whether a password lets in alone: off, or required, by a code or a passkey beside it.
+# The second factor of passwords, a code or a passkey: off, optional, or required. With a provider
+# people can add one also while it is off.
 ADMIN_SECOND_FACTOR = env.str("ADMIN_SECOND_FACTOR", default=sign_on.OFF)
+HAS_SECOND_FACTORS = bool(OIDC_ISSUER) or ADMIN_SECOND_FACTOR != sign_on.OFF
 if _sign_on_apps := sign_on.sign_on_apps(
     issuer=OIDC_ISSUER,
     client_id=OIDC_CLIENT_ID,

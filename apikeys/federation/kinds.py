@@ -171,6 +171,12 @@ def _refusals_of_gitlab(claims: Mapping[str, Any]) -> list[str]:
         of_job = text_of(claims["job_project_id"])
         if of_job != project:
             refused.append(f"job_project_id is {of_job}, another project than project_id.")
+    elif source == "parent_pipeline":
+        # A child pipeline has this source also below the pipeline of a fork's merge request.
+        refused.append(
+            "job_project_id is missing, as in tokens of older GitLab releases: without it a child "
+            "pipeline (parent_pipeline) may run a fork's code. No writing."
+        )
     return refused
 
 

@@ -71,7 +71,7 @@ class ServiceAdminSite(TrailedSite):
 
     def _sign_on_urls(self) -> list[Any]:
         """Return the ways to the provider and back, and to second factors, if there is one."""
-        if not settings.OIDC_ISSUER:
+        if not settings.HAS_SECOND_FACTORS:
             return []
         # Of an extra, and so are the models behind it.
         from infra_service.sign_on import forms, urls  # noqa: PLC0415
@@ -138,14 +138,27 @@ class ServiceAdminSite(TrailedSite):
         return {
             **context,
             "is_nav_sidebar_enabled": shows_sidebar,
-            "has_second_factors": bool(settings.OIDC_ISSUER),
+            "has_second_factors": settings.HAS_SECOND_FACTORS,
         }
 
     def _sign_on_context(self) -> dict[str, Any]:
         if settings.ADMIN_LOGIN == PASSWORD:
             return {}
-        host, only = urlsplit(settings.OIDC_ISSUER).netloc, settings.ADMIN_LOGIN == OIDC
-        return {"sign_on": {"host": host, "only": only}}
+        name = settings.OIDC_NAME or urlsplit(settings.OIDC_ISSUER).netloc
+        return {"sign_on": {"name": name, "only": settings.ADMIN_LOGIN == OIDC}}
+
+    @method_decorator(never_cache)
+    def logout(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> TemplateResponse:
+        """Log out here, and at the provider if the user signed on there and it has a logout."""
+        if settings.ADMIN_LOGIN == PASSWORD or request.method != "POST":
+            return super().logout(request, extra_context)
+        from infra_service.sign_on import logout, views  # noqa: PLC0415 - an extra
+
+        address = logout.address_at_provider(request)
+        answer = super().logout(request, extra_context)
+        return views.log_out_at_provider(request, address) if address else answer
 
     def admin_view(self, view: Any, cacheable: bool = False) -> Any:  # noqa: FBT001, FBT002 - Django's signature
         """Answer a person, not a program, when something is not theirs or not there."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 #: The values of ``ADMIN_LOGIN``.
 PASSWORD, OIDC, BOTH = "password", "oidc", "both"
 #: The values of ``ADMIN_SECOND_FACTOR``.
-OFF, REQUIRED = "off", "required"
+OFF, OPTIONAL, REQUIRED = "off", "optional", "required"
 
 #: It looks at each request whether the user is active.
 BACKEND: Final = "django.contrib.auth.backends.ModelBackend"
@@ -43,14 +43,15 @@ def sign_on_apps(
     """
     if admin_login not in {PASSWORD, OIDC, BOTH}:
         raise ImproperlyConfigured("ADMIN_LOGIN is none of: password, oidc, both")
-    if second_factor not in {OFF, REQUIRED}:
-        raise ImproperlyConfigured("ADMIN_SECOND_FACTOR is none of: off, required")
+    if second_factor not in {OFF, OPTIONAL, REQUIRED}:
+        raise ImproperlyConfigured("ADMIN_SECOND_FACTOR is none of: off, optional, required")
     if not issuer:
         if admin_login != PASSWORD:
             raise ImproperlyConfigured(f"ADMIN_LOGIN={admin_login} needs OIDC_ISSUER")
-        if second_factor != OFF:
-            raise ImproperlyConfigured("ADMIN_SECOND_FACTOR=required needs OIDC_ISSUER")
-        return []
+        if second_factor == OFF:
+            return []
+        _require_extra(f"ADMIN_SECOND_FACTOR={second_factor}")
+        return list(_APPS)
     if not is_protected(issuer) or urlsplit(issuer).query or len(issuer) > _LONGEST_ISSUER:
         raise ImproperlyConfigured(
             "OIDC_ISSUER must be an https:// address, as the provider writes it, "
@@ -63,9 +64,13 @@ def sign_on_apps(
     }
     if missing := [name for name, value in given.items() if not value]:
         raise ImproperlyConfigured(f"OIDC_ISSUER needs {', '.join(missing)}")
+    _require_extra("OIDC_ISSUER")
+    return list(_APPS)
+
+
+def _require_extra(setting: str) -> None:
     if importlib.util.find_spec("allauth") is None:
         raise ImproperlyConfigured(
-            "OIDC_ISSUER needs the extra: pip install 'infra-service[sso]', or "
+            f"{setting} needs the extra: pip install 'infra-service[sso]', or "
             "pip install --require-hashes -r requirements-sso.txt"
         )
-    return list(_APPS)

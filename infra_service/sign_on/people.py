@@ -30,6 +30,8 @@ _NOT_IN_NAMES: Final = re.compile(r"[^\w.@+-]")
 # Of 150 characters, so that there is room for what tells namesakes apart.
 _LONGEST_NAME: Final = 120
 _LONGEST_DISPLAY_NAME: Final = 200
+# Names that a refusal lists, on the page, in the log and in the audit log.
+_MOST_NAMES: Final = 50
 
 
 def let_in(request: HttpRequest, claims: Mapping[str, Any]) -> User:
@@ -46,13 +48,13 @@ def let_in(request: HttpRequest, claims: Mapping[str, Any]) -> User:
     user = _known(subject)
     if user is None:
         if not groups:
-            raise SignOnRefusedError("no_group", subject=subject)
+            raise _without_group(claims)
         user = _registered(request, claims)
     if not user.is_active:
         raise SignOnRefusedError("inactive", user, subject)
     _set_rights(request, user, claims, groups)
     if not groups:
-        raise SignOnRefusedError("no_group", user, subject)
+        raise _without_group(claims, user)
     return user
 
 
@@ -62,13 +64,32 @@ def signs_on(user: User) -> bool:
     return found
 
 
-def _groups(claims: Mapping[str, Any]) -> list[Group]:
+def _names_of_groups(claims: Mapping[str, Any]) -> list[str] | None:
+    """Return the groups at the provider; None without the claim, or if it is no list of texts."""
     theirs = claims.get(settings.OIDC_GROUPS_CLAIM)
     theirs = [theirs] if isinstance(theirs, str) else theirs
-    if not isinstance(theirs, list):
-        return []
+    if not isinstance(theirs, list) or not all(isinstance(name, str) for name in theirs):
+        return None
+    return theirs
+
+
+def _without_group(claims: Mapping[str, Any], user: User | None = None) -> SignOnRefusedError:
+    """Return the refusal, with the names that the ID token has instead of a mapped group."""
+    theirs = _names_of_groups(claims)
+    reason = "no_groups_claim" if theirs is None else "no_group"
+    received = [_printable(name) for name in sorted(claims if theirs is None else theirs)]
+    return SignOnRefusedError(reason, user, claims["sub"], received[:_MOST_NAMES])
+
+
+def _printable(name: str) -> str:
+    """Return a name for a page and for the database, which stores neither NUL nor surrogates."""
+    shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name)
+    return shown[:_LONGEST_NAME]
+
+
+def _groups(claims: Mapping[str, Any]) -> list[Group]:
     ours: dict[str, str] = settings.OIDC_GROUP_MAP
-    names = {ours[name] for name in theirs if isinstance(name, str) and name in ours}
+    names = {ours[name] for name in _names_of_groups(claims) or () if name in ours}
     found = list(Group.objects.filter(name__in=names))
     if missing := sorted(names - {group.name for group in found}):
         log.error("sign_on_group_missing", groups=missing)  # setup_groups makes ours

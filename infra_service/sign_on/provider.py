@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter, get_adapter
 from allauth.socialaccount.models import SocialApp
@@ -124,7 +124,17 @@ def redirect_to_provider(request: HttpRequest, next_url: str) -> HttpResponse:
     return answer
 
 
-def claims_of_return(request: HttpRequest) -> tuple[dict[str, Any], str]:
+class Returned(NamedTuple):
+    """The result of a sign-on: the verified claims, and the address that the user asked for."""
+
+    claims: dict[str, Any]
+    address: str
+    id_token: str
+    #: Of the discovery document; None if the provider has no logout.
+    end_session_endpoint: object
+
+
+def claims_of_return(request: HttpRequest) -> Returned:
     """Return what the provider says of who comes back, and the address that they asked for.
 
     Raises:
@@ -160,7 +170,8 @@ def claims_of_return(request: HttpRequest) -> tuple[dict[str, Any], str]:
         )
     except IdTokenRefusedError as error:
         raise SignOnRefusedError("id_token") from error
-    return claims, state.get("next", "")
+    endpoint = endpoints.openid_config.get("end_session_endpoint")
+    return Returned(claims, state.get("next", ""), tokens["id_token"], endpoint)
 
 
 def _provider(request: HttpRequest) -> _Provider:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import structlog
+from django.conf import settings
 from django.contrib import admin
 from django.contrib.auth import login
 from django.http import HttpResponseRedirect
@@ -17,6 +18,7 @@ from django.views.decorators.http import require_GET
 
 from infra_service import logins
 from infra_service.lib.api.throttling import count_login
+from infra_service.sign_on import logout
 from infra_service.sign_on.configuration import BACKEND
 from infra_service.sign_on.errors import ProviderUnavailableError, SignOnRefusedError
 from infra_service.sign_on.people import let_in
@@ -30,11 +32,15 @@ log = structlog.get_logger("infra_service.sign_on")
 # Groups are looked at when somebody signs on, so nobody keeps them for longer than a day's work.
 _SESSION: Final = dt.timedelta(hours=12)
 _WORDS: Final = {
-    "no_group": "None of your groups at the provider may come in here.",
+    "no_group": "None of your groups at the provider has access.",
+    "no_groups_claim": "The provider did not send your groups.",
     "inactive": "Your account here was made inactive.",
     "state": "This sign-on was not begun in this browser, or too long ago.",
 }
 _OTHERWISE: Final = "The provider did not say who you are."
+_NOT_MAPPED: Final = (
+    "An operator maps groups of the provider to groups of this service in OIDC_GROUP_MAP. "
+)
 
 
 @never_cache
@@ -57,15 +63,22 @@ def sign_on(request: HttpRequest) -> HttpResponse:
 def sign_on_callback(request: HttpRequest) -> HttpResponse:
     """Let in who comes back from the provider."""
     try:
-        claims, address = claims_of_return(request)
-        user = let_in(request, claims)
+        returned = claims_of_return(request)
+        user = let_in(request, returned.claims)
     except ProviderUnavailableError as error:
         return _unavailable(request, error)
     except SignOnRefusedError as refusal:
         return _refused(request, refusal)
     login(request, user, BACKEND)
     request.session.set_expiry(_SESSION)
-    return HttpResponseRedirect(_own_address(request, address))
+    logout.remember(request, returned.end_session_endpoint, returned.id_token)
+    return HttpResponseRedirect(_own_address(request, returned.address))
+
+
+def log_out_at_provider(request: HttpRequest, address: str) -> TemplateResponse:
+    """Send the browser, whose session here has ended, on to the logout of the provider."""
+    context = {**admin.site.each_context(request), "title": "Logged out", "address": address}
+    return TemplateResponse(request, "admin/logout_at_provider.html", context)
 
 
 def _own_address(request: HttpRequest, address: str) -> str:
@@ -83,13 +96,34 @@ def _unavailable(request: HttpRequest, error: ProviderUnavailableError) -> HttpR
 
 def _refused(request: HttpRequest, refusal: SignOnRefusedError) -> HttpResponse:
     cause = str(refusal.__cause__ or "")
-    log.warning("sign_on_refused", reason=refusal.reason, subject=refusal.subject, cause=cause)
+    details: dict[str, Any] = {"subject": refusal.subject} if refusal.subject else {}
+    if refusal.reason in {"no_group", "no_groups_claim"}:
+        details |= {"claim": settings.OIDC_GROUPS_CLAIM, "received": refusal.received}
+    log.warning("sign_on_refused", reason=refusal.reason, cause=cause, **details)
     if refusal.reason != "state":  # anybody can come with none
-        told = {"subject": refusal.subject} if refusal.subject else {}
-        logins.record_refusal(request, refusal.reason, refusal.user, **told)
-    return _page(request, 403, _WORDS.get(refusal.reason, _OTHERWISE))
+        logins.record_refusal(request, refusal.reason, refusal.user, **details)
+    # The provider has proved who reads the page: the names are the reader's own.
+    shown = {
+        "explanation": _explanation(refusal),
+        "received": refusal.received,
+        "request_id": getattr(request, "request_id", ""),
+    }
+    return _page(request, 403, _WORDS.get(refusal.reason, _OTHERWISE), **shown)
 
 
-def _page(request: HttpRequest, status: int, message: str) -> TemplateResponse:
-    context = {**admin.site.each_context(request), "title": message}
+def _explanation(refusal: SignOnRefusedError) -> str:
+    """Return the sentences above the names that the ID token has."""
+    claim = settings.OIDC_GROUPS_CLAIM
+    if refusal.reason == "no_groups_claim":
+        return (
+            f"The ID token has no claim “{claim}” with a list of texts. An operator adds the claim "
+            "at the provider, or sets OIDC_GROUPS_CLAIM. The token has these claims:"
+        )
+    if refusal.reason == "no_group" and refusal.received:
+        return f"{_NOT_MAPPED}The provider sent these:"
+    return f"{_NOT_MAPPED}The provider sent none." if refusal.reason == "no_group" else ""
+
+
+def _page(request: HttpRequest, status: int, message: str, **shown: Any) -> TemplateResponse:
+    context = {**admin.site.each_context(request), "title": message, **shown}
     return TemplateResponse(request, "admin/sign_on.html", context, status=status)

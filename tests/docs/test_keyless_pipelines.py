@@ -16,7 +16,7 @@ import yaml
 
 from tests.docs.conftest import readers
 from tests.docs.walk import ROOT
-from tests.support.issuer import KEYS, IssuerServer, claims_of, issuer_server, respond, sign
+from tests.support.issuer import KEYS, IssuerServer, Key, claims_of, issuer_server, respond, sign
 from tests.support.server import LiveServer, live_server
 
 PAGE = (ROOT / "docs/how-to/keyless-pipelines.md").read_text()
@@ -46,9 +46,9 @@ class Jobs:
         (directory / "keys.json").write_text(json.dumps(keys))
         self.policies: dict[str, tuple[dict[str, Any], str]] = {}
         for text in _blocks("toml"):
-            self._trust(text)
+            self.trust(text)
 
-    def _trust(self, text: str) -> None:
+    def trust(self, text: str) -> None:
         (issuer,) = tomllib.loads(text)["issuers"]
         (policy,) = tomllib.loads(text)["trust_policies"]
         kind = issuer["kind"]
@@ -237,3 +237,20 @@ def test_a_platform_without_a_token_fails_the_job(jobs: Jobs) -> None:
 
     assert done.code != 0
     assert done.token == ""
+
+
+def test_inline_keys_are_rotated_without_a_gap(jobs: Jobs) -> None:
+    """As the page says: both keys are trusted until the old one is removed."""
+    (text,) = (text for text in _blocks("toml") if "inline_keys_file" in text)
+    old, new = jobs.issuer.keys[0], Key("two")
+    accepted = []
+    for trusted in ([old], [old, new], [new], [old]):
+        keys = {"keys": [key.public for key in trusted]}
+        (jobs.directory / "keys.json").write_text(json.dumps(keys))
+        jobs.trust(text)
+        for key in (old, new):
+            jobs.issuer.keys[0] = key
+            accepted.append(kubernetes(jobs, is_trusted=True).code == 0)
+    jobs.issuer.reset()
+
+    assert accepted == [True, False, True, True, False, True, True, False]

@@ -32,6 +32,7 @@ class Provider:
     def __init__(self) -> None:
         self.key = ec.generate_private_key(ec.SECP256R1())
         self.redirect_uris: set[str] = set()
+        self.post_logout_redirect_uris: set[str] = set()
         self.reset()
         self._codes: dict[str, dict[str, str]] = {}
         self._server = _Server(("127.0.0.1", 0), _Handler)
@@ -45,6 +46,7 @@ class Provider:
         self.discovery: Claims = {}
         self.is_away = False
         self.asked: list[str] = []
+        self.logouts: list[dict[str, str]] = []
 
     def serve(self) -> None:
         self._server.serve_forever(poll_interval=0.05)
@@ -91,6 +93,27 @@ class Provider:
         code = secrets.token_urlsafe(16)
         self._codes[code] = given
         return f"{given['redirect_uri']}?{urlencode({'code': code, 'state': given['state']})}"
+
+    def end_session(self, given: dict[str, str]) -> str:
+        """Return where the browser goes after the logout.
+
+        Raises:
+            PermissionError: the client did not ask as it must.
+        """
+        expect(given.get("client_id") == self.client_id, "unknown client")
+        after = given.get("post_logout_redirect_uri", "")
+        expect(after in self.post_logout_redirect_uris, "unknown post_logout_redirect_uri")
+        if "id_token_hint" in given:
+            jwt.decode(
+                given["id_token_hint"],
+                self.key.public_key(),
+                ["ES256"],
+                audience=self.client_id,
+                issuer=self.url,
+                options={"verify_exp": False},
+            )
+        self.logouts.append(given)
+        return after
 
     def tokens(self, given: dict[str, str]) -> Claims:
         """Return the tokens for a code.
@@ -154,7 +177,9 @@ class _Handler(BaseHTTPRequestHandler):
         if provider.is_away:
             self.answer(503, {})
         elif parts.path == "/authorize":
-            self.redirect(parts.query)
+            self.redirect(self.server.provider.authorize, parts.query)
+        elif parts.path == "/logout":
+            self.redirect(self.server.provider.end_session, parts.query)
         elif parts.path in documents:
             self.answer(200, documents[parts.path]())
         else:
@@ -167,9 +192,9 @@ class _Handler(BaseHTTPRequestHandler):
         except PermissionError as error:
             self.answer(400, {"error": str(error)})
 
-    def redirect(self, query: str) -> None:
+    def redirect(self, answer: Callable[[dict[str, str]], str], query: str) -> None:
         try:
-            location = self.server.provider.authorize(_single(query))
+            location = answer(_single(query))
         except PermissionError as error:
             self.answer(400, {"error": str(error)})
             return

@@ -191,6 +191,8 @@ def test_what_only_reads_does_not_write(scope):
         ("GITHUB", {"event_name": ["push"]}, True, True),
         ("GITLAB", {}, False, False),
         ("GITLAB", {"job_project_id": None}, False, False),
+        ("GITLAB", {"pipeline_source": "parent_pipeline"}, False, False),
+        ("GITLAB", {"job_project_id": None, "pipeline_source": "parent_pipeline"}, False, True),
         ("GITLAB", {"pipeline_source": "merge_request_event"}, False, True),
         ("GITLAB", {"pipeline_source": "external_pull_request_event"}, False, True),
         ("GITLAB", {"pipeline_source": None}, False, True),

@@ -94,6 +94,7 @@ def service_like(migrated: Service, provider: Provider) -> Iterator[Service]:
         service.environment[name] = migrated.environment[name]
         service.start()
         provider.redirect_uris.add(f"{service.url}/admin/sign-on/callback/")
+        provider.post_logout_redirect_uris.add(f"{service.url}/admin/login/")
         yield service
 
 

@@ -38,6 +38,22 @@ def test_signing_on(page: Page, service: Service, provider: Provider) -> None:
     expect(page.get_by_role("link", name="Sign on at 127.0.0.1")).to_be_visible()
 
 
+def test_logging_out_at_the_provider(page: Page, service: Service, provider: Provider) -> None:
+    provider.discovery = {"end_session_endpoint": f"{provider.url}/logout"}
+    provider.person = {"sub": "leaving", "groups": ["platform-ops"]}
+    page.goto("/admin/")
+    page.get_by_role("link", name="Sign on at 127.0.0.1").click()
+    expect(page.get_by_role("button", name="Log out")).to_be_visible()
+
+    page.get_by_role("button", name="Log out").click()
+
+    expect(page.get_by_role("link", name="Sign on at 127.0.0.1")).to_be_visible()
+    assert page.url == f"{service.url}/admin/login/"
+    (asked,) = provider.logouts
+    assert asked["id_token_hint"]
+    assert service.events("user.logout")[0].actor_name.startswith("leaving")
+
+
 def test_a_password_when_the_provider_is_away(page: Page, service: Service) -> None:
     page.goto("/admin/")
     page.get_by_text("Log in with a password").click()
@@ -66,7 +82,7 @@ def test_a_refusal(browser: Browser, service: Service, provider: Provider) -> No
 def look_at_the_refusal(page: Page) -> None:
 
     expect(page.get_by_role("heading", level=1)).to_have_text(
-        "None of your groups at the provider may come in here."
+        "None of your groups at the provider has access."
     )
     assert faults(page) == []
     page.get_by_role("link", name="Back to the log-in").click()

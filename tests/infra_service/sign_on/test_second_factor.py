@@ -228,6 +228,33 @@ def test_the_secret_is_not_in_the_database(guarded: Guarded) -> None:
     assert {"name": "root-0", "added": "totp"} in told
 
 
+def test_without_a_provider(migrated: Service, provider: Provider) -> None:
+    """Codes are added while they are optional, and then demanded."""
+    with service_like(migrated, provider) as service:
+        for name in ("OIDC_ISSUER", "ADMIN_LOGIN"):
+            del service.environment[name]
+        service.environment["OIDC_NAME"] = "not shown"
+        service.ask(lambda: create("alone"))
+        for wanted in ("optional", "required"):
+            service.stop()
+            service.environment["ADMIN_SECOND_FACTOR"] = wanted
+            service.start()
+            if wanted == "optional":
+                secret = register(service, "alone")
+        service.ask(lambda: store("alone", stored_anew(secret)))
+        with Visitor(service) as visitor:
+            assert "Sign on" not in visitor.get("/admin/login/").text
+            assert visitor.log_in("alone", PASSWORD).url.endswith("/admin/second-factor/")
+            assert not visitor.is_in
+            give_code(visitor, Guarded(service, "alone", secret).code())
+            assert visitor.is_in
+
+
+def stored_anew(secret: str) -> str:
+    """Encrypt the secret of the user ``alone``."""
+    return code_secrets.encrypt(secret, User.objects.get(username="alone").pk)
+
+
 def test_codes_survive_new_keys(guarded: Guarded, visitor: Visitor) -> None:
     """A code of a release that encrypted with SECRET_KEY, after both keys were rotated."""
     service = guarded.service

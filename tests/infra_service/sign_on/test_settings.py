@@ -54,7 +54,9 @@ def test_without_a_provider_nothing_of_the_extra_is_loaded() -> None:
 
 def test_complete() -> None:
     assert "allauth.socialaccount" in sign_on_apps(**COMPLETE)  # type: ignore[arg-type]
-    assert sign_on_apps(**{**COMPLETE, "issuer": "", "admin_login": "password"}) == []  # type: ignore[arg-type]
+    alone = {**COMPLETE, "issuer": "", "admin_login": "password"}
+    assert sign_on_apps(**alone) == []  # type: ignore[arg-type]
+    assert "allauth.mfa" in sign_on_apps(**{**alone, "second_factor": "required"})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -62,11 +64,7 @@ def test_complete() -> None:
     [
         ({"admin_login": "ldap"}, "none of: password, oidc, both"),
         ({"issuer": ""}, "ADMIN_LOGIN=both needs OIDC_ISSUER"),
-        ({"second_factor": "on"}, "none of: off, required"),
-        (
-            {"issuer": "", "admin_login": "password", "second_factor": "required"},
-            "ADMIN_SECOND_FACTOR=required needs OIDC_ISSUER",
-        ),
+        ({"second_factor": "on"}, "none of: off, optional, required"),
         ({"issuer": "http://idp.example"}, "must be an https:// address"),
         ({"issuer": "idp.example"}, "must be an https:// address"),
         ({"issuer": "https:///realms"}, "must be an https:// address"),
@@ -84,9 +82,11 @@ def test_what_is_wrong_is_told(change: dict[str, Any], message: str) -> None:
 
 def test_the_extra_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
+    alone = {**COMPLETE, "issuer": "", "admin_login": "password", "second_factor": "optional"}
 
-    with pytest.raises(ImproperlyConfigured, match=r"pip install 'infra-service\[sso\]'"):
-        sign_on_apps(**COMPLETE)  # type: ignore[arg-type]
+    for given, setting in ((COMPLETE, "OIDC_ISSUER"), (alone, "ADMIN_SECOND_FACTOR=optional")):
+        with pytest.raises(ImproperlyConfigured, match=rf"{setting} .*'infra-service\[sso\]'"):
+            sign_on_apps(**given)  # type: ignore[arg-type]
 
 
 class Env(Environment):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import secrets
 import time
 from collections.abc import Callable
@@ -85,20 +86,51 @@ def test_groups_follow_the_provider(service: Service, provider: Provider, visito
     assert len(service.events("user.change")) == events  # nothing did
 
 
-@pytest.mark.parametrize("groups", [[], ["lost"], {"platform-ops": True}, None, [["platform-ops"]]])
-def test_without_a_group_nobody_is_let_in_nor_registered(
-    service: Service, provider: Provider, visitor: Visitor, groups: Any
+OF_TOKENS = ["aud", "exp", "iat", "iss", "nonce"]
+
+
+@pytest.mark.parametrize("groups", [[], ["lost"], ["b\0", "<a>"]])
+def test_without_a_mapped_group_nobody_is_let_in_nor_registered(
+    service: Service, provider: Provider, visitor: Visitor, groups: list[str]
 ) -> None:
     provider.person = person = {**somebody(), "groups": groups}
 
     answer = visitor.sign_on()
 
     assert answer.status_code == 403
-    assert "None of your groups at the provider may come in here." in answer.text
+    assert "None of your groups at the provider has access." in answer.text
+    received = [name.replace("\0", "\N{REPLACEMENT CHARACTER}") for name in sorted(groups)]
+    for name in received:
+        assert f"<code>{html.escape(name)}</code>" in answer.text
+    assert answer.headers["X-Request-ID"] in answer.text
+    refused(service, visitor, person, {"reason": "no_group", "received": received})
+
+
+@pytest.mark.parametrize("groups", [{"platform-ops": True}, None, [["platform-ops"]], 1])
+def test_without_the_claim_nobody_is_let_in_nor_registered(
+    service: Service, provider: Provider, visitor: Visitor, groups: Any
+) -> None:
+    provider.person = person = {**somebody(), "groups": groups}
+    if groups == 1:
+        del person["groups"]
+
+    answer = visitor.sign_on()
+
+    assert answer.status_code == 403
+    assert "The provider did not send your groups." in answer.text
+    assert "no claim “groups”" in answer.text
+    assert "<code>preferred_username</code>" in answer.text
+    received = sorted({*OF_TOKENS, *person})
+    refused(service, visitor, person, {"reason": "no_groups_claim", "received": received})
+
+
+def refused(service: Service, visitor: Visitor, person: Any, details: dict[str, Any]) -> None:
+    """Check that nobody was let in or registered, and the event of it."""
     assert not visitor.is_in
     name = person["preferred_username"]
     assert not service.ask(lambda: User.objects.filter(username=name).exists())
-    assert refusals(service, person["sub"]) == [{"reason": "no_group", "subject": person["sub"]}]
+    expected = {"subject": person["sub"], "claim": "groups", **details}
+    assert refusals(service, person["sub"]) == [expected]
 
 
 def test_who_has_lost_their_groups_loses_what_they_had(
@@ -118,7 +150,13 @@ def test_who_has_lost_their_groups_loses_what_they_had(
     assert not visitor.is_in  # nor where they had come in before
     name = user.username
     assert refusals(service, person["sub"]) == [
-        {"reason": "no_group", "subject": person["sub"], "name": name}
+        {
+            "reason": "no_group",
+            "subject": person["sub"],
+            "name": name,
+            "claim": "groups",
+            "received": [],
+        }
     ]
 
 
