@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from django.apps import apps
 
+from infra_service.lib.api.idempotent_requests import IdempotentRequest
 from infra_service.lib.commandline.isolation import isolated
 from infra_service.lib.encryption import current_key, keyring
-from infra_service.models import IdempotentRequest
 from infra_service.webhooks.actions import reencrypt_secrets
 from infra_service.webhooks.models import WebhookEndpoint
 from states.keeping import reencryption

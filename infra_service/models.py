@@ -4,23 +4,16 @@ from __future__ import annotations
 
 import datetime as dt
 import uuid
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from django.db import models, transaction
+from django.db import models
 from django.db.models import F, Q
 from django.utils import timezone
 
-from infra_service.lib import encryption
+from infra_service.lib.api.idempotent_requests import IdempotentRequest
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+__all__ = ["HousekeepingPart", "IdempotentRequest", "Timeline"]
 
-#: An answer to a request with an Idempotency-Key is kept for so long.
-ANSWERS_KEPT: Final = dt.timedelta(hours=24)
-#: An answer with a secret is kept for so long.
-SECRETS_KEPT: Final = dt.timedelta(minutes=10)
-#: Rows that one statement removes.
-_BATCH: Final = 500
 #: A housekeeper that was killed is taken for gone after this.
 LEASE: Final = dt.timedelta(minutes=15)
 #: A part that was not done for so long is late: each day it should be. An alert says the same.
@@ -80,104 +73,6 @@ class HousekeepingPart(models.Model):
 
     def __str__(self) -> str:
         return self.name
-
-
-class IdempotentRequestQuerySet(models.QuerySet["IdempotentRequest"]):
-    def with_answers_of_other_keys(self) -> IdempotentRequestQuerySet:
-        """Return the requests whose answer another key than the first encrypts."""
-        kept = self.filter(answer__isnull=False, answer_until__gt=timezone.now())
-        return kept.exclude(encryption_key=encryption.current_key())
-
-    def remove_answers(self) -> int:
-        """Remove a batch of answers whose time is over; another removal is never waited for."""
-        over = self.filter(answer__isnull=False, answer_until__lte=timezone.now())
-        with transaction.atomic():
-            locked = over.select_for_update(skip_locked=True)[:_BATCH].values_list("pk", flat=True)
-            return self.filter(pk__in=list(locked)).update(answer=None)
-
-    def remove_old(self) -> Iterator[int]:
-        """Remove answers and requests whose time is over, and yield how many each batch removed."""
-        while removed := self.remove_answers():
-            yield removed
-        old = self.filter(created_at__lte=timezone.now() - ANSWERS_KEPT)
-        while ids := list(old.order_by("created_at").values_list("pk", flat=True)[:_BATCH]):
-            yield old.filter(pk__in=ids).delete()[0]
-
-
-class IdempotentRequest(models.Model):
-    """A POST with an Idempotency-Key and its answer (``infra_service.lib.api.idempotency``)."""
-
-    # SHA-256 of the digest of the caller's secret and of the key, in hexadecimal.
-    id = models.CharField(max_length=64, primary_key=True)
-    # SHA-256 of method, path, query and body.
-    fingerprint = models.CharField(max_length=64)
-    created_at = models.DateTimeField(default=timezone.now)
-    status = models.PositiveSmallIntegerField(null=True)
-    # Encrypted; null when it is removed.
-    answer = models.BinaryField(null=True)
-    encryption_key = models.CharField(max_length=16, default="")
-    answer_until = models.DateTimeField(null=True)
-
-    objects = IdempotentRequestQuerySet.as_manager()
-
-    class Meta:
-        default_permissions = ("view",)
-        indexes = [
-            models.Index(fields=["created_at"], name="idempotent_by_age"),
-            models.Index(
-                fields=["answer_until"],
-                name="idempotent_answers",
-                condition=Q(answer__isnull=False),
-            ),
-        ]
-
-    def __str__(self) -> str:
-        return self.id
-
-    @property
-    def is_over(self) -> bool:
-        """Whether the key may be used again."""
-        return self.created_at <= timezone.now() - ANSWERS_KEPT
-
-    def store(self, status: int, body: bytes, *, has_secret: bool) -> None:
-        """Store the answer, encrypted."""
-        self._encrypt(body)
-        self.status = status
-        self.answer_until = self.created_at + (SECRETS_KEPT if has_secret else ANSWERS_KEPT)
-        self.save(force_update=True)
-
-    def reencrypt(self) -> bool:
-        """Encrypt the answer with the first key; return whether this call did it."""
-        body, used = self.answer_body(), self.encryption_key
-        if body is None:
-            return False
-        self._encrypt(body)
-        as_seen = IdempotentRequest.objects.filter(
-            pk=self.pk, encryption_key=used, answer__isnull=False
-        )
-        return bool(as_seen.update(answer=self.answer, encryption_key=self.encryption_key))
-
-    def answer_body(self) -> bytes | None:
-        """Return the answer, or None when its time is over or its key is missing."""
-        if self.answer is None or not self._is_kept:
-            return None
-        try:
-            answer = encryption.Encrypted(self.answer, self.encryption_key)
-            return encryption.decrypt(self._context, answer)
-        except encryption.KeyMissingError:
-            return None
-
-    def _encrypt(self, body: bytes) -> None:
-        self.answer, self.encryption_key = encryption.encrypt(self._context, body)
-
-    @property
-    def _is_kept(self) -> bool:
-        return self.answer_until is not None and self.answer_until > timezone.now()
-
-    @property
-    def _context(self) -> bytes:
-        """The associated data: an answer that was moved to another row does not decrypt."""
-        return b"idempotent" + bytes.fromhex(self.id)
 
 
 class Timeline(models.Model):

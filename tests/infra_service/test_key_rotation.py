@@ -11,7 +11,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
-from infra_service.models import IdempotentRequest
+from infra_service.lib.api.idempotent_requests import IdempotentRequest
 from infra_service.webhooks import secrets
 from infra_service.webhooks.models import WebhookEndpoint
 from states.errors import DocumentKeyMissing

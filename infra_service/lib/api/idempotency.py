@@ -18,9 +18,9 @@ from django.utils import timezone
 from rest_framework.exceptions import APIException
 from rest_framework.response import Response
 
+from infra_service.lib.api.idempotent_requests import IdempotentRequest
 from infra_service.lib.api.rendering import JsonRenderer
 from infra_service.lib.database.retries import retrying
-from infra_service.models import IdempotentRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable

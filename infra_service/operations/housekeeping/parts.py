@@ -15,7 +15,7 @@ from apikeys.actions.ended import remove_ended_tokens, remove_expired_assertions
 from apikeys.actors import Actor
 from apikeys.archiving import archive_next
 from apikeys.models import AuditEvent
-from infra_service.models import IdempotentRequest
+from infra_service.lib.api.idempotent_requests import IdempotentRequest
 from infra_service.webhooks.pruning import prune as prune_deliveries
 from states.keeping import pruning, storage, sweeping
 from states.resources.leaked_tokens import forget_ended
