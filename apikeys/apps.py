@@ -6,3 +6,7 @@ class ApiKeysConfig(AppConfig):
 
     name = "apikeys"
     verbose_name = "Access"
+
+    def ready(self) -> None:
+        """Record log-ins and log-outs in the audit log."""
+        from apikeys import logins  # noqa: F401, PLC0415

@@ -9,8 +9,8 @@ class InfraServiceConfig(AppConfig):
 
     def ready(self) -> None:
         """Register the project's system checks and set up our log lines."""
-        # Checks and signals register themselves.
-        from infra_service import checks, list_checks, logins, logs  # noqa: F401, PLC0415
+        # Checks register themselves.
+        from infra_service import checks, list_checks, logs  # noqa: F401, PLC0415
         from infra_service.lib.database import checks as database_checks  # noqa: F401, PLC0415
         from infra_service.operations import checks as deployment_checks  # noqa: F401, PLC0415
 

@@ -5,7 +5,7 @@ from typing import Any
 from django.conf import settings
 from django.contrib.admin.forms import AdminAuthenticationForm
 
-from infra_service import logins
+from apikeys import logins
 from infra_service.sign_on.configuration import OIDC, PASSWORD
 from infra_service.sign_on.people import signs_on
 

@@ -13,9 +13,8 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 
-from apikeys import audit
+from apikeys import audit, logins
 from apikeys.actors import Actor
-from infra_service import logins
 from infra_service.lib.api.limits import Limit, limiter
 from infra_service.lib.api.throttling import count_login
 from infra_service.sign_on import pending, second_factor

@@ -16,7 +16,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
-from infra_service import logins
+from apikeys import logins
 from infra_service.lib.api.throttling import count_login
 from infra_service.sign_on import logout
 from infra_service.sign_on.configuration import BACKEND

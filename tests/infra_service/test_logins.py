@@ -11,8 +11,8 @@ from django.contrib.auth import authenticate
 from django.core.management import call_command
 from django.test import Client
 
+from apikeys import logins
 from apikeys.models import AuditEvent, User
-from infra_service import logins
 from infra_service.lib.api import limits
 from infra_service.lib.api.counters import MemoryCounters
 from infra_service.lib.api.limits import Limiter
