@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from django.contrib.auth.models import AbstractUser
 from django.contrib.auth.models import UserManager as DjangoUserManager
 from django.db import models, transaction
+from django.dispatch import Signal
 from django.utils import timezone
 from uuid_utils.compat import uuid7
 
-from apikeys import actors, audit
 from apikeys.idle_owners import signed_on_last
 
 if TYPE_CHECKING:
@@ -18,17 +18,20 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
 
 
+#: Sent with ``user``, in the transaction that creates a superuser.
+superuser_created = Signal()
+
+
 class UserManager(DjangoUserManager["User"]):
-    """A manager that records the creation of superusers."""
+    """A manager that announces the creation of superusers, which the audit log records."""
 
     use_in_migrations = False
 
     def create_superuser(self, *args: Any, **fields: Any) -> User:
-        """Create a superuser and record it in the audit log."""
+        """Create a superuser; the audit log records it in the same transaction."""
         with transaction.atomic(using=self.db):
             user = super().create_superuser(*args, **fields)
-            made = {"name": user.username, "is_superuser": True}
-            audit.authorize_and_record(actors.current_actor(), "user.create", user.pk, **made)
+            superuser_created.send(self.model, user=user)
         return user
 
     def idle(self, days: int, now: dt.datetime) -> QuerySet[User]:
