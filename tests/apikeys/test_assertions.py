@@ -19,6 +19,7 @@ from tests.apikeys.exchanging import (
     REFUSED,
     Pipeline,
     PipelineOf,
+    refusal,
     why,
 )
 from tests.support.issuer import AUDIENCE, DISCOVERY, KEYS, Key, claims_of, sign
@@ -72,7 +73,7 @@ def test_claims_that_are_refused(pipeline: Pipeline, what: str) -> None:
     )
 
     signed = base64.urlsafe_b64encode(signature).rstrip(b"=").decode()
-    assert pipeline.exchange(f"{token}.{signed}").json() == REFUSED
+    assert refusal(pipeline.exchange(f"{token}.{signed}")) == REFUSED
 
     assert why() == reason
     assert not AccessToken.objects.exists()
@@ -83,7 +84,7 @@ def test_one_that_is_good_for_no_time(pipeline: Pipeline, seconds: int) -> None:
     now = int(dt.datetime.now(dt.UTC).timestamp())
     token = pipeline.token(iat=now + 20, nbf=now, exp=now + 20 + seconds)
 
-    assert pipeline.exchange(token).json() == REFUSED
+    assert refusal(pipeline.exchange(token)) == REFUSED
     assert why() == "assertion_too_long"
     most = pipeline.issuer.max_assertion_seconds
     because = f"It is good for {seconds} seconds, and may be for {most}"
@@ -101,7 +102,7 @@ def test_the_shortest_and_the_longest(pipeline: Pipeline, seconds: int) -> None:
 def test_the_issuer_is_compared_byte_for_byte(pipeline: Pipeline, change: str) -> None:
     name = change.format(pipeline.server.url.removeprefix("https://"))
 
-    assert pipeline.exchange(pipeline.token(iss=name)).json() == REFUSED
+    assert refusal(pipeline.exchange(pipeline.token(iss=name))) == REFUSED
     assert why() == "assertion_invalid"
 
 
@@ -121,7 +122,7 @@ def test_no_signature(pipeline: Pipeline) -> None:
     said = claims_of("GITHUB", pipeline.server.url)
     for algorithm in ("none", "None", "NONE", ""):
         token = f"{parts({'alg': algorithm, 'kid': 'one'})}.{parts(said)}."
-        assert pipeline.exchange(token).json() == REFUSED
+        assert refusal(pipeline.exchange(token)) == REFUSED
         assert why() == "algorithm_unexpected"
 
 
@@ -137,7 +138,7 @@ def test_a_public_key_is_no_shared_secret(pipeline: Pipeline) -> None:
         signed = f"{parts({'alg': 'HS256', 'kid': 'one'})}."
         signed += parts(claims_of("GITHUB", pipeline.server.url))
         signature = base64.urlsafe_b64encode(algorithm.sign(signed.encode(), secret))
-        assert pipeline.exchange(f"{signed}.{signature.rstrip(b'=').decode()}").json() == REFUSED
+        assert refusal(pipeline.exchange(f"{signed}.{signature.rstrip(b'=').decode()}")) == REFUSED
         assert why() == "algorithm_unexpected"
 
 
@@ -145,14 +146,14 @@ def test_a_shared_secret_among_the_keys(pipeline: Pipeline, monkeypatch: Any) ->
     shared = {"kty": "oct", "kid": "two", "k": parts("x" * 40), "use": "sig"}
     monkeypatch.setattr(Key, "public", shared)
 
-    assert pipeline.exchange().json() == REFUSED
+    assert refusal(pipeline.exchange()) == REFUSED
     assert why() == "keys_unavailable"
 
 
 def test_an_algorithm_that_the_issuer_does_not_use(pipeline: Pipeline) -> None:
     Issuer.objects.update(algorithms=["RS256"])
 
-    assert pipeline.exchange().json() == REFUSED
+    assert refusal(pipeline.exchange()) == REFUSED
     assert why() == "algorithm_unexpected"
 
 
@@ -162,7 +163,7 @@ def test_a_key_for_another_algorithm(pipeline: Pipeline) -> None:
     private = rsa.generate_private_key(65537, 2048)
     token = jwt.encode(claims_of("GITHUB", pipeline.server.url), private, "RS256", {"kid": "one"})
 
-    assert pipeline.exchange(token).json() == REFUSED
+    assert refusal(pipeline.exchange(token)) == REFUSED
     assert why() == "key_unknown"
 
 
@@ -176,7 +177,7 @@ def test_a_short_key(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> Non
     algorithm = jwt.algorithms.RSAAlgorithm(jwt.algorithms.RSAAlgorithm.SHA256)
     signature = base64.urlsafe_b64encode(algorithm.sign(signed.encode(), private))
 
-    assert pipeline.exchange(f"{signed}.{signature.rstrip(b'=').decode()}").json() == REFUSED
+    assert refusal(pipeline.exchange(f"{signed}.{signature.rstrip(b'=').decode()}")) == REFUSED
     assert why() == "assertion_invalid"
 
 
@@ -185,7 +186,7 @@ def test_another_ones_key(pipeline: Pipeline) -> None:
 
     token = sign(claims_of("GITHUB", pipeline.server.url), stranger)
 
-    assert pipeline.exchange(token).json() == REFUSED
+    assert refusal(pipeline.exchange(token)) == REFUSED
     assert why() == "assertion_invalid"
 
 
@@ -201,7 +202,7 @@ def test_headers_that_bring_keys(pipeline: Pipeline) -> None:
         {"x5c": ["MIIB"]},
         {"jku": url, "kid": "two"},
     ):
-        assert pipeline.exchange(sign(said, stranger, **header)).json() == REFUSED
+        assert refusal(pipeline.exchange(sign(said, stranger, **header))) == REFUSED
     assert set(pipeline.server.asked) == {DISCOVERY, KEYS}
     # The issuer's own token has one at times, and it is passed over.
     good = sign(said, pipeline.server.keys[0], jku=url, x5t="x")
@@ -213,7 +214,7 @@ def test_what_must_be_understood_is_not(pipeline: Pipeline, more: dict[str, Any]
     said = claims_of("GITHUB", pipeline.server.url)
     token = sign(said, pipeline.server.keys[0], crit=list(more), **more)
 
-    assert pipeline.exchange(token).json() == REFUSED
+    assert refusal(pipeline.exchange(token)) == REFUSED
     assert why() == "assertion_invalid"
     assert not pipeline.server.asked
 
@@ -242,7 +243,7 @@ def test_half_a_character(pipeline: Pipeline) -> None:
 
     answer = pipeline.post(PATH, json.dumps(asked), "application/json")
 
-    assert (answer.status_code, answer.json()) == (400, REFUSED)
+    assert (answer.status_code, refusal(answer)) == (400, REFUSED)
 
 
 NO_TOKENS = {
@@ -267,7 +268,7 @@ def test_no_token_at_all(pipeline: Pipeline, what: str) -> None:
     header, claims, signature = pipeline.token().split(".")
     token = NO_TOKENS[what].format(header=header, claims=claims, signature=signature)
 
-    assert pipeline.exchange(token).json() == REFUSED
+    assert refusal(pipeline.exchange(token)) == REFUSED
 
     assert not pipeline.server.asked
 
@@ -283,7 +284,7 @@ def test_each_changed_part_is_noticed(pipeline: Pipeline) -> None:
         f"{header}.{claims}.{signature[:-4]}AAAA",
         f"{header}.{claims}.",
     ):
-        assert pipeline.exchange(token).json() == REFUSED
+        assert refusal(pipeline.exchange(token)) == REFUSED
         assert why() == "assertion_invalid"
 
 
@@ -294,6 +295,6 @@ def test_one_issuer_does_not_speak_for_another(pipeline_of: PipelineOf) -> None:
     one, two = pipeline_of("KUBERNETES"), pipeline_of("KUBERNETES", of_issuer=cluster)
     said = claims_of("KUBERNETES", one.server.url)
 
-    assert one.exchange(sign(said, other)).json() == REFUSED
-    assert two.exchange(sign(said, one.server.keys[0])).json() == REFUSED
+    assert refusal(one.exchange(sign(said, other))) == REFUSED
+    assert refusal(two.exchange(sign(said, one.server.keys[0]))) == REFUSED
     assert two.exchange(sign(said, other)).status_code == 200

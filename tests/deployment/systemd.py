@@ -7,9 +7,11 @@ changes no file outside.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -93,6 +95,19 @@ def booted(scratch: Path, binds: dict[Path, str]) -> Iterator[Systemd]:
     """Boot systemd for as long as the block; ``binds`` are directories by their places inside."""
     if os.getuid() or not INIT.exists() or shutil.which("unshare") is None:
         pytest.skip("booting systemd needs root, systemd and unshare")
+    with _only_one():
+        yield from _boot(scratch, binds)
+
+
+@contextlib.contextmanager
+def _only_one() -> Iterator[None]:
+    """Wait for other tests: two inits in a cgroup remove each other's groups."""
+    with (Path(tempfile.gettempdir()) / "infra-tests-systemd.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _boot(scratch: Path, binds: dict[Path, str]) -> Iterator[Systemd]:
     place = scratch / "systemd"
     place.mkdir()
     pairs = " ".join(f"{outside}={inside}" for outside, inside in binds.items())

@@ -18,7 +18,7 @@ from tests.states.conftest import lock_info
 from tests.states.samples import AFTER, BEFORE
 from tests.support.accessibility import SCREENS, WCAG, Screen, faults, unreached
 from tests.support.browser import log_in, page_of
-from tests.support.server import LiveServer
+from tests.support.server import LiveServer, live_server
 
 pytestmark = pytest.mark.long
 
@@ -65,6 +65,13 @@ class Story(NamedTuple):
     """What is there to be looked at."""
 
     cluster: str
+
+
+@pytest.fixture(scope="module")
+def live() -> Iterator[LiveServer]:
+    """A server of its own: rows of other modules change the widths of the tables."""
+    with live_server(RATE_LIMIT_LOGINS="0") as server:
+        yield server
 
 
 @pytest.fixture(scope="module")

@@ -305,7 +305,7 @@ def test_a_replica_that_is_cut_off_delays_one_list_by_its_limits(pair: Pair) -> 
         wait_until(cut_off.is_from_replica)
 
 
-def test_without_the_setting_nothing_is_asked(django_assert_num_queries: Any) -> None:
+def test_without_the_setting_nothing_is_asked(db: None, django_assert_num_queries: Any) -> None:
     with django_assert_num_queries(0):
         assert replica.read(lambda alias: alias) == connection.alias
 
