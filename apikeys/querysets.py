@@ -34,7 +34,7 @@ from apikeys.usability import (
     UnusableReason,
     unusable_reason,
 )
-from infra_service.lib.database.patience import without_waiting
+from infra_service.lib.database.busy_timeout import without_waiting
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

@@ -9,8 +9,8 @@ from django.core.exceptions import FieldDoesNotExist
 from django.urls import URLPattern, get_resolver
 
 from infra_service.lib.api.orders import keys_of
-from infra_service.lib.database.pages.conditions import Comparison, Conditions, Kind
-from infra_service.lib.database.pages.indexes import indexes_of, walk
+from infra_service.lib.database.bounded_pages.conditions import Comparison, Conditions, Kind
+from infra_service.lib.database.bounded_pages.indexes import indexes_of, walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

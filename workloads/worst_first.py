@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from django.db.models import Q
 
-from infra_service.lib.database.pages.segments import Segment
+from infra_service.lib.database.bounded_pages.segments import Segment
 from workloads.kubernetes.health import HealthStatus
 
 if TYPE_CHECKING:

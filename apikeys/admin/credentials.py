@@ -25,7 +25,7 @@ from apikeys.usability import UnusableReason, status_word
 from infra_service.lib.admin import object_tool
 from infra_service.lib.admin.badges import badge
 from infra_service.lib.admin.moments import moment_of
-from infra_service.lib.database.pages.segments import Segment
+from infra_service.lib.database.bounded_pages.segments import Segment
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

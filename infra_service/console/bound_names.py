@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 
 from infra_service.lib.api.identifiers import parse_uuid
-from infra_service.lib.database.pages import read_page
+from infra_service.lib.database.bounded_pages import read_page
 from states.models.catalogue import KINDS
 from workloads.models import Cluster
 

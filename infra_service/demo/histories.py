@@ -18,8 +18,8 @@ from django.db import transaction
 from django.urls import reverse
 
 from apikeys.models import AccessToken
-from infra_service.demo.chance import Chance
 from infra_service.demo.loading import insert
+from infra_service.demo.seeded_random import Chance
 from infra_service.demo.stacks import Stack
 from infra_service.demo.states import Place, missing_catalogue, place_of, places_read
 from states.actions import history, locks

@@ -10,7 +10,7 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from infra_service.demo.chance import Chance
+    from infra_service.demo.seeded_random import Chance
 
 _PROVIDER: Final = 'provider["registry.terraform.io/hashicorp/aws"]'
 _BUILT_IN: Final = 'provider["terraform.io/builtin/terraform"]'

@@ -12,8 +12,8 @@ import uuid
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from infra_service.demo.chance import BEGINNING, Chance
 from infra_service.demo.loading import batches, insert, new
+from infra_service.demo.seeded_random import BEGINNING, Chance
 from infra_service.demo.stacks import PARTS
 from states.document import sealing
 from states.models import Application, Component, Environment, State, StateVersion

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 from django.db.models import Count, Q
 from django.utils import timezone
 
-from infra_service.demo.chance import Chance
+from infra_service.demo.health_history import past_of, silence_of
 from infra_service.demo.loading import batches, insert, new
-from infra_service.demo.pasts import past_of, silence_of
 from infra_service.demo.people import COMMAND
+from infra_service.demo.seeded_random import Chance
 from workloads import actions
 from workloads.collection import MAX_REPORT_INTERVAL, CollectionFailure, FailureReason
 from workloads.kubernetes.facts import RUNNING, WAITING

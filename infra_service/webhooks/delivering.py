@@ -8,12 +8,12 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, Final
 
 from infra_service.lib.commandline.isolation import isolated
-from infra_service.webhooks import claiming, publishing, sending, trail
-from infra_service.webhooks.claiming import Attempt
+from infra_service.webhooks import audit_reader, publishing, queue, sending
 from infra_service.webhooks.fair_share import THREADS, FairShare
 from infra_service.webhooks.health_changes import publish_health_changes
-from infra_service.webhooks.reach import reaches
-from infra_service.webhooks.timed import publish_timed
+from infra_service.webhooks.queue import Attempt
+from infra_service.webhooks.scheduled_events import publish_timed
+from infra_service.webhooks.subscriptions import reaches
 
 if TYPE_CHECKING:
     import threading
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from infra_service.webhooks.models import Delivery
-    from infra_service.webhooks.reach import Reach
     from infra_service.webhooks.sending import Answer
+    from infra_service.webhooks.subscriptions import Reach
 
 #: Seconds between two looks for deliveries of ended endpoints, and for events that only time makes.
 _SWEEP_EVERY: Final = 30.0
@@ -49,7 +49,7 @@ class Deliverer:
 
         Attempts that are in progress then are awaited and recorded.
         """
-        trail.begin()
+        audit_reader.begin()
         with ThreadPoolExecutor(THREADS, thread_name_prefix="sending") as pool:
             try:
                 while not self._stop.is_set():
@@ -98,7 +98,7 @@ class Deliverer:
         """End deliveries of ended endpoints; return how many scheduled events are published."""
         published = 0
         with isolated("end deliveries of ended endpoints"):
-            claiming.end_of_ended()
+            queue.end_of_ended()
         for publish in (publish_timed, publish_health_changes):
             with isolated("publish scheduled events"):
                 published += publish()
@@ -108,7 +108,7 @@ class Deliverer:
         started = 0
         for is_slow, is_first in ((False, True), (True, True), (False, False)):
             most, room = self._share.room(self._reached, is_slow=is_slow, is_first=is_first)
-            for delivery in claiming.claim(room, most):
+            for delivery in queue.claim(room, most):
                 reach = self._reached[delivery.endpoint_id]
                 future = pool.submit(sending.attempt, delivery, reach)
                 self._running[future] = delivery
@@ -130,7 +130,7 @@ class Deliverer:
             is_success = None if answer.is_withheld else answer.is_success
             self._share.finish(future, is_success=is_success)
         if attempts:
-            claiming.note(attempts)
+            queue.note(attempts)
         for attempt in attempts:
             if not attempt.answer.is_withheld:
                 self._attempted(attempt)

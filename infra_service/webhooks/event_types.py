@@ -1,8 +1,8 @@
-"""The event types of webhooks: events of the audit log, and the details that are delivered.
+"""The event types of webhooks: actions of the audit log, and the details that are delivered.
 
-A type has the name of the trail's action; those that ``timed.py`` and ``health_changes.py`` make
-are no actions. Details are named one by one, because the trail has more than an endpoint may be
-told: who holds a lock by which token, for example.
+A type has the name of its action. Only ``scheduled_events.py`` and ``health_changes.py`` add types
+of their own. Each delivered detail is listed, because the audit log contains more than an endpoint
+may receive: the token that holds a lock, for example.
 """
 
 from __future__ import annotations

@@ -32,11 +32,11 @@ from django.db.models.functions import Coalesce, FirstValue, Greatest, Least, Ro
 
 from infra_service.lib.commandline.isolation import isolated
 from infra_service.lib.database.retries import retrying
-from infra_service.webhooks import trail
+from infra_service.webhooks import audit_reader
 from infra_service.webhooks.messages import written
 from infra_service.webhooks.models import HealthPosition, WebhookEndpoint
 from infra_service.webhooks.publishing import cut, publish
-from infra_service.webhooks.timed import LATEST, event_of_cluster
+from infra_service.webhooks.scheduled_events import LATEST, event_of_cluster
 from workloads.cluster_health import seen_until
 from workloads.models import Cluster, Transition, Workload
 from workloads.worst_first import MOST_TROUBLE_FIRST
@@ -136,7 +136,7 @@ def _move(clusters: Iterable[Any], events: Sequence[WebhookEvent]) -> int:
     Clusters whose positions another process has moved since are left out.
     """
     with transaction.atomic():
-        if trail.locked_position() is None:
+        if audit_reader.locked_position() is None:
             return 0
         now_at = dict(HealthPosition.objects.values_list("pk", "told_until"))
         still = [one for one in clusters if now_at.get(one.pk) == one.told_until]

@@ -9,7 +9,7 @@ from django.utils import timezone
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from infra_service.webhooks import trail
+from infra_service.webhooks import audit_reader
 from infra_service.webhooks.models import Delivery, WebhookEndpoint
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class DeliveryCollector(Collector):
         """Return the figures."""
         waiting = Delivery.objects.waiting().aggregate(number=Count("pk"), oldest=Min("created_at"))
         # Of the trail that was read once, and is for nobody any more, nothing is late.
-        unread_since = trail.unread_since() if WebhookEndpoint.objects.exists() else None
+        unread_since = audit_reader.unread_since() if WebhookEndpoint.objects.exists() else None
         yield GaugeMetricFamily(
             "infra_webhook_deliveries_waiting",
             "Deliveries to webhooks that wait, for their first or a later attempt.",

@@ -11,17 +11,17 @@ from django.db import transaction
 from apikeys.models import ApiKey
 from infra_service.lib.commandline.isolation import isolated, process_isolated
 from infra_service.lib.database.retries import retrying
-from infra_service.webhooks import trail
+from infra_service.webhooks import audit_reader
 from infra_service.webhooks.event_types import TYPES
 from infra_service.webhooks.models import DISABLED, Delivery, TrailPosition, WebhookEvent
-from infra_service.webhooks.reach import subscribers
+from infra_service.webhooks.subscriptions import subscribers
 from states.models import State
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
     from apikeys.models import AuditEvent
-    from infra_service.webhooks.reach import Reach
+    from infra_service.webhooks.subscriptions import Reach
 
 #: Characters of a text that somebody has typed: a message has less than 20 KB.
 _MAX_TEXT: Final = 200
@@ -36,14 +36,14 @@ def publish_next() -> int:
     0 also when somebody else is at it.
     """
     position = TrailPosition.objects.first()
-    if position is None or not trail.has_unread(position):
+    if position is None or not audit_reader.has_unread(position):
         return 0
     with transaction.atomic():
-        position = trail.locked_position()
+        position = audit_reader.locked_position()
         if position is None:
             return 0
         before = position.event_id
-        events = trail.read(position)
+        events = audit_reader.read(position)
         if position.event_id != before:
             position.save()
         publish(_told(events))

@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 
     from infra_service.lib.http_client.addresses import Address
     from infra_service.webhooks.models import Delivery
-    from infra_service.webhooks.reach import Reach
+    from infra_service.webhooks.subscriptions import Reach
 
 log = structlog.get_logger("infra_service.webhooks")
 
 #: For all of an attempt: the name, the connection, the handshake, the message and the answer.
 SECONDS: Final = 15.0
 SCHEMES: Final = ("https", "http")
-#: Digits of the largest ``Retry-After`` that is read: claiming.py shortens everything above a day.
+#: Digits of the largest ``Retry-After`` that is read: queue.py shortens everything above a day.
 _MOST_DIGITS: Final = 6
 _PLAIN: Final = "plain http is only for addresses of WEBHOOK_NETWORKS"
 

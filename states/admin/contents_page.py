@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from states.admin.values import cut, json_text, with_rows_cut
 from states.document import contents, format4
-from states.document.effort import Effort
+from states.document.work_limit import Effort
 from states.keeping import reading
 from states.models import VersionFacts
 

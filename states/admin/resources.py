@@ -14,7 +14,7 @@ from infra_service.lib.admin import ReadOnlyAdmin
 from infra_service.lib.admin.input_filters import InputFilter
 from infra_service.lib.admin.templatetags.words import breakable
 from infra_service.lib.api.identifiers import parse_uuid
-from infra_service.lib.database.pages import read_page
+from infra_service.lib.database.bounded_pages import read_page
 from states.admin.forms import FindForm
 from states.models import ResourceEntry, State
 from states.resources.digests import digests

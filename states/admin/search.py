@@ -13,7 +13,7 @@ from django.db.models import Q
 from django.utils.text import smart_split, unescape_string_literal
 
 from infra_service.lib.api.identifiers import parse_uuid
-from infra_service.lib.database.pages import read_page
+from infra_service.lib.database.bounded_pages import read_page
 from states.models.catalogue import KINDS
 
 if TYPE_CHECKING:

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from states.document.difference import Change, Found
-    from states.document.effort import Effort
     from states.document.format4 import Output
     from states.document.secret_values import Secrets
     from states.document.sensitive_paths import Marks
+    from states.document.work_limit import Effort
 
 
 def describe_resource(change: Change, secrets: Secrets | None, effort: Effort) -> dict[str, Any]:

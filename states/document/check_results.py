@@ -18,9 +18,9 @@ from states.document.address_text import printable
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from states.document.effort import Effort
     from states.document.format4 import Document
     from states.document.secret_values import Secrets
+    from states.document.work_limit import Effort
 
 
 class _Object(msgspec.Struct, frozen=True, gc=False):

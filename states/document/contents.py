@@ -20,17 +20,17 @@ from states.document import (
     sealing,
     sensitive_paths,
 )
+from states.document.concurrency import in_turn
 from states.document.hidden import encode
-from states.document.turns import in_turn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from msgspec import Raw
 
-    from states.document.effort import Effort
     from states.document.format4 import Document, Instance, Output, Resource
     from states.document.secret_values import Secrets
+    from states.document.work_limit import Effort
 
 
 class Page(NamedTuple):

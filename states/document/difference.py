@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from msgspec import Raw
 
     from states.document.check_results import CheckChange
-    from states.document.effort import Effort
     from states.document.format4 import Document, Instance, Resource
     from states.document.secret_values import Secrets
+    from states.document.work_limit import Effort
 
 
 @dataclass(frozen=True, slots=True)

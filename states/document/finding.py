@@ -12,13 +12,13 @@ from bisect import bisect_right
 from itertools import accumulate, compress, count
 from typing import TYPE_CHECKING, Final
 
+from states.document.encodings import LEAST, NotUnderstoodError, is_escaped, unescaped, writings
 from states.document.marked_places import ESCAPED, Cause
-from states.document.writings import LEAST, NotUnderstoodError, is_escaped, unescaped, writings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from states.document.effort import Effort
+    from states.document.work_limit import Effort
 
 #: Bytes read at a time. Longer texts are split, with overlaps as long as a pattern that is escaped
 #: three times.

@@ -19,7 +19,7 @@ from states.errors import StateEncrypted, StateFormatUnsupported
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from states.document.effort import Effort
+    from states.document.work_limit import Effort
 
 T = TypeVar("T")
 

@@ -7,7 +7,7 @@ them count. These are hidden:
 
 - the marked place, and all under it;
 - a text or number that equals a secret, in any notation of the number;
-- a text that contains a secret, also escaped or encoded (``writings``), or the middle of a long
+- a text that contains a secret, also escaped or encoded (``encodings``), or the middle of a long
   secret; a text of JSON in which something would be hidden;
 - a map with such a text as a key;
 - a list or map that equals a marked value, unless it contains only public vocabulary;
@@ -42,9 +42,9 @@ from states.document.secret_values import Scalar, Secrets, scalars
 from states.document.sensitive_paths import below, is_dynamic, marked_values, marks_of
 
 if TYPE_CHECKING:
-    from states.document.effort import Effort
     from states.document.format4 import Document, Output
     from states.document.sensitive_paths import Marks
+    from states.document.work_limit import Effort
 
 
 def secrets_of(effort: Effort, *documents: Document) -> Secrets:

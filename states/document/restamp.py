@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from states.document import sealing
-from states.document.effort import Effort
+from states.document.work_limit import Effort
 from states.errors import StateFormatUnsupported, StateTooComplex
 
 if TYPE_CHECKING:

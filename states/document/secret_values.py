@@ -33,8 +33,8 @@ from states.errors import StateFormatUnsupported
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from states.document.effort import Effort
     from states.document.marked_places import MarkedPlace
+    from states.document.work_limit import Effort
 
 _JSON: Final = re.compile(r"\s*+[\[{]")
 _LINE: Final = re.compile(r"[^\r\n]{4,}")

@@ -13,8 +13,8 @@ from states.document.hidden import Hidden, encode
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from states.document.effort import Effort
     from states.document.format4 import Instance
+    from states.document.work_limit import Effort
 
 #: Marked places as a tree: a key or position, with the marks below it; True marks everything.
 Marks = dict[Any, Any] | Literal[True]

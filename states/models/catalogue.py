@@ -9,7 +9,7 @@ from django.db import models
 from django.db.models import Q
 from uuid_utils.compat import uuid7
 
-from infra_service.lib.database.pages import NamedBy
+from infra_service.lib.database.bounded_pages import NamedBy
 from states import slugs
 from states.models.catalogue_entry import NO_PARENT, CatalogueEntry
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import models
 
-from infra_service.lib.database.pages.selecting import ColumnOf
+from infra_service.lib.database.bounded_pages.selecting import ColumnOf
 
 if TYPE_CHECKING:
     import datetime as dt

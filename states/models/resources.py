@@ -12,8 +12,8 @@ from django.apps import apps
 from django.db import models
 from uuid_utils.compat import uuid7
 
-from infra_service.lib.database.pages import NamedBy
-from infra_service.lib.database.pages.selecting import ColumnOf
+from infra_service.lib.database.bounded_pages import NamedBy
+from infra_service.lib.database.bounded_pages.selecting import ColumnOf
 from states.models.catalogue import Component, Environment
 from states.models.dependencies import StateDependency
 from states.models.of_state import OfState, OfStateQuerySet

@@ -9,7 +9,7 @@ from django.db.models import F, Q
 from django.utils import timezone
 from uuid_utils.compat import uuid7
 
-from infra_service.lib.database.pages.selecting import ColumnOf
+from infra_service.lib.database.bounded_pages.selecting import ColumnOf
 from states.fields import CreatedAtField, IdAt
 from states.models.catalogue import Application, Component, Environment
 from states.models.of_state import inside_catalogue

@@ -8,7 +8,7 @@ from django.db import models
 from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
-from infra_service.lib.database.pages import NamedBy
+from infra_service.lib.database.bounded_pages import NamedBy
 
 if TYPE_CHECKING:
     import datetime as dt

@@ -13,7 +13,7 @@ from psycopg import errors, sql
 from psycopg.conninfo import make_conninfo
 
 from infra_service.lib.database.connecting import with_defaults
-from infra_service.lib.database.postgresql.silence import WatchedConnection
+from infra_service.lib.database.postgresql.stalled_server import WatchedConnection
 from infra_service.lib.http_client.addresses import is_loopback
 from states.moving.sources import SourceError, SourceState, SourceVersion, TooLargeError
 

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     import uuid
     from collections.abc import Iterator
 
-    from states.document.effort import Effort
     from states.document.format4 import Document, Instance, Resource
     from states.document.secret_values import Secrets
+    from states.document.work_limit import Effort
 
 #: Per state; more would take the memory of several documents.
 MOST_RESOURCES: Final = 100_000

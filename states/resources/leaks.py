@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from msgspec import Raw
 
-    from states.document.effort import Effort
     from states.document.format4 import Document
+    from states.document.work_limit import Effort
 
 #: Characters of an address that are kept.
 MOST_CHARACTERS: Final = 500

@@ -21,9 +21,9 @@ from states.models.dependencies import MOST_BYTES, MOST_BYTES_OF_BACKEND
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from states.document.effort import Effort
     from states.document.format4 import Document, Instance, Resource
     from states.document.secret_values import Secrets
+    from states.document.work_limit import Effort
 
 _TYPE: Final = "terraform_remote_state"
 #: The parts of a location, by backend of Terraform and OpenTofu.

@@ -19,7 +19,7 @@ from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 
 from apikeys.actors import Actor
-from apikeys.archiving import ArchiveError, archive_next, check_archives, files, leaving
+from apikeys.archiving import ArchiveError, archive, archive_next, check_archives, files
 from apikeys.models import AuditArchive, AuditEvent
 from infra_service.lib.commandline.private_files import PrivateDirectory
 from infra_service.lib.database.compiled import insert
@@ -45,8 +45,8 @@ def happened(count: int, moment: dt.datetime = LONG_AGO, **more: Any) -> None:
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leaving, "FILE_EVENTS", 4)
-    monkeypatch.setattr(leaving, "_BATCH", 3)
+    monkeypatch.setattr(archive, "FILE_EVENTS", 4)
+    monkeypatch.setattr(archive, "_BATCH", 3)
 
 
 def archive_all(directory: Path) -> list[AuditArchive]:
@@ -166,7 +166,7 @@ def test_the_next_run_goes_on(
 ) -> None:
     with monkeypatch.context() as patched:
         if place == "record":
-            patched.setattr(leaving.audit, "authorize_and_record", killed)
+            patched.setattr(archive.audit, "authorize_and_record", killed)
         elif place == "rename":
             patched.setattr(PrivateDirectory, "rename", killed)
         elif place == "delete":
@@ -178,10 +178,10 @@ def test_the_next_run_goes_on(
                     raise KilledError
                 return whole(*args, **given)
 
-            patched.setattr(leaving, "_is_in_trail", lambda _path: True)
+            patched.setattr(archive, "_is_in_trail", lambda _path: True)
             patched.setattr(AuditEvent.objects, "filter", second_batch)
         else:
-            patched.setattr(leaving, place, killed)
+            patched.setattr(archive, place, killed)
         with pytest.raises(KilledError):
             archive_all(tmp_path)
 
@@ -219,7 +219,7 @@ def test_a_file_that_went_bad_removes_nothing(
     old: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr(leaving, "_remove", killed)
+        patched.setattr(archive, "_remove", killed)
         with pytest.raises(KilledError):
             archive_all(tmp_path)
     path = files.path_of(tmp_path, 1)
@@ -430,7 +430,7 @@ def test_a_run_that_is_killed_is_continued(tmp_path: Path, django_db_blocker: An
     to.mkdir()
     code = (
         "from tests.states import forked; forked.django.setup()\n"
-        "from apikeys.archiving import leaving; leaving.FILE_EVENTS, leaving._BATCH = 40, 15\n"
+        "from apikeys.archiving import archive; archive.FILE_EVENTS, archive._BATCH = 40, 15\n"
         "forked.main()"
     )
     archive = ["archive_audit_events", "--before", "2021-01-01", "--to", str(to)]

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from apikeys.actors import Actor
 from apikeys.audit import authorize_and_record
 from apikeys.models import AuditEvent
-from infra_service.lib.database.pages import read_page, reading
-from infra_service.lib.database.pages.conditions import Kind, conditions_of
-from infra_service.lib.database.pages.indexes import walk
-from infra_service.lib.database.pages.planning import is_selective, planned_for_values
+from infra_service.lib.database.bounded_pages import read_page, reading
+from infra_service.lib.database.bounded_pages.conditions import Kind, conditions_of
+from infra_service.lib.database.bounded_pages.indexes import walk
+from infra_service.lib.database.bounded_pages.planning import is_selective, planned_for_values
 from states.models import Component, State
 
 WORDS = st.sampled_from(["a", "b", "c"])

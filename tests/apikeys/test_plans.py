@@ -16,7 +16,7 @@ from apikeys.api.filters import AuditEventFilters
 from apikeys.models import AuditEvent
 from filterlang.fields import field_set
 from infra_service.lib.api import pagination
-from infra_service.lib.database.pages.reading import MOST_ROWS
+from infra_service.lib.database.bounded_pages.reading import MOST_ROWS
 from tests.conftest import ApiClient, ClientWith
 from tests.support.plans import Plan, plans_of, rows_of_a_module
 

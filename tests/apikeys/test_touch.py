@@ -12,7 +12,7 @@ from django.db import OperationalError, connection, connections, transaction
 from django.test.utils import CaptureQueriesContext
 
 from apikeys.models import ApiKey, User
-from infra_service.lib.database import patience
+from infra_service.lib.database import busy_timeout
 from tests.apikeys.conftest import NOW, KeyOwner
 
 
@@ -84,7 +84,7 @@ def test_sqlites_writer_is_not_waited_for(
     settings_dict = {**settings.DATABASES["default"], "NAME": str(path)}
     other = connections.create_connection("default")
     other.settings_dict = {**connection.settings_dict, **settings_dict}
-    monkeypatch.setattr(patience, "connection", other)
+    monkeypatch.setattr(busy_timeout, "connection", other)
     with other.cursor() as cursor:
         cursor.execute("CREATE TABLE used (at int)")
     holder = sqlite3.connect(path, isolation_level=None)
@@ -93,27 +93,27 @@ def test_sqlites_writer_is_not_waited_for(
     waits = []
 
     def write() -> int:
-        waits.append(busy_timeout())
+        waits.append(timeout())
         with other.cursor() as cursor:
             return int(cursor.execute("INSERT INTO used VALUES (1)").rowcount)
 
-    def busy_timeout() -> int:
+    def timeout() -> int:
         with other.cursor() as cursor:
             return int(cursor.execute("PRAGMA busy_timeout").fetchone()[0])
 
     try:
-        assert patience.without_waiting(write) is False
+        assert busy_timeout.without_waiting(write) is False
         assert waits == [0]
-        assert busy_timeout() == 20_000
+        assert timeout() == 20_000
         holder.execute("COMMIT")
-        assert patience.without_waiting(write) is True
+        assert busy_timeout.without_waiting(write) is True
 
         def broken() -> int:
             with other.cursor() as cursor:
                 return int(cursor.execute("INSERT INTO missing VALUES (1)").rowcount)
 
         with pytest.raises(OperationalError, match="no such table"):
-            patience.without_waiting(broken)
+            busy_timeout.without_waiting(broken)
     finally:
         holder.close()
         other.close()

@@ -6,7 +6,7 @@ from typing import Any
 
 from apikeys.api.serializers import AuditEventSerializer
 from apikeys.models import AuditEvent
-from infra_service.webhooks.timed import FINDERS
+from infra_service.webhooks.scheduled_events import FINDERS
 from states.models.catalogue_entry import CatalogueEntry
 from tests.conftest import ApiClient, ClientWith
 from tests.docs.test_references import code, reference

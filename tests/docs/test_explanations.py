@@ -13,7 +13,7 @@ from apikeys import actions, models, revalidation
 from apikeys.actions import access_tokens
 from filterlang import grammar
 from infra_service.lib.api import pagination
-from infra_service.lib.database.pages import reading
+from infra_service.lib.database.bounded_pages import reading
 from infra_service.lib.server import worker
 from infra_service.webhooks.models import MAX_ENDPOINTS
 from states import lockinfo

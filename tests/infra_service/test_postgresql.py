@@ -9,7 +9,7 @@ import pytest
 from django.db import IntegrityError, OperationalError, connection, transaction
 
 from apikeys.models import User
-from infra_service.lib.database.pages.planning import planned_for_values
+from infra_service.lib.database.bounded_pages.planning import planned_for_values
 from tests.support.committed import (
     backend_pid,
     db,  # noqa: F401 - a fixture

@@ -13,8 +13,8 @@ import pytest
 from django.db import connection
 
 from infra_service.lib.database.deadline import within
-from infra_service.lib.database.postgresql import silence
-from infra_service.lib.database.postgresql.silence import Watch, WatchedConnection
+from infra_service.lib.database.postgresql import stalled_server
+from infra_service.lib.database.postgresql.stalled_server import Watch, WatchedConnection
 
 on_postgresql = pytest.mark.skipif(
     connection.vendor != "postgresql", reason="waits for a real PostgreSQL"
@@ -45,7 +45,7 @@ def connections(listener: socket.socket) -> int:
 
 
 def test_one_look_is_for_all(silent: socket.socket, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(silence, "_FRESH", 600)
+    monkeypatch.setattr(stalled_server, "_FRESH", 600)
     watching = watch(silent)
     watching.refuse_if_silent()  # nobody has complained
     assert connections(silent) == 0
@@ -96,7 +96,7 @@ class Told(Watch):
 
 @pytest.fixture
 def waiting(db: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[WatchedConnection]:
-    monkeypatch.setattr(silence, "PATIENCE", 0.01)
+    monkeypatch.setattr(stalled_server, "PATIENCE", 0.01)
     wrapper: Any = connection
     parameters = wrapper.get_connection_params()
     with WatchedConnection.connect(**parameters) as opened:

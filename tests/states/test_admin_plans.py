@@ -11,7 +11,7 @@ from django.db import connection
 from django.test import Client
 
 from infra_service.console.overview.counting import MOST
-from infra_service.lib.database.pages.reading import MOST_ROWS
+from infra_service.lib.database.bounded_pages.reading import MOST_ROWS
 from states.models import Application, Component, Environment, State
 from tests.states.many import make_many_states
 from tests.support.people import person

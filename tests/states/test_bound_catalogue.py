@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from apikeys.actors import Actor
 from apikeys.bindings import Binding
-from infra_service.lib.database.pages import reading
+from infra_service.lib.database.bounded_pages import reading
 from states.actions.registration import find_or_register
 from states.errors import StateNotFound
 from states.models import Application, Component, Environment, State

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from states.document import contents, difference, sealing
-from states.document.effort import Effort
 from states.document.hidden import MASK
+from states.document.work_limit import Effort
 from states.errors import StateEncrypted, StateFormatUnsupported
 from tests.states.samples import (
     AFTER,
@@ -386,7 +386,7 @@ def test_large_documents_take_turns(monkeypatch: pytest.MonkeyPatch, size: int, 
     taken = []
     turn = contextlib.ExitStack()
     turn.callback(taken.append, size)
-    monkeypatch.setattr("states.document.turns._turn", turn)
+    monkeypatch.setattr("states.document.concurrency._turn", turn)
 
     found = diff(None, state(resource("x", instance({"a": "x" * size}))))
 

@@ -11,12 +11,12 @@ import msgspec
 import pytest
 
 from states.document import masking, sensitive_paths
-from states.document.effort import Effort
+from states.document.encodings import unescaped
 from states.document.finding import Finder
 from states.document.format4 import Instance
 from states.document.marked_places import MARKED, MarkedPlace
 from states.document.secret_values import RULE_COST, Secrets
-from states.document.writings import unescaped
+from states.document.work_limit import Effort
 from tests.states.samples import path
 
 

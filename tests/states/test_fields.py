@@ -10,8 +10,8 @@ from django.db.models import F
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infra_service.lib.database.pages import read_page
-from infra_service.lib.database.pages.conditions import Kind, conditions_of
+from infra_service.lib.database.bounded_pages import read_page
+from infra_service.lib.database.bounded_pages.conditions import Kind, conditions_of
 from states.fields import TOLERANCE, first_id, last_id
 from states.models import Component, Environment, State
 from tests.conftest import LONG_AGO

@@ -11,7 +11,7 @@ import pytest
 from django.db import connection
 
 from apikeys.actors import Actor
-from infra_service.lib.database.pages import reading
+from infra_service.lib.database.bounded_pages import reading
 from states.keeping import pruning
 from states.models import State, StateVersion, UsedVersion
 from tests.states.conftest import Backend, document

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from states.document.effort import Effort
 from states.document.finding import Finder
 from states.document.marked_places import ESCAPED, Cause, MarkedPlace, Reason
+from states.document.work_limit import Effort
 
 #: Of so many bytes, texts are read in pieces.
 PIECE = 64 * 1024

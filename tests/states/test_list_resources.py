@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from apikeys.bindings import Binding
-from infra_service.lib.database.pages import reading
+from infra_service.lib.database.bounded_pages import reading
 from states.models import Application, Component, Environment, ResourceEntry, State
 from tests.conftest import ApiClient, ClientWith, error_reason
 from tests.states.conftest import Backend

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from states.document import sensitive_paths
-from states.document.effort import Effort
 from states.document.format4 import Instance
+from states.document.work_limit import Effort
 from states.errors import StateFormatUnsupported
 from tests.states.samples import path
 

@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from states.document import contents, sealing
-from states.document.effort import Effort
 from states.document.hidden import MASK
 from states.document.marked_places import MarkedPlace
 from states.document.secret_rule import Reach, reach
 from states.document.secret_values import Secrets
 from states.document.value_names import Name
+from states.document.work_limit import Effort
 from states.errors import StateFormatUnsupported
 from tests.states.samples import AFTER, BEFORE, PASSWORDS, instance, path, resource, state
 

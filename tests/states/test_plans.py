@@ -8,7 +8,7 @@ import pytest
 from django.db import connection
 
 from filterlang.versions import sort_key
-from infra_service.lib.database.pages.reading import MOST_ROWS
+from infra_service.lib.database.bounded_pages.reading import MOST_ROWS
 from states.models import Application, Component, Environment, State, UsedVersion
 from tests.conftest import ApiClient, ClientWith
 from tests.states.many import STATES, make_many_states

@@ -13,7 +13,7 @@ from msgspec import Raw
 
 from states.document import format4
 from states.document.address_text import quoted
-from states.document.effort import Effort
+from states.document.work_limit import Effort
 from states.errors import StateFormatUnsupported
 from tests.conftest import ApiClient
 from tests.e2e.terraform import BINARY

@@ -12,7 +12,7 @@ from django.db import connection
 
 from apikeys.bindings import Binding
 from infra_service.demo.states import load_states
-from infra_service.lib.database.pages.reading import MOST_ROWS
+from infra_service.lib.database.bounded_pages.reading import MOST_ROWS
 from states.models import (
     OUTDATED,
     Application,

@@ -10,8 +10,8 @@ from msgspec import Raw
 
 from states.document import format4
 from states.document.address_text import quoted
-from states.document.effort import Effort
 from states.document.hidden import encode
+from states.document.work_limit import Effort
 from states.errors import StateEncrypted, StateFormatUnsupported
 from tests.states.samples import AFTER, ENCRYPTED, instance, resource, state
 

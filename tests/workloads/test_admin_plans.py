@@ -8,7 +8,7 @@ from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
-from infra_service.lib.database.pages.reading import MOST_ROWS
+from infra_service.lib.database.bounded_pages.reading import MOST_ROWS
 from tests.support.people import person
 from tests.support.plans import plans_of
 from tests.workloads.conftest import IN_A_CLUSTER

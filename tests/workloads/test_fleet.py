@@ -12,8 +12,8 @@ from django.test.utils import CaptureQueriesContext
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from infra_service.lib.database.bounded_pages.segments import read_segments
 from infra_service.lib.database.keyset import position_of
-from infra_service.lib.database.pages.segments import read_segments
 from tests.conftest import LONG_AGO, ApiClient, ClientWith, error_reason
 from tests.workloads.conftest import NewWorkload
 from workloads.models import HEALTH_STATUSES, KINDS, Cluster, Workload

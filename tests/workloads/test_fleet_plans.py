@@ -3,7 +3,7 @@
 import pytest
 from django.db import connection
 
-from infra_service.lib.database.pages.reading import MOST_ROWS
+from infra_service.lib.database.bounded_pages.reading import MOST_ROWS
 from tests.conftest import ApiClient
 from tests.support.plans import analyze, plans_of
 from tests.workloads.conftest import IN_A_CLUSTER

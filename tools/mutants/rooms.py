@@ -81,7 +81,7 @@ ROOMS: Final[dict[str, tuple[str, ...]]] = {
     "states/document/public_words.py": ("tests/states/test_secret_rule.py",),
     "states/document/marked_places.py": ("tests/states/test_copies.py",),
     "states/document/finding.py": (*_PULLED, "tests/states/test_finding.py"),
-    "states/document/writings.py": (*_PULLED, "tests/states/test_finding.py"),
+    "states/document/encodings.py": (*_PULLED, "tests/states/test_finding.py"),
     "states/document/hidden.py": (*_PULLED, "tests/states/test_complete_differences.py"),
     "states/document/address_text.py": ("tests/states/test_reading_as_terraform.py",),
     "states/models/of_state.py": (
@@ -159,7 +159,7 @@ ROOMS: Final[dict[str, tuple[str, ...]]] = {
         "tests/infra_service/webhooks/test_api.py",
         "tests/infra_service/webhooks/test_delivering.py",
     ),
-    "infra_service/webhooks/reach.py": (
+    "infra_service/webhooks/subscriptions.py": (
         "tests/infra_service/webhooks/test_delivering.py",
         "tests/infra_service/webhooks/test_passes.py",
         "tests/infra_service/webhooks/test_trail.py",

@@ -18,7 +18,7 @@ from infra_service.lib.admin import EditableAdmin
 from infra_service.lib.admin.change_list import AFTER, BEFORE, ORDER, KeysetChangeList
 from infra_service.lib.admin.moments import moment_of
 from infra_service.lib.admin.templatetags.moments import relative
-from infra_service.lib.database.pages.segments import Segment
+from infra_service.lib.database.bounded_pages.segments import Segment
 from workloads import actions
 from workloads.admin.figures import counts_bar, cpu_bar, mark, memory_bar
 from workloads.admin.filters import (

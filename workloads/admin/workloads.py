@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
     from django.http import HttpRequest, HttpResponse
 
-    from infra_service.lib.database.pages.segments import Segment
+    from infra_service.lib.database.bounded_pages.segments import Segment
 
 
 @admin.register(Workload)

@@ -10,7 +10,7 @@ from django_filters import BooleanFilter, CharFilter, FilterSet, UUIDFilter
 from filterlang.filters import EnumFilter, IdentifierFilter, IntegerFilter, LabelsFilter
 from filterlang.rewriting import rewritten
 from infra_service.lib.api.identifiers import parse_uuid
-from infra_service.lib.database.pages import NamedBy
+from infra_service.lib.database.bounded_pages import NamedBy
 from workloads.kubernetes.figures import FIGURES
 from workloads.kubernetes.images import full_repository
 from workloads.managed import managing

@@ -13,7 +13,7 @@ from filterlang.backend import PARAMETER
 from infra_service.lib.api.pagination import SegmentPagination
 from infra_service.lib.api.parameters import refuse_unknown
 from infra_service.lib.api.viewsets import ResourceViewSet
-from infra_service.lib.database.pages.selecting import ColumnOf
+from infra_service.lib.database.bounded_pages.selecting import ColumnOf
 from workloads.api.filters import (
     SEARCHED,
     FleetFilters,

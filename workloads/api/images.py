@@ -14,9 +14,9 @@ from filterlang.rewriting import rewritten
 from infra_service.lib.api.pagination import KeysetPagination, PageRequest
 from infra_service.lib.api.viewsets import ResourceViewSet
 from infra_service.lib.database import replica
-from infra_service.lib.database.pages.conditions import conditions_of
-from infra_service.lib.database.pages.fences import fenced, rows_of, statement_of
-from infra_service.lib.database.pages.indexes import walk
+from infra_service.lib.database.bounded_pages.bounded_tables import fenced, rows_of, statement_of
+from infra_service.lib.database.bounded_pages.conditions import conditions_of
+from infra_service.lib.database.bounded_pages.indexes import walk
 from workloads.api.filters import ImageFilters, with_full_repository
 from workloads.api.serializers import ImageSerializer
 from workloads.api.workloads_openapi import images_schema

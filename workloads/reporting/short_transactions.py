@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from django.db import OperationalError, transaction
 from django.db.models import BooleanField, Func
 
-from infra_service.lib.database.patience import busy_timeout
+from infra_service.lib.database.busy_timeout import busy_timeout
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

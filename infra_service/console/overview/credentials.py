@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from apikeys.models import AccessToken, ApiKey
 from infra_service.console.overview.counting import MOST, Number, number_of
-from infra_service.lib.database.pages import read_page
+from infra_service.lib.database.bounded_pages import read_page
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,8 +15,8 @@ from django.contrib.admin.views.main import SEARCH_VAR, ChangeList
 from django.core.exceptions import ValidationError
 from django.utils.text import capfirst
 
+from infra_service.lib.database.bounded_pages.segments import read_segments
 from infra_service.lib.database.keyset import reversed_key
-from infra_service.lib.database.pages.segments import read_segments
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
     from django.http import HttpRequest
 
-    from infra_service.lib.database.pages.segments import Segment
+    from infra_service.lib.database.bounded_pages.segments import Segment
 
 AFTER: Final = "after"
 BEFORE: Final = "before"

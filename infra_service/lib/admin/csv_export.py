@@ -13,7 +13,7 @@ from django.contrib.admin.utils import label_for_field, lookup_field
 from django.http import HttpResponse
 from django.utils.html import strip_tags
 
-from infra_service.lib.database.pages.segments import read_segments
+from infra_service.lib.database.bounded_pages.segments import read_segments
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

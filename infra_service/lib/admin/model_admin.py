@@ -16,7 +16,7 @@ from rest_framework.exceptions import APIException
 from infra_service.lib.admin.change_list import CSV, KeysetChangeList
 from infra_service.lib.admin.csv_export import csv_of
 from infra_service.lib.admin.moments import moment_of
-from infra_service.lib.database.pages.segments import with_nulls_last
+from infra_service.lib.database.bounded_pages.segments import with_nulls_last
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from infra_service.lib.admin.site import TrailedSite
     from infra_service.lib.admin.tools import ObjectTool
-    from infra_service.lib.database.pages.segments import Segment
+    from infra_service.lib.database.bounded_pages.segments import Segment
 
     ModelAdmin = admin.ModelAdmin[Any]
 else:

@@ -5,7 +5,7 @@ else it can be (``infra_service.lib.api.orders``). Together they are unique, an 
 and they are all ascending or all descending (``("-id",)``). ``resource_plural`` is the list's name
 in the answer; ``list_parameters`` are query parameters that the view itself reads, beside those of
 its filters. How many rows are looked at:
-``infra_service.lib.database.pages``.
+``infra_service.lib.database.bounded_pages``.
 """
 
 from __future__ import annotations
@@ -25,9 +25,13 @@ from infra_service.lib.api import orders
 from infra_service.lib.api.parameters import InvalidParameter, refuse_unknown
 from infra_service.lib.api.rendering import ListReader
 from infra_service.lib.database import replica
+from infra_service.lib.database.bounded_pages import read_page
+from infra_service.lib.database.bounded_pages.segments import (
+    ranked_by,
+    read_segments,
+    with_nulls_last,
+)
 from infra_service.lib.database.keyset import columns_of
-from infra_service.lib.database.pages import read_page
-from infra_service.lib.database.pages.segments import ranked_by, read_segments, with_nulls_last
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -36,7 +40,7 @@ if TYPE_CHECKING:
     from django.http import QueryDict
     from rest_framework.request import Request
 
-    from infra_service.lib.database.pages.segments import Segment
+    from infra_service.lib.database.bounded_pages.segments import Segment
 
 R = TypeVar("R")
 

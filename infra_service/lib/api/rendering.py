@@ -17,13 +17,13 @@ from django.utils.functional import Promise
 from rest_framework.renderers import BaseRenderer
 
 from infra_service.lib.api.row_json import derive, is_served, names_of, row_json
-from infra_service.lib.database.pages.selecting import columns_sql, select
+from infra_service.lib.database.bounded_pages.selecting import columns_sql, select
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from infra_service.lib.api.row_json import Parts
-    from infra_service.lib.database.pages.selecting import Columns
+    from infra_service.lib.database.bounded_pages.selecting import Columns
 
 
 def _as_text(value: Any) -> str:

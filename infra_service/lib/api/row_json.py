@@ -14,7 +14,7 @@ from django.db import connection, models
 from rest_framework import serializers
 
 from infra_service.lib.api.fields import PresentSerializer
-from infra_service.lib.database.pages.selecting import ColumnOf, Columns, columns_sql
+from infra_service.lib.database.bounded_pages.selecting import ColumnOf, Columns, columns_sql
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import threading
     from argparse import ArgumentParser
 
-    from infra_service.webhooks.claiming import Attempt
+    from infra_service.webhooks.queue import Attempt
 
 log = structlog.get_logger("infra_service.webhooks")
 

@@ -11,8 +11,8 @@ from django.utils import timezone
 
 from apikeys.models import AuditArchive
 from infra_service.demo import histories
+from infra_service.demo.integrations import load_trust, load_webhooks
 from infra_service.demo.loading import refresh_statistics
-from infra_service.demo.outside import load_trust, load_webhooks
 from infra_service.demo.people import load_people
 from infra_service.demo.states import load_states
 from infra_service.demo.workloads import load_clusters, load_workloads, report_clusters

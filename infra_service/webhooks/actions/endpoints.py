@@ -16,7 +16,7 @@ from infra_service.lib.commandline.isolation import isolated
 from infra_service.lib.database.retries import retrying
 from infra_service.lib.encryption import current_key
 from infra_service.lib.http_client.connecting import FetchError
-from infra_service.webhooks import health_changes, secrets, trail
+from infra_service.webhooks import audit_reader, health_changes, secrets
 from infra_service.webhooks.errors import (
     TooManyWebhooks,
     WebhookDisabledByOperator,
@@ -70,7 +70,7 @@ def create_endpoint(
     for column, value in maker_columns(actor).items():
         setattr(endpoint, column, value)
     refuse_ended(endpoint)
-    trail.begin()
+    audit_reader.begin()
     if health_changes.TYPE in endpoint.event_types:
         health_changes.begin()
     audit.authorize_and_record(

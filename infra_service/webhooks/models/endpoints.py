@@ -33,7 +33,7 @@ class WebhookEndpointQuerySet(GrantHolderQuerySet[Any]):
     def granted(self) -> WebhookEndpointQuerySet:
         """Return the endpoints that have not ended with their expiry, maker or owner.
 
-        ``reach`` checks the token that made an endpoint as well.
+        ``subscriptions`` checks the token that made an endpoint as well.
         """
         now = timezone.now()
         return self.filter(

@@ -10,7 +10,7 @@ from django.utils import timezone
 class TrailPosition(models.Model):
     """Up to where the trail has been read for endpoints; there is one row at most.
 
-    ``trail.py`` says why this is enough.
+    ``audit_reader.py`` says why this is enough.
     """
 
     id = models.PositiveSmallIntegerField(primary_key=True, default=1, editable=False)

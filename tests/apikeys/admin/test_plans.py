@@ -12,7 +12,7 @@ from django.test import Client
 from django.utils import timezone
 
 from apikeys.models import AccessToken, ApiKey, AuditEvent, User
-from infra_service.lib.database.pages.reading import MOST_ROWS
+from infra_service.lib.database.bounded_pages.reading import MOST_ROWS
 from tests.apikeys.admin.conftest import KEYS, TOKENS, TRAIL
 from tests.support.people import person
 from tests.support.plans import analyze, plans_of, rows_of_a_module

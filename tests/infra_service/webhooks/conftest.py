@@ -16,9 +16,9 @@ from django.db import connection
 from django.utils import timezone
 
 from apikeys.models import User
-from infra_service.webhooks.claiming import Attempt
 from infra_service.webhooks.delivering import Deliverer
 from infra_service.webhooks.models import Delivery, WebhookEndpoint
+from infra_service.webhooks.queue import Attempt
 from tests.conftest import ApiClient, ClientWith
 from tests.infra_service.webhooks.receiver import Receiver, receiving
 from tests.states.conftest import Backend

@@ -17,10 +17,10 @@ from django.utils import timezone
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
 from apikeys.models import AuditEvent
-from infra_service.webhooks import claiming, sending
+from infra_service.webhooks import queue, sending
 from infra_service.webhooks.actions import reencrypt_secrets
-from infra_service.webhooks.claiming import PAUSES
 from infra_service.webhooks.models import Delivery
+from infra_service.webhooks.queue import PAUSES
 from infra_service.webhooks.secrets import signing_secrets
 from states.models import Environment
 from tests.conftest import ApiClient, ClientWith
@@ -196,7 +196,7 @@ def test_how_long_retry_after_is_believed(value: str) -> None:
     now = timezone.now()
     answer = sending.Answer(429, retry_at=sending._moment(value))
 
-    waits = claiming._next_attempt(0, answer, now)
+    waits = queue._next_attempt(0, answer, now)
     assert waits is not None
     assert 0.9 * RETRY_AFTER[value] <= (waits - now).total_seconds() <= 1.1 * RETRY_AFTER[value] + 1
 

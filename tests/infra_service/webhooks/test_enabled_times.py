@@ -11,7 +11,7 @@ from apikeys.actors import Actor
 from infra_service.webhooks.actions import disable_endpoint
 from infra_service.webhooks.models import BY_OPERATOR, DisabledPeriod
 from infra_service.webhooks.pruning import KEPT, prune
-from infra_service.webhooks.reach import Reach
+from infra_service.webhooks.subscriptions import Reach
 from states.models import State
 from tests.conftest import ApiClient
 from tests.infra_service.webhooks.conftest import Hook, deliver, hook_of

@@ -14,7 +14,7 @@ from django.utils import timezone
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from infra_service.webhooks import claiming, sending
+from infra_service.webhooks import queue, sending
 from infra_service.webhooks.sending import Answer, post
 from tests.conftest import ApiClient
 from tests.infra_service.webhooks.conftest import deliver, hook_of
@@ -73,7 +73,7 @@ def posted(peer: Peer, talk: Talk, scheme: str = "http") -> Answer:
     answer = post(f"{scheme}://127.0.0.1:{peer.port}/hook", {"webhook-id": "msg_1"}, b"{}")
     assert answer.status is None or 0 <= answer.status <= 32767
     assert "\0" not in answer.error
-    claiming._next_attempt(0, answer, timezone.now())
+    queue._next_attempt(0, answer, timezone.now())
     return answer
 
 

@@ -14,10 +14,10 @@ from django.utils import timezone
 from prometheus_client import CollectorRegistry
 
 from infra_service.webhooks import delivering, fair_share
-from infra_service.webhooks.claiming import Attempt, claim
 from infra_service.webhooks.metrics import DeliveryCollector
 from infra_service.webhooks.models import Delivery, TrailPosition, WebhookEndpoint, WebhookEvent
-from infra_service.webhooks.reach import reaches
+from infra_service.webhooks.queue import Attempt, claim
+from infra_service.webhooks.subscriptions import reaches
 from tests.conftest import ApiClient
 from tests.infra_service.webhooks.conftest import Hook, deliver, hook_of
 from tests.infra_service.webhooks.receiver import Receiver

@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 from apikeys.models import AuditEvent
 from infra_service.lib.commandline.isolation import isolated
 from infra_service.lib.encryption import current_key
-from infra_service.webhooks import actions, claiming, delivering, health_changes, publishing
+from infra_service.webhooks import actions, delivering, health_changes, publishing, queue
 from infra_service.webhooks import secrets as webhook_secrets
 from infra_service.webhooks.delivering import Deliverer
 from infra_service.webhooks.models import Delivery, WebhookEndpoint, WebhookEvent
@@ -135,8 +135,8 @@ def test_recording_one_attempt(
         answers(500 if is_one else 204)(handler)
 
     receiver.answer = answer
-    wrapped = failing_for(lambda *_: True, claiming._note_failure)
-    monkeypatch.setattr(claiming, "_note_failure", wrapped)
+    wrapped = failing_for(lambda *_: True, queue._note_failure)
+    monkeypatch.setattr(queue, "_note_failure", wrapped)
     monkeypatch.setattr(delivering, "_GATHER", 0.5)
     with capture_logs() as logs:
         deliver()
@@ -210,8 +210,8 @@ def test_the_health_of_one_cluster(
 
 WORK = [
     (publishing, "publish_next"), (delivering, "publish_timed"),
-    (delivering, "publish_health_changes"), (claiming, "end_of_ended"), (claiming, "claim"),
-    (claiming, "note"),
+    (delivering, "publish_health_changes"), (queue, "end_of_ended"), (queue, "claim"),
+    (queue, "note"),
 ]  # fmt: skip
 
 
@@ -226,7 +226,7 @@ def test_a_whole_kind_of_work(
         return bool(failures and failures.pop())
 
     monkeypatch.setattr(module, name, failing_for(fail_once, getattr(module, name)))
-    monkeypatch.setattr(claiming, "LEASE", -DAY)
+    monkeypatch.setattr(queue, "LEASE", -DAY)
     monkeypatch.setattr(delivering, "_WAIT", 0.0)
     event("one").save()
     with capture_logs() as logs:

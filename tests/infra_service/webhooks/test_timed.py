@@ -11,7 +11,7 @@ from apikeys.actions import create_api_key
 from apikeys.actors import Actor
 from apikeys.models import ApiKey
 from infra_service.webhooks.models import WebhookEndpoint, WebhookEvent
-from infra_service.webhooks.timed import publish_timed
+from infra_service.webhooks.scheduled_events import publish_timed
 from states.models import State
 from tests.conftest import ApiClient
 from tests.infra_service.webhooks.conftest import deliver, hook_of

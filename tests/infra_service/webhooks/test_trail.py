@@ -14,7 +14,7 @@ from django.utils import timezone
 from apikeys import audit
 from apikeys.actors import Actor
 from apikeys.models import AuditEvent
-from infra_service.webhooks import trail
+from infra_service.webhooks import audit_reader
 from infra_service.webhooks.models import Delivery, TrailPosition, WebhookEvent
 from infra_service.webhooks.publishing import publish_next
 from tests.conftest import ApiClient
@@ -151,7 +151,7 @@ def test_the_last_event_that_was_read_is_archived(client: ApiClient, receiver: R
 def test_more_than_is_read_at_once(
     client: ApiClient, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trail, "MOST", 3)
+    monkeypatch.setattr(audit_reader, "MOST", 3)
     hook_of(client, receiver, "cluster.create")
     with transaction.atomic():
         for number in range(10):

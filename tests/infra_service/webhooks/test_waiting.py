@@ -14,11 +14,11 @@ from django.utils import timezone
 from apikeys import actions
 from apikeys.actors import Actor
 from apikeys.models import AccessToken, ApiKey, User
-from infra_service.webhooks import claiming
-from infra_service.webhooks.claiming import PAUSES
+from infra_service.webhooks import queue
 from infra_service.webhooks.models import Delivery, WebhookEvent
 from infra_service.webhooks.publishing import publish_next
-from infra_service.webhooks.reach import reaches
+from infra_service.webhooks.queue import PAUSES
+from infra_service.webhooks.subscriptions import reaches
 from tests.conftest import ApiClient, ClientWith
 from tests.infra_service.webhooks.conftest import SCOPES, deliver, hook_of
 from tests.infra_service.webhooks.receiver import Receiver, answers
@@ -141,7 +141,7 @@ def test_what_another_worker_publishes_meanwhile_is_not_ended(
         publish_next()
         return found
 
-    monkeypatch.setattr(claiming, "reaches", reaches_of_before)
+    monkeypatch.setattr(queue, "reaches", reaches_of_before)
 
-    assert claiming.end_of_ended() == 1
+    assert queue.end_of_ended() == 1
     assert [one.status for one in Delivery.objects.order_by("pk")] == ["FAILED", "WAITING"]

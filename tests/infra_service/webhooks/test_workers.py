@@ -9,9 +9,9 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from infra_service.webhooks import claiming
-from infra_service.webhooks.claiming import LEASE
+from infra_service.webhooks import queue
 from infra_service.webhooks.models import Delivery
+from infra_service.webhooks.queue import LEASE
 from infra_service.webhooks.sending import SECONDS, Answer
 from tests.conftest import ApiClient
 from tests.infra_service.webhooks.conftest import deliver, hook_of
@@ -35,7 +35,7 @@ def test_killed_between_sending_and_writing_down(
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(claiming, "note", kill)
+        patch.setattr(queue, "note", kill)
         with pytest.raises(Killed):
             deliver()
     deliver()
@@ -55,7 +55,7 @@ def test_who_lost_the_lease_changes_nothing(client: ApiClient, receiver: Receive
     deliver()
     delivery = Delivery.objects.get()
     delivery.claim = None
-    claiming.note([claiming.Attempt(delivery, Answer(500))])
+    queue.note([queue.Attempt(delivery, Answer(500))])
 
     assert Delivery.objects.get().attempts == 1
 

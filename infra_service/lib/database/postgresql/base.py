@@ -18,9 +18,9 @@ from psycopg.adapt import Loader
 from psycopg.pq import Format
 from psycopg_pool import PoolTimeout
 
-from infra_service.lib.database.postgresql import liveness, pooler
+from infra_service.lib.database.postgresql import pooler, stale_connections
 from infra_service.lib.database.postgresql.schema import DatabaseSchemaEditor
-from infra_service.lib.database.postgresql.silence import Watch, WatchedConnection
+from infra_service.lib.database.postgresql.stalled_server import Watch, WatchedConnection
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -55,7 +55,7 @@ class _ReturningCursor(CursorWrapper):
         try:
             return super().execute(sql, params)
         except DatabaseError as error:
-            if liveness.leads_to_no_primary(error):
+            if stale_connections.leads_to_no_primary(error):
                 self.db.lose_connection()
             raise
 
@@ -118,7 +118,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         self.savepoint_ids, self.atomic_blocks, self.run_on_commit = [], [], []
         self.watch.refuse_if_silent()
         try:
-            self.connection = liveness.take(pool)
+            self.connection = stale_connections.take(pool)
         except PoolTimeout as error:
             self._tell_why_none(pool, error)
             raise
@@ -151,7 +151,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         elif not self.prepares_through_pooler:
             connection.prepare_threshold = None
         if self.pool:
-            liveness.count(connection)
+            stale_connections.count(connection)
         return True  # statements were run: without autocommit their transaction is to be ended
 
     def _limit(self, connection: Any) -> None:
@@ -187,7 +187,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
             OperationalError: it cannot open them, or the server is known to be silent.
         """
         self.watch.refuse_if_silent()
-        if liveness.open_in(pool) < pool.max_size:
+        if stale_connections.open_in(pool) < pool.max_size:
             raise OperationalError("no connection to the database could be opened") from error
 
     def get_autocommit(self) -> bool:
@@ -239,7 +239,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
             return
         connection, self.connection = self.connection, None
         if self._is_lost or connection.closed:
-            liveness.drop_all(connection)
+            stale_connections.drop_all(connection)
         elif self._is_discarded:
             connection.close()
         self._is_discarded = self._is_lost = False

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from infra_service.lib.api import memory
 from states.document import sealing
-from states.document.effort import Effort
+from states.document.work_limit import Effort
 from states.errors import StateFormatUnsupported
 
 if TYPE_CHECKING:

@@ -18,11 +18,11 @@ from django.utils import timezone
 from apikeys.models import ApiKey
 from infra_service.lib.commandline.isolation import isolated
 from infra_service.lib.database.retries import retrying
-from infra_service.webhooks import trail
+from infra_service.webhooks import audit_reader
 from infra_service.webhooks.messages import written
 from infra_service.webhooks.models import WebhookEvent
 from infra_service.webhooks.publishing import lock_details, place_in, publish
-from infra_service.webhooks.reach import subscribers
+from infra_service.webhooks.subscriptions import subscribers
 from states.lockinfo import LockInfo
 from states.models import State
 from workloads.cluster_health import ClusterHealth, is_in_health, patience
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from django.db.models import QuerySet
 
-    from infra_service.webhooks.reach import Reach
+    from infra_service.webhooks.subscriptions import Reach
 
 #: Days before its end at which a key is told of; of several that have passed, the last.
 EXPIRY_NOTICES: Final = (1, 7, 30)
@@ -69,7 +69,7 @@ def publish_timed() -> int:
         if not new:
             continue
         with transaction.atomic():
-            if trail.locked_position() is None:
+            if audit_reader.locked_position() is None:
                 return entered
             entered += publish(sorted(new, key=lambda event: event.occurred_at))
     return entered

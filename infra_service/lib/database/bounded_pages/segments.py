@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from django.core.exceptions import EmptyResultSet, ValidationError
 from django.db.models import Case, Q, Value, When
 
+from infra_service.lib.database.bounded_pages.planning import planned_for_values
+from infra_service.lib.database.bounded_pages.reading import few_rows, instances, read_page
 from infra_service.lib.database.keyset import beyond, columns_of, position_of, reversed_key
-from infra_service.lib.database.pages.planning import planned_for_values
-from infra_service.lib.database.pages.reading import few_rows, instances, read_page
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from infra_service.lib.database.pages.reading import Reader
+    from infra_service.lib.database.bounded_pages.reading import Reader
 
 
 class Segment(NamedTuple):

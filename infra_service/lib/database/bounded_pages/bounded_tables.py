@@ -16,13 +16,13 @@ from django.db.models import lookups
 from django.db.models.expressions import RawSQL
 from django.db.models.sql.datastructures import BaseTable
 
+from infra_service.lib.database.bounded_pages.conditions import Comparison, Kind
 from infra_service.lib.database.keyset import beyond
-from infra_service.lib.database.pages.conditions import Comparison, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from infra_service.lib.database.pages.indexes import Access
+    from infra_service.lib.database.bounded_pages.indexes import Access
 
 #: A text, and the values of its parameters.
 Statement = tuple[str, tuple[Any, ...]]

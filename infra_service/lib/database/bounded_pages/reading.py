@@ -3,7 +3,7 @@
 A page is read in one of three ways.
 
 1. An index decides every condition and has the order of the list: the page is its next rows. It may
-   be an index of the rows that name those of the list (``naming``).
+   be an index of the rows that name those of the list (``semi_joins``).
 2. Some index finds few rows, at most ``MOST_ROWS``: they are looked through and sorted. Of more
    rows that have one of some values, the next of each value are, if an index has them in order.
 3. Else the index that has the order of the list is walked, and of at most ``MOST_ROWS`` rows those
@@ -20,12 +20,28 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from django.core.exceptions import EmptyResultSet
 from django.db import connections
 
+from infra_service.lib.database.bounded_pages.bounded_tables import (
+    Statement,
+    fenced,
+    forced,
+    rows_of,
+    statement_of,
+)
+from infra_service.lib.database.bounded_pages.conditions import (
+    Conditions,
+    conditions_of,
+    settle,
+    weight,
+)
+from infra_service.lib.database.bounded_pages.indexes import Access, sets, walk
+from infra_service.lib.database.bounded_pages.planning import planned_for_values
+from infra_service.lib.database.bounded_pages.semi_joins import (
+    Naming,
+    each_in_order,
+    found_by,
+    in_order,
+)
 from infra_service.lib.database.keyset import beyond, columns_of, position_of
-from infra_service.lib.database.pages.conditions import Conditions, conditions_of, settle, weight
-from infra_service.lib.database.pages.fences import Statement, fenced, forced, rows_of, statement_of
-from infra_service.lib.database.pages.indexes import Access, sets, walk
-from infra_service.lib.database.pages.naming import Naming, each_in_order, found_by, in_order
-from infra_service.lib.database.pages.planning import planned_for_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from typing import TYPE_CHECKING, Final
 
-from infra_service.demo.chance import Chance
+from infra_service.demo.seeded_random import Chance
 from workloads.kubernetes.health import HealthStatus
 from workloads.models import ReportGap, Transition
 

@@ -22,7 +22,7 @@ from infra_service.lib.commandline.isolation import process_isolated
 from infra_service.lib.database.retries import retrying
 from infra_service.webhooks.actions import disable_endpoint
 from infra_service.webhooks.models import MAX_ERROR, Delivery
-from infra_service.webhooks.reach import reaches
+from infra_service.webhooks.subscriptions import reaches
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from django.db import models
 
-from infra_service.lib.database.pages.conditions import Comparison, Conditions, Kind
+from infra_service.lib.database.bounded_pages.conditions import Comparison, Conditions, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

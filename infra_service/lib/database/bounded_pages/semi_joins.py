@@ -15,21 +15,26 @@ from django.db import connection, connections
 from django.db.models import lookups
 from django.db.models.expressions import RawSQL
 
-from infra_service.lib.database.keyset import beyond
-from infra_service.lib.database.pages.conditions import Kind, NamedBy, conditions_of, without
-from infra_service.lib.database.pages.fences import (
+from infra_service.lib.database.bounded_pages.bounded_tables import (
     compiled,
     each_of,
     fenced,
     statement_of,
 )
-from infra_service.lib.database.pages.indexes import Access, ordered_by, sets, walk
+from infra_service.lib.database.bounded_pages.conditions import (
+    Kind,
+    NamedBy,
+    conditions_of,
+    without,
+)
+from infra_service.lib.database.bounded_pages.indexes import Access, ordered_by, sets, walk
+from infra_service.lib.database.keyset import beyond
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from infra_service.lib.database.pages.conditions import Conditions
-    from infra_service.lib.database.pages.fences import Statement
+    from infra_service.lib.database.bounded_pages.bounded_tables import Statement
+    from infra_service.lib.database.bounded_pages.conditions import Conditions
 
 #: So many values of a column are searched one by one, each of which may find a whole page.
 _MOST_VALUES: Final = 100

@@ -17,7 +17,7 @@ from urllib.parse import unquote_to_bytes
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from states.document.effort import Effort
+    from states.document.work_limit import Effort
 
 #: Bytes of a secret that are searched, from its middle. A reader of so many has seen too much.
 PART: Final = 96
