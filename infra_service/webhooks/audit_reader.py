@@ -1,15 +1,14 @@
-"""Reading the trail so that no event is left out, also when it commits late.
+"""Read the audit log without gaps, even when events commit late.
 
-The id and the time of an event are given before its transaction commits, so whoever has read up to
-some id may have passed one that is not there yet. What is read here is in an order that nothing
-enters behind.
+An event gets its id and time before its transaction commits. A reader that remembers the last id
+can therefore skip an event that commits later. This module reads in an order in which no event can
+appear behind the position.
 
-- PostgreSQL writes the id of its transaction beside each event (``transaction_id``, a column
-  that only this module knows, with a default). Only transactions are read that are older than
-  all that still run; of these, none can come. So events of two transactions at once are read when
-  both have ended.
-- SQLite has one writer at a time, so its row ids are in the order of the commits. VACUUM gives new
-  ones and keeps their order, so the position is an event, and its row id is looked up.
+- PostgreSQL records the transaction id beside each event (``transaction_id``, a column with a
+  default that only this module uses). The reader selects events of transactions that are older
+  than every running transaction, so no more events of these can appear.
+- SQLite has one writer at a time, so row ids follow the order of the commits. VACUUM renumbers rows
+  but keeps their order, so the position is an event whose row id is looked up.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from infra_service.webhooks.models import TrailPosition
 if TYPE_CHECKING:
     import datetime as dt
 
-#: Events that are read at once.
+#: Events per read.
 MOST: Final = 500
 _LAST: Final = uuid.UUID(int=2**128 - 1)
 _COLUMNS: Final = "e.id, e.occurred_at, e.action, e.actor_name, e.resource_id, e.details"
@@ -38,7 +37,7 @@ _BEFORE: Final = f"""
 """  # noqa: S608 - nothing in it is from outside
 #: All committed events.
 _COMMITTED: Final = _BEFORE.format("pg_snapshot_xmax")
-#: Those before which no transaction that still runs can put another one.
+#: Committed events that no running transaction can precede.
 _POSTGRESQL: Final = _BEFORE.format("pg_snapshot_xmin")
 _SQLITE: Final = f"""
     SELECT {_COLUMNS}, NULL AS "transaction" FROM apikeys_auditevent e
@@ -48,13 +47,13 @@ _SQLITE: Final = f"""
 
 
 def begin() -> None:
-    """Let the trail be read from now on, unless it is read already."""
+    """Start to read the audit log at its present end, unless a position exists."""
     if not TrailPosition.objects.exists():
         TrailPosition.objects.bulk_create([_now()], ignore_conflicts=True)
 
 
 def locked_position() -> TrailPosition | None:
-    """Return the position, which is nobody else's until the transaction ends; or None."""
+    """Return the position, locked until the transaction ends; None if it is locked or missing."""
     rows = TrailPosition.objects.all()
     if connection.features.has_select_for_update_skip_locked:
         rows = rows.select_for_update(skip_locked=True)
@@ -66,7 +65,7 @@ def locked_position() -> TrailPosition | None:
 
 
 def read(position: TrailPosition) -> list[AuditEvent]:
-    """Return the next events of the trail, and move the position behind them, unsaved."""
+    """Return the next events and advance the position, without saving it."""
     events = _behind(position, MOST)
     if events:
         number = getattr(events[-1], "transaction")  # noqa: B009 - a column of the query only
@@ -76,14 +75,14 @@ def read(position: TrailPosition) -> list[AuditEvent]:
 
 
 def has_unread(position: TrailPosition) -> bool:
-    """Whether there is something to read; asked before the lock is taken, SQLite's only one."""
+    """Return whether there are unread events. Call it before locking: SQLite has a single lock."""
     return bool(_behind(position, 1)) or _is_of_another_cluster(position)
 
 
 def unread_since() -> dt.datetime | None:
-    """Return the time of the first unread event, even when it may not be read yet.
+    """Return the time of the first unread event, even if it cannot be read yet.
 
-    None when every event is read, and before the first reading.
+    None when every event has been read, and before the first read.
     """
     position = TrailPosition.objects.first()
     events = [] if position is None else _behind(position, 1, _COMMITTED)
@@ -99,7 +98,7 @@ def _behind(position: TrailPosition, most: int, query: str = _POSTGRESQL) -> lis
 
 
 def _now() -> TrailPosition:
-    """Return the position at the end of what is in the trail now."""
+    """Return the position at the present end of the audit log."""
     began_at = timezone.now()
     if connection.vendor != "postgresql":
         with transaction.atomic(), connection.cursor() as cursor:
@@ -109,12 +108,12 @@ def _now() -> TrailPosition:
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_snapshot_xmin(pg_current_snapshot())::text")
         oldest = int(cursor.fetchone()[0])
-    # Behind all that older transactions have; what runs now is read when it has ended.
+    # Behind all events of finished transactions; events of running transactions are read later.
     return TrailPosition(transaction_id=oldest - 1, event_id=_LAST, began_at=began_at)
 
 
 def _is_of_another_cluster(position: TrailPosition) -> bool:
-    """Whether the database came out of a dump, into a server that counts from the beginning."""
+    """Return whether a dump was restored into a server with its own transaction counter."""
     if connection.vendor != "postgresql":
         return False
     with connection.cursor() as cursor:

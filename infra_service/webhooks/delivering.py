@@ -1,4 +1,4 @@
-"""Deliver events: one thread uses the database, others send messages."""
+"""Deliver events: the main thread uses the database, worker threads send messages."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     from infra_service.webhooks.sending import Answer
     from infra_service.webhooks.subscriptions import Reach
 
-#: Seconds between two looks for deliveries of ended endpoints, and for events that only time makes.
+#: Seconds between two searches for deliveries of expired endpoints and for scheduled events.
 _SWEEP_EVERY: Final = 30.0
-#: Seconds that a pass waits for answers, and between two looks at the trail while it has work.
+#: Seconds that a pass waits for responses, and between two reads of the audit log under load.
 _WAIT: Final = 0.25
-#: Seconds for which what endpoints may be told is believed to be as it was read.
+#: Seconds for which the loaded endpoints and their grants are reused.
 _FRESH: Final = 1.0
-#: Seconds after a first answer in which others come: they are written down together.
+#: Seconds to collect further responses after the first, so that a transaction records several.
 _GATHER: Final = 0.01
 
 
 class Deliverer:
-    """Publish events of the audit log as deliveries, and send those that are due."""
+    """Publish events of the audit log as deliveries, and send due deliveries."""
 
     def __init__(self, stop: threading.Event, attempted: Callable[[Attempt], None]) -> None:
         self._stop, self._attempted = stop, attempted
@@ -47,7 +47,7 @@ class Deliverer:
     def run(self, interval: float | None) -> None:
         """Repeat passes until nothing is due; with an interval, until the stop event is set.
 
-        Attempts that are in progress then are awaited and recorded.
+        Wait for attempts in progress at the end and record them.
         """
         audit_reader.begin()
         with ThreadPoolExecutor(THREADS, thread_name_prefix="sending") as pool:
@@ -62,13 +62,13 @@ class Deliverer:
                 self._collect(timeout=None)
 
     def _pass(self, pool: ThreadPoolExecutor) -> bool:
-        """Do a part of each step; return whether there was anything to do.
+        """Do a part of each step; return whether there was any work.
 
-        Each step is isolated: its failure does not delay the others.
+        Each step is isolated: its failure does not delay the next steps.
         """
         now = time.monotonic()
         published = started = ended = 0
-        # 1. Read new events of the audit log; insert a delivery for each webhook that wants one.
+        # 1. Read new events of the audit log; insert a delivery for each subscribed webhook.
         if now - self._looked_at >= _WAIT:
             with isolated("publish events"):
                 published = publishing.publish_next()
@@ -79,23 +79,23 @@ class Deliverer:
         if published or now - self._read_at >= _FRESH:
             self._reached, self._read_at = reaches(), now
             self._share.forget_others(self._reached)
-        # 3. End deliveries of disabled webhooks; publish events that only time causes.
+        # 3. Fail deliveries of disabled webhooks; publish scheduled events.
         if is_time_to_sweep:
             self._swept_at = now
             published += self._sweep()
         # 4. Claim due deliveries by conditional updates and send them in threads.
         with isolated("start deliveries"):
             started = self._start(pool)
-        # 5. Record the answers.
+        # 5. Record the responses.
         with isolated("collect answers"):
             ended = self._collect(timeout=0 if published or started else _WAIT)
         is_idle = not (published or started or ended)
         if is_idle:
-            self._looked_at = -math.inf  # the next pass reads the trail at once
+            self._looked_at = -math.inf  # the next pass reads the audit log at once
         return not is_idle
 
     def _sweep(self) -> int:
-        """End deliveries of ended endpoints; return how many scheduled events are published."""
+        """Fail deliveries of expired endpoints; return the number of published scheduled events."""
         published = 0
         with isolated("end deliveries of ended endpoints"):
             queue.end_of_ended()
@@ -117,7 +117,7 @@ class Deliverer:
         return started
 
     def _collect(self, timeout: float | None) -> int:
-        """Write down what has come of those that are over; None waits for all of them."""
+        """Record finished attempts; with ``timeout=None``, wait for all of them."""
         if not self._running:
             return 0
         until = FIRST_COMPLETED if timeout is not None else "ALL_COMPLETED"

@@ -1,8 +1,8 @@
-"""The event types of webhooks: actions of the audit log, and the details that are delivered.
+"""The event types of webhooks: actions of the audit log, and their delivered details.
 
 A type has the name of its action. Only ``scheduled_events.py`` and ``health_changes.py`` add types
 of their own. Each delivered detail is listed, because the audit log contains more than an endpoint
-may receive: the token that holds a lock, for example.
+may receive, such as the token that holds a lock.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Final
 
 from apikeys.scopes import Scope
 
-#: Sent by ``:test``, and not to be asked for.
+#: Sent by ``:test``; endpoints cannot subscribe to it.
 TEST: Final = "webhook.test"
 
 
 @dataclass(frozen=True, slots=True)
 class EventType:
-    """One type: the scope that an endpoint needs for it, and the details that it has."""
+    """An event type: the scope that an endpoint needs for it, and the delivered details."""
 
     scope: Scope
     description: str
@@ -67,10 +67,10 @@ TYPES: Final[dict[str, EventType]] = {
 }
 
 
-#: As a field of the API has them.
+#: The choices of a serializer field.
 NAMES: Final = [(name, name) for name in TYPES]
 
 
 def scopes_of(types: list[str]) -> set[str]:
-    """Return what an endpoint must hold to be told of these."""
+    """Return the scopes that an endpoint needs to receive these types."""
     return {TYPES[name].scope.value for name in types}

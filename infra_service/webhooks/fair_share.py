@@ -1,4 +1,4 @@
-"""The threads of ``deliver_events``, divided so that slow receivers do not delay the others."""
+"""Divide the threads of ``deliver_events`` so that slow receivers do not delay fast receivers."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ if TYPE_CHECKING:
     import uuid
     from collections.abc import Collection, Hashable
 
-#: Messages of one process that are on their way at once.
+#: Messages in flight per process.
 THREADS: Final = 48
-#: Of them, to receivers that failed or were slow last.
+#: Messages in flight to receivers whose last attempt failed or was slow.
 _TO_SLOW: Final = 16
 _TO_QUICK: Final = THREADS - _TO_SLOW
-#: To one receiver whose last message succeeded quickly; to any other, one.
+#: Messages in flight to a receiver whose last attempt succeeded quickly; 1 to any other.
 _OF_PROVEN: Final = 8
-#: Seconds after which an attempt counts as slow, also while it lasts.
+#: Seconds after which an attempt counts as slow, even while it runs.
 SLOW_AFTER: Final = 3.0
 
 
 class FairShare:
-    """Limits of the messages that may be sent to each receiver at once.
+    """Limit the messages in flight to each receiver.
 
-    A receiver is slow from the moment when an attempt fails or lasts too long, until one succeeds
-    quickly. Slow receivers have threads of their own. After an attempt, each rests for so long that
-    all of them together need no more than these.
+    A receiver is slow from the first failed or slow attempt until a quick success. Slow receivers
+    have threads of their own. After an attempt, each pauses long enough that these threads suffice
+    for all slow receivers together.
     """
 
     def __init__(self) -> None:
         self._on_the_way: dict[Hashable, tuple[uuid.UUID, float]] = {}
         self._proven: set[uuid.UUID] = set()
-        # Until when each slow receiver rests.
+        # The end of each slow receiver's pause.
         self._slow: dict[uuid.UUID, float] = {}
 
     def start(self, attempt: Hashable, receiver: uuid.UUID) -> None:
@@ -56,10 +56,10 @@ class FairShare:
     def room(
         self, receivers: Collection[uuid.UUID], *, is_slow: bool, is_first: bool
     ) -> tuple[int, dict[uuid.UUID, int]]:
-        """Return how many messages may start now, in all and to each of these receivers.
+        """Return how many messages may start now, in total and for each of these receivers.
 
-        ``is_slow`` selects the slow receivers or all others, and ``is_first`` those without a
-        message on its way: they come first, so that long queues of others do not delay them.
+        ``is_slow`` selects slow or fast receivers. ``is_first`` selects receivers without a message
+        in flight; they come first, so that long queues do not delay them.
         """
         now = time.monotonic()
         for receiver, started in self._on_the_way.values():
@@ -77,7 +77,7 @@ class FairShare:
         return min(threads, THREADS - len(self._on_the_way)), room
 
     def forget_others(self, receivers: Collection[uuid.UUID]) -> None:
-        """Forget all receivers but these."""
+        """Forget all receivers except these."""
         self._proven.intersection_update(receivers)
         self._slow = {one: until for one, until in self._slow.items() if one in receivers}
 

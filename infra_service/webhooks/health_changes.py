@@ -1,10 +1,11 @@
-"""Changes in the health of workloads: of a cluster one message for all of some minutes.
+"""Webhook events about workload health: one message per cluster for several minutes of changes.
 
-A workload that flaps is in it once, and a report that turns thousands makes no more than one.
+A flapping workload appears once in a message. A report that changes thousands of workloads causes a
+single message.
 
-Up to where a cluster was told is a row of its own (``HealthPosition``), by the clock of its
-reporter. No change enters behind it: reports of a cluster are applied one after the other, each
-with the row of the cluster swapped, and a later one is of a later moment.
+``HealthPosition`` records how far the changes of a cluster were published, by the clock of its
+reporter. No change can appear behind it: reports of a cluster are applied in sequence, with a
+compare-and-swap of the cluster's row, and each has a later time than the previous report.
 """
 
 from __future__ import annotations
@@ -48,18 +49,18 @@ if TYPE_CHECKING:
     from workloads.models.history import TransitionQuerySet
 
 TYPE: Final = "workload.health_changed"
-#: Workloads that a message names, the worst first; of all others it has the number.
+#: Workloads that a message lists, the worst first; the rest is counted.
 MOST_NAMED: Final = 20
-#: Bytes of these in a message, which has less than 20 KB.
+#: Bytes of the list; a message has less than 20 KB.
 _MOST_BYTES: Final = 16_000
-#: How far a position may be behind where no health changes: each look reads all else behind it.
+#: The most that a position may lag without health changes: each search reads all changes behind it.
 _QUIET: Final = dt.timedelta(hours=1)
 
 
 def begin() -> None:
-    """Let changes be told from now on, where nobody wants to be told of them yet.
+    """Start publishing health changes now, if no endpoint subscribes to them yet.
 
-    Called before an endpoint that wants to be is saved, in its transaction.
+    Call it in the transaction that saves a subscribing endpoint, before the save.
     """
     if _is_wanted():
         return
@@ -67,10 +68,10 @@ def begin() -> None:
 
 
 def publish_health_changes() -> int:
-    """Publish the changes of each cluster whose time has come; return the number of clusters.
+    """Publish the changes of each cluster that is due; return the number of clusters.
 
-    It is 0 also when another process does it. A change is lost while every endpoint that wants it
-    is disabled.
+    Return 0 as well when another process is publishing. A change is lost if all subscribed
+    endpoints are disabled.
     """
     if not _is_wanted():
         return 0
@@ -88,7 +89,7 @@ def publish_health_changes() -> int:
 
 
 def _is_wanted() -> bool:
-    """Whether any endpoint names the type, also one that is told of nothing now."""
+    """Return whether any endpoint subscribes to the type, even a disabled endpoint."""
     return any(
         TYPE in types for types in WebhookEndpoint.objects.values_list("event_types", flat=True)
     )
@@ -97,8 +98,8 @@ def _is_wanted() -> bool:
 def _clusters_behind() -> list[Any]:
     """Return the clusters with the first unpublished change of each.
 
-    A cluster without a position is newer than the first subscription. All moments here are on the
-    clock of its reporter, which may be far behind that of the service.
+    A cluster without a position was registered after the first subscription. All times here are on
+    the clock of its reporter, which can be far behind the service's clock.
     """
     seen_until = Least("last_report_at", "last_received_at")
     earliest = ExpressionWrapper(seen_until - Value(LATEST), DateTimeField())
@@ -114,14 +115,14 @@ def _clusters_behind() -> list[Any]:
 
 
 def _waited(cluster: Any) -> dt.timedelta:
-    """Return how long the first change has waited; its moment is on the reporter's clock."""
+    """Return how long the first change has waited; its time is on the reporter's clock."""
     reported: dt.timedelta = _seen_until(cluster) - cluster.first_change
     silent: dt.timedelta = cluster.read_at - cluster.last_received_at
     return reported + silent
 
 
 def _seen_until(cluster: Cluster) -> Any:
-    """Return when the reporter last looked, of a cluster that has reported."""
+    """Return the time of the reporter's last observation, for a cluster that has reported."""
     return seen_until(cluster)
 
 
@@ -131,9 +132,9 @@ def _changes(cluster_id: Any, since: Any) -> TransitionQuerySet:
 
 @retrying
 def _move(clusters: Iterable[Any], events: Sequence[WebhookEvent]) -> int:
-    """Move the positions of clusters and publish the events behind them; return how many.
+    """Advance the positions of clusters and publish the events; return the number of new events.
 
-    Clusters whose positions another process has moved since are left out.
+    Skip clusters whose positions another process has advanced since.
     """
     with transaction.atomic():
         if audit_reader.locked_position() is None:
@@ -147,7 +148,7 @@ def _move(clusters: Iterable[Any], events: Sequence[WebhookEvent]) -> int:
 
 
 def _put(clusters: Iterable[Cluster]) -> None:
-    """Put the positions of clusters to their last reports."""
+    """Set the positions of clusters to their last reports."""
     HealthPosition.objects.bulk_create(
         [HealthPosition(cluster=one, told_until=_seen_until(one)) for one in clusters],
         update_conflicts=True,
@@ -176,7 +177,7 @@ def _event_of(cluster: Any) -> WebhookEvent:
 
 
 def _named(changes: TransitionQuerySet) -> Iterator[dict[str, Any]]:
-    """Yield the workloads that are worst now: from which health to which, how often, and why."""
+    """Yield the changed workloads in the worst health: old and new health, changes, and reason."""
     trouble = [
         When(to_health_status=health.value, then=Value(place))
         for place, health in enumerate(MOST_TROUBLE_FIRST)
@@ -196,7 +197,7 @@ def _named(changes: TransitionQuerySet) -> Iterator[dict[str, Any]]:
         ).values_list("pk", "namespace", "name", "kind")
     }
     for row in rows:
-        # What is gone has no name any more.
+        # A deleted workload has no name.
         namespace, name, kind = places.get(row.workload_id, (None, None, None))
         yield {
             "id": str(row.workload_id),

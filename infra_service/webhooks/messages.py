@@ -1,4 +1,4 @@
-"""An event as it is sent: the body, and the headers of the Standard Webhooks specification."""
+"""The message for an event: body and headers of the Standard Webhooks specification."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
 
 
 def message_id(event: WebhookEvent) -> str:
-    """Return what a receiver knows a message by, which is the same on each try."""
+    """Return the message id, which stays the same for all attempts."""
     return f"msg_{event.pk.hex}"
 
 
 def written(moment: dt.datetime) -> str:
-    """Return a moment as messages have it."""
+    """Return a time in the format of messages."""
     return f"{moment.astimezone(dt.UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
 
 
 def message(endpoint: WebhookEndpoint, event: WebhookEvent) -> tuple[dict[str, str], bytes]:
-    """Return the headers and the body, signed for the endpoint as of now.
+    """Return the headers and the body, signed for the endpoint at the current time.
 
     Raises:
-        SecretUnreadableError: the endpoint's secret cannot be read.
+        SecretUnreadableError: the endpoint's secret cannot be decrypted.
     """
     is_slack = endpoint.format == endpoint.Format.SLACK
     told = slack_message(event) if is_slack else _standard(event)

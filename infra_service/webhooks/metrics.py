@@ -1,4 +1,4 @@
-"""Prometheus metrics of waiting deliveries: three figures, read at each scrape."""
+"""Prometheus metrics of waiting deliveries: three gauges, read at each scrape."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 
 class DeliveryCollector(Collector):
-    """How many deliveries wait, since when the oldest one does, and how far the trail is read."""
+    """The number and age of waiting deliveries, and the lag of the audit log reader."""
 
     def collect(self) -> Iterator[Metric]:
-        """Return the figures."""
+        """Return the gauges."""
         waiting = Delivery.objects.waiting().aggregate(number=Count("pk"), oldest=Min("created_at"))
-        # Of the trail that was read once, and is for nobody any more, nothing is late.
+        # Without endpoints the reader stops, and its lag means nothing.
         unread_since = audit_reader.unread_since() if WebhookEndpoint.objects.exists() else None
         yield GaugeMetricFamily(
             "infra_webhook_deliveries_waiting",
@@ -45,5 +45,5 @@ class DeliveryCollector(Collector):
 
 
 def _age(moment: dt.datetime | None) -> float:
-    """Return its seconds; none of a moment on a clock that is ahead."""
+    """Return the age in seconds; 0 if the clock of the time is ahead."""
     return 0.0 if moment is None else max(0.0, (timezone.now() - moment).total_seconds())

@@ -1,4 +1,4 @@
-"""Retention of deliveries, their events, and the times in which endpoints were disabled."""
+"""Retention of deliveries, their events, and the disabled periods of endpoints."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from infra_service.webhooks.models import Delivery, DisabledPeriod, WebhookEvent
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-#: How long it can be looked up, and sent again.
+#: How long a delivery can be inspected and redelivered.
 KEPT: Final = dt.timedelta(days=30)
 _ROWS: Final = 500
 
 
 def prune() -> Iterator[int]:
-    """Remove what is old and does not wait, a piece at a time, and yield how many deliveries."""
+    """Delete old deliveries that do not wait, in batches; yield the number of deleted rows."""
     before = timezone.now() - KEPT
     ended = Delivery.objects.filter(created_at__lt=before).exclude(status=Delivery.Status.WAITING)
     while ids := list(ended.order_by("pk").values_list("pk", flat=True)[:_ROWS]):

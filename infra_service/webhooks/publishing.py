@@ -1,4 +1,4 @@
-"""From the trail to deliveries: which events are told, how they read, and to whom."""
+"""Publish audit events: select them, build the payload, and create their deliveries."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
     from apikeys.models import AuditEvent
     from infra_service.webhooks.subscriptions import Reach
 
-#: Characters of a text that somebody has typed: a message has less than 20 KB.
+#: Characters of a text that a user has entered: a message has less than 20 KB.
 _MAX_TEXT: Final = 200
-#: What is told of a lock: neither its ID nor whose token took it.
+#: The published fields of a lock: neither its ID nor the token that acquired it.
 _OF_LOCKS: Final = ("who", "operation", "created")
 
 
 @retrying
 def publish_next() -> int:
-    """Make deliveries of the trail's next events; return how many events were read.
+    """Create deliveries for the next audit events; return how many events were read.
 
-    0 also when somebody else is at it.
+    Return 0 as well while another process is publishing.
     """
     position = TrailPosition.objects.first()
     if position is None or not audit_reader.has_unread(position):
@@ -51,11 +51,11 @@ def publish_next() -> int:
 
 
 def publish(events: Sequence[WebhookEvent]) -> int:
-    """Enter events with a delivery for each of their endpoints; return how many are new.
+    """Insert events with a delivery for each subscribed endpoint; return the number of new events.
 
-    The caller holds the trail's position (``trail.locked_position``), so that deliveries have ids
-    in the order in which they are entered. An event that was entered before is left out, and one
-    that cannot be entered is logged.
+    The caller holds the lock on the read position (``audit_reader.locked_position``), so that
+    delivery ids follow the order of insertion. Skip known events; log an event that cannot be
+    inserted.
     """
     entered = 0
 
@@ -92,7 +92,7 @@ def _enter(events: Sequence[WebhookEvent]) -> int:
 
 
 def _delivery(reach: Reach, event: WebhookEvent) -> Delivery:
-    """Return a delivery that waits, or one that is given up where the endpoint is disabled."""
+    """Return a waiting delivery, or a failed delivery if the endpoint is disabled."""
     delivery = Delivery(endpoint=reach.endpoint, event=event, resource_id=event.resource_id)
     if not reach.endpoint.is_enabled:
         delivery.status, delivery.next_attempt_at = Delivery.Status.FAILED, None
@@ -101,15 +101,15 @@ def _delivery(reach: Reach, event: WebhookEvent) -> Delivery:
 
 
 def _filtered(events: Collection[UUID], endpoints: Iterable[Reach]) -> dict[str, set[UUID]]:
-    """Return the events that each filter selects, by the text of the filter."""
-    # Other commands are loaded without the filter language, and this one with them.
+    """Return the matching events for each filter text."""
+    # Imported here to keep the filter language out of commands that do not use it.
     from filterlang.compiler import compile_filter  # noqa: PLC0415
     from infra_service.webhooks.filters import WebhookEventFilters  # noqa: PLC0415
 
     entered = WebhookEvent.objects.filter(pk__in=events)
     passed: dict[str, set[UUID]] = defaultdict(set, {"": set(events)})
     for text in {reach.endpoint.filter for reach in endpoints} - passed.keys():
-        # The savepoint keeps the transaction usable if the database refuses the filter.
+        # The savepoint keeps the transaction usable if the database rejects the filter.
         with isolated("compile the filter of a webhook", text), transaction.atomic():
             condition = compile_filter(WebhookEventFilters, text)
             passed[text] = set(entered.filter(condition).values_list("pk", flat=True))
@@ -117,7 +117,7 @@ def _filtered(events: Collection[UUID], endpoints: Iterable[Reach]) -> dict[str,
 
 
 def _told(events: Iterable[AuditEvent]) -> list[WebhookEvent]:
-    """Return the events of the trail that are published, in their order."""
+    """Return the publishable events of these audit events, in the same order."""
     wanted = [event for event in events if event.action in TYPES]
     ids: dict[str, set[str]] = defaultdict(set)
     for event in wanted:
@@ -135,7 +135,7 @@ def _told(events: Iterable[AuditEvent]) -> list[WebhookEvent]:
 
 
 def _event_of(event: AuditEvent, state: State | None, key: ApiKey | None) -> WebhookEvent | None:
-    """Return the event as receivers get it; None when its state or key has been deleted."""
+    """Return the webhook event; None when its state or key has been deleted."""
     data = {"id": event.resource_id, "actor": event.actor_name, **_details(event)}
     made = WebhookEvent(
         id=event.pk,
@@ -147,7 +147,7 @@ def _event_of(event: AuditEvent, state: State | None, key: ApiKey | None) -> Web
     kind = event.action.partition(".")[0]
     if kind == "cluster":
         name = data.get("name")
-        if isinstance(name, dict):  # of a renamed cluster the trail has both names
+        if isinstance(name, dict):  # the audit log has both names of a renamed cluster
             name, data["renamed_from"] = name["to"], name["from"]
             data["name"] = name
         made.cluster_id, made.cluster_name = UUID(event.resource_id), name
@@ -162,7 +162,7 @@ def _event_of(event: AuditEvent, state: State | None, key: ApiKey | None) -> Web
 
 
 def place_in(event: WebhookEvent, state: State) -> None:
-    """Say where the state is that the event is about; it was read ``with_names()``."""
+    """Set the place of an event about a state that was loaded ``with_names()``."""
     event.component_id = state.component_id
     event.environment_id = state.environment_id
     event.application_id = state.application_id
@@ -181,7 +181,7 @@ def place_in(event: WebhookEvent, state: State) -> None:
 
 
 def lock_details(lock: dict[str, Any]) -> dict[str, Any]:
-    """Return what is told of a lock, of what the trail keeps."""
+    """Return the published fields of a lock in the audit log."""
     return {name: cut(lock[name]) for name in _OF_LOCKS if name in lock}
 
 
@@ -194,5 +194,5 @@ def _details(event: AuditEvent) -> dict[str, Any]:
 
 
 def cut(value: Any) -> Any:
-    """Return a value as it is told, a text no longer than texts are."""
+    """Return a published value; shorten a text to the maximum length."""
     return value[:_MAX_TEXT] if isinstance(value, str) else value

@@ -1,8 +1,8 @@
-"""The queue of deliveries: claim the next ones, and record their attempts.
+"""The queue of deliveries: claim the next deliveries, and record their attempts.
 
-By conditional writes, so that several processes can work and each can be killed. Whoever sends a
-delivery holds it for a minute by its ``claim``. A process that is killed between sending and
-writing it down lets go by that, and the message is sent again with the same id.
+Conditional writes allow several processes to work, and each to be killed. A process holds a
+delivery for a minute by its ``claim``. If it is killed between sending and recording, the claim
+expires and the message is sent again with the same id.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
 
     from infra_service.webhooks.sending import Answer
 
-#: Seconds between two attempts, as the Standard Webhooks specification has them: three days in all.
+#: Pauses between attempts, as in the Standard Webhooks specification: three days in total.
 PAUSES: Final = tuple(
     dt.timedelta(seconds=seconds)
     for seconds in (5, 300, 1800, 7200, 18000, 36000, 50400, 72000, 86400)
 )
-#: No answer's Retry-After is believed for longer.
+#: The upper limit for Retry-After.
 _LONGEST: Final = PAUSES[-1]
 _JITTER: Final = 0.1
-#: Longer than an attempt takes.
+#: Longer than any attempt.
 LEASE: Final = dt.timedelta(seconds=60)
-#: Rows that are read for each delivery that is wanted: all of the first may be of one endpoint.
+#: Rows read per wanted delivery: all of the first rows may belong to a single endpoint.
 _LOOKED_AT: Final = 8
 _ASK_LATER: Final = frozenset({429, 503})
 _GONE: Final = 410
@@ -47,10 +47,10 @@ _GONE: Final = 410
 
 @retrying
 def claim(room: Mapping[uuid.UUID, int], most: int) -> list[Delivery]:
-    """Take up to so many deliveries that are due, and as many of an endpoint as it has room for."""
+    """Claim up to ``most`` due deliveries, within the ``room`` of each endpoint."""
     due = Delivery.objects.due().filter(endpoint_id__in=list(room))
     is_by_row = connection.features.has_select_for_update_skip_locked
-    # SQLite's only lock is not taken in vain.
+    # Do not acquire SQLite's only lock without need.
     if most <= 0 or not room or not (is_by_row or due.exists()):
         return []
     mine = uuid.uuid4()
@@ -79,16 +79,16 @@ def claim(room: Mapping[uuid.UUID, int], most: int) -> list[Delivery]:
 
 
 class Attempt(NamedTuple):
-    """A delivery that was tried, and what came of it."""
+    """An attempt to deliver, and its response."""
 
     delivery: Delivery
     answer: Answer
 
 
 def note(attempts: Sequence[Attempt]) -> None:
-    """Record the outcome of attempts, except of deliveries that another worker has claimed since.
+    """Record the outcome of attempts, except for deliveries that another worker has claimed since.
 
-    A delivery whose outcome cannot be recorded is sent again when its lease has expired.
+    A delivery whose outcome cannot be recorded is sent again when its claim expires.
     """
     process_isolated("record an attempt", attempts, _record)
 
@@ -117,10 +117,10 @@ def _record(attempts: Sequence[Attempt]) -> None:
 
 
 def end_of_ended() -> int:
-    """End what waits for endpoints that have ended or are disabled; return how many there were.
+    """Fail the waiting deliveries of expired or disabled endpoints; return their number.
 
-    The newest waiting delivery is read before the working endpoints are: a delivery to an endpoint
-    that is made in between is not taken for one without an endpoint.
+    The newest waiting delivery is read before the active endpoints, so that the delivery of an
+    endpoint that is created in between is not failed.
     """
     newest = Delivery.objects.waiting().aggregate(newest=Max("pk"))["newest"]
     if newest is None:
@@ -136,7 +136,7 @@ def end_of_ended() -> int:
 
 
 def _give_up(delivery: Delivery, error: str) -> None:
-    """End a delivery that was claimed and not sent."""
+    """Fail a delivery that was claimed and not sent."""
     _held(delivery).update(status=Delivery.Status.FAILED, next_attempt_at=None, error=error)
 
 
@@ -159,7 +159,7 @@ def _note_failure(delivery: Delivery, answer: Answer, now: dt.datetime) -> None:
 
 
 def _next_attempt(attempts: int, answer: Answer, now: dt.datetime) -> dt.datetime | None:
-    """Return when to try again after so many attempts before this one; None is never."""
+    """Return the time of the next attempt after this many earlier attempts; None for no more."""
     if answer.status == _GONE or attempts >= len(PAUSES):
         return None
     jitter = random.uniform(1 - _JITTER, 1 + _JITTER)  # noqa: S311 - jitter, not a secret
@@ -171,6 +171,6 @@ def _next_attempt(attempts: int, answer: Answer, now: dt.datetime) -> dt.datetim
 
 def _held(*deliveries: Delivery) -> Any:
     ids, claims = {one.pk for one in deliveries}, {one.claim for one in deliveries}
-    # What has a time waits, as a constraint says. Asked for by its status, PostgreSQL reads all
-    # that waits, since it expects next to nothing there, instead of these rows by their ids.
+    # Only waiting deliveries have a time, by a constraint. With a condition on the status,
+    # PostgreSQL expects almost no waiting rows and reads all of them instead of these rows by id.
     return Delivery.objects.filter(pk__in=ids, claim__in=claims, next_attempt_at__isnull=False)

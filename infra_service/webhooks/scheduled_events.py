@@ -1,7 +1,7 @@
-"""Scheduled events: those that the passing of time causes, and no row of the trail records.
+"""Scheduled events: caused by the passing of time, without a row in the audit log.
 
-Each search finds them again, with an id that is made of the resource and of the cause's moment, so
-that each is published once.
+Each search finds them again. Their ids are derived from the resource and the time of the cause, so
+each is published once.
 """
 
 from __future__ import annotations
@@ -35,11 +35,12 @@ if TYPE_CHECKING:
 
     from infra_service.webhooks.subscriptions import Reach
 
-#: Days before its end at which a key is told of; of several that have passed, the last.
+#: Days before the expiry of a key at which its owner is notified; only the last that has passed
+#: counts.
 EXPIRY_NOTICES: Final = (1, 7, 30)
-#: What should have been told longer ago is told no more; entered events are known for longer.
+#: Older events are not published. Published events are remembered for longer.
 LATEST: Final = dt.timedelta(days=14)
-#: Of each type so many are looked at.
+#: Rows per event type and search.
 _MOST: Final = 10_000
 _ENTERED: Final = 500
 _NAMESPACE: Final = uuid.UUID("3f0c9a4e-6b52-4d0e-9a51-1f6c1a7be0d2")
@@ -47,9 +48,9 @@ _NAMESPACE: Final = uuid.UUID("3f0c9a4e-6b52-4d0e-9a51-1f6c1a7be0d2")
 
 @retrying
 def publish_timed() -> int:
-    """Publish the events that are due and not published yet; return how many.
+    """Publish due events that are not published yet; return their number.
 
-    It is 0 also while another process does it.
+    Return 0 as well while another process is publishing.
     """
     now = timezone.now()
     endpoints = subscribers(now - LATEST)
@@ -88,7 +89,7 @@ def _found(name: str, now: dt.datetime, endpoints: Collection[Reach]) -> list[We
 def event_at(
     kind: str, resource_id: Any, cause: dt.datetime, occurred_at: dt.datetime, **data: Any
 ) -> WebhookEvent:
-    """Return an event whose id follows from its resource and the moment of its cause.
+    """Return an event whose id is derived from its resource and the time of its cause.
 
     A setting that moves ``occurred_at`` does not publish the same event again.
     """
@@ -106,7 +107,7 @@ def _longest_lock() -> dt.timedelta:
 
 
 def _locks(now: dt.datetime, _endpoints: Collection[Reach]) -> QuerySet[State]:
-    """Return the states whose locks are held for too long."""
+    """Return the states whose locks are held too long."""
     held = State.objects.visible().filter(
         lock_id__isnull=False,
         lock_acquired_at__lte=now - _longest_lock(),
@@ -136,7 +137,7 @@ def _expiring_keys(now: dt.datetime, endpoints: Collection[Reach]) -> QuerySet[A
 
 
 def _expiry_notice(key: ApiKey, now: dt.datetime) -> WebhookEvent | None:
-    """Return the notice of a key; None where the key was created for less than that time."""
+    """Return the notice for a key; None if the key's lifetime is shorter than the notice."""
     ends_at: Any = key.expires_at
     days = next(d for d in EXPIRY_NOTICES if ends_at - dt.timedelta(days=d) <= now)
     moment = ends_at - dt.timedelta(days=days)
@@ -170,7 +171,7 @@ def event_of_cluster(
 
 
 class Finder(NamedTuple):
-    """The rows that an event type is about, and the event of each row."""
+    """The rows for an event type, and the event of each row."""
 
     rows: Callable[[dt.datetime, Collection[Reach]], QuerySet[Any]]
     event_of: Callable[[Any, dt.datetime], WebhookEvent | None]

@@ -1,4 +1,4 @@
-"""The secrets that endpoints are signed for with, and the signatures (Standard Webhooks 1.0.0)."""
+"""Signing secrets of endpoints, and signatures (Standard Webhooks 1.0.0)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BYTES: Final = 32
 
 
 class SecretUnreadableError(Exception):
-    """The key that it is encrypted with is not configured any more, or the row was damaged."""
+    """The encryption key is no longer configured, or the row was damaged."""
 
 
 def new_secret() -> bytes:
@@ -29,21 +29,21 @@ def new_secret() -> bytes:
 
 
 def shown(secret: bytes) -> str:
-    """Return the secret as its owner is shown it, once."""
+    """Return the secret in the form in which its owner sees it once."""
     return _PREFIX + base64.b64encode(secret).decode()
 
 
 def encrypt(secret: bytes, endpoint_id: uuid.UUID) -> tuple[bytes, str]:
-    """Return the secret for the endpoint's row, and the name of the key: the first configured."""
+    """Return the encrypted secret and the name of the key, which is the first configured key."""
     payload, name = encryption.encrypt(_context(endpoint_id), secret)
     return bytes(payload), name
 
 
 def decrypt(encrypted: bytes | memoryview, key_name: str, endpoint_id: uuid.UUID) -> bytes:
-    """Return the secret.
+    """Return the decrypted secret.
 
     Raises:
-        SecretUnreadableError: it cannot be read.
+        SecretUnreadableError: it cannot be decrypted.
     """
     try:
         return encryption.decrypt(_context(endpoint_id), encryption.Encrypted(encrypted, key_name))
@@ -52,9 +52,9 @@ def decrypt(encrypted: bytes | memoryview, key_name: str, endpoint_id: uuid.UUID
 
 
 def reencrypted(endpoint: WebhookEndpoint) -> dict[str, Any]:
-    """Return the columns of the endpoint's secrets that another key encrypts, encrypted anew.
+    """Return the changed columns after encrypting all secrets of an endpoint with the current key.
 
-    A secret that cannot be read is left out.
+    Skip a secret that cannot be decrypted.
     """
     columns: dict[str, Any] = {}
     for prefix in ("", "retired_"):
@@ -69,12 +69,12 @@ def reencrypted(endpoint: WebhookEndpoint) -> dict[str, Any]:
 
 
 def signing_secrets(endpoint: WebhookEndpoint) -> list[bytes]:
-    """Return the secrets that sign now: the current one, and for a day the replaced one.
+    """Return the secrets that sign now: the current secret, and for a day the replaced secret.
 
-    A replaced secret that cannot be read any more signs nothing.
+    Skip a replaced secret that cannot be decrypted.
 
     Raises:
-        SecretUnreadableError: the current secret cannot be read.
+        SecretUnreadableError: the current secret cannot be decrypted.
     """
     signing = [decrypt(endpoint.secret, endpoint.encryption_key, endpoint.pk)]
     if endpoint.retired_secret is not None and endpoint.retired_secret_signs:
@@ -91,5 +91,5 @@ def sign(secret: bytes, message_id: str, timestamp: int, body: bytes) -> str:
 
 
 def _context(endpoint_id: uuid.UUID) -> bytes:
-    """Return the associated data: a secret that was moved to another row does not decrypt."""
+    """Return the associated data, which prevents decryption in another row."""
     return b"webhook" + endpoint_id.bytes

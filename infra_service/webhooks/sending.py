@@ -1,4 +1,4 @@
-"""One attempt: a POST to an address that somebody named, within 15 seconds, and not inside."""
+"""Send a message: a POST to a user's URL within 15 seconds, never to internal addresses."""
 
 from __future__ import annotations
 
@@ -36,32 +36,32 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("infra_service.webhooks")
 
-#: For all of an attempt: the name, the connection, the handshake, the message and the answer.
+#: Seconds for an attempt in total: DNS, connection, TLS handshake, request and response.
 SECONDS: Final = 15.0
 SCHEMES: Final = ("https", "http")
-#: Digits of the largest ``Retry-After`` that is read: queue.py shortens everything above a day.
+#: Digits of the largest ``Retry-After`` that is read: queue.py limits it to a day.
 _MOST_DIGITS: Final = 6
 _PLAIN: Final = "plain http is only for addresses of WEBHOOK_NETWORKS"
 
 
 class Answer(NamedTuple):
-    """What came back: the status of an HTTP answer, or why there was none."""
+    """The outcome of an attempt: the HTTP status, or the reason why there is no response."""
 
     status: int | None
     error: str = ""
-    #: The moment that ``Retry-After`` names.
+    #: The time in ``Retry-After``.
     retry_at: dt.datetime | None = None
-    #: Whether nothing was sent, and the delivery is to be given up.
+    #: Whether nothing was sent, and the delivery fails for good.
     is_withheld: bool = False
 
     @property
     def is_success(self) -> bool:
-        """Only 2xx: who is led elsewhere would be told of what is ours."""
+        """Only 2xx. Redirects fail, because they would disclose events to another host."""
         return self.status is not None and HTTPStatus(200) <= self.status < HTTPStatus(300)
 
 
 def attempt(delivery: Delivery, reach: Reach) -> Answer:
-    """Send a delivery once, if its endpoint may still have it.
+    """Send a delivery once if its endpoint may still receive it.
 
     Every exception becomes a failed attempt.
     """
@@ -79,7 +79,7 @@ def attempt(delivery: Delivery, reach: Reach) -> Answer:
 
 
 def post(url: str, headers: Mapping[str, str], body: bytes) -> Answer:
-    """Send the body; never raise for what the address, or who is there, has done."""
+    """Send the body; do not raise for errors of the network or the receiver."""
     try:
         return _post(url, headers, body, Deadline(SECONDS))
     except FetchError as error:
@@ -87,7 +87,7 @@ def post(url: str, headers: Mapping[str, str], body: bytes) -> Answer:
     except TimeoutError:
         return Answer(None, "the answer took too long")
     except (OSError, http.client.HTTPException) as error:
-        # Not its text, which may hold what a server has sent.
+        # Not its text, which can contain data from the server.
         return Answer(None, f"there was no answer: {type(error).__name__}")
 
 
@@ -100,7 +100,7 @@ def _post(url: str, headers: Mapping[str, str], body: bytes, deadline: Deadline)
         "User-Agent": f"infra-service/{__version__}",
         **headers,
     }
-    # The answer counts by its head; its body is not read.
+    # The response head decides; the body is not read.
     with request(
         "POST",
         parts,
@@ -115,7 +115,7 @@ def _post(url: str, headers: Mapping[str, str], body: bytes, deadline: Deadline)
 
 
 def _moment(retry_after: str | None) -> dt.datetime | None:
-    """Return the moment that the header names, by seconds or as a date (RFC 9110 §10.2.3)."""
+    """Return the time in the header, from seconds or a date (RFC 9110 §10.2.3)."""
     if retry_after is None:
         return None
     text = retry_after.strip()
@@ -130,10 +130,10 @@ def _moment(retry_after: str | None) -> dt.datetime | None:
 
 
 def refuse_undeliverable(url: str) -> None:
-    """Refuse a URL to which nothing can be sent under the present settings.
+    """Reject a URL to which nothing can be sent with the current settings.
 
-    An address that the URL itself names is compared with the settings. A name is not resolved
-    here: each connection resolves it and compares what it leads to.
+    An address in the URL is compared with the settings. A name is not resolved here: each
+    connection resolves it and checks the result.
 
     Raises:
         FetchError: the URL is malformed, or no connection to it would be allowed.
@@ -158,7 +158,7 @@ def _refuse_private(address: Address) -> None:
 
 
 def _refuse_public(address: Address) -> None:
-    """Allow plain HTTP where an operator has said that it stays inside."""
+    """Reject plain HTTP to hosts that the operator has not declared internal."""
     if not is_inside(address, settings.WEBHOOK_NETWORKS):
         raise FetchError(_PLAIN)
 

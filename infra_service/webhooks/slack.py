@@ -1,6 +1,6 @@
-"""An event as Slack's incoming webhooks take it: one sentence, and what it is about.
+"""Messages for Slack's incoming webhooks: a sentence and the details of the event.
 
-The form, the escapes and the 3,000 characters of a section are those of
+The format, the escapes and the limit of 3,000 characters per section come from
 https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks and
 https://docs.slack.dev/reference/block-kit/blocks/section-block.
 """
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
     from infra_service.webhooks.models import WebhookEvent
 
-#: Of a value, each character of which may be five when it is escaped: a section takes 3,000.
+#: Characters of a value; an escaped character can need five, and a section has room for 3,000.
 _MOST: Final = 100
-#: Of many workloads, each of which takes a value's place.
+#: Workloads of a list; each needs the room of a value.
 _WORKLOADS: Final = 4
 _ESCAPED: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
@@ -35,7 +35,7 @@ def slack_message(event: WebhookEvent) -> dict[str, Any]:
 
 
 def _said(data: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield what people ask first: where, who, and why."""
+    """Yield the most important details: place, actor and reason."""
     if "environment_id" in data:
         component = data["component"] or data["component_id"]
         whole = f"{data['application']}/{component}" if data["application"] else component
@@ -59,7 +59,7 @@ def _said(data: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _change_of(workload: dict[str, Any]) -> str:
-    """Return which workload it is, what it was before, and why."""
+    """Return the workload, its previous health, and the reason."""
     named = workload["name"] is not None
     which = f"{workload['namespace']}/{workload['name']}" if named else workload["id"]
     before = workload["from_health_status"]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Reach(NamedTuple):
-    """An endpoint that has not ended, with its present grant."""
+    """An endpoint that has not expired, with its present grant."""
 
     endpoint: WebhookEndpoint
     grant: Grant
@@ -55,9 +55,9 @@ def reaches() -> dict[uuid.UUID, Reach]:
 
 
 def subscribers(since: dt.datetime) -> list[Reach]:
-    """Return the endpoints for which events since a moment are published.
+    """Return the endpoints that may receive events since the given time.
 
-    A disabled endpoint is one of them: it was enabled when older events happened.
+    They include disabled endpoints, which were enabled when older events happened.
     """
     found = _reaches(WebhookEndpoint.objects.granted())
     periods = defaultdict(list)

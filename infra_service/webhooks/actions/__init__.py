@@ -1,4 +1,4 @@
-"""Actions on webhooks; keyword-only, each atomic."""
+"""Actions on webhooks; keyword-only and atomic."""
 
 from infra_service.webhooks.actions.deliveries import redeliver, send_test
 from infra_service.webhooks.actions.endpoints import (

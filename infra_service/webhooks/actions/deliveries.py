@@ -1,4 +1,4 @@
-"""Messages that somebody asks for: a test, and an event once more."""
+"""Send a test message, and redeliver an event."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 @retrying
 @transaction.atomic
 def send_test(*, endpoint: WebhookEndpoint, actor: Actor) -> Delivery:
-    """Have a message sent that says nothing, and return its delivery.
+    """Create the delivery of an empty test message and return it.
 
     Raises:
-        WebhookDisabled, WebhookDisabledByOperator: nothing is sent to it.
+        WebhookDisabled, WebhookDisabledByOperator: the endpoint is disabled.
         SecretRetired: the actor's secret was replaced.
     """
     refuse_retired(actor)
@@ -47,10 +47,10 @@ def send_test(*, endpoint: WebhookEndpoint, actor: Actor) -> Delivery:
 @retrying
 @transaction.atomic
 def redeliver(*, delivery: Delivery, actor: Actor) -> None:
-    """Have an event sent again, with the message's id that it had, and all attempts anew.
+    """Send an event again with the same message id, and start over with the attempts.
 
     Raises:
-        WebhookDisabled, WebhookDisabledByOperator: nothing is sent to its endpoint.
+        WebhookDisabled, WebhookDisabledByOperator: the endpoint is disabled.
         SecretRetired: the actor's secret was replaced.
     """
     refuse_retired(actor)

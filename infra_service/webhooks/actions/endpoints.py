@@ -1,4 +1,4 @@
-"""Endpoints: made, changed, ended, and their secrets."""
+"""Create, change, enable, disable and delete endpoints; rotate their secrets."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ _CHANGED: Final = ("name", "url", "event_types", "filter", "format")
 def create_endpoint(
     *, owner_id: uuid.UUID, fields: Mapping[str, Any], expires_at: dt.datetime | None, actor: Actor
 ) -> tuple[WebhookEndpoint, str]:
-    """Create an endpoint, bound as the actor; return it and its secret, which is shown once.
+    """Create an endpoint bound like the actor; return it and its secret, which is shown once.
 
     Raises:
-        GrantExceeded: its events need a scope that the actor has not, or it ends after the actor.
+        GrantExceeded: its events need a scope that the actor lacks, or it expires after the actor.
         InvalidParameter: the URL is malformed, or no connection to it would be allowed.
-        TooManyWebhooks: the owner has enough.
+        TooManyWebhooks: the owner has reached the limit.
         SecretRetired: the actor's secret was replaced.
-        ExpiryPast: it would have ended already.
+        ExpiryPast: its expiry is in the past.
     """
     refuse_retired(actor)
     grant = actor.grant.handed_on(scopes_of(fields["event_types"]), None, expires_at)
@@ -89,13 +89,13 @@ def change_endpoint(
     changes: Mapping[str, Any],
     actor: Actor,
 ) -> None:
-    """Change one of these endpoints; who made it, and so what it can be told at most, stays.
+    """Change an endpoint; its creator, who limits its grant, stays the same.
 
     Raises:
-        WebhookNotFound: it is none of these.
-        WebhookDisabledByOperator: it would be enabled, which its owner may not.
-        GrantExceeded: the actor has not all that it is told then, and would send it somewhere.
-        InvalidParameter, SecretRetired, ExpiryPast: as for a new one.
+        WebhookNotFound: the endpoint is not in ``endpoints``.
+        WebhookDisabledByOperator: the owner tries to enable an endpoint that an operator disabled.
+        GrantExceeded: the actor lacks permissions for the events that the endpoint would receive.
+        InvalidParameter, SecretRetired, ExpiryPast: as for ``create_endpoint``.
     """
     endpoint = _locked(endpoints, endpoint_id, actor)
     if changes.get("is_enabled") and endpoint.is_blocked:
@@ -106,11 +106,11 @@ def change_endpoint(
 @retrying
 @transaction.atomic
 def enable_endpoint(*, endpoint_id: uuid.UUID, actor: Actor) -> None:
-    """Enable an endpoint as an operator, whoever has disabled it.
+    """Enable an endpoint as an operator, whatever disabled it.
 
     Raises:
         WebhookNotFound: it was deleted.
-        ExpiryPast: it has ended, too.
+        ExpiryPast: it has also expired.
     """
     endpoint = _locked(WebhookEndpoint.objects.all(), endpoint_id, actor)
     _change(endpoint, {"is_enabled": True}, actor)
@@ -119,7 +119,7 @@ def enable_endpoint(*, endpoint_id: uuid.UUID, actor: Actor) -> None:
 def _change(endpoint: WebhookEndpoint, changes: Mapping[str, Any], actor: Actor) -> None:
     before = _described(endpoint)
     if changes.get("is_enabled") == endpoint.is_enabled:
-        # Who has disabled it stays: an owner does not take over what an operator did.
+        # ``disabled_reason`` stays: an owner cannot undo the decision of an operator.
         changes = {name: value for name, value in changes.items() if name != "is_enabled"}
     if changes.get("is_enabled"):
         endpoint.record_disabled_period(ended_at=timezone.now())
@@ -148,11 +148,11 @@ def _change(endpoint: WebhookEndpoint, changes: Mapping[str, Any], actor: Actor)
 def rotate_secret(
     *, endpoints: WebhookEndpointQuerySet, endpoint_id: uuid.UUID, actor: Actor
 ) -> str:
-    """Return a new secret; the one before signs beside it for a day.
+    """Return a new secret; the replaced secret also signs for a day.
 
     Raises:
-        WebhookNotFound: it is none of these.
-        GrantExceeded: the actor has not all that the endpoint is told.
+        WebhookNotFound: the endpoint is not in ``endpoints``.
+        GrantExceeded: the actor lacks permissions for the events that the endpoint receives.
         SecretRetired: the actor's secret was replaced.
     """
     endpoint = _locked(endpoints, endpoint_id, actor)
@@ -177,10 +177,10 @@ def rotate_secret(
 def delete_endpoint(
     *, endpoints: WebhookEndpointQuerySet, endpoint_id: uuid.UUID, actor: Actor
 ) -> None:
-    """Delete an endpoint, and all that was or is to be sent to it.
+    """Delete an endpoint and all of its deliveries.
 
     Raises:
-        WebhookNotFound: it is none of these.
+        WebhookNotFound: the endpoint is not in ``endpoints``.
         SecretRetired: the actor's secret was replaced.
     """
     endpoint = _locked(endpoints, endpoint_id, actor)
@@ -192,9 +192,9 @@ def delete_endpoint(
 @retrying
 @transaction.atomic
 def disable_endpoint(*, endpoint_id: uuid.UUID, reason: str, actor: Actor) -> None:
-    """Disable an endpoint for its receiver or an operator, and give up its waiting deliveries.
+    """Disable an endpoint for its receiver or an operator; its waiting deliveries fail.
 
-    An operator's reason replaces another one.
+    An operator's reason replaces any other reason.
     """
     endpoint = _row_locked(WebhookEndpoint.objects.all(), endpoint_id)
     if endpoint is None:
@@ -213,9 +213,9 @@ def disable_endpoint(*, endpoint_id: uuid.UUID, reason: str, actor: Actor) -> No
 
 
 def reencrypt_secrets() -> int:
-    """Encrypt with the first key what another one has encrypted; return how many endpoints.
+    """Encrypt all secrets with the first key; return the number of changed endpoints.
 
-    A secret that cannot be read is left as it is: its deliveries show that to the owner.
+    An unreadable secret stays as it is: the failed deliveries inform its owner.
     """
     done = 0
     for endpoint in WebhookEndpoint.objects.with_secrets_of_other_keys(current_key()):
@@ -245,7 +245,7 @@ def _row_locked(
 
 
 def _columns(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the columns of what a request says; to be enabled is two."""
+    """Return the columns for the fields of a request; ``is_enabled`` sets two columns."""
     columns = {name: fields[name] for name in _CHANGED if name in fields}
     if "is_enabled" in fields:
         is_enabled = fields["is_enabled"]
@@ -255,7 +255,7 @@ def _columns(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _described(endpoint: WebhookEndpoint) -> dict[str, Any]:
-    """Return what of an endpoint its owner decides."""
+    """Return the properties that the owner controls."""
     expires_at = endpoint.expires_at
     return {
         **{name: getattr(endpoint, name) for name in _CHANGED},
@@ -265,7 +265,7 @@ def _described(endpoint: WebhookEndpoint) -> dict[str, Any]:
 
 
 def _for_the_trail(details: dict[str, Any]) -> dict[str, Any]:
-    """Return what the trail keeps, whose readers are not to have the secret of a URL."""
+    """Return the details for the audit log: of a URL, which can contain a secret, the origin."""
     url = details.get("url")
     if url is None:
         return details

@@ -1,3 +1,3 @@
-"""Webhooks in the admin: who is told of what, and what could not be delivered."""
+"""Webhooks in the admin: endpoints and deliveries."""
 
 from infra_service.webhooks.admin import deliveries, endpoints  # noqa: F401 - they register themselves

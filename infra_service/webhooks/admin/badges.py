@@ -1,4 +1,4 @@
-"""Cells that several webhook lists share."""
+"""Badges that several webhook lists share."""
 
 from __future__ import annotations
 

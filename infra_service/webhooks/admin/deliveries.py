@@ -1,4 +1,4 @@
-"""Deliveries: what is, was or could not be sent, and sent again."""
+"""Deliveries in the admin: list, inspect and redeliver."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from infra_service.webhooks.models import DeliveryQuerySet
 
 
-#: So many webhooks of one name have their deliveries listed.
+#: The filter lists the deliveries of at most this many webhooks that share a name.
 _NAMESAKES: Final = 20
 
 
 class StatusFilter(admin.SimpleListFilter):
-    """By what has become of it."""
+    """Filter by the delivery status."""
 
     title = "status"
     parameter_name = "status"
@@ -53,7 +53,7 @@ class StatusFilter(admin.SimpleListFilter):
 
 
 class EndpointFilter(InputFilter):
-    """By the webhook's id, or its name, which several may have."""
+    """Filter by the webhook's id or by its name, which need not be unique."""
 
     title = "webhook"
     parameter_name = "endpoint"
@@ -69,7 +69,7 @@ class EndpointFilter(InputFilter):
 
 @admin.register(Delivery)
 class DeliveryAdmin(ReadOnlyAdmin):
-    """Deliveries, the newest first."""
+    """The list of deliveries, the newest first."""
 
     when_empty = (
         "What a webhook asks for comes here when it happens, while manage.py deliver_events runs."
@@ -91,18 +91,18 @@ class DeliveryAdmin(ReadOnlyAdmin):
     last_attempt = moment_of("last_attempt_at", "last attempt")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Delivery]:
-        """Return the deliveries with what they tell whom, without secrets and contents."""
+        """Return the deliveries with events and endpoints, without secrets and payloads."""
         deliveries: QuerySet[Delivery] = super().get_queryset(request)
         return deliveries.select_related("endpoint", "event").defer(
             "endpoint__secret", "endpoint__retired_secret", "event__data"
         )
 
     def heading(self, obj: Delivery) -> str:
-        """Return what is told to whom."""
+        """Return the event type and the receiver."""
         return f"{obj.event.type} to {obj.endpoint.name}"
 
     def found(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
-        """Find by the message's id, exactly."""
+        """Find by the exact message id."""
         try:
             return queryset.filter(event=uuid.UUID(term.removeprefix("msg_")))
         except ValueError:
@@ -111,14 +111,14 @@ class DeliveryAdmin(ReadOnlyAdmin):
     def get_object(
         self, request: HttpRequest, object_id: str, from_field: str | None = None
     ) -> Delivery | None:
-        """Return the delivery with the name of what its event is about."""
+        """Return the delivery with the name of its event's resource."""
         delivery: Delivery | None = super().get_object(request, object_id, from_field)
         if delivery is not None:
             self.prepare_page(request, [delivery])
         return delivery
 
     def prepare_page(self, request: HttpRequest, rows: Sequence[Any]) -> None:
-        """Look up what the events are about, for who may see it: types begin as actions do."""
+        """Look up the resources that the user may view; event types are prefixed like actions."""
         events = [AuditEvent(action=row.event.type, resource_id=row.resource_id) for row in rows]
         named = self.admin_site.resources_of(events, request.user)
         for row in rows:
@@ -132,7 +132,7 @@ class DeliveryAdmin(ReadOnlyAdmin):
 
     @admin.display(description="about")
     def about(self, delivery: Any) -> str:
-        """Return what the event is about: its name and page where it has one, else the id."""
+        """Return the name of the event's resource with a link, or its id if it was deleted."""
         name, url = delivery.resource
         if not url:
             return identifier(delivery.resource_id)
@@ -140,13 +140,13 @@ class DeliveryAdmin(ReadOnlyAdmin):
 
     @admin.display(description="webhook")
     def webhook(self, delivery: Delivery) -> str:
-        """Return the webhook's name, with its page."""
+        """Return the webhook's name with a link."""
         url = reverse("admin:webhooks_webhookendpoint_change", args=(delivery.endpoint_id,))
         return format_html('<a href="{}">{}</a>', url, delivery.endpoint.name)
 
     @admin.display(description="webhook-id")
     def message(self, delivery: Delivery) -> str:
-        """Return what the receiver knows the message by, which its logs may have."""
+        """Return the message id, which the receiver's logs may contain."""
         return format_html('<span class="identifier">{}</span>', message_id(delivery.event))
 
     @admin.display(description="status")

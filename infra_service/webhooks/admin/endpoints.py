@@ -1,4 +1,7 @@
-"""Webhook endpoints: disabled and enabled here, made over the API. Their secrets are not read."""
+"""Webhook endpoints in the admin: enable and disable them; only the API creates them.
+
+The admin does not load their secrets.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +46,7 @@ def _is_disabled(endpoint: WebhookEndpoint) -> bool:
 
 @admin.register(WebhookEndpoint)
 class WebhookEndpointAdmin(BindingColumns):
-    """Who is told of events, the newest first."""
+    """The list of webhook endpoints, the newest first."""
 
     when_empty = "Who is to be told makes one over the API: POST /api/v1/webhooks."
     list_display = ("name", "owner_name", "origin", "shown_events", "enabled", "last_delivery")
@@ -63,7 +66,7 @@ class WebhookEndpointAdmin(BindingColumns):
         return endpoints.select_related("owner").defer("secret", "retired_secret")
 
     def found(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
-        """Find by id or by owner, exactly; both have an index."""
+        """Find by exact id or owner; both have an index."""
         owner = User.objects.filter(username=term).first()
         if owner is not None:
             return queryset.filter(owner=owner)
@@ -75,7 +78,7 @@ class WebhookEndpointAdmin(BindingColumns):
     def get_object(
         self, request: HttpRequest, object_id: str, from_field: str | None = None
     ) -> Any:
-        """Return the endpoint with what its row shows, and the names of what made it."""
+        """Return the endpoint with its annotations and the names of its creator's key and token."""
         endpoint: Any = super().get_object(request, object_id, from_field)
         if endpoint is not None:
             self.prepare_page(request, [endpoint])
@@ -84,7 +87,7 @@ class WebhookEndpointAdmin(BindingColumns):
         return endpoint
 
     def prepare_page(self, request: HttpRequest, rows: Sequence[Any]) -> None:
-        """Look up the last deliveries of a page's endpoints, and which endpoints still work."""
+        """Look up the last delivery and the status of each endpoint on the page."""
         super().prepare_page(request, rows)
         shown = WebhookEndpoint.objects.filter(pk__in=[endpoint.pk for endpoint in rows])
         working = set(shown.working().values_list("pk", flat=True))
@@ -102,18 +105,18 @@ class WebhookEndpointAdmin(BindingColumns):
 
     @admin.display(description="sends to")
     def origin(self, endpoint: WebhookEndpoint) -> str:
-        """Return scheme and host: whoever knows the rest of a URL of Slack's may post there."""
+        """Return scheme and host: the rest of a Slack URL authorizes posting to a channel."""
         return breakable(endpoint.origin)
 
     @admin.display(description="events")
     def shown_events(self, endpoint: WebhookEndpoint) -> str:
-        """Return the types of events, one beside the other."""
+        """Return the event types, separated by spaces."""
         types = ((one,) for one in endpoint.event_types)
         return format_html_join(" ", '<code class="scope">{}</code>', types)
 
     @admin.display(description="enabled")
     def enabled(self, endpoint: Any) -> str:
-        """Tell whether it is told of anything, and why not."""
+        """Return whether the endpoint receives events, and the reason if not."""
         if endpoint.disabled_at is not None:
             reason = endpoint.disabled_reason
             why, ago = _WHY_DISABLED.get(reason, reason), relative(endpoint.disabled_at)
@@ -125,7 +128,7 @@ class WebhookEndpointAdmin(BindingColumns):
 
     @admin.display(description="last delivery")
     def last_delivery(self, endpoint: Any) -> str:
-        """Return what became of the newest message, with its page."""
+        """Return the status of the newest message with a link."""
         delivery: Delivery | None = endpoint.last
         if delivery is None:
             return "none in 30 days"
@@ -135,13 +138,13 @@ class WebhookEndpointAdmin(BindingColumns):
 
     @admin.display(description="deliveries")
     def deliveries(self, endpoint: WebhookEndpoint) -> str:
-        """Lead to the list of what is, was or could not be sent."""
+        """Return a link to the endpoint's deliveries."""
         url = reverse("admin:webhooks_delivery_changelist")
         return format_html('<a href="{}?endpoint={}">All of them</a>', url, endpoint.pk)
 
     @admin.display(description="made by")
     def made_by(self, endpoint: Any) -> str:
-        """Return the key, and the token, with which the endpoint ends."""
+        """Return the key and the token that limit the endpoint's lifetime."""
         makers = [one for one in (endpoint.maker_id, endpoint.maker_token_id) if one]
         if not makers:
             return "no key: it ends with its owner alone"

@@ -1,4 +1,4 @@
-"""Webhook endpoints and their deliveries in requests and answers."""
+"""Webhook endpoints and deliveries in requests and responses."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from infra_service.webhooks.models import MAX_FILTER, MAX_URL, Delivery, Webhook
 
 
 class EventFilterField(TextField):
-    """A filter expression on where events happen."""
+    """A filter expression for the place of events."""
 
     def to_internal_value(self, data: Any) -> str:
         text = super().to_internal_value(data)

@@ -1,4 +1,4 @@
-"""Webhooks of the caller, and what was sent to them."""
+"""The caller's webhooks and their deliveries."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
     from infra_service.webhooks.models import WebhookEndpointQuerySet
 
-#: Of a delivery's id, as far as the column has numbers.
+#: A delivery's id, within the range of the column.
 _NUMBER: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
 
 
 def own_webhooks(request: Request) -> WebhookEndpointQuerySet:
-    """Return the caller's webhooks, as far as they are inside what the caller is bound to."""
+    """Return the caller's webhooks within the caller's binding."""
     caller = caller_of(request)
     endpoints: WebhookEndpointQuerySet = WebhookEndpoint.objects.filter(owner=caller.user_id)
     return endpoints.inside(caller.binding)
@@ -42,7 +42,7 @@ def own_webhooks(request: Request) -> WebhookEndpointQuerySet:
 
 @webhooks_schema
 class WebhookViewSet(ResourceViewSet[WebhookEndpoint]):
-    """The caller's webhooks, as far as they are inside what the caller is bound to."""
+    """The caller's webhooks within the caller's binding."""
 
     queryset = WebhookEndpoint.objects.all()
     serializer_class = WebhookSerializer
@@ -91,7 +91,7 @@ class WebhookViewSet(ResourceViewSet[WebhookEndpoint]):
         return self.answer(self.get_object())
 
     def destroy(self, request: Request, **_path: str) -> Response:
-        """Delete a webhook, and what is to be sent to it."""
+        """Delete a webhook and its deliveries."""
         actions.delete_endpoint(
             endpoints=own_webhooks(request),
             endpoint_id=self.get_object().pk,
@@ -102,7 +102,7 @@ class WebhookViewSet(ResourceViewSet[WebhookEndpoint]):
     @action(detail=True, methods=["post"])
     @idempotent
     def test(self, request: Request, **_path: str) -> Response:
-        """Have a message of type webhook.test sent."""
+        """Send a message of type webhook.test."""
         endpoint = self.get_object()
         self.read_options(NothingSerializer)
         delivery = actions.send_test(endpoint=endpoint, actor=Actor.of(request))
@@ -111,7 +111,7 @@ class WebhookViewSet(ResourceViewSet[WebhookEndpoint]):
     @action(detail=True, methods=["post"], url_path="rotate-secret")
     @idempotent
     def rotate_secret(self, request: Request, **_path: str) -> Response:
-        """Replace the secret; the one before signs too for a day."""
+        """Replace the secret; the replaced secret also signs for a day."""
         endpoint = self.get_object()
         self.read_options(NothingSerializer)
         secret = actions.rotate_secret(
@@ -122,7 +122,7 @@ class WebhookViewSet(ResourceViewSet[WebhookEndpoint]):
 
 @deliveries_schema
 class DeliveryViewSet(ResourceViewSet[Delivery]):
-    """What is, was or could not be sent to a webhook, the newest first."""
+    """The deliveries of a webhook, the newest first."""
 
     queryset = Delivery.objects.all()
     serializer_class = DeliverySerializer
@@ -136,10 +136,10 @@ class DeliveryViewSet(ResourceViewSet[Delivery]):
     required_scopes = {"list": Scope.WEBHOOK_WRITE, "redeliver": Scope.WEBHOOK_WRITE}
 
     def get_queryset(self) -> QuerySet[Delivery]:
-        """Return the deliveries of the webhook that the path names.
+        """Return the deliveries of the webhook in the path.
 
         Raises:
-            WebhookNotFound: the caller has none of this id.
+            WebhookNotFound: the caller has no webhook with this id.
         """
         try:
             endpoint = by_id(own_webhooks(self.request), self.kwargs["webhook_id"])
@@ -150,7 +150,7 @@ class DeliveryViewSet(ResourceViewSet[Delivery]):
     @action(detail=True, methods=["post"])
     @idempotent
     def redeliver(self, request: Request, **_path: str) -> Response:
-        """Have the event sent again, under the same webhook-id."""
+        """Send the event again with the same webhook-id."""
         deliveries = self.get_queryset()
         number = self.kwargs["delivery_id"]
         delivery = deliveries.filter(pk=number).first() if _NUMBER.fullmatch(number) else None

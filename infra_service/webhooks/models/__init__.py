@@ -1,4 +1,4 @@
-"""Endpoints, the events that they are told of, and the deliveries of these."""
+"""Webhook endpoints, published events, and their deliveries."""
 
 from infra_service.webhooks.models.deliveries import (
     DISABLED,

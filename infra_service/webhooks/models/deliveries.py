@@ -1,4 +1,4 @@
-"""Events on their way to endpoints: what is due, and what became of it."""
+"""Deliveries of events to endpoints, and their status."""
 
 from __future__ import annotations
 
@@ -15,49 +15,50 @@ from infra_service.webhooks.models.events import WebhookEvent
 if TYPE_CHECKING:
     import uuid
 
-#: Of what is kept of why an attempt failed.
+#: Characters of the stored error of a failed attempt.
 MAX_ERROR: Final = 200
-#: The error of a delivery that was given up because its endpoint is disabled.
+#: The error of a delivery that failed because its endpoint is disabled.
 DISABLED: Final = "the webhook is disabled"
-#: What waits for longer than this is told to operators.
+#: Operators are alerted to deliveries that wait longer.
 LATE_AFTER: Final = dt.timedelta(hours=1)
 
 
 class DeliveryQuerySet(models.QuerySet["Delivery"]):
-    """Rules over many deliveries."""
+    """Queries for deliveries."""
 
     def waiting(self) -> DeliveryQuerySet:
-        """Those that are to be sent, now or later."""
+        """Return the deliveries that still have to be sent."""
         return self.filter(status=Delivery.Status.WAITING)
 
     def late(self) -> DeliveryQuerySet:
-        """Those that wait for long: their receivers fail, or nobody sends."""
+        """Return the deliveries that wait too long: receivers fail, or no process sends."""
         return self.waiting().filter(created_at__lt=timezone.now() - LATE_AFTER)
 
     def failed(self) -> DeliveryQuerySet:
-        """Those that were given up."""
+        """Return the deliveries that failed for good."""
         return self.filter(status=Delivery.Status.FAILED)
 
     def due(self) -> DeliveryQuerySet:
-        """Those that are to be sent now: nobody is at it, and nothing older of its resource waits.
+        """Return the deliveries to send now: unclaimed, and the oldest waiting of their resource.
 
-        The lease of who was killed has ended.
+        The claim of a killed process has expired.
         """
         now = timezone.now()
         of_resource = Delivery.objects.waiting().filter(
             endpoint_id=models.OuterRef("endpoint_id"), resource_id=models.OuterRef("resource_id")
         )
-        # Not "none that is older exists", which PostgreSQL makes a join of: nothing waits when it
-        # counts rows, so it expects one, and compares each of thousands with all the others.
+        # Not ``NOT EXISTS (an older delivery)``, which PostgreSQL turns into a join: its row
+        # estimate is 1 while the queue is empty, and it then compares each of thousands of rows
+        # with all the rest.
         oldest = models.Subquery(of_resource.order_by("id").values("id")[:1])
         return self.waiting().filter(id=oldest, next_attempt_at__lte=now)
 
 
 class Delivery(models.Model):
-    """An event on its way to an endpoint. The order of the ids is that of the trail."""
+    """The delivery of an event to an endpoint; ids have the order of the audit log."""
 
     class Status(models.TextChoices):
-        """What has become of it."""
+        """The status of a delivery."""
 
         WAITING = "WAITING", "Waiting"
         DELIVERED = "DELIVERED", "Delivered"
@@ -68,16 +69,16 @@ class Delivery(models.Model):
         WebhookEndpoint, on_delete=models.CASCADE, related_name="deliveries", db_index=False
     )
     event = models.ForeignKey(WebhookEvent, on_delete=models.PROTECT, related_name="deliveries")
-    # Of the event: what is about one resource is sent in order.
+    # Copied from the event: events of a resource are sent in order.
     resource_id = models.CharField(max_length=100)
     status = models.CharField(max_length=9, choices=Status.choices, default=Status.WAITING)
     attempts = models.PositiveSmallIntegerField(default=0)
-    # While somebody sends it, when that is taken for lost.
+    # For a claimed delivery, the expiry of the claim.
     next_attempt_at = models.DateTimeField(null=True, default=timezone.now)
-    # Who sends it, or did last.
+    # The process that sends the delivery or sent it last.
     claim: models.UUIDField[uuid.UUID | None, uuid.UUID | None] = models.UUIDField(null=True)
     last_attempt_at = models.DateTimeField(null=True)
-    # The last answer's status; null when there was none. Of its body nothing is kept.
+    # The last HTTP status; null without a response. The response body is not stored.
     response_status = models.PositiveSmallIntegerField(null=True)
     error = models.CharField(max_length=MAX_ERROR, blank=True)
     created_at = models.DateTimeField(default=timezone.now)

@@ -17,23 +17,23 @@ from apikeys.querysets import GrantHolderQuerySet
 if TYPE_CHECKING:
     import uuid
 
-#: After its rotation a secret signs along for so long.
+#: A rotated secret also signs for this time.
 BOTH_SIGN: Final = dt.timedelta(days=1)
-#: Why an operator's endpoint is disabled, which its owner cannot end.
+#: The reason for an endpoint that an operator disabled and its owner cannot enable.
 BY_OPERATOR: Final = "OPERATOR"
 MAX_URL: Final = 2000
 MAX_FILTER: Final = 1024
-#: Of one person, so that one cannot make the trail be sent everywhere.
+#: Endpoints per owner, so that a single user cannot flood the queue.
 MAX_ENDPOINTS: Final = 100
 
 
 class WebhookEndpointQuerySet(GrantHolderQuerySet[Any]):
-    """Rules over many endpoints."""
+    """Queries for endpoints."""
 
     def granted(self) -> WebhookEndpointQuerySet:
-        """Return the endpoints that have not ended with their expiry, maker or owner.
+        """Return the endpoints that have not expired, and whose creator and owner are active.
 
-        ``subscriptions`` checks the token that made an endpoint as well.
+        ``subscriptions`` also checks the token that created an endpoint.
         """
         now = timezone.now()
         return self.filter(
@@ -48,7 +48,7 @@ class WebhookEndpointQuerySet(GrantHolderQuerySet[Any]):
         return self.granted().filter(disabled_at=None)
 
     def with_secrets_of_other_keys(self, key_name: str) -> WebhookEndpointQuerySet:
-        """Return the endpoints of which a secret that signs is encrypted with another key."""
+        """Return the endpoints with a signing secret that another key encrypts."""
         signs = Q(retired_secret__isnull=False, retired_secret_until__gt=timezone.now())
         return self.filter(
             ~Q(encryption_key=key_name) | (signs & ~Q(retired_encryption_key=key_name))
@@ -56,10 +56,10 @@ class WebhookEndpointQuerySet(GrantHolderQuerySet[Any]):
 
 
 class WebhookEndpoint(GrantHolder):
-    """An address that is told of events, as far as its own grant and its maker's reach."""
+    """A URL that receives events within its own grant and its creator's grant."""
 
     class Format(models.TextChoices):
-        """How a message is written."""
+        """The format of messages."""
 
         STANDARD = "standard", "Standard Webhooks"
         SLACK = "slack", "Slack's incoming webhooks"
@@ -74,17 +74,18 @@ class WebhookEndpoint(GrantHolder):
     event_types = models.JSONField(default=list)
     filter = models.CharField(max_length=MAX_FILTER, blank=True)
     format = models.CharField(max_length=10, choices=Format.choices, default=Format.STANDARD)
-    # Nonce and AES-256-GCM, with the key of that name. It must be read again, for it signs.
+    # Nonce and AES-256-GCM ciphertext, with the key of that name. Not a hash: signing needs the
+    # secret.
     secret = models.BinaryField()
     encryption_key = models.CharField(max_length=16)
-    # The replaced one, encrypted likewise, and until when it signs, too.
+    # The replaced secret, encrypted likewise, and the end of its use.
     retired_secret = models.BinaryField(null=True)
     retired_encryption_key = models.CharField(max_length=16, blank=True)
     retired_secret_until = models.DateTimeField(null=True)
     disabled_at = models.DateTimeField(null=True, editable=False)
     disabled_reason = models.CharField(max_length=20, blank=True)
-    # The key and the token, by value, that made it: it is told no more than they may read, and
-    # ends with them. Empty when an operator made it.
+    # The key and the token (by value) that created the endpoint, which limit its grant and its
+    # lifetime. Empty when an operator created it.
     maker = models.ForeignKey(
         "apikeys.ApiKey", on_delete=models.PROTECT, related_name="+", null=True, db_index=False
     )
@@ -119,7 +120,7 @@ class WebhookEndpoint(GrantHolder):
 
     @property
     def is_enabled(self) -> bool:
-        """Whether nobody has disabled it."""
+        """Whether the endpoint is enabled."""
         return self.disabled_at is None
 
     @property
@@ -129,12 +130,12 @@ class WebhookEndpoint(GrantHolder):
 
     @property
     def retired_secret_signs(self) -> bool:
-        """Whether the replaced secret signs beside the current one."""
+        """Whether the replaced secret signs beside the current secret."""
         until = self.retired_secret_until
         return self.retired_secret is not None and until is not None and until > timezone.now()
 
     def record_disabled_period(self, ended_at: dt.datetime) -> None:
-        """Keep the time for which the endpoint was disabled, before ``disabled_at`` changes."""
+        """Record the period in which the endpoint was disabled, before ``disabled_at`` changes."""
         if self.disabled_at is not None and self.disabled_at < ended_at:
             DisabledPeriod.objects.create(
                 endpoint=self, began_at=self.disabled_at, ended_at=ended_at
@@ -142,17 +143,17 @@ class WebhookEndpoint(GrantHolder):
 
     @property
     def origin(self) -> str:
-        """Where it leads, for whom the URL is none of their business."""
+        """The scheme and host, for readers who must not see the URL."""
         return origin_of(self.url)
 
 
 class DisabledPeriod(models.Model):
-    """A past time in which an endpoint was disabled.
+    """A past period in which an endpoint was disabled.
 
-    The events of that time are never delivered to it, however late they are read.
+    Events of that period are never delivered to it, however late they are read.
     """
 
-    # Without a constraint: the release before this table deletes endpoints, too.
+    # Without a constraint: the release before this table also deletes endpoints.
     endpoint = models.ForeignKey(
         WebhookEndpoint, on_delete=models.CASCADE, db_constraint=False, db_index=False,
         related_name="+",
@@ -177,6 +178,6 @@ class DisabledPeriod(models.Model):
 
 
 def origin_of(url: str) -> str:
-    """Return scheme, host and port; path and query may be a secret, as those of Slack's URLs."""
+    """Return scheme, host and port; path and query can be a secret, as in Slack's URLs."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}"

@@ -1,4 +1,4 @@
-"""Events that are published to endpoints."""
+"""Published webhook events."""
 
 from __future__ import annotations
 
@@ -34,29 +34,29 @@ def _name(length: int) -> Any:
 class WebhookEvent(models.Model):
     """A published event, the same for all endpoints that receive it.
 
-    It records where it happened by id and by name, so that filters and bindings work for rows that
-    are deleted or renamed later.
+    It records its place by id and by name, so that filters and bindings work after rows are deleted
+    or renamed.
     """
 
-    # That of the trail's event, or made of its cause, so that it is entered once.
+    # The id of the audit event, or derived from the cause, so that each event is inserted once.
     id = models.UUIDField(primary_key=True, editable=False)
     type = models.CharField(max_length=50)
-    # As receivers get it: of the health of workloads by the reporter's clock.
+    # The delivered time; for workload health it is on the reporter's clock.
     occurred_at = models.DateTimeField()
-    # The same by the service's clock, on which endpoints are created, enabled and disabled. Null
-    # where `occurred_at` is on that clock, too.
+    # The same time on the service's clock, on which endpoints are created, enabled and disabled.
+    # Null if `occurred_at` is on that clock, too.
     noticed_at = models.DateTimeField(null=True)
     resource_id = models.CharField(max_length=100)
     component = _id_of("states.Component")
     environment = _id_of("states.Environment")
     application = _id_of("states.Application")
     cluster = _id_of("workloads.Cluster")
-    # The names as of the event, by which endpoints filter.
+    # The names at the time of the event, by which endpoints filter.
     component_slug = _name(MAX_SLUG)
     environment_slug = _name(MAX_SLUG)
     application_slug = _name(MAX_SLUG)
     cluster_name = _name(_MAX_CLUSTER_NAME)
-    # The owner of an API key, whose endpoints alone receive it.
+    # The owner of an API key; only this user's endpoints receive the event.
     owner_id: models.UUIDField[uuid.UUID | None, uuid.UUID | None] = models.UUIDField(null=True)
     data = models.JSONField(default=dict)
     created_at = models.DateTimeField(default=timezone.now)
@@ -70,11 +70,11 @@ class WebhookEvent(models.Model):
 
     @property
     def happened_at(self) -> dt.datetime:
-        """When it happened, by the service's clock."""
+        """The time of the event on the service's clock."""
         return self.noticed_at or self.occurred_at
 
     def is_inside(self, binding: Binding) -> bool:
-        """Return whether an endpoint with this binding may receive it.
+        """Return whether an endpoint with this binding may receive the event.
 
         An event without a place, such as that of an API key, is outside of every binding.
         """

@@ -1,4 +1,4 @@
-"""Up to where what is told was read."""
+"""Read positions of the webhook publishers."""
 
 from __future__ import annotations
 
@@ -8,16 +8,13 @@ from django.utils import timezone
 
 
 class TrailPosition(models.Model):
-    """Up to where the trail has been read for endpoints; there is one row at most.
-
-    ``audit_reader.py`` says why this is enough.
-    """
+    """The read position in the audit log; a single row. ``audit_reader.py`` explains it."""
 
     id = models.PositiveSmallIntegerField(primary_key=True, default=1, editable=False)
-    # On PostgreSQL, of the last event that was read.
+    # On PostgreSQL, the transaction id of the last event that was read.
     transaction_id = models.BigIntegerField(null=True)
     event_id = models.UUIDField(null=True)
-    # What had happened before is told to nobody.
+    # Earlier events are not published.
     began_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
@@ -29,12 +26,12 @@ class TrailPosition(models.Model):
 
 
 class HealthPosition(models.Model):
-    """Up to where the changes of health in a cluster were told, by its reporter's clock.
+    """The last published health change of a cluster, by its reporter's clock.
 
-    ``health_changes.py`` says why this is enough.
+    ``health_changes.py`` explains it.
     """
 
-    # Without a constraint: it may have been deleted meanwhile.
+    # Without a constraint: the cluster may have been deleted meanwhile.
     cluster = models.OneToOneField(
         "workloads.Cluster", on_delete=models.CASCADE, primary_key=True, db_constraint=False,
         related_name="+",
